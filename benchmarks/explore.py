@@ -32,6 +32,7 @@ import uvicorn
 from sklearn.datasets import load_diabetes
 
 import rehearsal_torch as rt
+from rehearsal_torch.api.configured import configuration
 from rehearsal_torch.cli.run import build
 from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.evaluation.recorded_run import Recorded
@@ -44,7 +45,6 @@ from rehearsal_torch.explorer.server import server
 from rehearsal_torch.reporting.page.material import Material
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
 from rehearsal_torch.training.fit import fit
-from rehearsal_torch.verbs.configured import configuration
 
 PARENTS = {"bmi": ["age", "sex"], "bp": ["age", "sex", "bmi"], "progression": ["age", "sex", "bmi", "bp"]}
 TASK = {

@@ -30,6 +30,7 @@ from hydra.utils import instantiate
 from omegaconf import OmegaConf
 from torch import Tensor
 
+from rehearsal_torch.api.configured import configuration
 from rehearsal_torch.data.missing.imputation import IMPUTERS, ImputedTable, Imputing
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.objectives.imputed_success import ImputedSuccess
@@ -41,7 +42,6 @@ from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
 from rehearsal_torch.surrogates.imputed import ImputedSurrogate
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from rehearsal_torch.training.fit import fit
-from rehearsal_torch.verbs.configured import configuration
 
 WORLDS = {"Lin-Syn1": LinSyn1, "BankExp": Loan}
 STEEPNESS = 1.5

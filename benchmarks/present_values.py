@@ -16,6 +16,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
+from rehearsal_torch.api.configured import configuration, judged, learnt, method_of
 from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
 from rehearsal_torch.objectives.objective import objective_for
 from rehearsal_torch.objectives.present_values import kept
@@ -23,7 +24,6 @@ from rehearsal_torch.problems.rehearsal.lin_syn1 import LinSyn1
 from rehearsal_torch.problems.rehearsal.loan import Loan
 from rehearsal_torch.problems.rehearsal.non_syn2 import NonSyn2
 from rehearsal_torch.problems.world_size import SampleSize
-from rehearsal_torch.verbs.configured import configuration, judged, learnt, method_of
 
 WORLDS = {"bank": Loan, "lin_syn1": LinSyn1, "non_syn2": NonSyn2}
 METHODS = ("cme_stack", "outcome_regression", "care")

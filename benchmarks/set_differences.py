@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from rehearsal_torch.api.configured import learnt, method_of
 from rehearsal_torch.cli.build import problem_of
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.cli.validation import CONF
@@ -28,7 +29,6 @@ from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.objectives.objective import objective_for
 from rehearsal_torch.objectives.set_difference import between_sets
 from rehearsal_torch.spaces.box import Alteration
-from rehearsal_torch.verbs.configured import learnt, method_of
 
 WORLDS = ("bermuda", "market", "ride_hailing")
 METHODS = ("care", "cme", "cme_stack", "outcome_regression")

@@ -7,6 +7,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rehearsal_torch.api.decisions import Decisions
+    from rehearsal_torch.api.episode_model import EpisodeModel, learn_episodes
+    from rehearsal_torch.api.explaining.explanation import Explanation
+    from rehearsal_torch.api.learn import learn
+    from rehearsal_torch.api.look_back import look_back
+    from rehearsal_torch.api.looked_back import LookedBack
+    from rehearsal_torch.api.optimiser import CausalOptimiser
+    from rehearsal_torch.api.rehearsal_model import RehearsalModel
+    from rehearsal_torch.api.rehearse import rehearse
+    from rehearsal_torch.api.saving.saved_model import load
+    from rehearsal_torch.api.what_if import Comparison, WhatIf
     from rehearsal_torch.certificate import PacBound, pac_bound
     from rehearsal_torch.checkpoint import card, save
     from rehearsal_torch.credible_bound import CredibleBound
@@ -27,7 +38,6 @@ if TYPE_CHECKING:
     from rehearsal_torch.objectives.reward import LinearReward
     from rehearsal_torch.objectives.success_probability import SuccessProbability
     from rehearsal_torch.objectives.trials.confidence_bound import ConfidenceBound
-    from rehearsal_torch.optimiser import CausalOptimiser
     from rehearsal_torch.problems.causal.own_experiments import ExperimentTable
     from rehearsal_torch.problems.problem import Problem, World
     from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
@@ -47,16 +57,6 @@ if TYPE_CHECKING:
     from rehearsal_torch.surrogates.surrogate import Surrogate
     from rehearsal_torch.surrogates.transition import TransitionModel
     from rehearsal_torch.training.fit import fit
-    from rehearsal_torch.verbs.decisions import Decisions
-    from rehearsal_torch.verbs.episode_model import EpisodeModel, learn_episodes
-    from rehearsal_torch.verbs.explaining.explanation import Explanation
-    from rehearsal_torch.verbs.learn import learn
-    from rehearsal_torch.verbs.look_back import look_back
-    from rehearsal_torch.verbs.looked_back import LookedBack
-    from rehearsal_torch.verbs.rehearsal_model import RehearsalModel
-    from rehearsal_torch.verbs.rehearse import rehearse
-    from rehearsal_torch.verbs.saving.saved_model import load
-    from rehearsal_torch.verbs.what_if import Comparison, WhatIf
 
 __version__ = "0.2.0"
 
@@ -65,7 +65,7 @@ _HOME = {
     "pac_bound": "certificate",
     "CredibleBound": "credible_bound",
     "card": "checkpoint",
-    "load": "verbs.saving.saved_model",
+    "load": "api.saving.saved_model",
     "save": "checkpoint",
     "CausalTask": "data.causal_task",
     "Decision": "data.decision",
@@ -87,7 +87,7 @@ _HOME = {
     "KernelValue": "objectives.kernel_value",
     "Objective": "objectives.objective",
     "SuccessProbability": "objectives.success_probability",
-    "CausalOptimiser": "optimiser",
+    "CausalOptimiser": "api.optimiser",
     "ExperimentTable": "problems.causal.own_experiments",
     "Problem": "problems.problem",
     "World": "problems.problem",
@@ -111,17 +111,17 @@ _HOME = {
     "Surrogate": "surrogates.surrogate",
     "TransitionModel": "surrogates.transition",
     "fit": "training.fit",
-    "Decisions": "verbs.decisions",
-    "Explanation": "verbs.explaining.explanation",
-    "Comparison": "verbs.what_if",
-    "WhatIf": "verbs.what_if",
-    "RehearsalModel": "verbs.rehearsal_model",
-    "learn": "verbs.learn",
-    "EpisodeModel": "verbs.episode_model",
-    "learn_episodes": "verbs.episode_model",
-    "look_back": "verbs.look_back",
-    "LookedBack": "verbs.looked_back",
-    "rehearse": "verbs.rehearse",
+    "Decisions": "api.decisions",
+    "Explanation": "api.explaining.explanation",
+    "Comparison": "api.what_if",
+    "WhatIf": "api.what_if",
+    "RehearsalModel": "api.rehearsal_model",
+    "learn": "api.learn",
+    "EpisodeModel": "api.episode_model",
+    "learn_episodes": "api.episode_model",
+    "look_back": "api.look_back",
+    "LookedBack": "api.looked_back",
+    "rehearse": "api.rehearse",
 }
 
 __all__ = [

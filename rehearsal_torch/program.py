@@ -18,8 +18,8 @@ from importlib import import_module
 from pathlib import Path
 
 from rehearsal_torch.cli.choice.asked import EXPERIMENTS, YAML, is_plain, problem_content
-from rehearsal_torch.cli.errors import UserError, did_you_mean
 from rehearsal_torch.cli.spelling import PROGRAM, quoted_file
+from rehearsal_torch.user_error import UserError, did_you_mean
 
 # What verbs call their file: each takes all three.
 FILES = ("path", "problem", "data")

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.installation import checkout
 from rehearsal_torch.cli.job import RESULTS, changed_files
+from rehearsal_torch.user_error import UserError
 
 
 def check_clean(out: Path) -> None:

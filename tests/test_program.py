@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from rehearsal_torch.cli import main as command_line
-from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.program import VERBS, main, with_file
+from rehearsal_torch.user_error import UserError
 from tests.places import ROOT
 from tests.scripts.typing_in import surroundings
 

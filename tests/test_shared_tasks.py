@@ -11,10 +11,10 @@ import torch
 from joblib.externals.loky import process_executor
 
 from rehearsal_torch import shared_tasks
-from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cluster import connected
 from rehearsal_torch.seeding import paired_generator
 from rehearsal_torch.shared_tasks import on_cpu, results
+from rehearsal_torch.user_error import UserError
 from rehearsal_torch.workers import begin, end_with, threads
 
 

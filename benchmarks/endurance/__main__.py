@@ -30,9 +30,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.endurance.page import faults, page
-from rehearsal_torch.cli.errors import UserError, exit_code
+from rehearsal_torch.cli.errors import exit_code
 from rehearsal_torch.cli.job import provenance
 from rehearsal_torch.files.writing import write_text
+from rehearsal_torch.user_error import UserError
 from reproduction.commits import check_clean
 
 COMMANDS = ("train", "decide", "trials", "report", "optimiser")

@@ -71,8 +71,8 @@ def preload() -> None:
     import matplotlib.pyplot
     import torch
 
+    import rehearsal_torch.api.optimiser
     import rehearsal_torch.cli.verbs.fitting
-    import rehearsal_torch.optimiser
     import rehearsal_torch.reporting.page.run_page
     import rehearsal_torch.reporting.run_report  # noqa: F401
 

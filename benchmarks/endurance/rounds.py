@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.endurance.memory import growth, resident
-from rehearsal_torch.optimiser import CausalOptimiser
+from rehearsal_torch.api.optimiser import CausalOptimiser
 from rehearsal_torch.search.trials.acquisition import AcquisitionSearch
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 

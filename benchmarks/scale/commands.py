@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rehearsal_torch.cli.errors import UserError
+from rehearsal_torch.user_error import UserError
 
 ROOT = Path(__file__).resolve().parents[2]
 SEPSIS = ROOT / "checkpoints/sepsis"

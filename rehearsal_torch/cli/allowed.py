@@ -18,10 +18,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.installation import conf_folder
 from rehearsal_torch.files.dotted import defined_in, found_at, mappings
 from rehearsal_torch.files.plain import read_yaml
+from rehearsal_torch.user_error import UserError
 
 PACKAGE = "rehearsal_torch"
 # The rooms, or modules, of the package from which a group of the configuration is built.

@@ -21,13 +21,13 @@ from omegaconf import DictConfig
 
 from rehearsal_torch.cli.build import seed_and_use_one_thread
 from rehearsal_torch.cli.cross_fitting import claimed
-from rehearsal_torch.cli.errors import UserError, as_user_error
 from rehearsal_torch.cli.graph_members import judged_by_graphs
 from rehearsal_torch.cli.run import Method, Run, learning, method_of, suits
 from rehearsal_torch.cli.run_summary import asked
 from rehearsal_torch.progress import Progress
 from rehearsal_torch.round_line import Round, answered
 from rehearsal_torch.run_folder import RunFolder
+from rehearsal_torch.user_error import UserError, as_user_error
 
 if TYPE_CHECKING:
     from rehearsal_torch.data.table import Table

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from rehearsal_torch.cli.allowed import ROOMS, check_allowed, trusted_names
-from rehearsal_torch.cli.errors import UserError, as_user_error
 from rehearsal_torch.files.dotted import found_at
+from rehearsal_torch.user_error import UserError, as_user_error
 
 if TYPE_CHECKING:
     from rehearsal_torch.data.question import Kind

@@ -9,8 +9,8 @@ import io
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from rehearsal_torch.cli.errors import UserError, as_user_error
 from rehearsal_torch.cli.run import Run
+from rehearsal_torch.user_error import UserError, as_user_error
 
 if TYPE_CHECKING:
     from rehearsal_torch.claims import CrossFittedClaims

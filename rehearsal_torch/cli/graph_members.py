@@ -9,8 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rehearsal_torch.cli.build import made, seed_and_use_one_thread
-from rehearsal_torch.cli.errors import UserError, as_user_error
 from rehearsal_torch.cli.run import Run
+from rehearsal_torch.user_error import UserError, as_user_error
 
 if TYPE_CHECKING:
     from rehearsal_torch.graphs.mixed_graph import RehearsalGraph

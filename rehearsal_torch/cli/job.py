@@ -24,7 +24,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 
 from rehearsal_torch.cli.build import plain, screen
-from rehearsal_torch.cli.errors import UNWRITABLE, UserError, lies_in, user_error_from, writing_to
+from rehearsal_torch.cli.errors import UNWRITABLE, lies_in, user_error_from, writing_to
 from rehearsal_torch.cli.installation import checkout
 from rehearsal_torch.cli.resume import agree, cleared
 from rehearsal_torch.cli.signals import obey_cluster
@@ -33,6 +33,7 @@ from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.lock import holder
 from rehearsal_torch.files.plain import PlainFileError
 from rehearsal_torch.run_folder import RunFolder, State
+from rehearsal_torch.user_error import UserError
 from rehearsal_torch.workers import end_with
 
 # Committed results, relative to the checkout: data that is written, not code that writes it.

@@ -22,7 +22,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from rehearsal_torch.cli.allowed import named_in, trusted_names
 from rehearsal_torch.cli.choice.asked import with_asked
-from rehearsal_torch.cli.errors import UserError, exit_code, writing_to
+from rehearsal_torch.cli.errors import exit_code, writing_to
 from rehearsal_torch.cli.job import APART, ELSEWHERE, raised, recordable
 from rehearsal_torch.cli.overrides import composed, deferred, read_override
 from rehearsal_torch.cli.resume import SWEEP, recorded
@@ -31,6 +31,7 @@ from rehearsal_torch.cli.sweep import begin, finish, of_hydra, settled
 from rehearsal_torch.cli.validation import CONF, check
 from rehearsal_torch.files.writing import make_folder
 from rehearsal_torch.run_folder import RunFolder
+from rehearsal_torch.user_error import UserError
 
 
 def main(

@@ -33,11 +33,11 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from rehearsal_torch.cli.allowed import trusted_names
-from rehearsal_torch.cli.errors import UserError, did_you_mean
 from rehearsal_torch.cli.installation import conf_folder
 from rehearsal_torch.cli.options.argument_docs import takes
 from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.dotted import defined_in, found_at, mappings
+from rehearsal_torch.user_error import UserError, did_you_mean
 
 PACKAGE = "rehearsal_torch"
 # What whoever decides gives to an objective.

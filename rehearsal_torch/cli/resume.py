@@ -21,12 +21,12 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.overrides import read_override, single_overrides
 from rehearsal_torch.cli.spelling import spoken
 from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.lock import LOCK
 from rehearsal_torch.run_folder import RunFolder
+from rehearsal_torch.user_error import UserError
 
 # Keys that do not affect the results.
 FREE = (

@@ -27,8 +27,8 @@ from rehearsal_torch.cli.build import (
     tasked,
     trainer_of,
 )
-from rehearsal_torch.cli.errors import UserError, as_user_error
 from rehearsal_torch.cli.methods import methods_by, methods_with
+from rehearsal_torch.user_error import UserError, as_user_error
 
 if TYPE_CHECKING:
     from rehearsal_torch.data.question import Kind

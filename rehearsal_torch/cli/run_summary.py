@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.run_folder import RunFolder
+from rehearsal_torch.user_error import UserError
 
 if TYPE_CHECKING:
     from rehearsal_torch.problems.problem import Problem

@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rehearsal_torch.cli.errors import UserError, did_you_mean, exit_code
+from rehearsal_torch.cli.errors import exit_code
 from rehearsal_torch.cli.spelling import spoken
+from rehearsal_torch.user_error import UserError, did_you_mean
 
 HELP = ("-h", "--help", "help")
 

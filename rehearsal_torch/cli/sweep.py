@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
-from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.job import recordable, statuses
 from rehearsal_torch.cli.resume import SWEEP
 from rehearsal_torch.cli.spelling import typed_as
@@ -22,6 +21,7 @@ from rehearsal_torch.cli.verbs.collect import cohorts, conclude
 from rehearsal_torch.files.lock import LOCK
 from rehearsal_torch.files.plain import PlainFileError
 from rehearsal_torch.run_folder import RunFolder
+from rehearsal_torch.user_error import UserError
 
 if TYPE_CHECKING:
     from rehearsal_torch.evaluation.recorded_run import Recorded

@@ -7,7 +7,6 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from rehearsal_torch.cli.choice.unread_file import refuse_unread
-from rehearsal_torch.cli.errors import UserError, as_user_error, choose_from, did_you_mean
 from rehearsal_torch.cli.installation import conf_folder
 from rehearsal_torch.cli.spelling import on_file, spoken
 from rehearsal_torch.cli.verbs.decide import surrogate_in
@@ -16,6 +15,7 @@ from rehearsal_torch.data.sizes import check_seed
 from rehearsal_torch.files.addresses import check_no_user
 from rehearsal_torch.files.checkpoint_folders import suggestion
 from rehearsal_torch.files.nearby import beside, near_files
+from rehearsal_torch.user_error import UserError, as_user_error, choose_from, did_you_mean
 
 CONF = conf_folder()
 # The overrides that determine the data of a run.

@@ -1,6 +1,6 @@
 """The numbers of the page's pictures: the probability over each action, and outcomes beside the region.
 
-Curves are claims of `verbs.what_if`, point by point, with the interval of each; a point outside the data has
+Curves are claims of `api.what_if`, point by point, with the interval of each; a point outside the data has
 none. Below them stand the observations, counted in bins; bins with 1 to 4 rows are not told apart, so that no
 row can be read off.
 """
@@ -12,14 +12,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rehearsal_torch.api.rehearsal_model import RehearsalModel
+from rehearsal_torch.api.what_if import WhatIf, what_ifs
 from rehearsal_torch.data.codings.class_actions import in_indicators
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.evaluation.claim_curves import EACH, MOST, POINTS, bins
 from rehearsal_torch.evaluation.claim_curves import places as places_of
 from rehearsal_torch.reporting.page.question import weighted_sum
 from rehearsal_torch.surrogates.outcome_draws import OutcomeDraws
-from rehearsal_torch.verbs.rehearsal_model import RehearsalModel
-from rehearsal_torch.verbs.what_if import WhatIf, what_ifs
 
 
 def curves(

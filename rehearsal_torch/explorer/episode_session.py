@@ -47,7 +47,9 @@ from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 from torch import Tensor
 
-from rehearsal_torch.cli.errors import UserError
+from rehearsal_torch.api.configured import Method, decided, in_words, undisturbed
+from rehearsal_torch.api.look_back import OneEpisode
+from rehearsal_torch.api.methods import RequestError
 from rehearsal_torch.data.decision import Decision, EpisodeCase
 from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.explorer.recorded_episodes import OpenedEpisodes
@@ -65,9 +67,7 @@ from rehearsal_torch.round_line import Round
 from rehearsal_torch.search.budget import Budget
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.sequences.decision_process import Effort, sequence_decision
-from rehearsal_torch.verbs.configured import Method, decided, in_words, undisturbed
-from rehearsal_torch.verbs.look_back import OneEpisode
-from rehearsal_torch.verbs.methods import RequestError
+from rehearsal_torch.user_error import UserError
 
 RANGE = "range: "
 # The share of its range by which a predicted state may leave it.

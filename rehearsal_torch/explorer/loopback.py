@@ -15,7 +15,7 @@ import socket
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
 
-from rehearsal_torch.cli.errors import UserError
+from rehearsal_torch.user_error import UserError
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]

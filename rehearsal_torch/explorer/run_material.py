@@ -3,7 +3,7 @@
 As with every folder that may come from somebody else, nothing in it is unpickled, and only classes of this
 package are built of its configuration (`cli.allowed`).
 
-The page shows the decisions and the data card beside the answers of the method (`verbs.saving.saved_run`).
+The page shows the decisions and the data card beside the answers of the method (`api.saving.saved_run`).
 """
 
 from collections.abc import Mapping
@@ -11,18 +11,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rehearsal_torch.api.rehearsal_model import RehearsalModel
+from rehearsal_torch.api.saving.saved_folder import METHOD
+from rehearsal_torch.api.saving.saved_model import load
+from rehearsal_torch.api.saving.saved_run import NEEDED, model_of_run, needed, notes
+from rehearsal_torch.api.saving.saved_run import needed as complete
 from rehearsal_torch.checkpoint import configuration
 from rehearsal_torch.checkpoint import load as load_surrogate
-from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.data.codings.recorded import card_in_words
 from rehearsal_torch.evaluation.recorded_run import Recorded
 from rehearsal_torch.files.checkpoint_folders import checkpoint_in
 from rehearsal_torch.reporting.page.material import Material, mapping, material
-from rehearsal_torch.verbs.rehearsal_model import RehearsalModel
-from rehearsal_torch.verbs.saving.saved_folder import METHOD
-from rehearsal_torch.verbs.saving.saved_model import load
-from rehearsal_torch.verbs.saving.saved_run import NEEDED, model_of_run, needed, notes
-from rehearsal_torch.verbs.saving.saved_run import needed as complete
+from rehearsal_torch.user_error import UserError
 
 
 def existing(folder: str | Path) -> Path:

@@ -5,7 +5,8 @@ A file of trials is named itself, or is the only one in a folder.
 
 from pathlib import Path
 
-from rehearsal_torch.cli.errors import UserError
+from rehearsal_torch.api.optimiser import METHOD, CausalOptimiser
+from rehearsal_torch.api.saving.saved_folder import METHOD as SAVED
 from rehearsal_torch.data.trials.file import BYTES, FAMILY
 from rehearsal_torch.explorer.episode_session import EpisodeSession
 from rehearsal_torch.explorer.recorded_episodes import opened_episodes
@@ -14,8 +15,7 @@ from rehearsal_torch.explorer.run_material import existing, opened, recorded
 from rehearsal_torch.explorer.server import Session
 from rehearsal_torch.explorer.trials.recorded_trials import RecordedTrials
 from rehearsal_torch.explorer.trials.trial_session import TrialSession
-from rehearsal_torch.optimiser import METHOD, CausalOptimiser
-from rehearsal_torch.verbs.saving.saved_folder import METHOD as SAVED
+from rehearsal_torch.user_error import UserError
 
 
 def session_for(folder: Path, method: str = METHOD) -> Session:

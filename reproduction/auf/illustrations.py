@@ -15,11 +15,11 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.data.scaling import Standardise
 from rehearsal_torch.problems.rehearsal.loan import Loan
 from rehearsal_torch.surrogates.kernel.nested_ridge import Desirability
 from rehearsal_torch.surrogates.kernel.product_ridge import ProductRidge
+from rehearsal_torch.user_error import UserError
 from reproduction.auf import loan_panels, triangle_panel
 from reproduction.page import FIGURES, Section, image, table
 from reproduction.plan import published, texts

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.evaluation.online_rows import COLUMNS, Row
+from rehearsal_torch.user_error import UserError
 from reproduction.plan import study
 
 if TYPE_CHECKING:

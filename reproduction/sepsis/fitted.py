@@ -11,7 +11,6 @@ from typing import Any
 from omegaconf import DictConfig
 
 from rehearsal_torch.cli.build import plain, problem_of, seed_and_use_one_thread
-from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.run import build
 from rehearsal_torch.cli.verbs.fitting import fit
 from rehearsal_torch.data.decision import Decision, EpisodeCase
@@ -20,6 +19,7 @@ from rehearsal_torch.objectives.reward import LinearReward
 from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.surrogates.transition import TransitionModel
+from rehearsal_torch.user_error import UserError
 from reproduction.job import configured
 from reproduction.plan import study
 from reproduction.sepsis.episode_rows import Case

@@ -12,11 +12,11 @@ from omegaconf import OmegaConf
 
 from rehearsal_torch.cli.allowed import ROOMS, check_allowed, named_in
 from rehearsal_torch.cli.build import screen
-from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.main import main
 from rehearsal_torch.cli.resume import SWEEP, recorded
 from rehearsal_torch.cli.verbs.decide import decide
 from rehearsal_torch.run_folder import RunFolder
+from rehearsal_torch.user_error import UserError
 from tests.places import CONF
 
 MARKER = "attacked"

@@ -11,7 +11,6 @@ from hydra.types import RunMode
 from omegaconf import OmegaConf
 
 from rehearsal_torch.cli.build import problem_of, surrogate_of, tasked, trainer_of
-from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.main import CONF
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.cli.run import build as run_of
@@ -20,6 +19,7 @@ from rehearsal_torch.objectives.imputed_success import ImputedSuccess
 from rehearsal_torch.objectives.objective import class_of
 from rehearsal_torch.problems.episodes.machines import Machines
 from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
+from rehearsal_torch.user_error import UserError
 
 
 @pytest.mark.slow

@@ -6,11 +6,11 @@ import pytest
 import torch
 
 from rehearsal_torch.cli.cross_fitting import claimed, cross_fitted_claims
-from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.cli.run import build
 from rehearsal_torch.cli.validation import CONF
 from rehearsal_torch.run_folder import RunFolder
+from rehearsal_torch.user_error import UserError
 
 
 def run_of(*typed):

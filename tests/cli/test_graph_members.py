@@ -5,7 +5,6 @@ import pytest
 import yaml
 
 import rehearsal_torch as rt
-from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.graph_members import judged_by_graphs
 from rehearsal_torch.cli.main import main
 from rehearsal_torch.cli.overrides import composed
@@ -13,6 +12,7 @@ from rehearsal_torch.cli.run import build
 from rehearsal_torch.cli.validation import CONF
 from rehearsal_torch.cli.verbs.decide import decide
 from rehearsal_torch.evaluation.overturning import graphs_overall
+from rehearsal_torch.user_error import UserError
 from tests.scripts.typing_in import lines
 from tests.test_member_graphs import PARENTS, TABLE, TASK
 

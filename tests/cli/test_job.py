@@ -11,9 +11,9 @@ import pytest
 from omegaconf import OmegaConf
 
 from rehearsal_torch.cli import job
-from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.job import changed_files, commit, provenance, recordable
 from rehearsal_torch.run_folder import RunFolder
+from rehearsal_torch.user_error import UserError
 
 CONFIG = OmegaConf.create({"seed": 3, "name": "toy"})
 

@@ -3,7 +3,6 @@
 import pytest
 
 from rehearsal_torch.checkpoint import load
-from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.methods import (
     all_methods,
     methods_by,
@@ -19,6 +18,7 @@ from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton
 from rehearsal_torch.surrogates.kernel.nested_ridge import NestedRidge
 from rehearsal_torch.surrogates.outcome.stacked import StackedRegression
 from rehearsal_torch.surrogates.surrogate import Surrogate
+from rehearsal_torch.user_error import UserError
 from tests.cli.test_run import configured
 from tests.places import CONF, ROOT
 

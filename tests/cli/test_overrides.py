@@ -4,10 +4,10 @@ from itertools import pairwise
 
 import pytest
 
-from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.installation import conf_folder
 from rehearsal_torch.cli.main import CONF
 from rehearsal_torch.cli.overrides import composed, deferred
+from rehearsal_torch.user_error import UserError
 
 
 def test_jobs_are_numbered_as_hydra_numbers_them():

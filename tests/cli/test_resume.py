@@ -2,11 +2,11 @@
 
 import pytest
 
-from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.job import statuses
 from rehearsal_torch.cli.resume import SWEEP, agree, cleared, recorded
 from rehearsal_torch.files.plain import PlainFileError
 from rehearsal_torch.run_folder import RunFolder
+from rehearsal_torch.user_error import UserError
 
 CONFIG = {
     "seed": 0,

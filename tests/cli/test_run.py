@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.main import CONF
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.cli.run import build
+from rehearsal_torch.user_error import UserError
 
 BANK = ("dataset=bank", "dataset.size.rows=30", "decision=micns")
 

@@ -5,10 +5,10 @@ import json
 
 import pytest
 
-from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.job import statuses
 from rehearsal_torch.cli.sweep import begin, crossed, finish
 from rehearsal_torch.run_folder import SECONDS, RunFolder
+from rehearsal_torch.user_error import UserError
 from tests.cli.verbs.test_collect import shard
 
 

@@ -3,7 +3,8 @@
 import pytest
 from hydra.utils import instantiate
 
-from rehearsal_torch.cli.errors import UserError, as_user_error, user_error_from
+from rehearsal_torch.cli.errors import user_error_from
+from rehearsal_torch.user_error import UserError, as_user_error
 
 
 @pytest.mark.parametrize(

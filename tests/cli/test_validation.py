@@ -2,9 +2,9 @@
 
 import pytest
 
-from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.cli.validation import CONF, check
+from rehearsal_torch.user_error import UserError
 
 
 def checked(*typed, script="train", multirun=False):

@@ -155,7 +155,7 @@ def test_every_experiment_takes_every_decision_of_its_family(hydra, experiment, 
 @pytest.mark.parametrize("dataset", ["bank", "dropwave", "sepsis_simulated"])
 def test_a_decision_of_another_family_is_refused(hydra, dataset, decision):
     from rehearsal_torch.cli.build import problem_of, surrogate_of
-    from rehearsal_torch.cli.errors import UserError
+    from rehearsal_torch.user_error import UserError
 
     kinds = {"bank": "foresight", "dropwave": "trials", "sepsis_simulated": "episodes"}
     if family(decision) == kinds[dataset]:

@@ -3,10 +3,10 @@
 import pytest
 
 import rehearsal_torch as rt
+from rehearsal_torch.api.methods import RequestError, methods_for
 from rehearsal_torch.problems.rehearsal.loan import Loan
 from rehearsal_torch.problems.world_size import SampleSize
-from rehearsal_torch.verbs.methods import RequestError, methods_for
-from tests.verbs.test_rehearse import CASES, SMALL, TASK
+from tests.api.test_rehearse import CASES, SMALL, TASK
 
 pytestmark = pytest.mark.slow
 DIFFERENCES = {"cme_stack", "cme", "outcome_regression", "care", "none", "micns", "qwz23_offline"}

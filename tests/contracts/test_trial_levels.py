@@ -2,8 +2,8 @@
 
 import pytest
 
-from rehearsal_torch.optimiser import CausalOptimiser
-from rehearsal_torch.verbs.methods import methods_for
+from rehearsal_torch.api.methods import methods_for
+from rehearsal_torch.api.optimiser import CausalOptimiser
 
 pytestmark = pytest.mark.slow
 TASK = {

@@ -7,6 +7,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from rehearsal_torch.api.new_cases import NewCases
+from rehearsal_torch.api.what_if import what_if
 from rehearsal_torch.evaluation.claim_curves import (
     BEFORE,
     CLAIM,
@@ -19,8 +21,6 @@ from rehearsal_torch.evaluation.claim_curves import (
     shown,
 )
 from rehearsal_torch.evaluation.recorded_run import CLAIM_NUMBERS, CLAIMS
-from rehearsal_torch.verbs.new_cases import NewCases
-from rehearsal_torch.verbs.what_if import what_if
 from tests.toys.explored import rows, small_model
 
 CONTEXT = 0.1

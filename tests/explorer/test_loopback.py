@@ -6,8 +6,8 @@ import socket
 
 import pytest
 
-from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.explorer.loopback import LARGEST, Guard, listening
+from rehearsal_torch.user_error import UserError
 
 OWN = [(b"host", b"127.0.0.1:8000")]
 JSON = (b"content-type", b"application/json; charset=utf-8")

@@ -6,10 +6,10 @@ import shutil
 import pytest
 import yaml
 
-from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.explorer.recorded_episodes import opened_episodes
 from rehearsal_torch.explorer.run_material import recorded
 from rehearsal_torch.explorer.sessions import session_for
+from rehearsal_torch.user_error import UserError
 from tests.toys.explored_episodes import episodes_run
 
 

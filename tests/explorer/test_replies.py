@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.explorer.replies import BusyError, Turns, message, told
+from rehearsal_torch.user_error import UserError
 
 
 def failing(error):

@@ -4,10 +4,10 @@ import pandas as pd
 import pytest
 
 import rehearsal_torch as rt
-from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.data.trials.file import FORMAT, campaign_of
 from rehearsal_torch.files.addresses import InputError, beginning, without_password
 from rehearsal_torch.program import main
+from rehearsal_torch.user_error import UserError
 
 WORD = "s3cr3t/w@rd"
 ADDRESS = f"postgresql+psycopg://ana:{WORD}@host/db"

@@ -14,8 +14,8 @@ import scipy
 import torch
 import yaml
 
+from rehearsal_torch.api.decisions import Decisions
 from rehearsal_torch.data.decision import RehearsalCase
-from rehearsal_torch.verbs.decisions import Decisions
 
 CLAIMS = ("estimate", "baseline", "unchanged", "gain", "net_value", "net_gain")
 AS_THEY_ARE = ("status", "recommendation", "doses", "cost", "certificate", "score")

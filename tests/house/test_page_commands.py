@@ -10,7 +10,7 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
-from rehearsal_torch.cli.errors import UserError
+from rehearsal_torch.user_error import UserError
 from tests.house import desk
 from tests.house.page_commands import Command, commands, examined, typed
 from tests.scripts.typing_in import typed as run

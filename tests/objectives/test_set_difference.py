@@ -4,12 +4,12 @@ import pytest
 import torch
 
 import rehearsal_torch as rt
+from rehearsal_torch.api.what_if import objectives_in
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
 from rehearsal_torch.objectives.objective import Appraisal, chance
 from rehearsal_torch.objectives.set_difference import CONSERVATIVE, JOINT, between_sets
-from rehearsal_torch.verbs.what_if import objectives_in
-from tests.verbs.test_rehearse import CASES, SMALL, TASK
-from tests.verbs.test_rehearsed import frame  # noqa: F401  the fixture
+from tests.api.test_rehearse import CASES, SMALL, TASK
+from tests.api.test_rehearsed import frame  # noqa: F401  the fixture
 
 TWO = TASK | {"box": {"A2": [0, 1], "U1": [0, 1]}}
 FIRST, SECOND = (torch.tensor([[value]], dtype=torch.float64) for value in (0.3, 0.5))

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
-
-from tests.test_optimiser import optimiser, system, told
+from tests.api.test_optimiser import optimiser, system, told
 
 REWARDS = [0.2, 0.9, 0.4, 0.95]
 SETTINGS = [{"a": 0.1 * place, "b": 1.0} for place in range(4)]

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from rehearsal_torch.cli.errors import UserError
+from rehearsal_torch.user_error import UserError
 from reproduction.commits import check_clean
 from reproduction.plan import study
 from reproduction.record import unpack

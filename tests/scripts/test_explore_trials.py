@@ -6,7 +6,7 @@ import shutil
 import pytest
 from playwright.sync_api import expect
 
-from rehearsal_torch.optimiser import CausalOptimiser
+from rehearsal_torch.api.optimiser import CausalOptimiser
 from tests.scripts.browsing import (
     BOTH_WIDTHS,
     WIDTHS,

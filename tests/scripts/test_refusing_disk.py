@@ -5,11 +5,11 @@ import shutil
 
 import pytest
 
+from rehearsal_torch.api.optimiser import CausalOptimiser
 from rehearsal_torch.cli.verbs import report
 from rehearsal_torch.data.trials.file import TrialFileError
 from rehearsal_torch.data.trials.store import TrialStore
 from rehearsal_torch.files.lock import locked
-from rehearsal_torch.optimiser import CausalOptimiser
 from tests.scripts import typing_in
 from tests.scripts.refusals import little_space
 from tests.scripts.typing_in import TOY, called

@@ -9,13 +9,13 @@ from tempfile import mkdtemp
 
 import yaml
 
+from rehearsal_torch.api.configured import configuration, plain, undisturbed
 from rehearsal_torch.checkpoint import save
 from rehearsal_torch.cli.run import build
 from rehearsal_torch.cli.run_summary import described
 from rehearsal_torch.loop import rounds
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.training.fit import fit
-from rehearsal_torch.verbs.configured import configuration, plain, undisturbed
 
 TYPED = (
     "dataset=machines",

@@ -2,8 +2,8 @@
 
 from functools import partial
 
+from rehearsal_torch.api.optimiser import CausalOptimiser
 from rehearsal_torch.explorer.trials.trial_session import TrialSession
-from rehearsal_torch.optimiser import CausalOptimiser
 from rehearsal_torch.search.trials.acquisition import AcquisitionSearch
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 

@@ -21,13 +21,13 @@ from hydra.core.global_hydra import GlobalHydra
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from rehearsal_torch.cli.build import plain, same_kind
-from rehearsal_torch.cli.errors import UserError, as_user_error
 from rehearsal_torch.cli.methods import all_methods, surrogate_class
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.cli.run import Run, build, suits
 from rehearsal_torch.cli.validation import CONF
 from rehearsal_torch.files.forms import NUMBER, WHOLE, checked
 from rehearsal_torch.files.rows import as_csv
+from rehearsal_torch.user_error import UserError, as_user_error
 
 if TYPE_CHECKING:
     from rehearsal_torch.data.table import Table

@@ -21,7 +21,6 @@ from rehearsal_torch.cli.choice.applicable import (
     rehearsing,
     with_method,
 )
-from rehearsal_torch.cli.errors import UserError, did_you_mean
 from rehearsal_torch.cli.methods import weighs_costs
 from rehearsal_torch.cli.run import Run, build
 from rehearsal_torch.cli.run_summary import described
@@ -31,6 +30,7 @@ from rehearsal_torch.method_choice.rule import Noted
 from rehearsal_torch.objectives.objective import class_of, settings_of
 from rehearsal_torch.problems.problem import Problem
 from rehearsal_torch.run_folder import RunFolder
+from rehearsal_torch.user_error import UserError, did_you_mean
 
 _ASKED = {"rehearse": "cases of a table", "look_back": "a sequence", "optimise": "trials"}
 

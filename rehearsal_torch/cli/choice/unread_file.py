@@ -11,8 +11,8 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from rehearsal_torch.cli.choice.asked import problem_content
-from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.spelling import on_file
+from rehearsal_torch.user_error import UserError
 
 # The overrides that choose the data set of a run.
 _CHOOSING = ("+experiment=", "dataset=")

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from rehearsal_torch.cli.choice.asked import YAML, asks_for
 from rehearsal_torch.cli.choice.unread_file import refuse_table
-from rehearsal_torch.cli.errors import UserError, as_user_error
 from rehearsal_torch.cli.spelling import on_file, spoken, weighed
 from rehearsal_torch.cli.subcommand import Option, Verb
+from rehearsal_torch.user_error import UserError, as_user_error
 
 if TYPE_CHECKING:
     from rehearsal_torch.problems.problem import Problem

@@ -22,10 +22,11 @@ from pathlib import Path
 from typing import Any
 
 from rehearsal_torch.cli.allowed import trusted_modules, trusted_names
-from rehearsal_torch.cli.errors import UserError, as_user_error, exit_code, user_error_from
+from rehearsal_torch.cli.errors import exit_code, user_error_from
 from rehearsal_torch.cli.spelling import spoken
 from rehearsal_torch.files.forms import WHOLE, checked
 from rehearsal_torch.run_folder import RunFolder
+from rehearsal_torch.user_error import UserError, as_user_error
 
 _WRITTEN = (
     "run.json",

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig
 
-from rehearsal_torch.cli.errors import UserError, as_user_error
 from rehearsal_torch.cli.job import carry_out
 from rehearsal_torch.cli.run_summary import described
 from rehearsal_torch.files.rows import as_csv
 from rehearsal_torch.run_folder import RunFolder
+from rehearsal_torch.user_error import UserError, as_user_error
 
 if TYPE_CHECKING:
     from rehearsal_torch.cli.run import Run

@@ -18,7 +18,6 @@ from omegaconf import DictConfig
 
 from rehearsal_torch.cli.allowed import trusted_modules
 from rehearsal_torch.cli.choice.asked import YAML, typed_again
-from rehearsal_torch.cli.errors import UserError, as_user_error
 from rehearsal_torch.cli.installation import has_app
 from rehearsal_torch.cli.job import carry_out
 from rehearsal_torch.cli.run_summary import asked, closing
@@ -27,6 +26,7 @@ from rehearsal_torch.files.checkpoint_folders import checkpoint_in
 from rehearsal_torch.files.forms import checked
 from rehearsal_torch.files.plain import read_yaml
 from rehearsal_torch.run_folder import RunFolder
+from rehearsal_torch.user_error import UserError, as_user_error
 
 if TYPE_CHECKING:
     from rehearsal_torch.problems.problem import Problem

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 from omegaconf import DictConfig
 
 from rehearsal_torch.cli.allowed import trusted_modules
-from rehearsal_torch.cli.errors import UserError, as_user_error
 from rehearsal_torch.cli.run import Method, Run, build, suits
 from rehearsal_torch.cli.run_summary import asked
 from rehearsal_torch.files.rows import as_csv
 from rehearsal_torch.progress import Progress
 from rehearsal_torch.run_folder import SECONDS, RunFolder, write_folder
+from rehearsal_torch.user_error import UserError, as_user_error
 
 if TYPE_CHECKING:
     from rehearsal_torch.data.table import Table

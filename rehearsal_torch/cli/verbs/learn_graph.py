@@ -13,11 +13,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rehearsal_torch.cli.errors import UserError, as_user_error, check_output
+from rehearsal_torch.cli.errors import check_output
 from rehearsal_torch.cli.spelling import spoken
 from rehearsal_torch.cli.subcommand import Option, Verb
 from rehearsal_torch.files.lock import locked
 from rehearsal_torch.files.plain import read_yaml
+from rehearsal_torch.user_error import UserError, as_user_error
 
 if TYPE_CHECKING:
     from rehearsal_torch.graphs.bidirection import Background

@@ -15,11 +15,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rehearsal_torch.cli.errors import UserError, as_user_error, begins, check_output, did_you_mean, exit_code
+from rehearsal_torch.cli.errors import begins, check_output, exit_code
 from rehearsal_torch.cli.spelling import on_file, spoken
 from rehearsal_torch.cli.subcommand import HELP, Option, Verb
 from rehearsal_torch.files.lock import locked
 from rehearsal_torch.files.writing import write_text
+from rehearsal_torch.user_error import UserError, as_user_error, did_you_mean
 
 
 def prepare_bermuda(options: Mapping[str, str]) -> int:

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rehearsal_torch.cli.choice.asked import YAML
-from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.explorer.trials.trial_rows import MOST, course
 from rehearsal_torch.explorer.trials.trial_session import LIMITS, add_reading
 from rehearsal_torch.reporting.page.assumptions import TRIALS
@@ -16,6 +15,7 @@ from rehearsal_torch.reporting.page.cautions import of_the_run
 from rehearsal_torch.reporting.page.material import Material, finite, mapping
 from rehearsal_torch.reporting.page.question import of_trials
 from rehearsal_torch.reporting.page.trial_sentences import said_of_trials
+from rehearsal_torch.user_error import UserError
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

@@ -18,10 +18,10 @@ from rehearsal_torch.cli.choice.applicable import (
     rehearsing,
     with_method,
 )
-from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.method_choice.rule import NOT_COMPARED, SIMPLEST_FIRST, chosen
 from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
 from rehearsal_torch.run_folder import RunFolder
+from rehearsal_torch.user_error import UserError
 from tests.cli.test_run import configured
 from tests.method_choice.test_rule import NOTHING, found
 from tests.toys.linear_truth import chain

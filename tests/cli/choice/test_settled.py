@@ -7,10 +7,10 @@ import pytest
 
 from rehearsal_torch.cli.choice import settled as module
 from rehearsal_torch.cli.choice.settled import settled, wished
-from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.method_choice.rule import SIMPLEST_FIRST, chosen
 from rehearsal_torch.problems.written.own_problem import OwnProblem
 from rehearsal_torch.run_folder import RunFolder
+from rehearsal_torch.user_error import UserError
 from tests.cli.test_run import configured
 from tests.house.desk import PROBLEM, laid_out
 from tests.method_choice.test_rule import NOTHING, found

@@ -4,7 +4,6 @@ import csv
 
 import pytest
 
-from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.main import CONF
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.cli.run import build
@@ -13,6 +12,7 @@ from rehearsal_torch.cli.verbs.cross_validate import GRID, TABLE, grid
 from rehearsal_torch.files.rows import read_rows
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.training.cross_validation import cross_validate as by_hand
+from rehearsal_torch.user_error import UserError
 
 SMALL = (
     "dataset.patients=20",

@@ -2,7 +2,6 @@
 
 import pytest
 
-from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.main import CONF
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.cli.run import build, method_of, suits
@@ -11,6 +10,7 @@ from rehearsal_torch.data.episode import Episode, transitions
 from rehearsal_torch.problems.rehearsal.loan import Loan
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.run_folder import RunFolder
+from rehearsal_torch.user_error import UserError
 from tests.toys.rehearsal_methods import built
 from tests.toys.transitions import model, patients
 

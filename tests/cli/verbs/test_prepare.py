@@ -4,10 +4,10 @@ import time
 
 import pytest
 
-from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.verbs.prepare import main
 from rehearsal_torch.problems.episodes.machines import Machines
 from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable
+from rehearsal_torch.user_error import UserError
 from tests.places import ROOT
 
 

@@ -5,10 +5,10 @@ import json
 import pytest
 import yaml
 
-from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.explorer.run_material import recorded
 from rehearsal_torch.explorer.sessions import session_for
 from rehearsal_torch.explorer.trials.recorded_trials import RecordedTrials
+from rehearsal_torch.user_error import UserError
 from tests.toys.served import Served
 
 LINES = [

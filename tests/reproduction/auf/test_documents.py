@@ -2,7 +2,7 @@
 
 import pytest
 
-from rehearsal_torch.cli.errors import UserError
+from rehearsal_torch.user_error import UserError
 from reproduction.auf import documents
 from reproduction.auf.illustrations import generator
 from reproduction.auf.jobs import job_totals, recorded_rows

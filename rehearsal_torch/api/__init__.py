@@ -1,0 +1,1 @@
+"""From Python: `rehearse`, `learn`, `look_back`, `CausalOptimiser`, and what they return."""

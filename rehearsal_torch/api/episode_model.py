@@ -1,0 +1,339 @@
+"""A fitted model of episodes, with what their columns mean: what `learn_episodes` and `load` return.
+
+    model = rt.learn_episodes(frame, task)
+    model.look_back(model.cases[0], changes=3)
+    model.save("pumps")
+
+    again = rt.load("pumps")                     or the folder of a run that fitted such a model
+    again.look_back(again.read(later)[0])        units of a table that came after the fit
+
+A table that comes later is read by the task of the fit: its columns, its levels, its length of a step.
+Amounts become the levels that were fitted. Values outside the data of the fit make a warning that begins with
+``range:``. Steps are named by the times of the unit's own table. A loaded model has no rows of the fit, so
+that how strong a hidden common cause would have to be is known only with ``records=``, as for `rt.look_back`.
+
+Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 3 (the model) and Eq. 7-9 (the question).
+
+Learning fits what ``rehearsal train +experiment=own_episodes path=table.csv dataset.task=task.yaml`` fits, to
+the last bit: the same configuration, the same split of the units and the same seeds.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from rehearsal_torch.api.configured import configuration, in_words, learnt, plain, undisturbed
+from rehearsal_torch.api.methods import RequestError, check_method
+from rehearsal_torch.api.request import check_request_seed, problem_file
+
+if TYPE_CHECKING:
+    import torch
+    from narwhals.typing import IntoDataFrame
+
+    from rehearsal_torch.api.looked_back import LookedBack
+    from rehearsal_torch.data.decision import EpisodeCase
+    from rehearsal_torch.data.episode import Episode
+    from rehearsal_torch.data.table import Table
+    from rehearsal_torch.objectives.reward import Reward
+    from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable
+    from rehearsal_torch.problems.episodes.roles import EpisodeRoles
+    from rehearsal_torch.reporting.style import Wording
+    from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
+
+# The method that looks back, and the number of changes, where none are named.
+METHOD = "branch_and_bound"
+CHANGES = 3
+# The configuration groups of settings that a model keeps.
+LOOKING = ("search", "objective")
+# The share by which an amount may lie beyond the largest one without a word.
+SLACK = 1e-9
+
+
+@dataclass(frozen=True)
+class EpisodeReading:
+    """How tables of episodes are read: as that of the fit.
+
+    Attributes:
+        roles: What the columns mean.
+        step: The length of a step, in the unit of time.
+        first: The time of the first step, if it was the same for all units; None elsewhere.
+        keep_last: How many actions at the end of each unit stay as they were.
+        amounts: Action to its largest amount in the data of the fit; levels have none.
+    """
+
+    roles: "EpisodeRoles"
+    step: float
+    first: int | None = None
+    keep_last: int = 1
+    amounts: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, problem: "EpisodeTable") -> "EpisodeReading":
+        """That of a table to which a model was fitted."""
+        amounts = {each.name: problem.largest[each.name] for each in problem.roles.actions if not each.levels}
+        return cls(problem.roles, problem.length, problem.first, problem.keep_last, amounts)
+
+
+@dataclass(frozen=True)
+class EpisodeModel:
+    """A model of episodes, with the task that they came with.
+
+    Attributes:
+        reading: How tables of episodes are read.
+        method: The name of the method that looks back.
+        settings: Settings of the search and the objective.
+        changes: The maximum number of changed actions, where none is asked for.
+        problem: The table of the fit: its units and their split; None for a loaded model.
+        card: The model card of a loaded model; empty for one that was fitted here.
+    """
+
+    surrogate: "EpisodeSurrogate"
+    reading: EpisodeReading
+    method: str
+    seed: int
+    settings: Mapping[str, object]
+    node: Mapping[str, Any] = field(repr=False)
+    changes: int = CHANGES
+    problem: "EpisodeTable | None" = field(default=None, repr=False)
+    card: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def to(self, device: "torch.device | str") -> Self:
+        """Moves the fitted model, such as to a GPU: ``model.to("cuda")``. It then looks back there, and its
+        answers are on the CPU as before.
+
+        Args:
+            device: As torch names it.
+
+        Raises:
+            RuntimeError: if there is no such device.
+        """
+        self.surrogate.to(device)
+        return self
+
+    @cached_property
+    def cases(self) -> "list[EpisodeCase]":
+        """The units that nothing was learnt from (or those of ``dataset.split``), with the actions that stay
+        as they were at the end of each; empty for a loaded model, which has no rows.
+        """
+        return [] if self.problem is None else [self.problem.case(i) for i in range(self.problem.count())]
+
+    @cached_property
+    def reward(self) -> "Reward":
+        """The reward of a step, as the task states it."""
+        from rehearsal_torch.objectives.episode_reward import episode_reward
+
+        settings = self.reading.roles.reward_settings()
+        return episode_reward(**{key: value for key, value in settings.items() if key != "_target_"})
+
+    @cached_property
+    def words(self) -> "Wording":
+        """What units, steps, actions and the reward are called; each unit says at which time it begins."""
+        from rehearsal_torch.reporting.style import wording
+
+        roles = self.reading.roles
+        known: dict[str, Any] = {
+            "reward": roles.reward_settings(),
+            "actions": [each.name for each in roles.actions],
+        }
+        return wording({}, roles.wording() | known)
+
+    def read(self, table: "IntoDataFrame | str | Path") -> "list[EpisodeCase]":
+        """The units of a table that came after the fit, to look back at.
+
+        Args:
+            table: One row for each unit and time, with the columns of the task: a data frame (of pandas,
+                polars or pyarrow), or a file.
+
+        Returns:
+            A case for each unit with at least two steps, in the order of the units.
+
+        Raises:
+            TableError: if the table has faults; all are listed.
+            RequestError: if it is something else.
+        """
+        import pandas as pd
+
+        from rehearsal_torch.data.reading import TableError, table_file
+        from rehearsal_torch.problems.episodes.own_episodes import in_retrospect
+        from rehearsal_torch.problems.episodes.steps import read_episodes
+
+        rows, roles = rows_of(table), self.reading.roles
+        if isinstance(rows, pd.DataFrame):
+            frame, where = rows.reset_index(drop=True), "the table"
+        else:
+            frame, where = table_file(rows), str(rows)
+        found = read_episodes(frame, roles, where, length=self.reading.step)
+        if not found.episodes:
+            raise TableError(
+                f"{where}: no {roles.words.unit} with at least 2 steps is left ({dict(found.counts)}): a "
+                "look back needs an action and what came of it"
+            )
+        return [in_retrospect(each, self.reading.keep_last, found.first) for each in found.episodes]
+
+    def look_back(
+        self,
+        unit: "str | int | EpisodeCase | Episode",
+        changes: int | None = None,
+        records: "Sequence[Episode] | Table | IntoDataFrame | None" = None,
+        **settings: object,
+    ) -> "LookedBack":
+        """The best change of at most k actions of a unit, as `rt.look_back` finds it, in the task's words.
+
+        Args:
+            unit: The name of a unit of the table of the fit, one of `cases`, a unit of `read`, or an episode
+                with the same columns.
+            changes: k, the maximum number of actions that differ from the observed ones; None for that of the
+                problem file, or 3.
+            records: The episodes of the fit, for a loaded model, as for `rt.look_back`; one that was fitted
+                here has them.
+            settings: As for `rt.look_back`; they count before those of the model.
+
+        Raises:
+            RequestError: if there is no such unit, or as `rt.look_back` does.
+        """
+        from rehearsal_torch.api.look_back import look_back
+
+        if records is None and self.problem is not None:
+            records = self.problem.observations()
+        most = self.changes if changes is None else changes
+        return look_back(self, self._unit(unit), most, self.method, None, self.seed, records, **settings)
+
+    def beyond(self, episode: "Episode") -> tuple[str, ...]:
+        """A sentence for each action of which an episode has more than the data of the fit."""
+        from rehearsal_torch.spaces.box import setting_text
+
+        found = []
+        for name, largest in self.reading.amounts.items():
+            most = float(episode.columns([name]).max())
+            if most > largest * (1 + SLACK):
+                found.append(
+                    f"range: {name} is up to {setting_text(most, 6)}; the observations lie between 0 and "
+                    f"{setting_text(largest, 6)}, and it is taken as the highest of their levels"
+                )
+        return tuple(found)
+
+    def save(self, folder: str | Path) -> Path:
+        """Saves the fitted model as a checkpoint, which `rt.load` and ``checkpoint=FOLDER`` read: weights,
+        configuration and card.
+
+        Args:
+            folder: The folder; files of a checkpoint in it are replaced.
+        """
+        from rehearsal_torch.api.saving.saved_episodes import save
+
+        return save(self, folder)
+
+    def _unit(self, given: "str | int | EpisodeCase | Episode") -> "EpisodeCase | Episode":
+        """A unit: itself, or that of the table with this name, in any split."""
+        from rehearsal_torch.data.decision import EpisodeCase
+        from rehearsal_torch.data.episode import Episode
+        from rehearsal_torch.user_error import did_you_mean
+
+        if isinstance(given, EpisodeCase | Episode):
+            return given
+        unit = self.reading.roles.words.unit
+        if isinstance(given, bool) or not isinstance(given, str | int | np.integer):
+            raise RequestError(
+                f"unit: expected the name of a {unit}, one of `cases` or an Episode; got "
+                f"{type(given).__name__}"
+            )
+        name = str(given)
+        if self.problem is None:
+            raise RequestError(
+                f"there is no {unit} {name!r}: a loaded model has no rows. Read a table, "
+                "units = model.read(table), and give one of these units"
+            )
+        if (known := next((each for each in self.cases if each.identity == name), None)) is not None:
+            return known
+        every = {each.identity: each for each in self.problem.all}
+        if name not in every:
+            several = f"the table has {len(every)}, such as {next(iter(every))!r}"
+            hint = did_you_mean(name, list(every)) or several
+            raise RequestError(f"there is no {unit} {name!r}: {hint}")
+        return EpisodeCase(every[name], first=self.reading.first)
+
+
+def rows_of(table: "IntoDataFrame | str | Path") -> Any:
+    """A file, or the rows as a data frame of pandas.
+
+    Raises:
+        RequestError: if they are something else.
+        TableError: if two columns have the same name, or the frame is lazy.
+    """
+    from rehearsal_torch.data.tables.in_memory import data_frame, row_count
+
+    if isinstance(table, str | Path):
+        return table
+    if row_count(table) is None:
+        raise RequestError(f"table: expected a data frame or a .csv file; got a {type(table).__name__}")
+    return data_frame(table, "the table")
+
+
+# The configuration groups in which settings are allowed.
+GROUPS = ("dataset", "surrogate", "trainer", *LOOKING)
+_TAKEN = {"dataset.path": "table", "dataset.task": "task", "dataset.seed": "seed"}
+
+
+def learn_episodes(
+    table: "IntoDataFrame | str | Path",
+    task: Mapping[str, Any] | str | Path | None = None,
+    method: str | None = None,
+    seed: int = 0,
+    **settings: object,
+) -> EpisodeModel:
+    """Fits a model of transitions to a table of episodes.
+
+    Args:
+        table: One row for each unit and time: a data frame (of pandas, polars or pyarrow), or a file. Or,
+            without a task, a problem file with ``question: sequence``.
+        task: What its columns mean, with actions and the reward of a step: a dictionary, or a YAML file
+            (docs/episodes.md).
+        method: The name of a file in ``conf/decision`` that looks back; None for that of the problem file,
+            else "branch_and_bound".
+        seed: Determines the split of the units and all random draws.
+        settings: Overrides of the configuration of ``+experiment=own_episodes``, dotted key to plain value,
+            such as ``**{"trainer.max_epochs": 10, "dataset.horizon": 12}``.
+
+    Raises:
+        TableError: if the table has faults; all are listed.
+        TaskError: if the task has faults; all are listed.
+        RequestError: if there is no such method or setting, or the method is for another kind of problem.
+        ValueError: base class of all of the above.
+    """
+    seed = check_request_seed(seed)
+    for key, argument in _TAKEN.items():
+        if key in settings:
+            raise RequestError(f"{key!r} is the argument `{argument}`: give it there")
+    if built := [key for key in settings if key.rpartition(".")[2].startswith("_")]:
+        raise RequestError(f"{built[0]!r} says what is built, and cannot be set here")
+    with in_words(), undisturbed():
+        from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable
+        from rehearsal_torch.problems.written.own_problem import OwnSequence
+        from rehearsal_torch.problems.written.sequence_file import sequence_problem
+        from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
+
+        written = None if task is not None else sequence_problem(problem_file(table, "learn_episodes"))
+        method = method or (written.method if written is not None else None) or METHOD
+        check_method(method, "look_back")
+        typed = ["+experiment=own_episodes", f"decision={method}", f"seed={seed}"]
+        config = configuration(typed, settings, GROUPS)
+        given = {
+            str(key): value
+            for key, value in plain(config)["dataset"].items()
+            if not str(key).startswith("_") and key not in ("path", "task", "seed")
+        }
+        problem = (
+            EpisodeTable(rows_of(table), task, seed, **given)
+            if written is None
+            else OwnSequence(written, seed, **given)
+        )
+        surrogate = learnt(config, problem)
+        assert isinstance(surrogate, EpisodeSurrogate)
+        kept = {key: value for key, value in settings.items() if key.partition(".")[0] in LOOKING}
+        changes = (written.changes if written is not None else None) or CHANGES
+        node, reading = plain(config)["surrogate"], EpisodeReading.of(problem)
+        return EpisodeModel(surrogate, reading, method, seed, kept, node, changes, problem)

@@ -1,0 +1,281 @@
+"""Explaining one decision of a fitted method: `RehearsalModel.explain`.
+
+Collected are, for the recommended action (or the one that was found and not recommended):
+
+    adjustment   the covariates of each candidate set, from the graph
+    near rows    the rows whose distance to context and action is at most the 97.5th percentile of the rows'
+                 own distance to their 5th nearest row (`surrogates.overlap`)
+    runners-up   the best action of the other candidate sets, searched as the method searches; and in the same
+                 set the best of 512 points of the box, and of a step of a tenth of the range along each
+                 variable, that differ from it by at least that step in some variable, or in a level
+    edges        whether it stands without single edges of the graph (`api.explaining.edge_removal`)
+    hidden cause the tipping strength (`data.sensitivity`)
+
+Runners-up are ranked by the value by which the method's search compares actions. A flat optimum shows as a
+runner-up that is not told apart from the action.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.api.explaining.edge_removal import APART, clearly_apart, without_edges
+from rehearsal_torch.api.explaining.explanation import (
+    Adjusted,
+    Explanation,
+    NearRows,
+    RunnerUp,
+    WithoutEdge,
+)
+from rehearsal_torch.api.methods import RequestError
+from rehearsal_torch.api.what_if import number, objectives_in
+from rehearsal_torch.data.codings.class_actions import cycled
+from rehearsal_torch.data.codings.recorded import wanted_in
+from rehearsal_torch.data.codings.texts import sentence_in_words
+from rehearsal_torch.data.costs.action_cost import weighing
+from rehearsal_torch.data.decision import DIFFERENCE, Decision, Estimate, RehearsalCase
+from rehearsal_torch.data.finite import in_numbers, ranked
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.graphs.separation import adjustment
+from rehearsal_torch.objectives.candidates import Candidates, appraisals
+from rehearsal_torch.objectives.net_value import NetValue
+from rehearsal_torch.objectives.objective import AlterationObjective
+from rehearsal_torch.objectives.set_difference import between_sets
+from rehearsal_torch.search.alterations.net_value import decided
+from rehearsal_torch.search.search import BatchSearch
+from rehearsal_torch.spaces.box import Alteration, Box
+from rehearsal_torch.surrogates.overlap import ROUNDING
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from rehearsal_torch.api.explaining.fitted_rows import FittedRows
+    from rehearsal_torch.api.rehearsal_model import RehearsalModel
+    from rehearsal_torch.data.rehearsal_task import RehearsalTask
+
+POINTS = 512
+
+
+def explain(
+    model: "RehearsalModel",
+    case: RehearsalCase,
+    decision: Decision,
+    past: "FittedRows | None",
+    rows: bool,
+    refits: int,
+) -> Explanation:
+    """See `RehearsalModel.explain`.
+
+    Args:
+        past: The rows of the fit; None if they are not known.
+        refits: The largest number of fits under other graphs.
+    """
+    action = _considered(decision)
+    names = () if action.alteration is None else action.alteration.names
+    adjusted = tuple(
+        _adjusted(model, each) for each in sorted(model.task.candidates, key=lambda one: one != names)
+    )
+    if action.alteration is None:
+        return Explanation(case, decision, {}, adjusted, None, (), (), wanted=wanted_in(model.task))
+    setting = dict(zip(names, action.alteration.values.tolist(), strict=True))
+    notes: list[str] = []
+    observed = None if past is None else past.observations()
+    near = _near(model, case, action, observed, rows)
+    if near is None:
+        notes.append("There are too few rows to say which are near.")
+    with in_numbers("the fitted surrogate"), torch.random.fork_rng(devices=[]):
+        others = _runners_up(model, objectives_in(model, [case]), action)
+        edges: tuple[WithoutEdge, ...] = ()
+        if len(model.surrogate.overlap.graphs) > 1:
+            notes.append("Single edges were not taken out: the method weighs several graphs itself.")
+        elif decision.status == "refused":
+            notes.append("Single edges were not taken out: nothing is recommended that could stand.")
+        else:
+            refitted = None if past is None else past.under
+            edges = without_edges(model, case, decision, action, refitted, refits)
+    words = model.task.worded
+    return Explanation(
+        case,
+        decision,
+        words(setting),
+        adjusted,
+        near,
+        tuple(replace(each, alteration=words(each.alteration)) for each in others),
+        tuple(replace(each, instead=words(each.instead)) for each in edges),
+        tuple(notes),
+        wanted_in(model.task),
+    )
+
+
+def check_explained(refits: object, rows: object) -> None:
+    """Refuses arguments of `RehearsalModel.explain` of the wrong kind.
+
+    Raises:
+        RequestError: with what was expected.
+    """
+    if isinstance(refits, bool) or not isinstance(refits, int) or refits < 0:
+        raise RequestError(f"refits: expected a whole number of at least 0; got {refits!r}")
+    if not isinstance(rows, bool):
+        raise RequestError(f"rows: expected True or False; got {rows!r}")
+
+
+def _value(decision: Decision) -> float:
+    return decision.value if math.isfinite(decision.value) else -math.inf
+
+
+def _considered(decision: Decision) -> Decision:
+    """The decision with the action that it withdrew, if it did; without an alteration if there is none."""
+    would = decision.trace.get("would_set")
+    if decision.alteration is not None or not isinstance(would, Mapping):
+        return decision
+    values = torch.tensor(list(would.values()), dtype=torch.float64)
+    return replace(decision, alteration=Alteration(tuple(would), values), status="recommended")
+
+
+def _adjusted(model: "RehearsalModel", names: tuple[str, ...]) -> Adjusted:
+    task = model.task
+    found = adjustment(task.graph, task.context, names, task.outcomes)
+    by = model.surrogate.by_adjustment
+    own, context, before, between = map(task.variables, (names, task.context, found.before, found.between))
+    reasons = tuple(sentence_in_words(each, task.coded) for each in found.reasons)
+    return Adjusted(own, context, before, between, reasons, by)
+
+
+def _near(
+    model: "RehearsalModel", case: RehearsalCase, action: Decision, observed: Table | None, shown: bool
+) -> NearRows | None:
+    """The rows near the action: of all rows where they are known, else of those that the model stores."""
+    known = model.surrogate.overlap
+    assert action.alteration is not None
+    names = action.alteration.names
+    if not known.known or names not in model.task.candidates:
+        return None
+    point = torch.cat([model.task.given([case])[0], action.alteration.values.to(torch.float64)])
+    values = known.stored().cpu() if observed is None else observed.columns(known.names)
+    distances, radius = known.distances(names, point, values).cpu(), known.limit(names)
+    order = distances.argsort(stable=True)
+    order = order[distances[order] <= radius + ROUNDING]
+    used = (*model.task.context, *names)
+    columns = values[order][:, [known.names.index(name) for name in used]]
+    ends = zip(used, columns.T, strict=True) if len(order) else ()
+    region = {name: (float(column.min()), float(column.max())) for name, column in ends}
+    region, classes = _in_words(model.task, region, columns, used)
+    desired, frame = None, None
+    if observed is not None:
+        inside = model.task.region.contains(observed.columns(model.task.outcomes)[order])
+        desired = int(inside.sum())
+    if shown:
+        import pandas as pd
+
+        source, heads = (values, known.names) if observed is None else (observed.values, observed.names)
+        frame = pd.DataFrame(source[order].numpy(), columns=list(heads))
+        frame = _frame_in_words(model.task, frame).assign(distance=distances[order].numpy())
+    effective = number(action.trace.get("support"))
+    return NearRows(len(order), len(values), radius, region, desired, effective, frame, classes)
+
+
+def _in_words(
+    task: "RehearsalTask", region: Mapping[str, tuple[float, float]], columns: Tensor, used: Sequence[str]
+) -> tuple[dict[str, tuple[Any, Any]], dict[str, tuple[str, ...]]]:
+    """The region with texts in place of codes, and for each variable of classes those that occur."""
+    said: dict[str, tuple[Any, Any]] = dict(region)
+    classes: dict[str, tuple[str, ...]] = {}
+    for coding in task.codings:
+        if not set(coding.columns) <= set(region):
+            continue
+        if coding.reference is None:
+            low, high = (coding.text([end]) for end in region[coding.name])
+            if low is not None and high is not None:
+                said[coding.name] = (low, high)
+            continue
+        rows = columns[:, [used.index(name) for name in coding.columns]].tolist()
+        found = {coding.text(row) for row in rows}
+        classes[coding.name] = tuple(each for each in coding.levels if each in found)
+        said = {name: ends for name, ends in said.items() if name not in coding.columns}
+    return said, classes
+
+
+def _frame_in_words(task: "RehearsalTask", frame: "pd.DataFrame") -> "pd.DataFrame":
+    """Rows with texts in place of codes."""
+    if not task.codings:
+        return frame
+    import pandas as pd
+
+    return pd.DataFrame(
+        [task.worded({str(name): cell for name, cell in row.items()}) for row in frame.to_dict("records")],
+        index=frame.index,
+    )
+
+
+def _runners_up(
+    model: "RehearsalModel", objective: Candidates[AlterationObjective], action: Decision
+) -> tuple[RunnerUp, ...]:
+    """The best action of the other sets, and the best other action of the same set."""
+    assert action.alteration is not None
+    names, found = action.alteration.names, list[RunnerUp]()
+    search = copy(model.method.search)
+    search.declines = False
+    others = [
+        Candidates(objective.cases, [one], objective.surrogate)
+        for one in objective.whole
+        if one.names != names
+    ]
+    sets = [decided(search, one)[0] if isinstance(search, BatchSearch) else search(one) for one in others]
+    if sets and (best := _considered(max(sets, key=_value))).alteration is not None:
+        found.append(_compared(objective, action, best, "set"))
+    one = next((each for each in objective.whole if each.names == names), None)
+    other = None if one is None else _elsewhere(one, model.task.box.only(names), action.alteration.values)
+    if other is not None:
+        found.append(_compared(objective, action, Decision(Alteration(names, other), 0.0), "action"))
+    return tuple(found)
+
+
+@torch.no_grad()
+def _elsewhere(objective: AlterationObjective, box: Box, action: Tensor) -> Tensor | None:
+    """The best of some actions that differ clearly from a given one, (k,); None if there is none."""
+    step = (APART * box.width).diag()
+    spread = cycled(box.sobol(POINTS), box.names, objective.cases[0].codings, box.levels)
+    points = torch.cat([box.project(torch.cat([action + step, action - step])), spread])
+    points = points[clearly_apart(box, points, action)].unsqueeze(1)
+    if not len(points):
+        return None
+    points = points.to(objective.starts(1).device)
+    value = NetValue.of(objective) if weighing(objective.cases[0]) else objective.comparison_value
+    values = ranked(value(points))[:, 0]
+    values = values.masked_fill(~objective.acceptable(points)[:, 0], -torch.inf)
+    if not bool(values.isfinite().any()):
+        return None
+    return points[int(values.argmax()), 0].to("cpu", torch.float64)
+
+
+def _compared(
+    objective: Candidates[AlterationObjective], action: Decision, other: Decision, of: Any
+) -> RunnerUp:
+    """The other action with its estimate, and the difference to the first."""
+    assert action.alteration is not None
+    assert other.alteration is not None
+    names, values = other.alteration.names, other.alteration.values
+    (mine,), (found,) = (appraisals(objective.whole, [each]) for each in (action, other))
+    setting = dict(zip(names, values.tolist(), strict=True))
+    estimate, own = None if found is None else found.estimate, None if mine is None else mine.estimate
+    apart = None
+    if estimate is not None and own is not None:
+        apart = Estimate(round(own.point - estimate.point, 6), DIFFERENCE)
+    whole, basis = {each.names: each for each in objective.whole}, ""
+    one, beside = whole[action.alteration.names], whole[names]
+    pair = [
+        each.reshape(1, -1).to(judge.starts(1).device)
+        for each, judge in ((action.alteration.values, one), (values, beside))
+    ]
+    if names == action.alteration.names:
+        told = one.contrast(*pair)
+        apart = apart if told is None or told[0] is None else told[0]
+    elif (known := between_sets(one, pair[0], beside, pair[1])) is not None:
+        apart, basis = known
+    against = "" if found is None else found.refused or found.unsupported or found.declined
+    return RunnerUp(setting, of, estimate, apart, against, basis)

@@ -1,0 +1,302 @@
+"""Fitted methods: fitted once, asked again tomorrow.
+
+    model = rt.learn(frame, task)
+    decisions = model.decide(cases)
+    model.save("model")
+
+    rt.load("model").decide(cases)         the same decisions, to the last bit
+
+No rows are needed to decide: what hidden causes would have to do is compared with covariates whose strengths
+were recorded with the fit (`surrogates.overturning`).
+"""
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from rehearsal_torch.api.configured import decisions, in_words, undisturbed
+from rehearsal_torch.api.methods import RequestError, RequestWarning
+from rehearsal_torch.api.request import check_workers, labels_of, names_of, rows_of
+
+if TYPE_CHECKING:
+    import torch
+    from narwhals.typing import IntoDataFrame
+
+    from rehearsal_torch.api.configured import Method
+    from rehearsal_torch.api.decisions import Decisions
+    from rehearsal_torch.api.explaining.explanation import Explanation
+    from rehearsal_torch.api.explaining.fitted_rows import FittedRows
+    from rehearsal_torch.api.new_cases import NewCases
+    from rehearsal_torch.api.what_if import Comparison, WhatIf
+    from rehearsal_torch.data.decision import RehearsalCase
+    from rehearsal_torch.data.rehearsal_task import RehearsalTask
+    from rehearsal_torch.data.table import Table
+    from rehearsal_torch.method_choice.rule import Choice
+    from rehearsal_torch.surrogates.overturning import Overturning
+    from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
+
+Case = Mapping[str, float | str]
+
+
+@dataclass(frozen=True, eq=False)
+class RehearsalModel:
+    """A rehearsal method, fitted to a table.
+
+    Attributes:
+        method: The objective and search by which it decides.
+        nodes: The configuration of surrogate, objective and search, as plain data.
+        seed: Determines all random draws of decisions.
+        overturning: What would overturn a recommendation.
+        described: Returns the card.
+        past: The rows of the fit; None for a saved model, which holds none.
+        choice: The choice of the method from the rows (`method_choice.rule`); None if it was asked for by
+            name, or the model was loaded, whose card then has the sentences.
+        bounds_left: What becomes of bounds that a problem file has for each case; empty where it has none.
+        units: Variable to its unit, where the problem file says it.
+    """
+
+    surrogate: "RehearsalSurrogate" = field(repr=False)
+    method: "Method" = field(repr=False)
+    nodes: Mapping[str, Any] = field(repr=False)
+    name: str
+    seed: int
+    overturning: "Overturning" = field(repr=False)
+    described: Callable[[], Mapping[str, Any]] = field(repr=False)
+    past: "FittedRows | None" = field(default=None, repr=False)
+    choice: "Choice | None" = field(default=None, repr=False)
+    bounds_left: str = field(default="", repr=False)
+    units: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def task(self) -> "RehearsalTask":
+        """The task that it answers."""
+        return self.surrogate.task
+
+    def to(self, device: "torch.device | str") -> Self:
+        """Moves the fitted model, such as to a GPU: ``model.to("cuda")``. It then decides there, and its
+        answers are on the CPU as before; with several `workers` a copy on the CPU decides.
+
+        Args:
+            device: As torch names it.
+
+        Raises:
+            RuntimeError: if there is no such device.
+        """
+        self.surrogate.to(device)
+        return self
+
+    @cached_property
+    def card(self) -> Mapping[str, Any]:
+        """What it was fitted to, what it is for, and its limits (`api.model_card`)."""
+        return self.described()
+
+    @cached_property
+    def strengths(self) -> dict[tuple[str, ...], Mapping[str, float] | None]:
+        """The strengths of the covariates for each candidate set (`Overturning.covariates`)."""
+        sets = filter(self.overturning.known_for, self.task.candidates)
+        return {names: self.overturning.covariates(names) for names in sets}
+
+    def decide(
+        self,
+        cases: "IntoDataFrame | Table | str | Path | Sequence[Case] | Case",
+        workers: int = 1,
+    ) -> "Decisions":
+        """Decides which alteration to make in each case.
+
+        Args:
+            cases: The cases, one per row, with the context's columns, in any of the forms of `rehearse`.
+            workers: Processes that share the cases, each with one thread; the decisions do not depend on it
+                (those of a model on a GPU but for rounding, see `to`).
+
+        Returns:
+            A decision for each case, in order. A case whose context lies outside the data has a warning that
+            begins with ``range:``.
+
+        Warns:
+            RequestWarning: if the problem file of the fit has bounds for each case, which are not kept.
+
+        Raises:
+            TableError: if the cases cannot be read, or a column of the context is missing, not numeric or
+                incomplete; all faults are listed.
+            RequestError: if the cases are of another type, there is none, or `workers` is below 1.
+        """
+        from rehearsal_torch.api.decisions import Decisions
+        from rehearsal_torch.data.codings.recorded import wanted_in
+        from rehearsal_torch.data.tables.in_memory import library_of
+
+        check_workers(workers)
+        if self.bounds_left:
+            warnings.warn(self.bounds_left, RequestWarning, stacklevel=2)
+        problem = self._cases(cases)
+        with in_words(), undisturbed():
+            made = decisions(
+                problem, self.surrogate, self.method, self.seed, workers, overturning=self.overturning
+            )
+        every = [problem.case(index) for index in range(problem.count())]
+        library = library_of(cases) or "pandas"
+        return Decisions(made, every, labels_of(cases), wanted_in(self.task), library, self.units)
+
+    def what_if(self, case: "IntoDataFrame | Case", alteration: Mapping[str, float | str]) -> "WhatIf":
+        """What the method claims of a given alteration in one case; nothing is searched.
+
+        Args:
+            case: The context of the case: a dictionary, or one row in any of the forms of `decide`.
+            alteration: Name to value for all variables of one candidate set, within their bounds or levels; a
+                text for a variable that has texts.
+
+        Returns:
+            The probability of a desired outcome with its interval, that without an alteration, support and
+            warnings.
+
+        Raises:
+            TableError: if the context is incomplete or not numeric.
+            RequestError: if there is not one case, the values may not be set, or the method has no interval.
+        """
+        from rehearsal_torch.api.what_if import what_if
+
+        one = self._one(case)
+        with in_words(), undisturbed():
+            return what_if(self, one, self._codes(alteration))
+
+    def compare(
+        self,
+        case: "IntoDataFrame | Case",
+        first: Mapping[str, float | str],
+        second: Mapping[str, float | str],
+    ) -> "Comparison":
+        """Which of two alterations is better in one case.
+
+        Args:
+            first: As `what_if`'s alteration.
+            second: Another one, of the same variables or of another candidate set.
+
+        Returns:
+            Both claims, and their difference with its interval: both are judged by the same draws of the
+            model, or by the posterior of the difference, so that it is narrower than what the two intervals
+            suggest. Where two sets of variables have regressions of their own, it is wider, and holds
+            whatever the dependence of the two errors; `basis` says so.
+
+        Raises:
+            TableError: if the context is incomplete or not numeric.
+            RequestError: if there is not one case, the values may not be set, or the method has no interval
+                of the difference.
+        """
+        from rehearsal_torch.api.what_if import compare
+
+        one = self._one(case)
+        with in_words(), undisturbed():
+            return compare(self, one, self._codes(first), self._codes(second))
+
+    def explain(
+        self,
+        case: "IntoDataFrame | Case",
+        rows: bool = False,
+        refits: int = 8,
+        table: "IntoDataFrame | Table | str | Path | None" = None,
+    ) -> "Explanation":
+        """Why the method decides as it does in one case: what is adjusted for, which rows lie near, which
+        action comes second, whether the decision stands without single edges of the graph, and how strong a
+        hidden common cause would have to be.
+
+        Args:
+            rows: Whether the explanation holds the near rows themselves (``explanation.rows.contents``).
+            refits: The largest number of fits under graphs without an edge; each takes as long as `learn`. 0
+                leaves out the edges that need one.
+            table: The rows of the fit, in any of the forms of `learn`, for a model that was loaded: it holds
+                only contexts and actions of some of them. None is enough for a model of this session.
+
+        Returns:
+            The explanation (`api.explaining.explanation`), with `sentences()`, `to_frame()` and a display
+            in notebooks.
+
+        Warns:
+            RequestWarning: if the table is not that of the fit.
+
+        Raises:
+            TableError: if the context is incomplete or not numeric, or the table cannot be used.
+            RequestError: if there is not one case, the method does not judge given alterations, or an
+                argument is of the wrong kind.
+        """
+        from rehearsal_torch.api.explaining.explain import check_explained, explain
+        from rehearsal_torch.api.explaining.fitted_rows import rows_again
+
+        check_explained(refits, rows)
+        one = self._one(case)
+        (decision,) = self.decide(case)
+        with in_words(), undisturbed():
+            past = self.past if table is None else rows_again(self, table)
+            return explain(self, one, decision, past, rows, refits)
+
+    def _codes(self, alteration: Any) -> Any:
+        """An alteration with codes in place of texts."""
+        from rehearsal_torch.data.codings.texts import in_numbers
+
+        if not isinstance(alteration, Mapping):
+            return alteration
+        try:
+            return in_numbers(alteration, self.task.coded)
+        except ValueError as error:
+            raise RequestError(str(error)) from None
+
+    def _one(self, case: Any) -> "RehearsalCase":
+        """The only case."""
+        problem = self._cases(case)
+        if problem.count() != 1:
+            raise RequestError(f"case: expected one case; got {problem.count()}: take one row of them")
+        return problem.case(0)
+
+    def save(self, folder: str | Path) -> Path:
+        """Writes the model to a folder, from which `rehearsal_torch.load` reads it; nothing in it is pickled.
+
+        Args:
+            folder: A new folder, or that of a saved model, which is replaced.
+
+        Raises:
+            CheckpointError: if the folder holds anything but a saved model, or the model cannot be saved;
+                nothing is written then.
+        """
+        from rehearsal_torch.api.saving.saved_model import save
+
+        return save(self, folder)
+
+    def _repr_html_(self) -> str:
+        from rehearsal_torch.reporting.decision_frame import table_html
+
+        held_out = self.card.get("held_out")
+        score = held_out.get("in words", "") if isinstance(held_out, Mapping) else held_out
+        facts = {
+            "method": self.name,
+            "intended use": self.card.get("intended_use", ""),
+            "limits": " ".join(map(str, self.card.get("limits", ()))),
+            "held-out score": score or "",
+            "data": str(self.card.get("data_fingerprint", ""))[:12],
+        }
+        return table_html(["", "a fitted method"], [[name, str(text)] for name, text in facts.items()])
+
+    def _cases(self, given: Any) -> "NewCases":
+        """The cases to decide for."""
+        from rehearsal_torch.api.new_cases import NewCases
+        from rehearsal_torch.data.codings.cases import cases_in_codes
+        from rehearsal_torch.data.costs.of_cases import costs_in
+        from rehearsal_torch.data.table import Table
+        from rehearsal_torch.data.tables.present_values import present_in
+        from rehearsal_torch.problems.rehearsal.own_table import cases_in, rows_in
+
+        rows = rows_of(given, "cases")
+        with in_words():
+            read = rows_in(rows, "cases", "the cases")
+            if not len(read.frame):
+                raise RequestError(f"{read.where}: expected at least one case; got none")
+            numbers = isinstance(rows, Table)
+            frame = read.frame if numbers else cases_in_codes(read.frame, read.where, self.task)
+            given_context, lines = cases_in(frame, read.where, self.task.context)
+            return NewCases(
+                self.task,
+                given_context,
+                names_of(rows, len(lines)) or lines,
+                present_in(frame, read.where, self.task.box.names),
+                unit_costs=costs_in(frame, read.where, self.task.costs),
+            )

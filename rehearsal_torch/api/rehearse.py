@@ -1,0 +1,134 @@
+"""Rehearsal: which alteration to make in each case, so that the outcomes fall into a desired region.
+
+    decisions = rt.rehearse("table.csv", "task.yaml", "cases.csv")
+
+A surrogate is fitted to the table, and a decision is made for each case: the values to set, the estimated
+probability of success with an interval, and the same for no action; or a refusal with its reason. The
+decisions are, to the last bit, those of
+
+    rehearsal decide table.csv +experiment=own_table decision=METHOD dataset.task=task.yaml
+
+with the cases as ``dataset.contexts=cases.csv``.
+
+Source: Du et al. (2026), Sec. 2.1.
+"""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rehearsal_torch.api.configured import decisions, in_words, judged, learnt, over_graphs, undisturbed
+from rehearsal_torch.api.learn import model_of
+from rehearsal_torch.api.methods import RequestError, RequestWarning, check_method
+from rehearsal_torch.api.request import Request, check_workers, labels_of, names_of
+from rehearsal_torch.user_error import as_user_error
+
+if TYPE_CHECKING:
+    from narwhals.typing import IntoDataFrame
+
+    from rehearsal_torch.api.rehearsed import Rehearsed
+    from rehearsal_torch.data.rehearsal_task import RehearsalTask
+    from rehearsal_torch.data.table import Table
+
+Case = Mapping[str, float | str]
+
+
+def rehearse(
+    table: "IntoDataFrame | Table | str | Path",
+    task: "Mapping[str, Any] | RehearsalTask | str | Path | None" = None,
+    cases: "IntoDataFrame | Table | str | Path | Sequence[Case] | Case | None" = None,
+    method: str | None = None,
+    seed: int = 0,
+    workers: int = 1,
+    claims: str = "in_sample",
+    graphs: "str | Path | Mapping[str, Any] | Sequence[Any] | None" = None,
+    **settings: object,
+) -> "Rehearsed":
+    """Decides which alteration to make in each case.
+
+    Args:
+        table: Observations, one per row, with a column for each variable of the task's graph: a data frame
+            (of pandas, polars or pyarrow), a file (.csv, .tsv, .xlsx, .parquet, ...), or a table. Or, without
+            a task, a problem file, "problem.yaml" (docs/own_table.md), which decides for its own cases, else
+            for rows that it holds out, like ``rehearsal decide problem.yaml``.
+        task: Graph, context, box and region, and optionally candidates and codings: a dictionary, a YAML
+            file, or a task. Columns of texts need codings, such as {"smoker": ["no", "yes"], "ward":
+            "categorical"} (`data.codings`); cases then have texts as well, and tables say them.
+        cases: The cases to decide for, one per row, with the context's columns: a data frame, a file, a
+            table, or a list of dictionaries (a single dictionary is one case). None decides for every row of
+            `table`.
+        method: The name of a file in ``conf/decision``, such as "cme_stack", "cme", "care" or "none"; None
+            for that of the problem file, else "cme_stack"; "auto" compares those that apply on the rows, and
+            takes the simplest within one standard error of the best: `model.choice` of what is returned, and
+            each trace, say why.
+        workers: Processes that share cases and long fits, each with one thread; the decisions do not depend
+            on it.
+        claims: "in_sample", the method's own estimates; or "cross_fitted", estimates of the chosen actions
+            from rows that did not choose them (ten more fits). The trace then holds ``brier``, the held-out
+            score of the rows without an alteration, and ``brier_constant``, that of a constant.
+        graphs: Graphs that may be true instead of the task's: {parents, undirected: [[one, other]]}, a list
+            of graphs, or the graphs.yaml of ``rehearsal learn-graph``. The method is fitted under each, and
+            the trace says under which share of them the decision is better than no action, and under which
+            it is worst. The decisions stay those under the task's graph.
+        settings: Overrides of the method's configuration, dotted key to plain value, such as
+            ``**{"objective.caution": 0}``; ``rehearsal options +experiment=auf`` lists the keys.
+            ``surrogate``, ``objective``, ``search`` and ``trainer`` name files of these folders of ``conf``.
+
+    Returns:
+        A decision for each case, in the order of the cases: a list with `to_frame()`, `plot()` and a display
+        of its own in notebooks (`api.decisions`). Its `held_out()` says in a sentence how well the method
+        predicts rows that it has not seen where nothing is altered, and its `untouched` has these numbers
+        (None unless ``claims`` are cross-fitted or ``dataset.validation`` holds rows out). Its `model` is the
+        fitted method, which decides for further cases and can be saved (`learn`).
+
+    Warns:
+        RequestWarning: if none of the rows to learn from, or every one, lies in the desired region.
+
+    Raises:
+        TableError: if table or cases cannot be read, or a column is missing, not numeric, incomplete or
+            constant; all faults are listed.
+        TaskError: if the task cannot be used; all faults are listed.
+        RequestError: if there is no such method or setting, or the method is for another kind of problem.
+        ValueError: base class of all of the above.
+    """
+    check_workers(workers)
+    if claims not in ("in_sample", "cross_fitted"):
+        raise RequestError(f"claims: expected 'in_sample' or 'cross_fitted'; got {claims!r}")
+    request = Request.of(table, task, method, seed, settings)
+    with in_words(), undisturbed():
+        from rehearsal_torch.api.rehearsed import Rehearsed, untouched_score
+        from rehearsal_torch.data.tables.in_memory import library_of
+        from rehearsal_torch.graphs.graph_class import graph_class
+        from rehearsal_torch.method_choice.rule import Noted
+        from rehearsal_torch.method_choice.words import sentences
+
+        check_method(request.method, "rehearse")
+        with as_user_error("graphs"):
+            known = None if graphs is None else graph_class(graphs)
+        config, found = request.configured()
+        problem = request.problem(config, cases)
+        from_memory = table if cases is None else cases
+        if request.written is None or cases is not None:
+            called = names_of(from_memory, problem.count()) if config.dataset.identity is None else None
+            problem.identities = called or problem.identities
+        if claims == "cross_fitted" and problem.imputations():
+            raise RequestError(
+                "claims: 'cross_fitted': folds of imputed tables have seen each other's rows through the "
+                "imputation: leave claims out, or write missing: complete in the problem file"
+            )
+        for sentence in problem.notes():
+            warnings.warn(sentence, RequestWarning, stacklevel=2)
+        request, config, chosen, choice = request.settled(config, found, problem, workers)
+        surrogate = learnt(config, problem, chosen, workers)
+        others = judged(config, problem, chosen, workers) if claims == "cross_fitted" else None
+        known = problem.possible_graphs() if known is None else known
+        under = over_graphs(config, problem, chosen, surrogate, known, others)
+        if choice is not None:
+            under = Noted(choice.chosen, sentences(choice)[0], under)
+        made = decisions(problem, surrogate, chosen, request.seed, workers, under)
+        score = untouched_score(problem, surrogate, chosen.objective, others)
+        every = [problem.case(index) for index in range(problem.count())]
+        model = model_of(request, config, chosen, problem, surrogate, score, choice)
+        library = library_of(cases) or library_of(table) or "pandas"
+        return Rehearsed(made, score, every, labels_of(from_memory), model, library)

@@ -1,0 +1,265 @@
+"""What a rehearsal is asked for: rows, task and cases in any of their forms, checked before a fit."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from rehearsal_torch.api.configured import configuration, method_of
+from rehearsal_torch.api.methods import RequestError, check_method
+from rehearsal_torch.cli.build import tasked
+from rehearsal_torch.cli.choice.applicable import AUTO, CHOOSE, choose
+from rehearsal_torch.cli.choice.asked import YAML
+from rehearsal_torch.data.sizes import check_seed
+from rehearsal_torch.files.addresses import beginning
+
+if TYPE_CHECKING:
+    from narwhals.typing import IntoDataFrame
+    from omegaconf import DictConfig
+
+    from rehearsal_torch.api.configured import Method
+    from rehearsal_torch.data.problem_file.compiled import WrittenProblem
+    from rehearsal_torch.data.reading import ReadTable
+    from rehearsal_torch.data.table import Table
+    from rehearsal_torch.method_choice.rule import Choice
+    from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
+
+# The configuration groups in which settings are allowed.
+METHOD = "cme_stack"
+GROUPS = ("surrogate", "objective", "search", "trainer", "dataset")
+TAKEN = {
+    "dataset.path": "table",
+    "dataset.task": "task",
+    "dataset.contexts": "cases",
+    "dataset.seed": "seed",
+}
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked for, in one form.
+
+    Attributes:
+        task: The task: a file, or its content.
+        written: The problem file that rows and task are from; None if they were given.
+    """
+
+    rows: "IntoDataFrame | Table | ReadTable | str | Path"
+    task: Mapping[str, Any] | str | Path
+    method: str
+    seed: int
+    settings: Mapping[str, object]
+    written: "WrittenProblem | None" = None
+
+    @classmethod
+    def of(
+        cls, table: Any, task: Any, method: str | None, seed: int, settings: Mapping[str, object]
+    ) -> "Request":
+        """A request whose arguments are of the right types.
+
+        Args:
+            table: Rows, or a problem file that has both rows and task.
+            task: The task; None for a problem file.
+            method: The name of the method; None for that of the problem file, or the usual one.
+            settings: Overrides of the method's configuration.
+
+        Raises:
+            RequestError: if one is not, or a file does not exist.
+            ProblemError: if a problem file has faults; all are listed.
+        """
+        from rehearsal_torch.data.rehearsal_task import RehearsalTask
+
+        seed = check_request_seed(seed)
+        for key, argument in TAKEN.items():
+            if key in settings:
+                raise RequestError(f"{key!r} is the argument `{argument}`: give it there")
+        if task is None:
+            from rehearsal_torch.data.problem_file.compiled import written_problem
+
+            found = written_problem(problem_file(table, "rehearse"))
+            return cls(found.rows, found.task, method or found.method or METHOD, seed, settings, found)
+        rows, written = rows_of(table, "table"), task.to_plain() if isinstance(task, RehearsalTask) else task
+        if not isinstance(written, Mapping):
+            _check_file(written, "task", "a dictionary, a YAML file or a RehearsalTask")
+        return cls(rows, written, method or METHOD, seed, settings)
+
+    def configured(self) -> "tuple[DictConfig, Method | None]":
+        """The method's configuration, and the method; None for "auto", which has yet to take one.
+
+        Raises:
+            RequestError: if there is no such method or setting, or the method is for other problems.
+            UserError: if a key does not exist or a value is refused.
+        """
+        check_method(self.method, "rehearse")
+        typed = ["+experiment=own_table", f"decision={self.method}", f"seed={self.seed}"]
+        if self.method == AUTO:
+            return configuration(typed, self.settings, (CHOOSE, "dataset")), None
+        config = configuration(typed, self.settings, GROUPS)
+        return config, method_of(config)
+
+    def settled(
+        self,
+        config: "DictConfig",
+        method: "Method | None",
+        problem: "RehearsalTable",
+        workers: int = 1,
+    ) -> "tuple[Request, DictConfig, Method, Choice | None]":
+        """The request with a method, its configuration, the method, and the choice among those that apply;
+        None where a method was asked for.
+
+        Args:
+            config: As `configured` returned it.
+            workers: The number of processes that share the comparison of methods.
+
+        Raises:
+            UserError: if nothing can be chosen.
+        """
+        if method is not None:
+            return self, config, _pooling(config, problem, method), None
+        choice = choose(config, problem, workers=workers)
+        kept = {key: value for key, value in self.settings.items() if not key.startswith(f"{CHOOSE}.")}
+        request = replace(self, method=choice.chosen, settings=kept)
+        config, method = request.configured()
+        assert method is not None
+        return request, config, _pooling(config, problem, method), choice
+
+    def problem(self, config: "DictConfig", cases: Any = None) -> "RehearsalTable":
+        """The rows with the task and the cases; without cases, every row is one, or, of a problem file, those
+        that the file decides for.
+
+        Raises:
+            ProblemError: if the bounds of a problem file cannot be those of the cases; all faults are listed.
+            TableError: if rows or cases cannot be used; all faults are listed.
+            TaskError: if the task cannot be used; all faults are listed.
+        """
+        from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
+
+        data = config.dataset
+        if self.written is not None:
+            from rehearsal_torch.problems.written.own_problem import OwnProblem
+
+            other = None if cases is None else rows_of(cases, "cases")
+            return OwnProblem(self.written, data.validation, data.kept, self.seed, other, data.identity)
+        given = self.rows if cases is None else rows_of(cases, "cases")
+        return RehearsalTable(
+            self.rows,
+            self.task,
+            given,
+            data.identity,
+            data.validation,
+            data.kept,
+            self.seed,
+            # Rows of the past as cases: what was done in them is no present value.
+            present=cases is not None,
+        )
+
+
+def _pooling(config: "DictConfig", problem: "RehearsalTable", method: "Method") -> "Method":
+    """The method, or, where missing cells are imputed, the one that pools what the models of the imputed
+    tables say.
+    """
+    if not problem.imputations():
+        return method
+    tasked(config, problem)
+    return method_of(config)
+
+
+def check_request_seed(seed: object) -> int:
+    """The seed, as a whole number of Python.
+
+    Raises:
+        RequestError: if it is none, with what was expected.
+    """
+    try:
+        return check_seed(seed)
+    except ValueError as error:
+        raise RequestError(str(error)) from None
+
+
+def problem_file(table: Any, verb: str) -> str | Path:
+    """The name of a problem file, which is given in place of a table and a task.
+
+    Raises:
+        RequestError: if it is no YAML file, or there is no such file.
+    """
+    if not isinstance(table, str | Path) or Path(table).suffix.lower() not in YAML:
+        raise RequestError(
+            f"task: missing; expected rt.{verb}(table, task), or a problem file alone, "
+            f'rt.{verb}("problem.yaml")'
+        )
+    return _check_file(table, "table", "a problem file")
+
+
+def check_workers(workers: object) -> None:
+    """Refuses a number of processes that is none.
+
+    Raises:
+        RequestError: with what was expected.
+    """
+    if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
+        raise RequestError(f"workers: expected a whole number of at least 1; got {workers!r}")
+
+
+def labels_of(given: object) -> pd.Index | None:
+    """The index of a data frame of pandas; None for anything else."""
+    return given.index if isinstance(given, pd.DataFrame) else None
+
+
+def names_of(given: object, count: int) -> list[str] | None:
+    """The names of cases that are in memory: the index of a data frame of pandas, else 1, 2, 3 ...
+
+    Returns:
+        A name for each case; None for a file, whose cases are named by it.
+    """
+    if given is None or isinstance(given, str | Path):
+        return None
+    labels = labels_of(given)
+    if labels is not None and labels.is_unique and not labels.equals(pd.RangeIndex(count)):
+        return [
+            ", ".join(map(str, each)) if isinstance(each, tuple) else str(each) for each in labels.tolist()
+        ]
+    return [str(number) for number in range(1, count + 1)]
+
+
+def rows_of(given: Any, role: str) -> "IntoDataFrame | Table | str | Path":
+    """A source of rows; dictionaries become a data frame.
+
+    Args:
+        given: A data frame, a file, a table, a dictionary or a list of these.
+
+    Raises:
+        RequestError: if it is of another type, there is no such file, or there is no row.
+    """
+    from rehearsal_torch.data.table import Table
+    from rehearsal_torch.data.tables.in_memory import frame_of_rows, row_count
+
+    if isinstance(given, Mapping):
+        given = [given]
+    if isinstance(given, list | tuple):
+        odd = next((each for each in given if not isinstance(each, Mapping)), None)
+        if odd is not None:
+            raise RequestError(f"{role}: expected a dictionary for each row; got a {type(odd).__name__}")
+        given = frame_of_rows(given)
+    rows = len(given) if isinstance(given, Table) else row_count(given)
+    if rows == 0:
+        raise RequestError(f"{role}: expected at least one row; got none")
+    if rows is not None:
+        return given
+    return _check_file(given, role, "a data frame, a .csv file, a Table or a list of dictionaries")
+
+
+def _check_file(given: Any, role: str, expected: str) -> str | Path:
+    """The name of a file that exists."""
+    if not isinstance(given, str | Path):
+        raise RequestError(f"{role}: expected {expected}; got a {type(given).__name__}")
+    try:
+        there = Path(given).is_file()
+    except OSError as error:
+        raise RequestError(
+            f"{role}: {beginning(str(given), 60)}... cannot be a file ({error.strerror})"
+        ) from None
+    if not there:
+        raise RequestError(f"{role}: there is no file {given}: relative paths start from {Path.cwd()}")
+    return given
