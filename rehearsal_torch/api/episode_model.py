@@ -312,8 +312,7 @@ def learn_episodes(
         raise RequestError(f"{built[0]!r} says what is built, and cannot be set here")
     with in_words(), undisturbed():
         from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable
-        from rehearsal_torch.problems.written.own_problem import OwnSequence
-        from rehearsal_torch.problems.written.sequence_file import sequence_problem
+        from rehearsal_torch.problems.written.sequence_file import OwnSequence, sequence_problem
         from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
 
         written = None if task is not None else sequence_problem(problem_file(table, "learn_episodes"))

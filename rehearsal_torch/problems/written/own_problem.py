@@ -1,7 +1,4 @@
-"""A user-supplied problem file as a problem: its rows to learn from, and its cases with their bounds; for a
-sequence its units, split by unit, and what was done in each step; for trials the experiments so far, and
-which one to run next.
-"""
+"""A problem file that asks for cases, as a problem: rows to learn from, and cases with their bounds."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -12,11 +9,7 @@ from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.problem_file.compiled import WrittenProblem, written_problem
 from rehearsal_torch.data.problem_file.learnt_graph import equally_likely
 from rehearsal_torch.data.tables.present_values import present_in
-from rehearsal_torch.problems.causal.own_experiments import ExperimentTable
-from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable
 from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable, Rows, rows_in
-from rehearsal_torch.problems.written.sequence_file import SequenceProblem, sequence_problem
-from rehearsal_torch.problems.written.trials_file import TrialsProblem, trials_problem
 
 
 class OwnProblem(RehearsalTable):
@@ -105,79 +98,3 @@ class OwnProblem(RehearsalTable):
         """The place of a row among those with bounds: all, or the complete ones where others are imputed."""
         gaps = self.problem.gaps
         return int(gaps.cells.complete[:place].sum()) if gaps.imputations else place
-
-
-class OwnSequence(EpisodeTable):
-    """A problem file, as a table of episodes.
-
-    Args:
-        path: The problem file, or one that was read.
-        seed: Seed of the split.
-        min_length: Shortest episode, in steps.
-        max_length: Longest episode; later steps are left out. None for no limit.
-        horizon: If given, cases are the first `horizon` steps of those episodes that are long enough.
-        split: The split that the cases come from: "train", "validation" or "test".
-        keep_last: How many actions at the end of each episode stay as they were.
-
-    Raises:
-        ProblemError: if the file cannot be used; all faults are listed.
-        TableError: if its table cannot be used; all faults are listed.
-        ValueError: if no case is left, or an argument is out of range.
-    """
-
-    def __init__(
-        self,
-        path: str | Path | SequenceProblem | None,
-        seed: int = 0,
-        min_length: int = 2,
-        max_length: int | None = None,
-        horizon: int | None = None,
-        split: str = "test",
-        keep_last: int = 1,
-    ) -> None:
-        self.problem = path if isinstance(path, SequenceProblem) else sequence_problem(path)
-        super().__init__(
-            self.problem.rows, self.problem.roles, seed, min_length, max_length, horizon, split, keep_last
-        )
-
-    def method_named(self) -> str | None:
-        """The file's ``method``."""
-        return self.problem.method
-
-    def notes(self) -> Sequence[str]:
-        """What the reader of the file decided by itself."""
-        return self.problem.notes
-
-
-class OwnTrials(ExperimentTable):
-    """A problem file, as a table of experiments.
-
-    Args:
-        path: The problem file, or one that was read.
-        fixed: Actions that the next experiment holds at a value, in place of those that the file holds; None
-            for these.
-
-    Raises:
-        ProblemError: if the file cannot be used; all faults are listed.
-        TableError: if a column is not numeric or incomplete; all faults are listed.
-        ValueError: if a fixed value may not be set, or a node is constant.
-    """
-
-    def __init__(
-        self, path: str | Path | TrialsProblem | None, fixed: Mapping[str, float] | None = None
-    ) -> None:
-        self.problem = path if isinstance(path, TrialsProblem) else trials_problem(path)
-        super().__init__(self.problem.rows, self.problem.task, self.problem.fixed if fixed is None else fixed)
-
-    def method_named(self) -> str | None:
-        """The file's ``method``."""
-        return self.problem.method
-
-    def wording(self) -> Mapping[str, Any]:
-        """The units of the variables, where the file has some."""
-        units = {name: about.unit for name, about in self.problem.variables.items() if about.unit}
-        return {"units_of": units} if units else {}
-
-    def notes(self) -> Sequence[str]:
-        """What the reader of the table detected."""
-        return self.read_notes

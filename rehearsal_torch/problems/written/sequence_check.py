@@ -16,7 +16,7 @@ from rehearsal_torch.data.problem_file.findings import key
 from rehearsal_torch.data.tables.identifiers import identifier
 from rehearsal_torch.problems.episodes.own_episodes import FEW_UNITS
 from rehearsal_torch.problems.episodes.roles import Action
-from rehearsal_torch.problems.written.own_problem import OwnSequence
+from rehearsal_torch.problems.written.sequence_file import OwnSequence
 
 RARE, RARE_SHARE = 20, 0.005
 SHORT = 4

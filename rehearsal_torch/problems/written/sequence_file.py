@@ -1,4 +1,5 @@
-"""Problem files that ask for a sequence, compiled to a table and a task of episodes.
+"""Problem files that ask for a sequence, compiled to a table and a task of episodes, and as a problem whose
+units are split, with what was done in each step.
 
     problem = sequence_problem("problem.yaml")     all faults of the file at once, each with its line
     problem.rows, problem.roles                    the table, and what its columns mean
@@ -6,7 +7,7 @@
 Faults of the table (cells, steps, gaps) are told by the reader of episodes, with the line of the table.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from rehearsal_torch.data.problem_file.form import DataForm
 from rehearsal_torch.data.problem_file.opened import expect, opened, parts_of
 from rehearsal_torch.data.reading import ReadTable, number_faults
 from rehearsal_torch.data.task_file import TaskError
+from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable
 from rehearsal_torch.problems.episodes.roles import EpisodeRoles
 from rehearsal_torch.problems.episodes.task import PARTS, episode_task
 from rehearsal_torch.problems.episodes.unit_rows import unit_rows
@@ -112,6 +114,48 @@ def sequence_problem(path: str | Path | None) -> SequenceProblem:
     return SequenceProblem(
         found.source, rows, roles, variables, found, tuple(notes), form.get("method"), form.get("changes")
     )
+
+
+class OwnSequence(EpisodeTable):
+    """A problem file, as a table of episodes.
+
+    Args:
+        path: The problem file, or one that was read.
+        seed: Seed of the split.
+        min_length: Shortest episode, in steps.
+        max_length: Longest episode; later steps are left out. None for no limit.
+        horizon: If given, cases are the first `horizon` steps of those episodes that are long enough.
+        split: The split that the cases come from: "train", "validation" or "test".
+        keep_last: How many actions at the end of each episode stay as they were.
+
+    Raises:
+        ProblemError: if the file cannot be used; all faults are listed.
+        TableError: if its table cannot be used; all faults are listed.
+        ValueError: if no case is left, or an argument is out of range.
+    """
+
+    def __init__(
+        self,
+        path: str | Path | SequenceProblem | None,
+        seed: int = 0,
+        min_length: int = 2,
+        max_length: int | None = None,
+        horizon: int | None = None,
+        split: str = "test",
+        keep_last: int = 1,
+    ) -> None:
+        self.problem = path if isinstance(path, SequenceProblem) else sequence_problem(path)
+        super().__init__(
+            self.problem.rows, self.problem.roles, seed, min_length, max_length, horizon, split, keep_last
+        )
+
+    def method_named(self) -> str | None:
+        """The file's ``method``."""
+        return self.problem.method
+
+    def notes(self) -> Sequence[str]:
+        """What the reader of the file decided by itself."""
+        return self.problem.notes
 
 
 def _setting_faults(name: str, about: SequenceVariable, found: Findings) -> None:

@@ -9,7 +9,7 @@ not used             a variable from which no path leads to the reward
 from rehearsal_torch.data.causal_task import MIN_ROWS
 from rehearsal_torch.data.problem_file.findings import key
 from rehearsal_torch.problems.causal.waiting_rows import waiting
-from rehearsal_torch.problems.written.own_problem import OwnTrials
+from rehearsal_torch.problems.written.trials_file import OwnTrials
 from rehearsal_torch.spaces.box import levels_text
 
 SHOWN = 3

@@ -1,4 +1,5 @@
-"""Problem files that ask for trials, compiled to a task of causal Bayesian optimisation and its experiments.
+"""Problem files that ask for trials, compiled to a task of causal Bayesian optimisation and the experiments
+so far, and as a problem: which one to run next.
 
     problem = trials_problem("problem.yaml")       all faults of the file at once, each with its line
     problem.task, problem.rows, problem.fixed      the task, the experiments so far, and what is held
@@ -6,7 +7,7 @@
 Source: ours; Ren et al. (2025), Sec. 2.2 (Eq. 2), for what a task consists of.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from rehearsal_torch.data.problem_file.opened import expect, opened, parts_of
 from rehearsal_torch.data.reading import ReadTable
 from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.files.schema import meant
+from rehearsal_torch.problems.causal.own_experiments import ExperimentTable
 from rehearsal_torch.problems.written.schema import TRIAL_REWARD_AS, TrialsForm, TrialVariable
 from rehearsal_torch.spaces.inequalities import InequalityError, inequalities, linear
 
@@ -118,6 +120,40 @@ def trials_problem(path: str | Path | None) -> TrialsProblem:
     if made is None or rows is None:
         raise ProblemError(found.source, ["its parts do not make a task: check the names and the roles"])
     return TrialsProblem(found.source, made, rows, fixed, variables, found, form.get("method"))
+
+
+class OwnTrials(ExperimentTable):
+    """A problem file, as a table of experiments.
+
+    Args:
+        path: The problem file, or one that was read.
+        fixed: Actions that the next experiment holds at a value, in place of those that the file holds; None
+            for these.
+
+    Raises:
+        ProblemError: if the file cannot be used; all faults are listed.
+        TableError: if a column is not numeric or incomplete; all faults are listed.
+        ValueError: if a fixed value may not be set, or a node is constant.
+    """
+
+    def __init__(
+        self, path: str | Path | TrialsProblem | None, fixed: Mapping[str, float] | None = None
+    ) -> None:
+        self.problem = path if isinstance(path, TrialsProblem) else trials_problem(path)
+        super().__init__(self.problem.rows, self.problem.task, self.problem.fixed if fixed is None else fixed)
+
+    def method_named(self) -> str | None:
+        """The file's ``method``."""
+        return self.problem.method
+
+    def wording(self) -> Mapping[str, Any]:
+        """The units of the variables, where the file has some."""
+        units = {name: about.unit for name, about in self.problem.variables.items() if about.unit}
+        return {"units_of": units} if units else {}
+
+    def notes(self) -> Sequence[str]:
+        """What the reader of the table detected."""
+        return self.read_notes
 
 
 def _settable(name: str, about: TrialVariable, found: Findings) -> Any:

@@ -3,8 +3,8 @@
 import pytest
 
 from rehearsal_torch.problems.written import sequence_check
-from rehearsal_torch.problems.written.own_problem import OwnSequence
 from rehearsal_torch.problems.written.sequence_check import counted, variable_rows, warned
+from rehearsal_torch.problems.written.sequence_file import OwnSequence
 from tests.problems.written.conftest import pumps
 
 

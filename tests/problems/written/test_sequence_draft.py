@@ -8,7 +8,6 @@ import yaml
 from rehearsal_torch.data.problem_file.findings import ProblemError
 from rehearsal_torch.data.reading import ReadTable, TableError
 from rehearsal_torch.problems.written.draft_columns import MARK
-from rehearsal_torch.problems.written.own_problem import OwnSequence
 from rehearsal_torch.problems.written.sequence_check import counted, warned
 from rehearsal_torch.problems.written.sequence_draft import (
     by_values,
@@ -16,7 +15,7 @@ from rehearsal_torch.problems.written.sequence_draft import (
     step_lines,
     unit_and_time,
 )
-from rehearsal_torch.problems.written.sequence_file import sequence_problem
+from rehearsal_torch.problems.written.sequence_file import OwnSequence, sequence_problem
 from tests.problems.written.conftest import pumps
 
 

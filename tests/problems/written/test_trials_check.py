@@ -1,7 +1,7 @@
 """What the check of trials says of the experiments, the variables and its doubts."""
 
-from rehearsal_torch.problems.written.own_problem import OwnTrials
 from rehearsal_torch.problems.written.trials_check import counted, variable_rows, warned
+from rehearsal_torch.problems.written.trials_file import OwnTrials
 from tests.problems.written.conftest import TRIALS, experiments
 
 
