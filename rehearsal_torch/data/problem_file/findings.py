@@ -14,7 +14,7 @@ from rehearsal_torch.data.problem_file.form import DataForm
 from rehearsal_torch.data.reading import ReadTable, TableError, read_table
 from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.files.nearby import near_files
-from rehearsal_torch.files.schema import meant, path_of
+from rehearsal_torch.files.schema import Fault, meant, path_of
 from rehearsal_torch.files.yaml_lines import line_at
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 
@@ -53,11 +53,10 @@ class Findings:
         where = "" if line is None else f"line {line}, "
         return f"{where}{path}: {words}" if path else words
 
-    def of_reader(self, faults: Sequence[str]) -> None:
-        """Faults of the schema's reader, which begin with their path."""
-        for each in faults:
-            path, colon, words = each.partition(": ")
-            self.fault(path if colon else "", words if colon else each)
+    def of_reader(self, faults: Iterable[Fault]) -> None:
+        """Faults of a reader, at their paths."""
+        for fault in faults:
+            self.fault(fault.path, fault.words)
 
     def settle(self) -> None:
         """Ends with the faults, if there are any.

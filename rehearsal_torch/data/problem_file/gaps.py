@@ -314,10 +314,9 @@ def _told(
     least: int = 0,
 ) -> None:
     """The faults of columns of numbers, at their variables."""
-    for each in number_faults(frame, names, least, varying=True):
-        column = next((name for name in variables if each.startswith(f"{name}: ")), None)
-        if column is None:
-            found.fault("data", f"{where}: {each}")
+    for fault in number_faults(frame, names, least, varying=True, two_texts="write kind: binary"):
+        if fault.path in variables:
+            words = f"column {fault.path!r} of {where}: {fault.words}"
+            found.fault(key("variables", fault.path), words)
         else:
-            words = each.removeprefix(f"{column}: ").replace(": write 0 and 1", ": write kind: binary")
-            found.fault(key("variables", column), f"column {column!r} of {where}: {words}")
+            found.fault("data", f"{where}: {fault}")

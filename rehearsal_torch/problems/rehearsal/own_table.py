@@ -260,7 +260,7 @@ class RehearsalTable(RehearsalProblem):
         # A table in memory of numbers alone holds codes.
         texts = {} if isinstance(path, Table) else self.task.coded
         if texts:
-            self.rare = rare_classes(frame, texts)
+            self.rare = [f"{name} {words}" for name, words in rare_classes(frame, texts).items()]
             read = coded(frame, texts, texts)
             faults += read.faults
             frame, names = read.frame, tuple(name for name in names if name not in read.broken)

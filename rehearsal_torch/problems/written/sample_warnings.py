@@ -116,9 +116,8 @@ def warned(problem: OwnProblem) -> list[str]:
                 f"{_said(problem, name, float(values[counts.argmax()]))}: it hardly varies, so that little "
                 "is learnt of its effect",
             )
-    for name, coding in problem.problem.codings.items():
-        for sentence in rare_classes(problem.problem.rows.frame, {name: coding}):
-            found.warn(key("variables", name), sentence.removeprefix(f"{name} "))
+    for name, sentence in rare_classes(problem.problem.rows.frame, problem.problem.codings).items():
+        found.warn(key("variables", name), sentence)
     _identifiers(problem)
     for name in task.variables(task.box.names):
         columns = task.coded[name].columns if name in task.coded else (name,)

@@ -26,6 +26,7 @@ from rehearsal_torch.data.problem_file.form import DataForm
 from rehearsal_torch.data.problem_file.opened import expect, opened, parts_of
 from rehearsal_torch.data.reading import ReadTable, number_faults
 from rehearsal_torch.data.task_file import TaskError
+from rehearsal_torch.files.schema import Fault
 from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable
 from rehearsal_torch.problems.episodes.roles import EpisodeRoles
 from rehearsal_torch.problems.episodes.task import PARTS, episode_task
@@ -105,9 +106,9 @@ def sequence_problem(path: str | Path | None) -> SequenceProblem:
         # The reader of episodes will not be asked, so that faults of cells are told here.
         cells: list[str] = []
         unit_rows(rows.frame, roles, cells)
-        for each in cells:
-            if not each.startswith("no column "):
-                found.fault("data", f"{rows.where}: {each}")
+        for fault in map(Fault.of, cells):
+            if fault.kind != "unknown":
+                found.fault("data", f"{rows.where}: {fault}")
     found.settle()
     if roles is None or rows is None:
         raise ProblemError(found.source, ["its parts do not make a task: check the names and the roles"])
@@ -231,21 +232,15 @@ def _roles(task: Mapping[str, Any], found: Findings) -> EpisodeRoles | None:
     try:
         return episode_task(task)
     except TaskError as error:
-        for each in error.faults:
-            path, colon, words = each.partition(": ")
-            root, _, rest = path.partition(".")
-            if words.startswith("missing; expected") or (root in _PART.values() and not rest):
+        for fault in error.faults:
+            part, _, rest = fault.path.partition(".")
+            if fault.kind in ("missing", "two roles") or (part in _PART.values() and not rest):
                 # Told by the schema of the problem file, or as a role that no variable has.
                 continue
-            if "roles; keep one of them" in words:
-                continue
-            if root in _PART.values():
-                path = (
-                    f"variables.{rest}".replace(".values", ".levels")
-                    if root == "static"
-                    else f"variables.{rest}"
-                )
-            found.fault(path if colon else "", words if colon else each)
+            path = fault.path
+            if part in _PART.values():
+                path = f"variables.{rest.replace('.values', '.levels') if part == 'static' else rest}"
+            found.fault(path, fault.words)
     return None
 
 

@@ -30,7 +30,7 @@ from rehearsal_torch.data.problem_file.learnt_graph import built_graph, graph_pa
 from rehearsal_torch.data.problem_file.opened import expect, opened, parts_of
 from rehearsal_torch.data.reading import ReadTable
 from rehearsal_torch.data.task_file import TaskError
-from rehearsal_torch.files.schema import meant
+from rehearsal_torch.files.schema import FaultsError, meant
 from rehearsal_torch.problems.causal.own_experiments import ExperimentTable
 from rehearsal_torch.problems.written.schema import TRIAL_REWARD_AS, TrialsForm, TrialVariable
 from rehearsal_torch.spaces.inequalities import InequalityError, inequalities, linear
@@ -114,8 +114,8 @@ def trials_problem(path: str | Path | None) -> TrialsProblem:
     if made is not None and fixed:
         try:
             made.held(fixed)
-        except ValueError as error:
-            found.fault("fixed", str(error).removeprefix("fixed: "))
+        except FaultsError as error:
+            found.of_reader(error.faults)
     found.settle()
     if made is None or rows is None:
         raise ProblemError(found.source, ["its parts do not make a task: check the names and the roles"])
@@ -263,17 +263,15 @@ def _task(plain: Mapping[str, Any], found: Findings) -> CausalTask | None:
     try:
         return CausalTask.of(plain, found.source)
     except TaskError as error:
-        told = bool(found.faults)
-        for each in error.faults:
-            path, colon, words = each.partition(": ")
-            root = path.partition(".")[0].partition("[")[0]
-            if "is not in the graph" in words or words.startswith("missing; expected"):
+        earlier = bool(found.faults)
+        for fault in error.faults:
+            if fault.kind in ("unknown", "missing"):
                 # Told as a name that is in no edge, or by the schema.
                 continue
-            if colon and root == "actions":
-                found.fault(f"variables{path.removeprefix('actions')}", words)
-            elif colon and root in ("graph", "reward", "limits"):
-                found.fault(path, words)
-            elif not told:
-                found.fault("graph", each)
+            if fault.part == "actions":
+                found.fault(f"variables{fault.path[len('actions') :]}", fault.words)
+            elif fault.part in ("graph", "reward", "limits"):
+                found.fault(fault.path, fault.words)
+            elif not earlier:
+                found.fault("graph", fault)
     return None

@@ -7,6 +7,7 @@ import pytest
 from rehearsal_torch.data.problem_file.findings import Findings, ProblemError, graph_faults, key, rows_of
 from rehearsal_torch.data.problem_file.form import DataForm
 from rehearsal_torch.data.tables.frame import NO_DATA_BASE
+from rehearsal_torch.files.schema import Fault
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 
 
@@ -15,7 +16,7 @@ def test_each_is_told_once_with_its_line():
     for _ in range(2):
         found.fault(key("variables", "a", "range"), "is wrong")
         found.warn("variables.b", "is odd")
-    found.of_reader(["variables.a: worse", "without a path"])
+    found.of_reader([Fault("variables.a", "worse"), Fault("", "without a path")])
     assert found.faults == [
         "line 3, variables.a.range: is wrong",
         "line 3, variables.a: worse",
