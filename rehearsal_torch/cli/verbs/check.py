@@ -77,10 +77,10 @@ def _cases(path: str) -> tuple[list[str], list[str]]:
     if named not in (None, AUTO):
         fits(problem, named)
     warnings = warned(problem)
-    words = weighed(problem.costs()) if problem.task.worth is None else []
+    words = weighed(problem.facts().costs) if problem.task.worth is None else []
     lines = _summary(path, problem)
     # It weighs costs without worth, and cannot be fitted to imputed tables.
-    if words and named in (None, "micns") and not problem.imputations():
+    if words and named in (None, "micns") and not problem.facts().imputations:
         lines += ["", f"The cheapest alteration that suffices: {_typed(path, words)}"]
     return [*lines, _following(path)], warnings
 
@@ -106,7 +106,10 @@ def _told(path: str, problem: "Problem", checks: Any) -> tuple[list[str], list[s
     from rehearsal_torch.cli.choice.settled import wished
 
     wished(problem)
-    lines = [f"{path}: no faults. {checks.counted(problem)}", *(f"Note: {note}" for note in problem.notes())]
+    lines = [
+        f"{path}: no faults. {checks.counted(problem)}",
+        *(f"Note: {note}" for note in problem.facts().notes),
+    ]
     lines += ["", *_columns(checks.variable_rows(problem)), _following(path)]
     return lines, checks.warned(problem)
 

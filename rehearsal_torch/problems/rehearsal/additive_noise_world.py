@@ -185,7 +185,7 @@ class CurvedWorld(RehearsalWorld):
         if hidden is not None and not isinstance(distributions[hidden.action], Normal):
             raise ValueError(f"expected normal noise of {hidden.action}, which has a hidden cause")
         self.distributions, self.hidden = dict(distributions), hidden
-        self.facts = {
+        self.details = {
             "source": self.source(),
             "distributions": {name: str(distribution) for name, distribution in distributions.items()},
         } | ({} if hidden is None else {"hidden_cause": hidden.facts()})

@@ -102,7 +102,7 @@ class DiscreteWorld(RehearsalWorld):
         super().__init__(task, size, seed, validation)
         if len(task.outcomes) != 1 or task.graph.descendants(task.outcomes) != set(task.outcomes):
             raise ValueError(f"expected one outcome that influences nothing; got {list(task.outcomes)}")
-        self.facts = {"source": self.source()}
+        self.details = {"source": self.source()}
 
     @abstractmethod
     def source(self) -> str:

@@ -231,9 +231,9 @@ class LinearWorld(RehearsalWorld):
             "variances": {name: value for name, value in variances.items() if name not in system.uniform}
         }
         covariances = {"covariances": {pair: value for pair, value in shared.items() if value}}
-        self.facts = {"source": self.source(), "equations": {**equations, **noise, **covariances}}
+        self.details = {"source": self.source(), "equations": {**equations, **noise, **covariances}}
         if hidden is not None:
-            self.facts["hidden_cause"] = hidden.facts()
+            self.details["hidden_cause"] = hidden.facts()
 
     @abstractmethod
     def source(self) -> str:

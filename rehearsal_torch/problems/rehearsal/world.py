@@ -41,7 +41,7 @@ class RehearsalWorld(World, RehearsalProblem):
             itself.
 
     Attributes:
-        facts: Entries of the card besides sizes, roles and ranges.
+        details: Entries of the card besides sizes, roles and ranges.
 
     Raises:
         ValueError: if `size` is not a `SampleSize`, or the share is out of range.
@@ -60,7 +60,7 @@ class RehearsalWorld(World, RehearsalProblem):
         self.task, self.size, self.seed = task, setting("size", size, SampleSize), seed
         self.validation = validation
         self.wanted: Polytope | Disc = task.region if wanted is None else wanted
-        self.facts: dict[str, Any] = {}
+        self.details: dict[str, Any] = {}
         self._known: dict[tuple[float, ...], tuple[float, float]] = {}
 
     def desired(self, outcomes: Tensor) -> Tensor:
@@ -225,7 +225,7 @@ class RehearsalWorld(World, RehearsalProblem):
             "desired": round(float(desired), 4),
             **self.task.to_plain(),
             "ranges": ranges,
-            **self.facts,
+            **self.details,
             "fingerprint": table.fingerprint(),
         }
 

@@ -3,7 +3,7 @@ sequence its units, split by unit, and what was done in each step; for trials th
 which one to run next.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from rehearsal_torch.data.problem_file.learnt_graph import equally_likely
 from rehearsal_torch.data.tables.present_values import present_in
 from rehearsal_torch.problems.causal.own_experiments import ExperimentTable
 from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable
+from rehearsal_torch.problems.problem import Facts
 from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable, Rows, rows_in
 from rehearsal_torch.problems.written.sequence_file import SequenceProblem, sequence_problem
 from rehearsal_torch.problems.written.trials_file import TrialsProblem, trials_problem
@@ -65,28 +66,19 @@ class OwnProblem(RehearsalTable):
             every = present_in(problem.rows.frame, problem.rows.where, problem.from_present)
             self.present = [every[place] for place in self._places]
 
-    def method_named(self) -> str | None:
-        """The file's ``method``."""
-        return self.problem.method
-
-    def possible_graphs(self) -> Any:
-        """The graphs that agree with the rows, where the file asks for one to be learnt."""
-        return equally_likely(self.problem.graphs)
-
-    def costs(self) -> Mapping[str, float]:
-        """The file's costs of actions."""
-        return self.problem.costs
-
-    def wording(self) -> Mapping[str, Any]:
-        """The units of the variables, where the file has some."""
-        units = {name: about.unit for name, about in self.problem.variables.items() if about.unit}
-        return {"units_of": units} if units else {}
-
-    def notes(self) -> Sequence[str]:
-        """What the reader detected, what became of missing cells, what the desired region asks for, and what
-        is assumed of present values.
+    def facts(self) -> Facts:
+        """The file's method, costs and units of the variables; the graphs that agree with the rows, where the
+        file asks for one to be learnt; and what became of missing cells.
         """
-        return (*super().notes(), *self.problem.gaps.doubts)
+        facts = super().facts()
+        return replace(
+            facts,
+            notes=(*facts.notes, *self.problem.gaps.doubts),
+            method=self.problem.method,
+            graphs=equally_likely(self.problem.graphs),
+            costs=self.problem.costs,
+            wording=_units_of(self.problem.variables),
+        )
 
     def card(self) -> Mapping[str, Any]:
         """The card of the table, with what became of missing cells."""
@@ -140,13 +132,9 @@ class OwnSequence(EpisodeTable):
             self.problem.rows, self.problem.roles, seed, min_length, max_length, horizon, split, keep_last
         )
 
-    def method_named(self) -> str | None:
-        """The file's ``method``."""
-        return self.problem.method
-
-    def notes(self) -> Sequence[str]:
-        """What the reader of the file decided by itself."""
-        return self.problem.notes
+    def facts(self) -> Facts:
+        """The file's method, and what its reader decided by itself."""
+        return replace(super().facts(), method=self.problem.method, notes=self.problem.notes)
 
 
 class OwnTrials(ExperimentTable):
@@ -169,15 +157,13 @@ class OwnTrials(ExperimentTable):
         self.problem = path if isinstance(path, TrialsProblem) else trials_problem(path)
         super().__init__(self.problem.rows, self.problem.task, self.problem.fixed if fixed is None else fixed)
 
-    def method_named(self) -> str | None:
-        """The file's ``method``."""
-        return self.problem.method
+    def facts(self) -> Facts:
+        """The file's method, and the units of its variables."""
+        wording = _units_of(self.problem.variables)
+        return replace(super().facts(), method=self.problem.method, wording=wording)
 
-    def wording(self) -> Mapping[str, Any]:
-        """The units of the variables, where the file has some."""
-        units = {name: about.unit for name, about in self.problem.variables.items() if about.unit}
-        return {"units_of": units} if units else {}
 
-    def notes(self) -> Sequence[str]:
-        """What the reader of the table detected."""
-        return self.read_notes
+def _units_of(variables: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The units of variables as words for reports; empty if there are none."""
+    units = {name: about.unit for name, about in variables.items() if about.unit}
+    return {"units_of": units} if units else {}
