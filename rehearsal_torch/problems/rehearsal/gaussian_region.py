@@ -83,7 +83,7 @@ def between(lower: Tensor, upper: Tensor) -> Tensor:
 
 
 def interval(region: Polytope, outcome: int = 0) -> tuple[float, float]:
-    """The interval of an outcome in a region whose faces bound one outcome each; infinite for an open side."""
+    """The interval of an outcome where each face bounds one outcome; infinite for an open side."""
     coefficients = region.normals[:, outcome]
     ends = region.offsets / coefficients
     infinity = ends.new_tensor([math.inf])
