@@ -71,7 +71,7 @@ def learn(
 
         config, found = request.configured()
         problem = request.problem(config)
-        for sentence in problem.notes():
+        for sentence in problem.facts().notes:
             warnings.warn(sentence, RequestWarning, stacklevel=2)
         request, config, chosen, choice = request.settled(config, found, problem)
         surrogate = learnt(config, problem, chosen)
@@ -142,5 +142,5 @@ def model_of(
         rows,
         choice,
         bounds_left(request, problem),
-        dict(problem.wording().get("units_of", {})),
+        dict(problem.facts().wording.get("units_of", {})),
     )

@@ -112,17 +112,17 @@ def rehearse(
         if request.written is None or cases is not None:
             called = names_of(from_memory, problem.count()) if config.dataset.identity is None else None
             problem.identities = called or problem.identities
-        if claims == "cross_fitted" and problem.imputations():
+        if claims == "cross_fitted" and problem.facts().imputations:
             raise RequestError(
                 "claims: 'cross_fitted': folds of imputed tables have seen each other's rows through the "
                 "imputation: leave claims out, or write missing: complete in the problem file"
             )
-        for sentence in problem.notes():
+        for sentence in problem.facts().notes:
             warnings.warn(sentence, RequestWarning, stacklevel=2)
         request, config, chosen, choice = request.settled(config, found, problem, workers)
         surrogate = learnt(config, problem, chosen, workers)
         others = judged(config, problem, chosen, workers) if claims == "cross_fitted" else None
-        known = problem.possible_graphs() if known is None else known
+        known = problem.facts().graphs if known is None else known
         under = over_graphs(config, problem, chosen, surrogate, known, others)
         if choice is not None:
             under = Noted(choice.chosen, sentences(choice)[0], under)

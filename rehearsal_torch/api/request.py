@@ -160,7 +160,7 @@ def _pooling(config: "DictConfig", problem: "RehearsalTable", method: "Method") 
     """The method, or, where missing cells are imputed, the one that pools what the models of the imputed
     tables say.
     """
-    if not problem.imputations():
+    if not problem.facts().imputations:
         return method
     tasked(config, problem)
     return method_of(config)

@@ -185,7 +185,7 @@ def decide(
             claims = claimed(run, folder, told, workers)
     graphs = run.config.get("graphs")
     if graphs is None and not run.learn and "task" in run.config.get("surrogate", {}):
-        graphs = run.problem.possible_graphs()
+        graphs = run.problem.facts().graphs
     claims = judged_by_graphs(run, surrogate, graphs, claims, told) if planned else None
     claims = claims if choice is None else replace(choice, claims=claims)
     shared = sharing(run.config, run.learn, sweep, told) if len(done) < len(planned) else nullcontext(1)

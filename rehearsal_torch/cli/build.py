@@ -132,7 +132,7 @@ def problem_of(config: DictConfig) -> "Problem":
 
 
 def tasked(config: DictConfig, problem: "Problem") -> None:
-    """Fills open values of a surrogate's configuration from the problem (`Problem.surrogate_settings`): the
+    """Fills open values of a surrogate's configuration from the problem (`problems.problem.Facts`): the
     task, and candidate graphs. The configuration then builds the surrogate on its own.
 
     Episodes with a task of their own bring the columns of a model of transitions, and the reward of a step:
@@ -152,11 +152,11 @@ def tasked(config: DictConfig, problem: "Problem") -> None:
         _episode_roles(config, problem)
     if "task" in config.surrogate and config.surrogate.task is None:
         with open_dict(config):
-            for name, value in problem.surrogate_settings().items():
+            for name, value in problem.facts().surrogate.items():
                 if name in config.surrogate and config.surrogate[name] is None:
                     config.surrogate[name] = value
-    if problem.imputations():
-        pooled(config, problem.imputations())
+    if imputations := problem.facts().imputations:
+        pooled(config, imputations)
 
 
 def pooled(config: DictConfig, count: int) -> None:
@@ -208,7 +208,8 @@ def pooled(config: DictConfig, count: int) -> None:
 
 def _episode_roles(config: DictConfig, problem: "Problem") -> None:
     """Fills in the columns and the reward of episodes with a task; other problems change nothing."""
-    roles, reward = problem.surrogate_settings(), problem.reward_settings()
+    facts = problem.facts()
+    roles, reward = facts.surrogate, facts.reward
     if not roles and not reward:
         return
     from rehearsal_torch.problems.episodes.roles import gives_way, with_roles

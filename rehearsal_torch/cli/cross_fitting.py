@@ -59,7 +59,7 @@ def cross_fitted_claims(
 
         return cross_fitted(
             problem.observations(),
-            problem.units(),
+            problem.facts().units,
             task,
             fitted,
             run.objective,
@@ -82,7 +82,7 @@ def claimed(
     facts = {"folds": len(claims.folds), "optimism": claims.optimism, "error": claims.error}
     folder.write_json("claims.json", facts)
     if claims.untouched is not None:
-        folder.write("untouched.csv", _written(claims.untouched, run.problem.units()))
+        folder.write("untouched.csv", _written(claims.untouched, run.problem.facts().units))
     return claims
 
 

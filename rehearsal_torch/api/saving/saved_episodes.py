@@ -73,7 +73,7 @@ def _card(model: EpisodeModel) -> dict[str, Any]:
         "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
         "data_fingerprint": model.problem.observations().fingerprint(),
         "data": dict(model.problem.card()),
-        "reading": dict(model.problem.episode_reading()),
+        "reading": dict(model.problem.facts().reading),
     }
 
 

@@ -77,13 +77,13 @@ def _cases(path: str) -> tuple[list[str], list[str]]:
     from rehearsal_torch.problems.written.sample_warnings import warned
 
     problem = OwnProblem(path)
-    named = problem.method_named()
+    named = problem.facts().method
     _check_method(problem)
     warnings = warned(problem)
-    words = weighed(problem.costs()) if problem.task.worth is None else []
+    words = weighed(problem.facts().costs) if problem.task.worth is None else []
     lines = _summary(path, problem)
     # It weighs costs without worth, and cannot be fitted to imputed tables.
-    if words and named in (None, "micns") and not problem.imputations():
+    if words and named in (None, "micns") and not problem.facts().imputations:
         lines += ["", f"The cheapest alteration that suffices: {_typed(path, words)}"]
     return [*lines, _following(path)], warnings
 
@@ -107,14 +107,17 @@ def _trials(path: str) -> tuple[list[str], list[str]]:
 def _told(path: str, problem: "Problem", checks: Any) -> tuple[list[str], list[str]]:
     """What was read, by the functions of a module: one sentence, a line for each variable, the warnings."""
     _check_method(problem)
-    lines = [f"{path}: no faults. {checks.counted(problem)}", *(f"Note: {note}" for note in problem.notes())]
+    lines = [
+        f"{path}: no faults. {checks.counted(problem)}",
+        *(f"Note: {note}" for note in problem.facts().notes),
+    ]
     lines += ["", *_columns(checks.variable_rows(problem)), _following(path)]
     return lines, checks.warned(problem)
 
 
 def _check_method(problem: "Problem") -> None:
     """Refuses the method that a file names, where it cannot decide; only then are methods loaded."""
-    if problem.method_named() is None:
+    if problem.facts().method is None:
         return
     from rehearsal_torch.cli.choice.applicable import AUTO, fits
     from rehearsal_torch.cli.choice.settled import wished

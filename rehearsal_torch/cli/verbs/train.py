@@ -43,7 +43,7 @@ def _trained(config: DictConfig, folder: RunFolder, sweep: bool, workers: int) -
         sweep,
         following,
         tables=asked(run.config, "tables"),
-        told=[*run.problem.notes(), *([] if choice is None else [choice.why])],
+        told=[*run.problem.facts().notes, *([] if choice is None else [choice.why])],
     )
     noted(folder)
     return f"trained, and decided for {count} cases"

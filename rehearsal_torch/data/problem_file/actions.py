@@ -167,3 +167,9 @@ def costs(variables: Mapping[str, VariableForm]) -> dict[str, float]:
 def of_role(variables: Mapping[str, VariableForm], *roles: str) -> list[str]:
     """The variables of some roles, in the file's order."""
     return [name for name, about in variables.items() if about.role in roles]
+
+
+def units_of(variables: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The units of variables as words for reports; empty if there are none."""
+    units = {name: about.unit for name, about in variables.items() if about.unit}
+    return {"units_of": units} if units else {}

@@ -23,6 +23,8 @@ Source: Ren et al. (2025), Alg. 1 (observations of all nodes after each action);
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +50,7 @@ from rehearsal_torch.problems.causal.waiting_rows import (
     waiting_note,
     with_proposals,
 )
-from rehearsal_torch.problems.problem import CausalProblem
+from rehearsal_torch.problems.problem import CausalProblem, Experiments, Facts
 
 
 def start_point(
@@ -168,7 +170,7 @@ def _is_mark(column: Tensor) -> bool:
     return bool(((column == 0) | (column == 1)).all())
 
 
-class ExperimentTable(CausalProblem):
+class ExperimentTable(CausalProblem, Experiments):
     """A comma-separated file of experiments and a task.
 
     Fewer than 5 rows are not an error: there is nothing to fit yet, and `to_begin` lists what to run first.
@@ -212,7 +214,12 @@ class ExperimentTable(CausalProblem):
         points = open_points(self.task, done, initial_count(self.task), seed, held=self.held)
         return Table(self.task.actions, points, torch.ones_like(points, dtype=torch.bool))
 
-    def under_way(self) -> TrialLog | None:
+    def facts(self) -> Facts:
+        """What the reader of the file detected, and the experiments that wait for their result."""
+        return replace(super().facts(), notes=self.read_notes, waiting=self._waiting_trials, experiments=self)
+
+    @cached_property
+    def _waiting_trials(self) -> TrialLog | None:
         """The experiments, with those that wait for their result as pending trials; None if none waits."""
         if not len(self.waiting):
             return None
@@ -231,10 +238,6 @@ class ExperimentTable(CausalProblem):
     def observations(self) -> Table:
         """All completed experiments."""
         return self.past
-
-    def notes(self) -> Sequence[str]:
-        """What the reader of the file detected."""
-        return self.read_notes
 
     def held_out(self) -> Table:
         """The same experiments: they are too costly to hold some out."""

@@ -28,15 +28,14 @@ from rehearsal_torch.data.decision import Decision, DecisionContext, EpisodeCase
 from rehearsal_torch.data.dose_levels import DoseLevels
 from rehearsal_torch.data.episode import Episode, transitions
 from rehearsal_torch.data.reading import ReadTable, TableError, table_file
-from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.files.schema import listed, meant
 from rehearsal_torch.files.sealed import sealed
 from rehearsal_torch.problems.episodes.roles import Action, Carry, Column, EpisodeRoles
-from rehearsal_torch.problems.episodes.splits import split as split_units
+from rehearsal_torch.problems.episodes.splits import SplitEpisodes, check_split
 from rehearsal_torch.problems.episodes.steps import read_episodes
 from rehearsal_torch.problems.episodes.task import episode_task
-from rehearsal_torch.problems.problem import Problem
+from rehearsal_torch.problems.problem import Facts
 
 
 def plain_task(roles: EpisodeRoles) -> dict[str, Any]:
@@ -102,12 +101,11 @@ CAUTION = (
     "Observational data: recommendations rest on the model and on the assumption that nothing hidden "
     "influences both actions and states."
 )
-SHARES = {"train": 0.7, "validation": 0.1, "test": 0.2}
 FEW_UNITS = 100
 """Units to learn from below which the card warns."""
 
 
-class EpisodeTable(Problem):
+class EpisodeTable(SplitEpisodes):
     """Units of a table, split by unit.
 
     Args:
@@ -145,8 +143,7 @@ class EpisodeTable(Problem):
         split: str = "test",
         keep_last: int = 1,
     ) -> None:
-        if split not in SHARES:
-            raise ValueError(f"expected split train, validation or test; got {split!r}")
+        check_split(split)
         lengths = {"horizon": horizon, "max_length": max_length, "min_length": min_length}
         for name, value in lengths.items():
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 2):
@@ -160,53 +157,43 @@ class EpisodeTable(Problem):
         else:
             frame, where = table_file(path, needed=lambda names: _needed(task, names)), str(path)
             self.source = Path(where).name
-        self.roles, self.split, self.keep_last = _task(task, frame, where), split, keep_last
+        self.roles, self.keep_last = _task(task, frame, where), keep_last
         found = read_episodes(frame, self.roles, where, min_length, max_length)
         del frame  # of many rows, the largest thing in memory
-        self.all, self.length, self.counts = found.episodes, found.length, found.counts
+        self.length, self.counts = found.length, found.counts
         self.first, self.step = found.first, found.step
         units = self.roles.words.units
-        if not self.all:
+        if not found.episodes:
             raise ValueError(
                 f"{where}: no {self.roles.words.unit} with at least {min_length} steps is left "
                 f"({dict(self.counts) or 'the table is too short'}): lower `min_length`, or see `missing` in "
                 "the task"
             )
-        self.splits = split_units([each.identity for each in self.all], SHARES, seed, self.roles.words.unit)
+        names = [episode.identity for episode in found.episodes]
+        super().__init__(found.episodes, names, seed, split, horizon, self.roles.words.unit)
         self._check(where)
-        wanted = self.episodes(split)
-        if horizon is not None:
-            wanted = [each.first(horizon) for each in wanted if each.horizon >= horizon]
-        self.chosen = wanted
-        if not wanted:
+        if not self.chosen:
             raise ValueError(f"{where}: no {units} of split {split!r} have {horizon} steps: lower `horizon`")
 
-    def surrogate_settings(self) -> Mapping[str, Any]:
-        """The columns of a model of transitions, and the number of levels."""
-        return self.roles.surrogate_settings()
-
-    def reward_settings(self) -> Mapping[str, Any]:
-        """The reward of a step, as the task has it."""
-        return self.roles.reward_settings()
-
-    def episode_reading(self) -> Mapping[str, Any]:
-        """The task as plain data, the length of a step, the time of the first one, how many actions at the
-        end stay, and the largest amounts, sealed.
+    def facts(self) -> Facts:
+        """The columns of a model of transitions, and the number of levels; the reward of a step, as the task
+        has it; the words for reports, with the time of the first step, if it is the same for all units; and
+        the reading, sealed: the task, how many actions at the end stay, and the largest amounts as well.
         """
-        amounts = {each.name: self.largest[each.name] for each in self.roles.actions if not each.levels}
-        return sealed(
-            {
-                "task": plain_task(self.roles),
-                "step": self.length,
-                "first": self.first,
-                "keep_last": self.keep_last,
-                "amounts": amounts,
-            }
+        first = {} if self.first is None else {"first": self.first}
+        reading = {
+            "task": plain_task(self.roles),
+            "step": self.length,
+            "first": self.first,
+            "keep_last": self.keep_last,
+            "amounts": {each.name: self.largest[each.name] for each in self.roles.actions if not each.levels},
+        }
+        return Facts(
+            surrogate=self.roles.surrogate_settings(),
+            reward=self.roles.reward_settings(),
+            wording={**self.roles.wording(), **first},
+            reading=sealed(reading),
         )
-
-    def count(self) -> int:
-        """The number of units to decide on."""
-        return len(self.chosen)
 
     def case(self, index: int) -> EpisodeCase:
         """Unit number `index` of the split, in retrospect."""
@@ -217,25 +204,6 @@ class EpisodeTable(Problem):
     def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:  # noqa: ARG002
         """Empty: the outcome of other actions is unknown."""
         return {}
-
-    def wording(self) -> Mapping[str, Any]:
-        """What units, steps and columns are called in reports, and the time of the first step, if it is the
-        same for all units.
-        """
-        said = self.roles.wording()
-        return said if self.first is None else {**said, "first": self.first}
-
-    def observations(self) -> Table:
-        """Transitions of the units to learn from, in the table's units."""
-        return transitions(self.episodes("train"))
-
-    def held_out(self) -> Table:
-        """Transitions of the validation units."""
-        return transitions(self.episodes("validation"))
-
-    def episodes(self, split: str = "train") -> list[Episode]:
-        """The episodes of a split."""
-        return [self.all[place] for place in self.splits[split]]
 
     def card(self) -> Mapping[str, Any]:
         """Sizes, ranges, what was left out, levels, splits, source, words and caution."""

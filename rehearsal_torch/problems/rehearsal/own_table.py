@@ -38,6 +38,8 @@ Sec. 2.1 and Eq. (2), for what a task consists of.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,7 +74,7 @@ from rehearsal_torch.data.tables.present_values import assumed_usual, present_in
 from rehearsal_torch.data.task_file import REHEARSAL_PARTS, TaskError, task_content
 from rehearsal_torch.files.plain import repeated
 from rehearsal_torch.files.schema import listed, meant
-from rehearsal_torch.problems.problem import RehearsalProblem
+from rehearsal_torch.problems.problem import Facts, RehearsalProblem
 from rehearsal_torch.spaces.polytope import Polytope
 
 
@@ -330,13 +332,17 @@ class RehearsalTable(RehearsalProblem):
         """The rows to learn from, in the file's units."""
         return self.past
 
-    def imputations(self) -> int:
-        """How often missing cells are imputed."""
-        return self.past.count if isinstance(self.past, ImputedTable) else 0
-
-    def units(self) -> Sequence[str] | None:
-        """The unit of each row to learn from, from the column that the task names."""
-        return self.past_units
+    def facts(self) -> Facts:
+        """What the reader of the files detected, and that none of the rows to learn from, or every one, lies
+        in the desired region; what is assumed of present values; units, and how often cells are imputed.
+        """
+        assumed = assumed_usual(self.task, self.present)
+        return replace(
+            super().facts(),
+            notes=(*self.read_notes, *self.rare, *self.region_notes, *([assumed] if assumed else [])),
+            units=self.past_units,
+            imputations=self.past.count if isinstance(self.past, ImputedTable) else 0,
+        )
 
     def held_out(self) -> Table:
         """The held-out rows; if there are none, the rows to learn from, so that trained parts then have no
@@ -344,13 +350,7 @@ class RehearsalTable(RehearsalProblem):
         """
         return self.past if self.aside is None else self.aside
 
-    def notes(self) -> Sequence[str]:
-        """What the reader of the files detected, and that none of the rows to learn from, or every one, lies
-        in the desired region; what is assumed of present values.
-        """
-        assumed = assumed_usual(self.task, self.present)
-        return (*self.read_notes, *self.rare, *self.region_notes(), *([assumed] if assumed else []))
-
+    @cached_property
     def region_notes(self) -> Sequence[str]:
         """That none of the rows to learn from, or every one, lies in the desired region."""
         found = one_sided(self.past, self.task.region)
@@ -427,7 +427,7 @@ class RehearsalTable(RehearsalProblem):
             for name, column in zip(table.names, table.values.T, strict=True)
         }
         cautions = {"caution": CAUTION}
-        for sentence in self.region_notes():
+        for sentence in self.region_notes:
             cautions["caution: outcomes"] = sentence
         for number, sentence in enumerate(self.rare, 1):
             cautions[f"caution: classes {number}"] = sentence

@@ -1,14 +1,16 @@
 """A problem file that asks for cases, as a problem: rows to learn from, and cases with their bounds."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from rehearsal_torch.data.decision import RehearsalCase
+from rehearsal_torch.data.problem_file.actions import units_of
 from rehearsal_torch.data.problem_file.compiled import WrittenProblem, written_problem
 from rehearsal_torch.data.problem_file.learnt_graph import equally_likely
 from rehearsal_torch.data.tables.present_values import present_in
+from rehearsal_torch.problems.problem import Facts
 from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable, Rows, rows_in
 
 
@@ -58,28 +60,19 @@ class OwnProblem(RehearsalTable):
             every = present_in(problem.rows.frame, problem.rows.where, problem.from_present)
             self.present = [every[place] for place in self._places]
 
-    def method_named(self) -> str | None:
-        """The file's ``method``."""
-        return self.problem.method
-
-    def possible_graphs(self) -> Any:
-        """The graphs that agree with the rows, where the file asks for one to be learnt."""
-        return equally_likely(self.problem.graphs)
-
-    def costs(self) -> Mapping[str, float]:
-        """The file's costs of actions."""
-        return self.problem.costs
-
-    def wording(self) -> Mapping[str, Any]:
-        """The units of the variables, where the file has some."""
-        units = {name: about.unit for name, about in self.problem.variables.items() if about.unit}
-        return {"units_of": units} if units else {}
-
-    def notes(self) -> Sequence[str]:
-        """What the reader detected, what became of missing cells, what the desired region asks for, and what
-        is assumed of present values.
+    def facts(self) -> Facts:
+        """The file's method, costs and units of the variables; the graphs that agree with the rows, where the
+        file asks for one to be learnt; and what became of missing cells.
         """
-        return (*super().notes(), *self.problem.gaps.doubts)
+        facts = super().facts()
+        return replace(
+            facts,
+            notes=(*facts.notes, *self.problem.gaps.doubts),
+            method=self.problem.method,
+            graphs=equally_likely(self.problem.graphs),
+            costs=self.problem.costs,
+            wording=units_of(self.problem.variables),
+        )
 
     def card(self) -> Mapping[str, Any]:
         """The card of the table, with what became of missing cells."""

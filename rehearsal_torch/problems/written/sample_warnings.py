@@ -130,7 +130,7 @@ def warned(problem: OwnProblem) -> list[str]:
     for sentence in untrue_graph(table, task):
         found.warn("", sentence)
     inside = float(task.region.contains(table.columns(task.outcomes)).double().mean())
-    for sentence in problem.region_notes():
+    for sentence in problem.region_notes:
         found.warn("desired", sentence)
     if MOSTLY < inside < 1:
         found.warn(

@@ -7,8 +7,8 @@ units are split, with what was done in each step.
 Faults of the table (cells, steps, gaps) are told by the reader of episodes, with the line of the table.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable
 from rehearsal_torch.problems.episodes.roles import EpisodeRoles
 from rehearsal_torch.problems.episodes.task import PARTS, episode_task
 from rehearsal_torch.problems.episodes.unit_rows import unit_rows
+from rehearsal_torch.problems.problem import Facts
 from rehearsal_torch.problems.written.schema import SequenceForm, SequenceVariable
 
 # The part of a task of episodes that a role belongs to.
@@ -150,13 +151,9 @@ class OwnSequence(EpisodeTable):
             self.problem.rows, self.problem.roles, seed, min_length, max_length, horizon, split, keep_last
         )
 
-    def method_named(self) -> str | None:
-        """The file's ``method``."""
-        return self.problem.method
-
-    def notes(self) -> Sequence[str]:
-        """What the reader of the file decided by itself."""
-        return self.problem.notes
+    def facts(self) -> Facts:
+        """The file's method, and what its reader decided by itself."""
+        return replace(super().facts(), method=self.problem.method, notes=self.problem.notes)
 
 
 def _setting_faults(name: str, about: SequenceVariable, found: Findings) -> None:

@@ -7,8 +7,8 @@ so far, and as a problem: which one to run next.
 Source: ours; Ren et al. (2025), Sec. 2.2 (Eq. 2), for what a task consists of.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from rehearsal_torch.data.causal_task import CausalTask
+from rehearsal_torch.data.problem_file.actions import units_of
 from rehearsal_torch.data.problem_file.findings import (
     Findings,
     ProblemError,
@@ -32,6 +33,7 @@ from rehearsal_torch.data.reading import ReadTable
 from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.files.schema import FaultsError, meant
 from rehearsal_torch.problems.causal.own_experiments import ExperimentTable
+from rehearsal_torch.problems.problem import Facts
 from rehearsal_torch.problems.written.schema import TRIAL_REWARD_AS, TrialsForm, TrialVariable
 from rehearsal_torch.spaces.inequalities import InequalityError, inequalities, linear
 
@@ -142,18 +144,10 @@ class OwnTrials(ExperimentTable):
         self.problem = path if isinstance(path, TrialsProblem) else trials_problem(path)
         super().__init__(self.problem.rows, self.problem.task, self.problem.fixed if fixed is None else fixed)
 
-    def method_named(self) -> str | None:
-        """The file's ``method``."""
-        return self.problem.method
-
-    def wording(self) -> Mapping[str, Any]:
-        """The units of the variables, where the file has some."""
-        units = {name: about.unit for name, about in self.problem.variables.items() if about.unit}
-        return {"units_of": units} if units else {}
-
-    def notes(self) -> Sequence[str]:
-        """What the reader of the table detected."""
-        return self.read_notes
+    def facts(self) -> Facts:
+        """The file's method, and the units of its variables."""
+        wording = units_of(self.problem.variables)
+        return replace(super().facts(), method=self.problem.method, wording=wording)
 
 
 def _settable(name: str, about: TrialVariable, found: Findings) -> Any:

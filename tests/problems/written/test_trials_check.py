@@ -54,6 +54,6 @@ def test_rows_that_wait_are_told_of_and_the_lines_of_the_others_stay(trials, tmp
     table.to_csv(tmp_path / "experiments.csv", index=False)
     problem = OwnTrials(file)
     assert counted(problem).startswith("6 experiments of experiments.csv; ")
-    assert "2 rows without a value of yield and waste wait" in problem.notes()[-1]
+    assert "2 rows without a value of yield and waste wait" in problem.facts().notes[-1]
     (outside,) = warned(problem)
     assert "experiments.csv, line 5: valve may be set within [0, 1]; got 1.5" in outside
