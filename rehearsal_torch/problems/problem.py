@@ -14,11 +14,14 @@ Source: Du et al. (2026), Sec. 2.1 and 3.1 (rehearsal).
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.decision import Decision, DecisionContext
 from rehearsal_torch.data.episode import Episode, transitions
+from rehearsal_torch.data.finding import Finding
+from rehearsal_torch.data.problem_file.findings import Findings
 from rehearsal_torch.data.question import Columns, Kind, Question
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
@@ -112,6 +115,12 @@ class Problem(ABC):
         """What is known beside rows and cases."""
         return Facts()
 
+    def findings(self) -> tuple[Finding, ...]:
+        """What must be known of the data before anything is fitted; none by default. Found once; cards of
+        problems that have some hold them as ``findings``.
+        """
+        return ()
+
     @abstractmethod
     def count(self) -> int:
         """The number of cases; an unbounded problem returns the number that was requested."""
@@ -133,6 +142,29 @@ class Problem(ABC):
         """A plain description for people and for `card.yaml`: sizes, ranges, missing values, source,
         fingerprint.
         """
+
+
+class OwnData(Problem, ABC):
+    """A user's own data, which may not mean what their author means.
+
+    Attributes:
+        found: What was found in them, with the keys of a problem file.
+    """
+
+    @cached_property
+    def found(self) -> Findings:
+        """See the class."""
+        found = Findings("")
+        self.note_findings(found)
+        return found
+
+    def findings(self) -> tuple[Finding, ...]:
+        """What their author should look at."""
+        return self.found.findings
+
+    @abstractmethod
+    def note_findings(self, found: Findings) -> None:
+        """Adds what was found."""
 
 
 class World(Problem, ABC):

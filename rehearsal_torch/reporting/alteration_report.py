@@ -56,7 +56,7 @@ def tables(run: Recorded) -> str:
         lines.append(score)
     lines += method_choice.text(run)
     # What is said of the graph, every decision says itself.
-    lines += [each for each in run.cautions if not each.startswith("caution: graph")]
+    lines += [f"caution: {each}" for each in run.findings if each.kind != "refuted_graph"]
     return "\n".join(lines)
 
 

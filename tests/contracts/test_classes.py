@@ -8,13 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from rehearsal_torch.problems.written.sample_warnings import warned
 
 import rehearsal_torch as rt
 from rehearsal_torch.api.methods import RequestWarning
 from rehearsal_torch.explorer.rehearsal_session import RehearsalSession
 from rehearsal_torch.explorer.run_material import opened
 from rehearsal_torch.problems.written.own_problem import OwnProblem
-from rehearsal_torch.problems.written.sample_warnings import warned
 from rehearsal_torch.program import main as program
 from tests.toys.class_world import TREATMENTS, rows, truth, usual
 

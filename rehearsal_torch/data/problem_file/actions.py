@@ -146,8 +146,9 @@ def settable(
         )
         return None
     if len(known) < count:
-        found.warn(
-            path,
+        found.of_variable(
+            name,
+            "values",
             f"{count - len(known)} of the {count} values that it could be set to occur in no row and are not "
             f"offered; offered are {levels_text(known.tolist())}",
         )

@@ -193,13 +193,12 @@ class Gaps:
         """The entries of a data card; empty without missing cells."""
         if not self.cells.incomplete:
             return {}
-        cautions = {f"caution: missing cells {place}": each for place, each in enumerate(self.doubts, 1)}
         how = self.imputing
         done = "left out" if how is None else f"imputed {how.count} times (by: {_called(how)})"
         found = (
             f"{self.cells.incomplete} of {self.cells.rows} rows, {done}; by column: {self.cells.by_column()}"
         )
-        return {"missing cells": found, **cautions}
+        return {"missing cells": found}
 
 
 def without_gaps(
@@ -251,12 +250,12 @@ def without_gaps(
             loosened(used, np.stack([numbers_of(rows.frame[name]) for name in used], -1)) if chained else []
         )
         for sentence in close:
-            found.warn("missing", sentence)
+            found.warn("missing", "rows", sentence)
         gaps = Gaps(cells, rule, tuple(close))
         return replace(rows, notes=(*rows.notes, _sentence(gaps))) if gaps.imputations else rows, gaps
     unsure = [] if found.faults else doubts(cells, rows.frame, [name for name in used if name not in classes])
     for sentence in unsure:
-        found.warn("missing", sentence)
+        found.warn("missing", "rows", sentence)
     gaps = Gaps(cells, rule, tuple(unsure))
     kept = rows.frame[cells.complete]
     if len(kept) < MIN_ROWS <= cells.rows:

@@ -29,6 +29,7 @@ import torch
 
 from rehearsal_torch.data.decision import Decision, DecisionContext, EpisodeCase
 from rehearsal_torch.data.dose_levels import DoseLevels
+from rehearsal_torch.data.finding import Finding, findings_of, recorded
 from rehearsal_torch.data.reading import TableError, table_file
 from rehearsal_torch.problems.episodes.simulator import STATES, sofa
 from rehearsal_torch.problems.episodes.splits import SplitEpisodes, check_split
@@ -81,8 +82,7 @@ class ObservedOutcomes:
             values = [stay[name] for stay in self.by_stay.values() if name in stay]
             if values:
                 found[name] = f"{meaning}: {int(sum(values))} of {len(values)} stays"
-        facts: dict[str, object] = {"observed outcomes": found} if found else {}
-        return facts | {f"caution: outcome {name}": why for name, why in self.left_out.items()}
+        return {"observed outcomes": found} if found else {}
 
 
 def observed_outcomes(table: pd.DataFrame) -> ObservedOutcomes:
@@ -224,6 +224,10 @@ class Mimic(SplitEpisodes):
             missing=self.missing or None,
         )
         found |= self.outcomes.facts()
+        left_out = [
+            Finding("values", f"outcome {name}: {why}") for name, why in self.outcomes.left_out.items()
+        ]
+        found |= recorded([*findings_of(found), *left_out])
         if self.action_lag:
             return found
         return found | {"agreement of SOFA with its formula": f"{self.sofa_agreement():.1%} of the steps"}

@@ -5,13 +5,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from rehearsal_torch.data.codings.class_actions import offered
+from rehearsal_torch.data.codings.texts import sentence_in_words
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.problem_file.actions import units_of
 from rehearsal_torch.data.problem_file.compiled import WrittenProblem, written_problem
+from rehearsal_torch.data.problem_file.findings import Findings
 from rehearsal_torch.data.problem_file.learnt_graph import equally_likely
 from rehearsal_torch.data.tables.present_values import present_in
 from rehearsal_torch.problems.problem import Facts
 from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable, Rows, rows_in
+from rehearsal_torch.problems.rehearsal.table_findings import note_findings
+from rehearsal_torch.spaces.box import levels_text, setting_text
+
+# Variables whose direct causes a check lists; of larger graphs the arrows are counted.
+MOST_EFFECTS = 15
 
 
 class OwnProblem(RehearsalTable):
@@ -74,6 +82,11 @@ class OwnProblem(RehearsalTable):
             wording=units_of(self.problem.variables),
         )
 
+    def note_findings(self, found: Findings) -> None:
+        """Adds what was found in the file and its tables."""
+        found.take(self.problem.findings)
+        note_findings(self, found, self.problem)
+
     def card(self) -> Mapping[str, Any]:
         """The card of the table, with what became of missing cells."""
         return {**super().card(), **self.problem.gaps.card()}
@@ -91,3 +104,90 @@ class OwnProblem(RehearsalTable):
         """The place of a row among those with bounds: all, or the complete ones where others are imputed."""
         gaps = self.problem.gaps
         return int(gaps.cells.complete[:place].sum()) if gaps.imputations else place
+
+    def counted(self) -> str:
+        """How many rows and cases there are; one sentence."""
+        table, task = self.every, self.task
+        inside = int(task.region.contains(table.columns(task.outcomes)).sum())
+        case = "held-out row" if self.recorded else "case"
+        return (
+            f"{len(table)} rows of {self.source}, of which {inside} lie in the desired region; "
+            f"{self.count()} {case}{'' if self.count() == 1 else 's'} to decide for"
+        )
+
+    def variable_rows(self) -> list[tuple[str, ...]]:
+        """A row for each variable, the header first."""
+        table, task, about = self.every, self.task, self.problem.variables
+        rows: list[tuple[str, ...]] = [("variable", "role", "kind", "unit", "from", "to", "may be set to")]
+        there = task.variables(table.names)
+        for name, variable in about.items():
+            if name not in there:
+                continue
+            coding = self.problem.codings.get(name)
+            if coding is None:
+                column = table.columns((name,))
+                ends = [f"{float(end):.6g}" for end in (column.min(), column.max())]
+            else:
+                ends = [coding.levels[0], coding.levels[-1]] if not coding.of_classes else ["", ""]
+            rows.append(
+                (name, variable.role, variable.kind, variable.unit or "", *ends, self._settable(name))
+            )
+        return rows
+
+    def sections(self) -> list[str]:
+        """The texts as numbers, the graph as it was read, and the costs of changes."""
+        texts = [f"  {name}: {coding.words}" for name, coding in self.problem.codings.items()]
+        return [*(["", "Texts as numbers:", *texts] if texts else []), *self._influences(), *self._costs()]
+
+    def _influences(self) -> list[str]:
+        """A line for each variable with its causes, and one for hidden causes."""
+        graph, words = self.task.graph, self.problem.codings
+        causes: dict[str, list[str]] = {}
+        for edge in graph.edges:
+            cause, effect = (sentence_in_words(name, words) for name in edge)
+            if cause != effect and cause not in causes.setdefault(effect, []):
+                causes[effect].append(cause)
+        named = (dict.fromkeys(sentence_in_words(name, words) for name in pair) for pair in graph.bidirected)
+        arcs = list(dict.fromkeys(" <-> ".join(pair) for pair in named if len(pair) == 2))
+        if len(causes) > MOST_EFFECTS:
+            arrows = f"{sum(map(len, causes.values()))} arrows into {len(causes)} variables"
+            return ["", f"Graph: {arrows}{f', {len(arcs)} hidden common causes' if arcs else ''}"]
+        lines = [f"  {', '.join(some)} -> {effect}" for effect, some in causes.items()]
+        if arcs:
+            more = f" and {len(arcs) - MOST_EFFECTS} more" if len(arcs) > MOST_EFFECTS else ""
+            lines.append(f"  hidden common causes: {', '.join(arcs[:MOST_EFFECTS])}{more}")
+        return ["", "Graph, as it was read:", *lines] if lines else ["", "Graph: no arrows"]
+
+    def _costs(self) -> list[str]:
+        """What changing each action costs, and from where changes count."""
+        task, about = self.task, self.problem.variables
+        if not task.costs:
+            return []
+        worth = "" if task.worth is None else f", of which a desired outcome is worth {task.worth:g}"
+        return [
+            "",
+            f"Costs of changes{worth}:",
+            *(
+                f"  {name}: {cost.words(about[name].unit or '')}; from the present value, or from the usual "
+                f"one, {self._value(name, cost.usual)}, where a case states none"
+                for name, cost in task.costs.items()
+            ),
+        ]
+
+    def _value(self, name: str, value: float | None) -> str:
+        if value is None:
+            return "unknown"
+        coding = self.task.coded.get(name)
+        return setting_text(value) if coding is None else str(coding.levels[int(value)])
+
+    def _settable(self, name: str) -> str:
+        """What a variable may be set to; empty where it may not."""
+        box, coding = self.task.box, self.task.coded.get(name)
+        if coding is not None and set(coding.columns) <= set(box.names) and coding.reference is not None:
+            return ", ".join(coding.levels[place] for place in offered(coding, box.levels))
+        if name not in box.names:
+            return ""
+        if coding is not None:
+            return ", ".join(coding.levels[int(level)] for level in box.levels[name])
+        lower, upper = box.bounds()[name]
+        return levels_text(box.levels[name]) if name in box.levels else f"{lower:g} to {upper:g}"

@@ -7,12 +7,14 @@ units are split, with what was done in each step.
 Faults of the table (cells, steps, gaps) are told by the reader of episodes, with the line of the table.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import torch
+from torch import Tensor
 
 from rehearsal_torch.data.problem_file.findings import (
     Findings,
@@ -25,10 +27,11 @@ from rehearsal_torch.data.problem_file.findings import (
 from rehearsal_torch.data.problem_file.form import DataForm
 from rehearsal_torch.data.problem_file.opened import expect, opened, parts_of
 from rehearsal_torch.data.reading import ReadTable, number_faults
+from rehearsal_torch.data.tables.identifiers import identifier
 from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.files.schema import Fault
-from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable
-from rehearsal_torch.problems.episodes.roles import EpisodeRoles
+from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable, level_counts
+from rehearsal_torch.problems.episodes.roles import Action, EpisodeRoles
 from rehearsal_torch.problems.episodes.task import PARTS, episode_task
 from rehearsal_torch.problems.episodes.unit_rows import unit_rows
 from rehearsal_torch.problems.problem import Facts
@@ -147,6 +150,7 @@ class OwnSequence(EpisodeTable):
         keep_last: int = 1,
     ) -> None:
         self.problem = path if isinstance(path, SequenceProblem) else sequence_problem(path)
+        self.read_notes = self.problem.notes
         super().__init__(
             self.problem.rows, self.problem.roles, seed, min_length, max_length, horizon, split, keep_last
         )
@@ -154,6 +158,71 @@ class OwnSequence(EpisodeTable):
     def facts(self) -> Facts:
         """The file's method, and what its reader decided by itself."""
         return replace(super().facts(), method=self.problem.method, notes=self.problem.notes)
+
+    def note_findings(self, found: Findings) -> None:
+        """Adds what was found in the file and its table."""
+        found.take(self.problem.found)
+        super().note_findings(found)
+        roles = self.roles
+        why = identifier(roles.unit, self.problem.rows.frame[roles.unit])
+        if why is not None and why.personal:
+            found.warn(
+                "unit",
+                "identifier",
+                f"{roles.unit} looks like names of persons ({why.reason}); they stand in the files of a run "
+                "and in its report: number them instead, if these may not be shared",
+            )
+
+    def counted(self) -> str:
+        """How many units there are, how long they are, and what they are for; one sentence."""
+        words, lengths = self.roles.words, [each.horizon for each in self.all]
+        least, longest = min(lengths), max(lengths)
+        steps = f"{least}" if least == longest else f"{least} to {longest}"
+        splits = {name: len(places) for name, places in self.splits.items()}
+        most, limited = self.problem.changes, ""
+        if most is not None:
+            limited = f"; at most {most} action{'s' if most > 1 else ''} of a {words.unit} changed"
+        return (
+            f"{len(self.all)} {words.units} of {self.source}, of {steps} steps of {self.step}; "
+            f"{splits['train']} to learn from, {splits['validation']} to validate, "
+            f"{splits['test']} to decide for{limited}"
+        )
+
+    def variable_rows(self) -> list[tuple[str, ...]]:
+        """A row for each variable, the header first: variable, role, unit, smallest and largest value, and
+        what an action was, with shares of steps.
+        """
+        rows: list[tuple[str, ...]] = [("variable", "role", "unit", "from", "to", "what was done, by steps")]
+        values = torch.cat([each.values for each in self.all])
+        columns = dict(zip(self.roles.names, values.T, strict=True))
+        actions = {each.name: each for each in self.roles.actions}
+        for name, about in self.problem.variables.items():
+            unit = about.unit or ""
+            if name in actions:
+                rows.append((name, about.role, unit, "", "", _done(actions[name], columns[name])))
+            elif name in columns:
+                ends = [f"{float(end):.6g}" for end in (columns[name].min(), columns[name].max())]
+                rows.append((name, about.role, unit, *ends, ""))
+            elif about.role == "static":
+                named = next((each.values for each in self.roles.static if each.name == name), ())
+                rows.append((name, about.role, unit, "", "", f"one of {', '.join(named)}"))
+        return rows
+
+    def sections(self) -> list[str]:
+        """Nothing else is shown of a sequence."""
+        return []
+
+
+def _done(action: Action, column: Tensor) -> str:
+    """What was done, with shares of steps."""
+    total = len(column)
+    if action.levels:
+        return ", ".join(
+            f"{name} {count / total:.0%}" for name, count in level_counts(action, column).items()
+        )
+    given = column[column != 0]
+    some: Sequence[float] = given.tolist() or [0.0]
+    return f"none {1 - len(given) / total:.0%}, else {min(some):.6g} to {max(some):.6g}"
 
 
 def _setting_faults(name: str, about: SequenceVariable, found: Findings) -> None:

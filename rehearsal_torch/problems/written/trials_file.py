@@ -35,6 +35,7 @@ from rehearsal_torch.files.schema import FaultsError, meant
 from rehearsal_torch.problems.causal.own_experiments import ExperimentTable
 from rehearsal_torch.problems.problem import Facts
 from rehearsal_torch.problems.written.schema import TRIAL_REWARD_AS, TrialsForm, TrialVariable
+from rehearsal_torch.spaces.box import levels_text
 from rehearsal_torch.spaces.inequalities import InequalityError, inequalities, linear
 
 MOST_LEVELS = 1000
@@ -148,6 +149,50 @@ class OwnTrials(ExperimentTable):
         """The file's method, and the units of its variables."""
         wording = units_of(self.problem.variables)
         return replace(super().facts(), method=self.problem.method, wording=wording)
+
+    def note_findings(self, found: Findings) -> None:
+        """Adds what was found in the file and its table."""
+        found.take(self.problem.found)
+        super().note_findings(found)
+        task = self.task
+        for name, about in self.problem.variables.items():
+            if name in task.graph.names and name not in (*task.actions, *task.nodes):
+                words = f"no directed path leads from this {about.role} to the reward, and so it is not used"
+                found.of_variable(name, "unused", words)
+
+    def counted(self) -> str:
+        """How many experiments there are, and the best so far; one sentence."""
+        rows, task = len(self.past), self.task
+        sentence = f"{rows} experiment{'' if rows == 1 else 's'} of {self.source}"
+        if not rows:
+            return sentence
+        rewards = task.reward_of(self.past)
+        best = self.past.columns(task.actions)[rewards.argmax()].tolist()
+        at = ", ".join(f"{name} {value:.6g}" for name, value in zip(task.actions, best, strict=True))
+        return f"{sentence}; the best reward so far is {float(rewards.max()):.6g}, at {at}"
+
+    def variable_rows(self) -> list[tuple[str, ...]]:
+        """A row for each variable, the header first: variable, role, unit, smallest and largest value, and
+        what an action may be set to.
+        """
+        rows: list[tuple[str, ...]] = [("variable", "role", "unit", "from", "to", "may be set to")]
+        box = self.task.box
+        for name, about in self.problem.variables.items():
+            ends = ["", ""]
+            if name in self.past.names and len(self.past):
+                column = self.past.columns((name,))
+                ends = [f"{float(end):.6g}" for end in (column.min(), column.max())]
+            settable = ""
+            if name in box.names:
+                lower, upper = box.bounds()[name]
+                levels = box.levels.get(name)
+                settable = f"{lower:g} to {upper:g}" if levels is None else levels_text(levels)
+            rows.append((name, about.role, about.unit or "", *ends, settable))
+        return rows
+
+    def sections(self) -> list[str]:
+        """Nothing else is shown of trials."""
+        return []
 
 
 def _settable(name: str, about: TrialVariable, found: Findings) -> Any:

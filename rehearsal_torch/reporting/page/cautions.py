@@ -29,11 +29,7 @@ def of_the_run(of: Material) -> list[str]:
     if not of.ended and of.status.get("state") != "ok":
         state, message = of.status.get("state"), of.status.get("message", "")
         found.append(f"The run did not end well ({state}): {message}" if state else _UNKNOWN)
-    found += [
-        str(value) if key == "caution" else f"{key.removeprefix('caution: ')}: {value}"
-        for key, value in of.card.items()
-        if key == "caution" or key.startswith("caution: ")
-    ]
+    found += [*([str(of.card["caution"])] if "caution" in of.card else []), *texts_of(of.card)]
     found += [str(text) for text in listed(of.record.get("training_faults"))]
     if of.run.config.get("checkpoint") and of.run.held_out_seen:
         found.append(f"{untouched_score.SEEN}.")

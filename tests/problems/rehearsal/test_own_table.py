@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from rehearsal_torch.data.decision import Decision, Estimate
+from rehearsal_torch.data.finding import texts_of
 from rehearsal_torch.data.reading import TableError
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.task_file import TaskError
@@ -109,9 +110,11 @@ def test_the_card_warns_of_what_no_row_shows(file):
     assert card["desired"] == 0
     (told,) = problem.facts().notes
     assert told.startswith("none of the 48 rows lies in the desired region: Y1 is at most ")
-    assert card["caution: outcomes"] == told
+    assert told in texts_of(card)
     assert RehearsalTable(file, TASK).facts().notes == ()
-    assert "may be set to 5 ... 6, outside the observed range" in card["caution: A2"]
+    (beyond,) = [each for each in problem.findings() if each.text.startswith("A2: ")]
+    assert beyond.kind == "range"
+    assert "may be set from 5 to 6; the rows go from" in beyond.text
 
 
 @pytest.mark.parametrize("kept", ["random", "last"])
