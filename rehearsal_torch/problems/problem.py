@@ -155,7 +155,7 @@ class OwnData(Problem, ABC):
     def found(self) -> Findings:
         """See the class."""
         found = Findings("")
-        self.note_findings(found)
+        self._note(found)
         return found
 
     def findings(self) -> tuple[Finding, ...]:
@@ -163,8 +163,30 @@ class OwnData(Problem, ABC):
         return self.found.findings
 
     @abstractmethod
-    def note_findings(self, found: Findings) -> None:
+    def _note(self, found: Findings) -> None:
         """Adds what was found."""
+
+
+class OfFile(OwnData, ABC):
+    """A problem file as a problem, and what a check shows of it.
+
+    Attributes:
+        read_notes: What the readers of the file and its tables decided by themselves, one sentence each.
+    """
+
+    read_notes: tuple[str, ...]
+
+    @abstractmethod
+    def counted(self) -> str:
+        """How much there is; one sentence."""
+
+    @abstractmethod
+    def variable_rows(self) -> list[tuple[str, ...]]:
+        """A row for each variable, the header first."""
+
+    def sections(self) -> list[str]:
+        """Further lines; none by default."""
+        return []
 
 
 class World(Problem, ABC):

@@ -245,7 +245,7 @@ def _elsewhere(objective: AlterationObjective, box: Box, action: Tensor) -> Tens
     if not len(points):
         return None
     points = points.to(objective.starts(1).device)
-    value = NetValue.of(objective) if weighing(objective.cases[0]) else objective.comparison_value
+    value = NetValue.of(objective) if weighing(objective.cases[0].costs) else objective.comparison_value
     values = ranked(value(points))[:, 0]
     values = values.masked_fill(~objective.acceptable(points)[:, 0], -torch.inf)
     if not bool(values.isfinite().any()):

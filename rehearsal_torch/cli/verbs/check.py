@@ -14,13 +14,12 @@ from rehearsal_torch.cli.choice.asked import YAML, asks_for
 from rehearsal_torch.cli.choice.unread_file import refuse_table
 from rehearsal_torch.cli.spelling import on_file, spoken, weighed
 from rehearsal_torch.cli.subcommand import Option, Verb
+from rehearsal_torch.files.addresses import without_password
 from rehearsal_torch.files.schema import listed
 from rehearsal_torch.user_error import UserError, as_user_error
 
 if TYPE_CHECKING:
-    from rehearsal_torch.problems.written.own_problem import OwnProblem
-    from rehearsal_torch.problems.written.sequence_file import OwnSequence
-    from rehearsal_torch.problems.written.trials_file import OwnTrials
+    from rehearsal_torch.problems.problem import OfFile
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -72,7 +71,7 @@ def check(options: Mapping[str, str]) -> int:
     return 0
 
 
-def _problem(question: str, path: str) -> "OwnProblem | OwnSequence | OwnTrials":
+def _problem(question: str, path: str) -> "OfFile":
     """The problem of a file; only what its question needs is loaded."""
     if question == "sequence":
         from rehearsal_torch.problems.written.sequence_file import OwnSequence
@@ -92,10 +91,11 @@ def _refusal(error: Exception) -> str:
     faults = getattr(error, "faults", ())
     if not faults:
         return str(error)
-    return listed(str(getattr(error, "source", "")), faults, "nothing can be decided yet")
+    source = str(getattr(error, "source", ""))
+    return without_password(listed(source, faults, "nothing can be decided yet"))
 
 
-def _check_method(problem: "OwnProblem | OwnSequence | OwnTrials") -> list[str]:
+def _check_method(problem: "OfFile") -> list[str]:
     """Refuses the method that a file names, where it cannot decide; only then are methods loaded. Returns
     what is to be typed so that costs are weighed without a worth; empty where they are not.
     """

@@ -264,7 +264,7 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
         """Empty: the outcome of an experiment that was not run is unknown."""
         return {}
 
-    def note_findings(self, found: Findings) -> None:
+    def _note(self, found: Findings) -> None:
         """Adds what is to be said: there are too few experiments for a model; an experiment's action may not
         be set any more, or was the same in all of them.
         """

@@ -256,7 +256,7 @@ class EpisodeTable(OwnData, SplitEpisodes):
         rule = self.roles.missing
         return f"carry forward within {rule.steps} steps" if rule.rule == "carry" else rule.rule
 
-    def note_findings(self, found: Findings) -> None:
+    def _note(self, found: Findings) -> None:
         """Adds what is to be said: there are few units, or short ones; levels that no unit to learn from was
         given, or few were; amounts that share levels; what was left out.
         """

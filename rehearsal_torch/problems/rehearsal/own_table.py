@@ -347,7 +347,7 @@ class RehearsalTable(OwnData, RehearsalProblem):
             imputations=self.past.count if isinstance(self.past, ImputedTable) else 0,
         )
 
-    def note_findings(self, found: Findings) -> None:
+    def _note(self, found: Findings) -> None:
         """Adds what its author should look at, in the rows, the graph and the cases."""
         note_findings(self, found)
 

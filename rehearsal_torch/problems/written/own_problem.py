@@ -13,7 +13,7 @@ from rehearsal_torch.data.problem_file.compiled import WrittenProblem, written_p
 from rehearsal_torch.data.problem_file.findings import Findings
 from rehearsal_torch.data.problem_file.learnt_graph import equally_likely
 from rehearsal_torch.data.tables.present_values import present_in
-from rehearsal_torch.problems.problem import Facts
+from rehearsal_torch.problems.problem import Facts, OfFile
 from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable, Rows, rows_in
 from rehearsal_torch.problems.rehearsal.table_findings import note_findings
 from rehearsal_torch.spaces.box import levels_text, setting_text
@@ -22,7 +22,7 @@ from rehearsal_torch.spaces.box import levels_text, setting_text
 MOST_EFFECTS = 15
 
 
-class OwnProblem(RehearsalTable):
+class OwnProblem(OfFile, RehearsalTable):
     """A problem file, as a table and a task.
 
     Args:
@@ -82,7 +82,7 @@ class OwnProblem(RehearsalTable):
             wording=units_of(self.problem.variables),
         )
 
-    def note_findings(self, found: Findings) -> None:
+    def _note(self, found: Findings) -> None:
         """Adds what was found in the file and its tables."""
         found.take(self.problem.findings)
         note_findings(self, found, self.problem)

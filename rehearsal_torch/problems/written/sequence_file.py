@@ -34,7 +34,7 @@ from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable, level_c
 from rehearsal_torch.problems.episodes.roles import Action, EpisodeRoles
 from rehearsal_torch.problems.episodes.task import PARTS, episode_task
 from rehearsal_torch.problems.episodes.unit_rows import unit_rows
-from rehearsal_torch.problems.problem import Facts
+from rehearsal_torch.problems.problem import Facts, OfFile
 from rehearsal_torch.problems.written.schema import SequenceForm, SequenceVariable
 
 # The part of a task of episodes that a role belongs to.
@@ -121,7 +121,7 @@ def sequence_problem(path: str | Path | None) -> SequenceProblem:
     )
 
 
-class OwnSequence(EpisodeTable):
+class OwnSequence(OfFile, EpisodeTable):
     """A problem file, as a table of episodes.
 
     Args:
@@ -159,10 +159,10 @@ class OwnSequence(EpisodeTable):
         """The file's method, and what its reader decided by itself."""
         return replace(super().facts(), method=self.problem.method, notes=self.problem.notes)
 
-    def note_findings(self, found: Findings) -> None:
+    def _note(self, found: Findings) -> None:
         """Adds what was found in the file and its table."""
         found.take(self.problem.found)
-        super().note_findings(found)
+        super()._note(found)
         roles = self.roles
         why = identifier(roles.unit, self.problem.rows.frame[roles.unit])
         if why is not None and why.personal:
@@ -207,10 +207,6 @@ class OwnSequence(EpisodeTable):
                 named = next((each.values for each in self.roles.static if each.name == name), ())
                 rows.append((name, about.role, unit, "", "", f"one of {', '.join(named)}"))
         return rows
-
-    def sections(self) -> list[str]:
-        """Nothing else is shown of a sequence."""
-        return []
 
 
 def _done(action: Action, column: Tensor) -> str:

@@ -33,7 +33,7 @@ from rehearsal_torch.data.reading import ReadTable
 from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.files.schema import FaultsError, meant
 from rehearsal_torch.problems.causal.own_experiments import ExperimentTable
-from rehearsal_torch.problems.problem import Facts
+from rehearsal_torch.problems.problem import Facts, OfFile
 from rehearsal_torch.problems.written.schema import TRIAL_REWARD_AS, TrialsForm, TrialVariable
 from rehearsal_torch.spaces.box import levels_text
 from rehearsal_torch.spaces.inequalities import InequalityError, inequalities, linear
@@ -125,7 +125,7 @@ def trials_problem(path: str | Path | None) -> TrialsProblem:
     return TrialsProblem(found.source, made, rows, fixed, variables, found, form.get("method"))
 
 
-class OwnTrials(ExperimentTable):
+class OwnTrials(OfFile, ExperimentTable):
     """A problem file, as a table of experiments.
 
     Args:
@@ -150,10 +150,10 @@ class OwnTrials(ExperimentTable):
         wording = units_of(self.problem.variables)
         return replace(super().facts(), method=self.problem.method, wording=wording)
 
-    def note_findings(self, found: Findings) -> None:
+    def _note(self, found: Findings) -> None:
         """Adds what was found in the file and its table."""
         found.take(self.problem.found)
-        super().note_findings(found)
+        super()._note(found)
         task = self.task
         for name, about in self.problem.variables.items():
             if name in task.graph.names and name not in (*task.actions, *task.nodes):
@@ -189,10 +189,6 @@ class OwnTrials(ExperimentTable):
                 settable = f"{lower:g} to {upper:g}" if levels is None else levels_text(levels)
             rows.append((name, about.role, about.unit or "", *ends, settable))
         return rows
-
-    def sections(self) -> list[str]:
-        """Nothing else is shown of trials."""
-        return []
 
 
 def _settable(name: str, about: TrialVariable, found: Findings) -> Any:
