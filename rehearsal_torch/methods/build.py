@@ -132,11 +132,11 @@ def tasked(config: DictConfig, problem: Problem) -> None:
         _episode_roles(config, problem)
     if "task" in config.surrogate and config.surrogate.task is None:
         with open_dict(config):
-            for name, value in problem.surrogate_settings().items():
+            for name, value in problem.facts().surrogate.items():
                 if name in config.surrogate and config.surrogate[name] is None:
                     config.surrogate[name] = value
-    if problem.imputations():
-        pooled(config, problem.imputations())
+    if imputations := problem.facts().imputations:
+        pooled(config, imputations)
 
 
 def pooled(config: DictConfig, count: int) -> None:
@@ -194,7 +194,8 @@ def _last(node: Mapping[str, Any]) -> str:
 
 def _episode_roles(config: DictConfig, problem: Problem) -> None:
     """Fills in the columns and the reward of episodes with a task; other problems change nothing."""
-    roles, reward = problem.surrogate_settings(), problem.reward_settings()
+    facts = problem.facts()
+    roles, reward = facts.surrogate, facts.reward
     if not roles and not reward:
         return
     columns = problem.observations().names

@@ -167,7 +167,7 @@ def test_rows_are_held_out_and_missing_texts_are_left_out(rows, tmp_path):
 def test_rare_and_lost_classes_are_told(rows):
     rows.loc[0:2, "ward"] = "D"
     problem = RehearsalTable(rows, TEXTS, pd.DataFrame(CASES))
-    assert "D in 3 of 90 rows" in " ".join(problem.notes())
+    assert "D in 3 of 90 rows" in " ".join(problem.facts().notes)
     assert problem.card()["caution: classes 1"].startswith(
         "ward has classes that few rows have (D in 3 of 90"
     )

@@ -102,10 +102,10 @@ def _tell_costs(run: Run, sweep: bool) -> None:
     """Says that costs of the problem are told and do not count, where it states no worth and the method does
     not weigh them as `micns` does.
     """
-    named = run.problem.unweighed()
+    named = run.problem.facts().unweighed
     if not named or sweep:
         return
-    weights = run.problem.costs()
+    weights = run.problem.facts().costs
     if weights and dict(settings_of(run.objective).get("weights") or {}) == dict(weights):
         return
     made = class_of(run.objective)
@@ -125,7 +125,7 @@ def wished(problem: Problem) -> str | None:
     Raises:
         UserError: if there is no such method for its question.
     """
-    found = problem.method_named()
+    found = problem.facts().method
     if found is None:
         return None
     known = methods(problem.kind)

@@ -122,14 +122,15 @@ def _numbers(score: dict[str, Any]) -> dict[str, float]:
 
 def _episodes(run: Run) -> Sequence[Episode]:
     """The patients of the training split; the test patients are not used."""
-    found = run.problem.episodes("train")
-    if found is None:
+    from rehearsal_torch.problems.problem import EpisodeProblem
+
+    if not isinstance(run.problem, EpisodeProblem):
         raise UserError(
             f"cross-validation needs a data set of episodes; got {type(run.problem).__name__}",
             "dataset",
             "Choose sepsis_simulated or mimic",
         )
-    return found
+    return run.problem.episodes("train")
 
 
 def _model(run: Run) -> Surrogate:
