@@ -143,6 +143,8 @@ class Alpine2(CausalWorld):
         size: Number of rounds and of experiments in the start design; by default 100 and 14.
     """
 
+    source = "Ren et al. (2025), Sec. 11.3 and 11.4"
+
     def __init__(
         self,
         mechanism: Mechanism = "dgm",
@@ -165,9 +167,8 @@ class Alpine2(CausalWorld):
             for place, node in enumerate(NODES)
         }
         task = CausalTask(RehearsalGraph.of(parents), box, WeightedSum({NODES[-1]: 1.0}))
-        distribution = modal_noise(noise)
-        super().__init__(task, dict.fromkeys(NODES, distribution), size, seed)
-        self.distribution = distribution
+        self.distribution = modal_noise(noise)
+        super().__init__(task, dict.fromkeys(NODES, self.distribution), size, seed)
 
     def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:
         """One link of the chain."""
@@ -227,12 +228,7 @@ class Alpine2(CausalWorld):
         """
         last = torch.full((len(noise), 1), self._moments.noise_moment(1) ** 0.25, dtype=torch.float64)
         draws = torch.cat([noise, last], -1)
-        flat = actions.reshape(-1, 6)
-        parts = [
-            self.simulate(part[:, None], draws)[..., -1].mean(-1)
-            for part in flat.split(max(1, 2_000_000 // len(draws)))
-        ]
-        return torch.cat(parts).reshape(actions.shape[:-1])
+        return self.averaged(actions, draws)
 
     @cached_property
     def _even(self) -> Tensor:
@@ -242,8 +238,10 @@ class Alpine2(CausalWorld):
     def _moments(self) -> QuarticMoments:
         return QuarticMoments(self.distribution, self.scale)
 
-    @cached_property
-    def _best(self) -> tuple[Tensor, float]:
+    def best(self) -> tuple[Tensor, float]:
+        """Exact for "anm" and "non_dgm"; else the best found from 4096 corners and 256 Sobol points by local
+        search. Any component may be the one with the smallest value of s.
+        """
         if self.mechanism in ("anm", "non_dgm"):
             return self._best_corner()
         corners, few = (
@@ -266,18 +264,6 @@ class Alpine2(CausalWorld):
         action, value = best_action(self.exact_mean, self.task.box, tried, spread=1, refined=2)
         return action, value
 
-    @property
-    def optimal_value(self) -> float:
-        """max E[X_5 | a]: exact for "anm" and "non_dgm"; else the best found from 4096 corners and 256 Sobol
-        points by local search.
-        """
-        return self._best[1]
-
-    @property
-    def optimal_action(self) -> Tensor:
-        """One of the best actions, (6,); any component may be the one with the smallest value of s."""
-        return self._best[0]
-
     def median(self, actions: Tensor) -> Tensor:
         """The median of X_5 under actions, (..., 6) -> (...), over 65,536 draws: the typical reward where
         rare draws dominate the mean.
@@ -285,15 +271,10 @@ class Alpine2(CausalWorld):
         draws = sobol_draws([self.distribution] * 6, POWER)
         return self.simulate(actions.double()[..., None, :], draws)[..., -1].median(-1).values
 
-    def card(self) -> Mapping[str, Any]:
-        """The card of `CausalWorld`, the mechanism, the best action, and the median reward under it."""
-        facts = {
-            "mechanism": self.mechanism,
-            "best_action": [round(each, 5) for each in self.optimal_action.tolist()],
-        }
+    def details(self) -> Mapping[str, Any]:
+        """The mechanism, the best action, and the median reward under it."""
         return {
-            **super().card(),
-            **facts,
+            "mechanism": self.mechanism,
+            "best_action": [round(value, 5) for value in self.optimal_action.tolist()],
             "median at the optimum": float(self.median(self.optimal_action)),
-            "source": "Ren et al. (2025), Sec. 11.3 and 11.4",
         }

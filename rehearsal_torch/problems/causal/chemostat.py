@@ -322,6 +322,8 @@ class Chemostat(CausalWorld):
         TableError: for "gp", if a file is missing; the message says where to get the files.
     """
 
+    source = "Ren et al. (2025), Sec. 7.5 and 11.6; data: Blasius et al. (2020), CC BY 4.0"
+
     def __init__(
         self,
         scm: Literal["gp", "ode"] = "ode",
@@ -379,12 +381,7 @@ class Chemostat(CausalWorld):
 
     def expected(self, actions: Tensor) -> Tensor:
         """E[-D | a]: the mean over all contexts, each with its own Sobol noise; D's own noise has mean 0."""
-        return self._averaged(actions, self._even)
-
-    def _averaged(self, actions: Tensor, noise: Tensor) -> Tensor:
-        flat = actions.double().reshape(-1, len(BOUNDS))
-        parts = [self.rewards(self.simulate(part[:, None], noise)).mean(-1) for part in flat.split(20)]
-        return torch.cat(parts).reshape(actions.shape[:-1])
+        return self.averaged(actions, self._even)
 
     @cached_property
     def _even(self) -> Tensor:
@@ -393,41 +390,23 @@ class Chemostat(CausalWorld):
         noise[:, self.task.nodes.index("D")] = 0.0
         return self._with_contexts(noise, slice(None))
 
-    @cached_property
-    def _best(self) -> tuple[Tensor, float]:
+    def best(self) -> tuple[Tensor, float]:
+        """Exact for "ode", where no animals are best for any inflow; found by a search for "gp"."""
         if self.scm == "ode":
             action = torch.tensor([80.0, 0.0, 0.0], dtype=torch.float64)
             return action, float(self.expected(action))
         few = self._even[:: max(1, len(self._even) // 200)]
         action, _ = best_action(
-            lambda tried: self._averaged(tried, few), self.task.box, spread=128, refined=4, steps=40
+            lambda tried: self.averaged(tried, few), self.task.box, spread=128, refined=4, steps=40
         )
         return best_action(self.expected, self.task.box, action[None], spread=16, refined=2, steps=20)
 
-    @property
-    def optimal_value(self) -> float:
-        """max E[-D | a]: exact for "ode", the best value found by the search for "gp"."""
-        return self._best[1]
-
-    @property
-    def optimal_action(self) -> Tensor:
-        """An action that reaches it, (3,); for "ode" any inflow with no animals."""
-        return self._best[0]
-
-    def card(self) -> Mapping[str, Any]:
-        """The card of `CausalWorld`, the dynamics, where the roots come from, and the caution."""
-        facts = {
+    def details(self) -> Mapping[str, Any]:
+        """The dynamics, where the roots come from, and the caution."""
+        return {
             "scm": self.scm,
             "contexts": len(self.contexts),
             "roots": "rows, sampled jointly; their noise above gives mean and standard deviation only",
-        }
-        caution = (
-            "a smoke test: the fitted model is nearly flat in the actions, the equations have a trivial "
-            "optimum"
-        )
-        return {
-            **super().card(),
-            **facts,
-            "caution": caution,
-            "source": "Ren et al. (2025), Sec. 7.5 and 11.6; data: Blasius et al. (2020), CC BY 4.0",
+            "caution": "a smoke test: the fitted model is nearly flat in the actions, the equations have a "
+            "trivial optimum",
         }

@@ -61,7 +61,7 @@ from rehearsal_torch.data.known_reward import WeightedSum
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.problems.causal.noise import ModalNoise, modal_noise, product_rule
 from rehearsal_torch.problems.causal.optimum import best_action
-from rehearsal_torch.problems.causal.world import CausalWorld
+from rehearsal_torch.problems.causal.world import CausalWorld, in_parts
 from rehearsal_torch.problems.world_size import Rounds
 from rehearsal_torch.spaces.box import Box
 
@@ -211,6 +211,8 @@ class PooledTesting(CausalWorld):
         size: Number of rounds and of experiments in the start design; by default 140 and 8.
     """
 
+    source = "Ren et al. (2025), Sec. 11.7; Astudillo and Frazier (2021)"
+
     def __init__(
         self,
         noise: ModalNoise = ModalNoise(0.2),
@@ -236,9 +238,8 @@ class PooledTesting(CausalWorld):
             Box.of(dict.fromkeys(ACTIONS, (0.0, 1.0))),
             WeightedSum({f"L{place}": -1.0 for place in (1, 2, 3)}),
         )
-        distribution = modal_noise(noise)
-        super().__init__(task, dict.fromkeys(task.nodes, distribution), size, seed)
-        self.distribution = distribution
+        self.distribution = modal_noise(noise)
+        super().__init__(task, dict.fromkeys(task.nodes, self.distribution), size, seed)
 
     def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:
         """Infectious, recovered or loss after a period."""
@@ -262,26 +263,19 @@ class PooledTesting(CausalWorld):
         """E[r | a]: Gauss rules for the noise of I_1, R_1, I_2 and R_2; that of the losses enters by its
         mean.
         """
-        groups = self.groups(actions)
         (first, past, second, later), weights = self._rule
-        flat = groups.reshape(-1, 3)
-        means = []
-        for part in flat.split(200):
-            one, two, three = part[:, :, None].unbind(1)
-            new, loss = period(
-                torch.tensor([START["I0"]]).double(), torch.tensor([START["R0"]]).double(), one
-            )
+        start = torch.tensor([[START["I0"]], [START["R0"]]], dtype=torch.float64)
+
+        def mean(part: Tensor) -> Tensor:
+            one, two, three = self.groups(part)[:, :, None].unbind(1)
+            new, loss = period(start[0], start[1], one)
             ill, removed = new + first, START["I0"] + START["R0"] + past
             new, second_loss = period(ill, removed, two)
             _, third_loss = period(new + second, removed + ill + later, three)
-            means.append(
-                -(
-                    (loss + second_loss + third_loss) @ weights
-                    if self.noise_scale
-                    else (loss + second_loss + third_loss)[:, 0]
-                )
-            )
-        return torch.cat(means).reshape(groups.shape[:-1]) - 3 * self.noise_scale * self.distribution.mean
+            losses = loss + second_loss + third_loss
+            return -(losses @ weights if self.noise_scale else losses[:, 0])
+
+        return in_parts(mean, actions, 200) - 3 * self.noise_scale * self.distribution.mean
 
     @cached_property
     def _rule(self) -> tuple[tuple[Tensor, ...], Tensor]:
@@ -310,8 +304,8 @@ class PooledTesting(CausalWorld):
         )
         return -(loss[:, None, None] + second_loss[:, :, None] + third.reshape(SIDES, SIDES, SIDES))
 
-    @cached_property
-    def _best(self) -> tuple[Tensor, float]:
+    def best(self) -> tuple[Tensor, float]:
+        """Certified for whole households without noise, else found by a search."""
         rewards = self.protocols()
         places = torch.stack(torch.unravel_index(rewards.flatten().topk(STARTS).indices, rewards.shape), -1)
         groups = self.sides()[places]
@@ -322,26 +316,9 @@ class PooledTesting(CausalWorld):
             return best_of_steps(self, actions)
         return best_action(self.expected, self.task.box, actions, spread=1, refined=2, steps=60)
 
-    @property
-    def optimal_value(self) -> float:
-        """max E[r | a]: certified for whole households without noise, else the best value found by the
-        search.
-        """
-        return self._best[1]
-
-    @property
-    def optimal_action(self) -> Tensor:
-        """An action of the best protocol."""
-        return self._best[0]
-
-    def card(self) -> Mapping[str, Any]:
-        """The card of `CausalWorld`, and the numbers of households in the best pools."""
-        facts = {"best_groups": self.groups(self.optimal_action).tolist(), "beta": BETA}
-        return {
-            **super().card(),
-            **facts,
-            "source": "Ren et al. (2025), Sec. 11.7; Astudillo and Frazier (2021)",
-        }
+    def details(self) -> Mapping[str, Any]:
+        """The numbers of households in the best pools, and beta."""
+        return {"best_groups": self.groups(self.optimal_action).tolist(), "beta": BETA}
 
 
 def best_of_steps(world: PooledTesting, actions: Tensor) -> tuple[Tensor, float]:
