@@ -31,7 +31,7 @@ from typing import Literal, get_args
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtr
 from torch import Tensor
 
 from rehearsal_torch.data.sizes import bounded
@@ -70,36 +70,6 @@ class MixtureNoise:
                 f"{self.weights}, {self.stds}"
             )
 
-    @classmethod
-    def of(
-        cls,
-        sigma: float,
-        means: Sequence[float],
-        factors: Sequence[float],
-        weights: Sequence[float] | None = None,
-        reading: NoiseReading = "variance",
-    ) -> "MixtureNoise":
-        """A mixture from the paper's parameters: component c is N(mu_c, c_c sigma^2), or has the standard
-        deviation c_c sigma if `reading` is "std".
-
-        Args:
-            means: mu_c.
-            factors: c_c.
-            weights: w_c; None for equal ones.
-            reading: The newest paper writes a variance, c_c sigma^2; an earlier version a standard deviation,
-                c_c sigma.
-        """
-        if sigma < 0 or reading not in ("variance", "std"):
-            raise ValueError(
-                f"expected sigma >= 0 and a reading of variance or std; got {sigma} and {reading!r}"
-            )
-        stds = [factor * sigma if reading == "std" else factor**0.5 * sigma for factor in factors]
-        return cls(
-            tuple([1 / len(means)] * len(means) if weights is None else weights),
-            tuple(means),
-            tuple(stds),
-        )
-
     @property
     def mean(self) -> float:
         """E[U]."""
@@ -126,7 +96,7 @@ class MixtureNoise:
         """P(U <= u), any shape."""
         scale = np.maximum(np.asarray(self.stds), 1e-12)
         return np.asarray(
-            norm.cdf((values[..., None] - np.asarray(self.means)) / scale) @ np.asarray(self.weights)
+            ndtr((values[..., None] - np.asarray(self.means)) / scale) @ np.asarray(self.weights)
         )
 
 
@@ -193,7 +163,8 @@ class ModalNoise:
             object.__setattr__(self, name, tuple(map(float, numbers)))
 
     def mixture(self, choices: Modes = RANGES) -> MixtureNoise:
-        """The distribution of one node's noise.
+        """The distribution of one node's noise: mode c is N(mu_c, c_c sigma^2), or has the standard deviation
+        c_c sigma, which is what an earlier version of the paper writes.
 
         Args:
             choices: Number of modes to default means and factors.
@@ -204,12 +175,11 @@ class ModalNoise:
         if self.modes not in choices:
             raise ValueError(f"noise.modes: expected one of {sorted(choices)}; got {self.modes}")
         means, factors = choices[self.modes]
-        return MixtureNoise.of(
-            self.sigma,
-            means if self.means is None else self.means,
-            factors if self.factors is None else self.factors,
-            self.weights,
-            self.reading,
+        factors = factors if self.factors is None else tuple(self.factors)
+        return MixtureNoise(
+            (1 / self.modes,) * self.modes if self.weights is None else tuple(self.weights),
+            means if self.means is None else tuple(self.means),
+            tuple((c if self.reading == "std" else c**0.5) * self.sigma for c in factors),
         )
 
 

@@ -32,7 +32,7 @@ from rehearsal_torch.problems.episodes.simulator import (
     true_scores,
     true_trajectory,
 )
-from rehearsal_torch.problems.episodes.splits import SplitEpisodes, check_split
+from rehearsal_torch.problems.episodes.splits import SplitEpisodes, check_split, episode_of, what_followed
 from rehearsal_torch.problems.episodes.stays import DOSES, data_card, read_stays
 from rehearsal_torch.problems.problem import World
 
@@ -117,7 +117,7 @@ class SepsisSimulated(World, SplitEpisodes):
             vasopressor scores because it is given: ``true_organs_observed``, ``true_organs_value`` and
             ``true_organs_improvement``.
         """
-        episode = _episode(case)
+        episode = episode_of(case)
         doses = torch.stack(self.trajectories_of_doses(episode, decision))
         states = emit(true_trajectory(self.cohort, int(episode.identity), doses))
         found = {}
@@ -130,22 +130,18 @@ class SepsisSimulated(World, SplitEpisodes):
 
     def respond(self, case: DecisionContext, decision: Decision) -> Table:
         """The true transitions under the decision, the changed doses marked as altered."""
-        episode = _episode(case)
-        states, doses = self.true_states(episode, decision), self.trajectories_of_doses(episode, decision)[1]
-        values = episode.values.clone()
-        values[:, [episode.names.index(name) for name in (*STATES, "SOFA")]] = states
-        dosed = [episode.names.index(name) for name in DOSES]
-        changed = (
-            doses[: episode.horizon] != self.cohort.doses[int(episode.identity), : episode.horizon]
-        ).any(-1)
-        values[:, dosed] = torch.where(
-            changed.unsqueeze(-1), doses[: episode.horizon], episode.columns(DOSES)
+        episode = episode_of(case)
+        observed, altered = (
+            doses[: episode.horizon] for doses in self.trajectories_of_doses(episode, decision)
         )
-        table = transitions([Episode(episode.identity, episode.names, values)])
-        altered = table.altered.clone()
-        for position in dosed:
-            altered[:, position], altered[:, len(episode.names) + position] = changed[:-1], changed[1:]
-        return Table(table.names, table.values, altered)
+        changed = (altered != observed).any(-1, keepdim=True)
+        doses = torch.where(changed, altered, episode.columns(DOSES))
+        return what_followed(
+            episode,
+            dict(zip((*STATES, "SOFA"), self.true_states(episode, decision).T, strict=True)),
+            dict(zip(DOSES, doses.T, strict=True)),
+            changed.expand(-1, len(DOSES)),
+        )
 
     def optimum(self, case: DecisionContext) -> float:
         """The best true value with at most `changes` changed actions, by enumeration.
@@ -155,7 +151,7 @@ class SepsisSimulated(World, SplitEpisodes):
         """
         if self.action_lag:
             raise ValueError("the true optimum is known for action_lag=0 only")
-        episode = _episode(case)
+        episode = episode_of(case)
         given, options = (
             self.cohort.doses[int(episode.identity), : episode.horizon],
             dose_options(episode, self.levels),
@@ -216,9 +212,3 @@ class SepsisSimulated(World, SplitEpisodes):
             caution=CAUTION,
             levels=self.levels,
         )
-
-
-def _episode(case: DecisionContext) -> Episode:
-    if not isinstance(case, EpisodeCase):
-        raise TypeError(f"expected an EpisodeCase; got a {type(case).__name__}")
-    return case.episode

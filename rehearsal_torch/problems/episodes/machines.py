@@ -17,8 +17,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.decision import Decision, DecisionContext, EpisodeCase, action_name
-from rehearsal_torch.data.episode import Episode, transitions
+from rehearsal_torch.data.decision import Decision, DecisionContext, action_name
+from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.problems.episodes.machine_dynamics import (
     ACTIONS,
@@ -32,6 +32,7 @@ from rehearsal_torch.problems.episodes.machine_dynamics import (
     true_trajectory,
 )
 from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable
+from rehearsal_torch.problems.episodes.splits import episode_of, what_followed
 from rehearsal_torch.problems.problem import SIMULATED, World
 
 MOST_SEQUENCES = 500_000
@@ -88,7 +89,7 @@ class Machines(EpisodeTable, World):
             ``true_improvement``: their relative difference; ``true_optimum``: the largest true return with at
             most `changes` changed actions, left out where there are too many sequences to enumerate.
         """
-        episode = _episode(case)
+        episode = episode_of(case)
         observed, altered = self.actions(episode, decision)
         before, after = true_returns(self.fleet, _number(episode), torch.stack((observed, altered))).tolist()
         found = {
@@ -101,25 +102,21 @@ class Machines(EpisodeTable, World):
 
     def respond(self, case: DecisionContext, decision: Decision) -> Table:
         """The true transitions under the decision, the changed actions marked as altered."""
-        episode = _episode(case)
+        episode = episode_of(case)
         observed, altered = self.actions(episode, decision)
-        values = episode.values.clone()
         states = recorded(true_trajectory(self.fleet, _number(episode), altered.unsqueeze(0))[0])
-        values[:, [episode.names.index(name) for name in STATES]] = states
-        places = [episode.names.index(name) for name in ACTIONS]
-        values[:, places] = altered.to(values)
-        table = transitions([Episode(episode.identity, episode.names, values)])
-        changed, marks = altered != observed, table.altered.clone()
-        for coordinate, place in enumerate(places):
-            marks[:, place] = changed[:-1, coordinate]
-            marks[:, len(episode.names) + place] = changed[1:, coordinate]
-        return Table(table.names, table.values, marks)
+        return what_followed(
+            episode,
+            dict(zip(STATES, states.T, strict=True)),
+            dict(zip(ACTIONS, altered.T, strict=True)),
+            altered != observed,
+        )
 
     def optimum(self, case: DecisionContext) -> float:
         """The largest true return with at most `changes` changed actions, by enumeration; NaN if that takes
         more than `MOST_SEQUENCES` sequences.
         """
-        episode = _episode(case)
+        episode = episode_of(case)
         if episode.identity not in self._optima:
             self._optima[episode.identity] = self._best(episode)
         return self._optima[episode.identity]
@@ -188,9 +185,3 @@ class Machines(EpisodeTable, World):
 def _number(episode: Episode) -> int:
     """The machine's place in the fleet."""
     return int(episode.identity) - 1
-
-
-def _episode(case: DecisionContext) -> Episode:
-    if not isinstance(case, EpisodeCase):
-        raise TypeError(f"expected an EpisodeCase; got a {type(case).__name__}")
-    return case.episode

@@ -1,4 +1,4 @@
-"""Splits by patient.
+"""Episodes that are split by unit, such as patients, and what follows if something else is done in them.
 
 All episodes of a patient fall into one split, so that test patients are never learnt from. A patient's split
 is determined by (seed, patient) alone, through a hash: adding or reordering patients does not change any
@@ -7,7 +7,11 @@ other patient's split.
 
 from collections.abc import Mapping, Sequence
 
-from rehearsal_torch.data.episode import Episode
+from torch import Tensor
+
+from rehearsal_torch.data.decision import DecisionContext, EpisodeCase
+from rehearsal_torch.data.episode import Episode, transitions
+from rehearsal_torch.data.table import Table
 from rehearsal_torch.problems.problem import EpisodeProblem
 from rehearsal_torch.seeding import split_position
 
@@ -108,3 +112,35 @@ def check_split(name: str) -> str:
     if name not in SHARES:
         raise ValueError(f"expected split train, validation or test; got {name!r}")
     return name
+
+
+def episode_of(case: DecisionContext) -> Episode:
+    """The episode of a case.
+
+    Raises:
+        TypeError: if it is another case.
+    """
+    if not isinstance(case, EpisodeCase):
+        raise TypeError(f"expected an EpisodeCase; got a {type(case).__name__}")
+    return case.episode
+
+
+def what_followed(
+    episode: Episode, states: Mapping[str, Tensor], actions: Mapping[str, Tensor], changed: Tensor
+) -> Table:
+    """The transitions of an episode in which something else was done, with the changed actions marked.
+
+    Args:
+        states: Column to what followed, (T,).
+        actions: Column to what was done, (T,).
+        changed: Whether an action is another one than was recorded, (T, number of actions).
+    """
+    values = episode.values.clone()
+    for name, column in {**states, **actions}.items():
+        values[:, episode.names.index(name)] = column.to(values)
+    table = transitions([Episode(episode.identity, episode.names, values)])
+    marks = table.altered.clone()
+    for name, column in zip(actions, changed.T, strict=True):
+        place = episode.names.index(name)
+        marks[:, place], marks[:, len(episode.names) + place] = column[:-1], column[1:]
+    return Table(table.names, table.values, marks)

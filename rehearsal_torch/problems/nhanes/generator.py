@@ -23,13 +23,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 from numpy.typing import NDArray
 from safetensors import SafetensorError
-from safetensors.numpy import load, save
+from safetensors.numpy import load
 
 from rehearsal_torch.files.plain import PlainFileError, read_yaml
-from rehearsal_torch.files.writing import write_bytes, write_text
 from rehearsal_torch.problems.nhanes.modules import CONTEXT, INNER, OUTCOMES, PARENTS, VARIABLES
 from rehearsal_torch.problems.nhanes.residuals import PairedRanks, ResidualDistribution
 from rehearsal_torch.problems.nhanes.trees import BoostedTrees
@@ -38,7 +36,7 @@ Array = NDArray[np.float64]
 FORMAT = 1
 SHIPPED = Path(__file__).parent / "generators" / "nhanes"
 LARGEST = 2**28
-_FILES = ("weights.safetensors", "card.yaml")
+FILES = ("weights.safetensors", "card.yaml")
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,72 +193,46 @@ class Generator:
         found |= self.outcomes(found, uniform[-2][:, None], uniform[-1][:, None], paired)
         return np.concatenate([found[name] for name in VARIABLES], 1)
 
-    def save(self, folder: Path) -> None:
-        """Writes the two files."""
-        arrays: dict[str, NDArray] = {"ranks.edges": self.ranks.edges, "ranks.shares": self.ranks.shares}
-        for name, root in self.roots.items():
-            arrays |= {f"roots.{name}.values": root.values, f"roots.{name}.shares": root.shares}
-        for part, distributions in (("chain", self.chain), ("equations", self.equations)):
-            for name, distribution in distributions.items():
-                if isinstance(distribution, Classifier):
-                    arrays[f"{part}.{name}.values"] = distribution.values
-                    for place, score in enumerate(distribution.scores):
-                        arrays |= {
-                            f"{part}.{name}.{place}.{key}": value for key, value in score.arrays().items()
-                        }
-                else:
-                    arrays |= {
-                        f"{part}.{name}.means": distribution.noise.means,
-                        f"{part}.{name}.support": np.asarray(distribution.support),
-                    }
-                    arrays |= {
-                        f"{part}.{name}.0.{key}": value for key, value in distribution.trees.arrays().items()
-                    }
-        content = save({key: np.ascontiguousarray(value) for key, value in arrays.items()})
-        write_bytes(folder / _FILES[0], content)
-        card = {"format": FORMAT, "sha256": hashlib.sha256(content).hexdigest(), **self.card}
-        write_text(folder / _FILES[1], yaml.safe_dump(card, sort_keys=False, allow_unicode=True, width=140))
-
     @classmethod
     def load(cls, folder: Path = SHIPPED) -> "Generator":
-        """Reads a folder that `save` wrote; nothing is unpickled.
+        """Reads a folder; nothing is unpickled.
 
         Raises:
             ValueError: if a file is missing, was changed after it was written, or holds no generator.
         """
-        missing = [name for name in _FILES if not (folder / name).is_file()]
+        missing = [name for name in FILES if not (folder / name).is_file()]
         if missing:
             raise ValueError(
                 f"{folder}: there is no {' and no '.join(missing)}: give a folder that `python -m "
                 "reproduction.nhanes` wrote as <out>/generator"
             )
-        if (folder / _FILES[0]).stat().st_size > LARGEST:
+        if (folder / FILES[0]).stat().st_size > LARGEST:
             raise ValueError(
-                f"{folder / _FILES[0]}: expected at most {LARGEST // 2**20} MiB; it is larger: prepare the "
+                f"{folder / FILES[0]}: expected at most {LARGEST // 2**20} MiB; it is larger: prepare the "
                 "generator again"
             )
-        content = (folder / _FILES[0]).read_bytes()
+        content = (folder / FILES[0]).read_bytes()
         try:
-            card = read_yaml(folder / _FILES[1])
+            card = read_yaml(folder / FILES[1])
         except PlainFileError as error:
             raise ValueError(f"{error}: prepare the generator again") from error
         if not isinstance(card, dict) or card.get("format") != FORMAT:
             raise ValueError(
-                f"{folder / _FILES[1]}: expected a card of format {FORMAT}: prepare the generator again"
+                f"{folder / FILES[1]}: expected a card of format {FORMAT}: prepare the generator again"
             )
         if hashlib.sha256(content).hexdigest() != card.get("sha256"):
             raise ValueError(
-                f"{folder / _FILES[0]} is not the file that card.yaml describes (its SHA-256 differs): "
+                f"{folder / FILES[0]} is not the file that card.yaml describes (its SHA-256 differs): "
                 "prepare the generator again"
             )
         try:
             return _read(load(content), card)
         except SafetensorError as error:
             raise ValueError(
-                f"{folder / _FILES[0]} is not a safetensors file ({error}): prepare the generator again"
+                f"{folder / FILES[0]} is not a safetensors file ({error}): prepare the generator again"
             ) from error
         except (KeyError, IndexError) as error:
-            raise ValueError(f"{folder / _FILES[0]} lacks {error}: prepare the generator again") from error
+            raise ValueError(f"{folder / FILES[0]} lacks {error}: prepare the generator again") from error
 
 
 def _read(arrays: Mapping[str, NDArray], card: Mapping[str, Any]) -> Generator:
