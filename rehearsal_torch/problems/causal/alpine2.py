@@ -86,8 +86,7 @@ class Alpine2(CausalWorld):
         self.mechanism, self.scale = mechanism, float(scale)
         box = Box.of(dict.fromkeys(ACTIONS, (0.0, 1.0)))
         parents = {
-            node: ((NODES[place - 1],) if place else ()) + (ACTIONS[place],)
-            for place, node in enumerate(NODES)
+            node: ((NODES[link - 1],) if link else ()) + (ACTIONS[link],) for link, node in enumerate(NODES)
         }
         task = CausalTask(RehearsalGraph.of(parents), box, WeightedSum({NODES[-1]: 1.0}))
         self.distribution = modal_noise(noise)
@@ -95,15 +94,15 @@ class Alpine2(CausalWorld):
 
     def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:
         """One link of the chain."""
-        place = NODES.index(node)
-        before = inputs[NODES[place - 1]] if place else torch.full_like(noise, -1.0)
-        argument = 10 * inputs[ACTIONS[place]]
+        link = NODES.index(node)
+        before = inputs[NODES[link - 1]] if link else torch.full_like(noise, -1.0)
+        argument = 10 * inputs[ACTIONS[link]]
         if self.mechanism == "anm":
             return hill(argument) * before + self.scale * noise
         if self.mechanism == "non_dgm":
             return hill(argument + self.scale * noise) * before
         level = torch.cos(argument) + 1.2
-        if place:
+        if link:
             level = 0.1 * (level + self._square(before))
         return hill(argument) * before + level * self.scale * noise**4
 
@@ -130,7 +129,7 @@ class Alpine2(CausalWorld):
     def _mean_hill(self, actions: Tensor) -> Tensor:
         if self.mechanism == "anm":
             return hill(10 * actions)
-        points, weights = (torch.from_numpy(each) for each in self.distribution.nodes(128))
+        points, weights = (torch.from_numpy(array) for array in self.distribution.nodes(128))
         return hill(10 * actions[..., None] + self.scale * points) @ weights
 
     def _draws(self, power: int) -> Tensor:
@@ -153,11 +152,11 @@ class Alpine2(CausalWorld):
         if self.mechanism in ("anm", "non_dgm"):
             return self._best_corner()
         corners = torch.tensor(list(product(EXTREMES, repeat=6)), dtype=torch.float64)
-        few = self._draws(SEARCHED)
+        draws = self._draws(SEARCHED)
         with torch.no_grad():
-            first = corners[self.averaged(corners, few[:256]).topk(256).indices]
+            first = corners[self.averaged(corners, draws[:256]).topk(256).indices]
         action, _ = best_action(
-            lambda tried: self.averaged(tried, few), self.task.box, first, spread=256, refined=6, steps=50
+            lambda tried: self.averaged(tried, draws), self.task.box, first, spread=256, refined=6, steps=50
         )
         return best_action(self.expected, self.task.box, action[None], spread=1, refined=1, steps=30)
 

@@ -215,11 +215,11 @@ class FittedProcesses(ChemostatDynamics):
     """
 
     def __init__(self, before: Tensor, after: Tensor, rows: int = 300) -> None:
-        place = torch.linspace(0, len(before) - 1, min(rows, len(before))).round().long()
-        known = {f"{name}0": before[place, column] for column, name in enumerate(VARIABLES)}
-        known.update({name: after[place, column] for column, name in enumerate(VARIABLES)})
+        spaced = torch.linspace(0, len(before) - 1, min(rows, len(before))).round().long()
+        columns = {f"{name}0": before[spaced, column] for column, name in enumerate(VARIABLES)}
+        columns.update({name: after[spaced, column] for column, name in enumerate(VARIABLES)})
         self._learnt = {
-            node: _Process(torch.stack([known[name] for name in names], -1), known[node])
+            node: _Process(torch.stack([columns[name] for name in names], -1), columns[node])
             for node, names in PARENTS.items()
             if node not in ("E",)
         }
@@ -242,10 +242,10 @@ class _Process:
 
     def __init__(self, inputs: Tensor, values: Tensor) -> None:
         self.kept = inputs.std(0) > 0
-        kept = inputs[:, self.kept]
-        self.centre, self.spread = kept.mean(0), kept.std(0)
+        varying = inputs[:, self.kept]
+        self.centre, self.spread = varying.mean(0), varying.std(0)
         self.level, self.unit = values.mean(), values.std()
-        scaled = ((kept - self.centre) / self.spread).numpy()
+        scaled = ((varying - self.centre) / self.spread).numpy()
         kernel = ConstantKernel(1.0) * RBF([1.0] * scaled.shape[1], (0.05, 1e3)) + WhiteKernel(
             0.5, (1e-4, 10.0)
         )
@@ -254,13 +254,13 @@ class _Process:
             # A length scale at its upper bound means that the input does not matter, a valid result.
             warnings.simplefilter("ignore", ConvergenceWarning)
             process.fit(scaled, ((values - self.level) / self.unit).numpy())
-        found = process.kernel_
-        self.lengths = torch.as_tensor(found.k1.k2.length_scale, dtype=torch.float64).reshape(-1)
+        kernel_fitted = process.kernel_
+        self.lengths = torch.as_tensor(kernel_fitted.k1.k2.length_scale, dtype=torch.float64).reshape(-1)
         self.points, self.weights = (
             torch.from_numpy(scaled) / self.lengths,
-            float(found.k1.k1.constant_value) * torch.from_numpy(process.alpha_),
+            float(kernel_fitted.k1.k1.constant_value) * torch.from_numpy(process.alpha_),
         )
-        self.noise = float(found.k2.noise_level) ** 0.5 * float(self.unit)
+        self.noise = float(kernel_fitted.k2.noise_level) ** 0.5 * float(self.unit)
 
     def mean(self, inputs: Tensor) -> Tensor:
         """(..., p) -> (...)."""
@@ -280,13 +280,13 @@ def equation_states() -> Tensor:
     """N, P and D of 256 consecutive days, (256, 3)."""
     nitrogen, prey, young, adult, dead = 41.3, 2.716, 1.23, 6.15, 0.0
     step, laid, days = 1 / STEPS_A_DAY, [], []
-    for place in range(DAYS * STEPS_A_DAY):
-        if place % STEPS_A_DAY == 0:
+    for number in range(DAYS * STEPS_A_DAY):
+        if number % STEPS_A_DAY == 0:
             days.append((nitrogen, prey, dead))
         uptake = PREY_RATE * nitrogen / (PREY_HALF + nitrogen)
         grazing = PREDATOR_RATE * prey**POWER / (PREDATOR_HALF**POWER + prey**POWER)
         laid.append(grazing * adult)
-        late = place - round(DELAY * STEPS_A_DAY)
+        late = number - round(DELAY * STEPS_A_DAY)
         hatched = laid[late] * math.exp(-DILUTION * DELAY) if late >= 0 else 0.0
         nitrogen, prey, young, adult, dead = (
             nitrogen + step * (DILUTION * (INFLOW - nitrogen) - uptake * prey),

@@ -76,14 +76,14 @@ class Epidemic(CausalWorld):
         parents = {}
         for node in NODES:
             group, period = int(node[1]), int(node[2])
-            before = [f"I{other}{period - 1}" for other in GROUPS] if period > 1 else []
+            before = [f"I{source_group}{period - 1}" for source_group in GROUPS] if period > 1 else []
             rows = GROUPS if inputs == "block" else (group,)
             parents[node] = [
                 *before,
                 *(rate(row, source, period) for row in rows for source in GROUPS),
                 *([RECOVERS] if actions == 13 else []),
             ]
-        truth = [each for block in RATES for row in block for each in row] + [RECOVERY] * (actions == 13)
+        truth = [value for block in RATES for row in block for value in row] + [RECOVERY] * (actions == 13)
         self.true_action = torch.tensor(truth, dtype=torch.float64)
         task = CausalTask(RehearsalGraph.of(parents), box, TargetError(_targets()))
         super().__init__(task, dict.fromkeys(NODES, modal_noise(noise)), size, seed)
@@ -92,8 +92,10 @@ class Epidemic(CausalWorld):
         """The next state of one group."""
         group, period = int(node[1]), int(node[2])
         before = {
-            other: inputs[f"I{other}{period - 1}"] if period > 1 else torch.tensor(START, dtype=torch.float64)
-            for other in GROUPS
+            source: inputs[f"I{source}{period - 1}"]
+            if period > 1
+            else torch.tensor(START, dtype=torch.float64)
+            for source in GROUPS
         }
         met = sum(
             (inputs[rate(group, source, period)] * before[source] for source in GROUPS),
@@ -138,11 +140,11 @@ class Epidemic(CausalWorld):
 
 
 def _targets() -> dict[str, float]:
-    state, found = [START, START], {}
+    state, targets = [START, START], {}
     for period, rates in zip(PERIODS, RATES, strict=True):
         state = [
             own * (1 - RECOVERY) + (1 - own / 100) * (row[0] * state[0] + row[1] * state[1])
             for own, row in zip(state, rates, strict=True)
         ]
-        found.update({f"I{group}{period}": value for group, value in zip(GROUPS, state, strict=True)})
-    return found
+        targets.update({f"I{group}{period}": value for group, value in zip(GROUPS, state, strict=True)})
+    return targets

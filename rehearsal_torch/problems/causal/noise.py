@@ -147,7 +147,7 @@ class ModalNoise:
                 continue
             numbers = tuple(given) if isinstance(given, Sequence) else ()
             if len(numbers) != self.modes or not all(
-                is_number(each) and math.isfinite(each) for each in numbers
+                is_number(number) and math.isfinite(number) for number in numbers
             ):
                 raise ValueError(
                     f"noise.{name}: expected {self.modes} numbers, one for each mode; got {given}: give as "
@@ -217,8 +217,8 @@ def quantiles(distribution: MixtureNoise, levels: Tensor) -> Tensor:
     means, stds = np.asarray(distribution.means), np.asarray(distribution.stds)
     if stds.max() == 0:
         order = np.argsort(means)
-        place = np.searchsorted(np.cumsum(np.asarray(distribution.weights)[order])[:-1], levels.numpy())
-        return torch.from_numpy(means[order][place])
+        index = np.searchsorted(np.cumsum(np.asarray(distribution.weights)[order])[:-1], levels.numpy())
+        return torch.from_numpy(means[order][index])
     where = np.linspace((means - 9 * stds).min(), (means + 9 * stds).max(), FINE)
     return torch.from_numpy(np.interp(levels.numpy(), distribution.cdf(where), where))
 
@@ -247,14 +247,14 @@ def gauss_rule(distribution: MixtureNoise, order: int) -> tuple[NDArray[np.float
     centre, spread = distribution.mean, max(distribution.variance, 1e-300) ** 0.5
     scaled = (points - centre) / spread
     basis, diagonal, beside = [np.sqrt(weights)], [], []
-    for place in range(order):
+    for degree in range(order):
         moved = scaled * basis[-1]
         diagonal.append(float(basis[-1] @ moved))
         for _ in range(2):  # the second pass keeps the vectors orthogonal in floating point
-            for each in basis:
-                moved = moved - (each @ moved) * each
+            for vector in basis:
+                moved = moved - (vector @ moved) * vector
         size = float(np.linalg.norm(moved))
-        if size < 1e-10 or place + 1 == order:
+        if size < 1e-10 or degree + 1 == order:
             break
         beside.append(size)
         basis.append(moved / size)

@@ -163,10 +163,10 @@ def pooled_errors(prevalence: Tensor, groups: Tensor) -> Errors:
     infected, healthy = (
         (members * weight).sum(-2) @ GOOD for weight in (count.expand(LARGEST, -1), sizes - count)
     )
-    found = MISSED ** (1 / groups**DILUTED)
-    others = (household * found[..., None] ** count).sum(-1) ** (groups - 1)
+    missed = MISSED ** (1 / groups**DILUTED)
+    others = (household * missed[..., None] ** count).sum(-1) ** (groups - 1)
     alone = household[..., 0] ** (groups - 1)
-    positive = 1 - found[..., None] ** count * others[..., None]
+    positive = 1 - missed[..., None] ** count * others[..., None]
     positive = torch.cat([(1 - others + EMPTY * alone)[..., None], positive[..., 1:]], -1)
     shares = [weight / weight.sum(-1, keepdim=True) for weight in (infected, healthy)]
     tests = (2 / (groups * AVERAGE)).expand(positive.shape[:-1])
@@ -230,29 +230,29 @@ class PooledTesting(CausalWorld):
         first = () if noise_scale == 0 else ("R1",)
         before = {1: (), 2: ("I1", *first), 3: ("I2", "R2")}
         parents: dict[str, tuple[str, ...]] = dict.fromkeys(first, ())
-        for place, action in enumerate(ACTIONS, 1):
-            parents.update({f"I{place}": (*before[place], action), f"L{place}": (*before[place], action)})
-            parents.update({f"R{place}": before[place]} if place > 1 else {})
+        for time, action in enumerate(ACTIONS, 1):
+            parents.update({f"I{time}": (*before[time], action), f"L{time}": (*before[time], action)})
+            parents.update({f"R{time}": before[time]} if time > 1 else {})
         task = CausalTask(
             RehearsalGraph.of(parents),
             Box.of(dict.fromkeys(ACTIONS, (0.0, 1.0))),
-            WeightedSum({f"L{place}": -1.0 for place in (1, 2, 3)}),
+            WeightedSum({f"L{time}": -1.0 for time in (1, 2, 3)}),
         )
         self.distribution = modal_noise(noise)
         super().__init__(task, dict.fromkeys(task.nodes, self.distribution), size, seed)
 
     def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:
         """Infectious, recovered or loss after a period."""
-        kind, place = node[0], int(node[1])
+        kind, time = node[0], int(node[1])
         infectious, recovered = (
-            inputs.get(f"{name}{place - 1}", torch.tensor(START.get(f"{name}0", 0.0), dtype=torch.float64))
+            inputs.get(f"{name}{time - 1}", torch.tensor(START.get(f"{name}0", 0.0), dtype=torch.float64))
             for name in "IR"
         )
-        if place == 2 and "R1" not in inputs:
+        if time == 2 and "R1" not in inputs:
             recovered = torch.tensor(START["I0"] + START["R0"], dtype=torch.float64)
         if kind == "R":
             return recovered + infectious + self.noise_scale * noise
-        new, loss = period(infectious, recovered, self.groups(inputs[ACTIONS[place - 1]]))
+        new, loss = period(infectious, recovered, self.groups(inputs[ACTIONS[time - 1]]))
         return (new if kind == "I" else loss) + self.noise_scale * noise
 
     def groups(self, actions: Tensor) -> Tensor:
@@ -267,11 +267,11 @@ class PooledTesting(CausalWorld):
         start = torch.tensor([[START["I0"]], [START["R0"]]], dtype=torch.float64)
 
         def mean(part: Tensor) -> Tensor:
-            one, two, three = self.groups(part)[:, :, None].unbind(1)
-            new, loss = period(start[0], start[1], one)
+            first_groups, second_groups, third_groups = self.groups(part)[:, :, None].unbind(1)
+            new, loss = period(start[0], start[1], first_groups)
             ill, removed = new + first, START["I0"] + START["R0"] + past
-            new, second_loss = period(ill, removed, two)
-            _, third_loss = period(new + second, removed + ill + later, three)
+            new, second_loss = period(ill, removed, second_groups)
+            _, third_loss = period(new + second, removed + ill + later, third_groups)
             losses = loss + second_loss + third_loss
             return -(losses @ weights if self.noise_scale else losses[:, 0])
 
@@ -293,13 +293,13 @@ class PooledTesting(CausalWorld):
         """The noise-free reward of every protocol (G_1, G_2, G_3), (82, 82, 82)."""
         groups = self.sides()
         ill, removed = (torch.tensor(START[name], dtype=torch.float64) for name in ("I0", "R0"))
-        one, loss = period(ill, removed, groups)
-        two, second_loss = period(one[:, None], ill + removed, groups)
-        flat, past = two.reshape(-1, 1), (ill + removed + one)[:, None].expand(-1, SIDES).reshape(-1, 1)
+        first, loss = period(ill, removed, groups)
+        second, second_loss = period(first[:, None], ill + removed, groups)
+        flat, past = second.reshape(-1, 1), (ill + removed + first)[:, None].expand(-1, SIDES).reshape(-1, 1)
         third = torch.cat(
             [
-                period(each, before, groups)[1]
-                for each, before in zip(flat.split(500), past.split(500), strict=True)
+                period(infectious, recovered, groups)[1]
+                for infectious, recovered in zip(flat.split(500), past.split(500), strict=True)
             ]
         )
         return -(loss[:, None, None] + second_loss[:, :, None] + third.reshape(SIDES, SIDES, SIDES))
@@ -307,8 +307,10 @@ class PooledTesting(CausalWorld):
     def best(self) -> tuple[Tensor, float]:
         """Certified for whole households without noise, else found by a search."""
         rewards = self.protocols()
-        places = torch.stack(torch.unravel_index(rewards.flatten().topk(STARTS).indices, rewards.shape), -1)
-        groups = self.sides()[places]
+        protocols = torch.stack(
+            torch.unravel_index(rewards.flatten().topk(STARTS).indices, rewards.shape), -1
+        )
+        groups = self.sides()[protocols]
         # The middle of the pool sizes that hold this number of whole households.
         pools = ((groups - 0.5 * self.whole) * AVERAGE).clamp(1, LARGEST_POOL)
         actions = (pools - 1) / (LARGEST_POOL - 1)
@@ -330,8 +332,8 @@ def best_of_steps(world: PooledTesting, actions: Tensor) -> tuple[Tensor, float]
     steps = (((world.sides() - 0.5) * AVERAGE).clamp(1, LARGEST_POOL) - 1) / (LARGEST_POOL - 1)
     while True:
         around = best.repeat(3 * SIDES, 1)
-        for place in range(3):
-            around[place * SIDES : (place + 1) * SIDES, place] = steps
+        for time in range(3):
+            around[time * SIDES : (time + 1) * SIDES, time] = steps
         values = world.expected(around)
         if float(values.max()) <= value + 1e-12:
             return best, value

@@ -134,8 +134,8 @@ class CausalWorld(World, CausalProblem):
         """E[x_i | w], the mean of a node's equation over its noise at its inputs, name to (...) -> (...), by
         quadrature with 64 points for each mode; None where the node does not follow from these inputs.
         """
-        points, weights = (torch.from_numpy(each) for each in self.noise[node].nodes())
-        values = self.equation(node, {name: each.unsqueeze(-1) for name, each in inputs.items()}, points)
+        points, weights = (torch.from_numpy(column) for column in self.noise[node].nodes())
+        values = self.equation(node, {name: column.unsqueeze(-1) for name, column in inputs.items()}, points)
         return (values * weights).sum(-1)
 
     def simulate(self, actions: Tensor, noise: Tensor) -> Tensor:
@@ -144,10 +144,10 @@ class CausalWorld(World, CausalProblem):
 
         Override it where a node is measured with an error that does not propagate.
         """
-        known = dict(zip(self.task.actions, actions.unbind(-1), strict=True))
+        values = dict(zip(self.task.actions, actions.unbind(-1), strict=True))
         for node, own in zip(self.task.nodes, noise.unbind(-1), strict=True):
-            known[node] = self.equation(node, {name: known[name] for name in self.task.inputs(node)}, own)
-        return torch.stack(torch.broadcast_tensors(*(known[node] for node in self.task.nodes)), -1)
+            values[node] = self.equation(node, {name: values[name] for name in self.task.inputs(node)}, own)
+        return torch.stack(torch.broadcast_tensors(*(values[node] for node in self.task.nodes)), -1)
 
     def noise_rows(self, count: int, stream: np.random.Generator) -> Tensor:
         """Independent noise, (count, N). Override it where roots are resampled jointly from data."""
@@ -197,13 +197,13 @@ class CausalWorld(World, CausalProblem):
 
     def random_actions(self, count: int, stream: np.random.Generator) -> Tensor:
         """Actions drawn uniformly within bounds and constraints, (count, k)."""
-        found: list[Tensor] = []
-        while sum(map(len, found)) < count:
+        accepted: list[Tensor] = []
+        while sum(map(len, accepted)) < count:
             unit = torch.from_numpy(stream.uniform(size=(count, len(self.task.actions))))
             tried = self.task.box.lower + unit * self.task.box.width
             tried = self.task.box.project(tried) if self.task.box.levels else tried
-            found.append(tried if self.task.limits is None else tried[self.task.limits.contains(tried)])
-        return torch.cat(found)[:count]
+            accepted.append(tried if self.task.limits is None else tried[self.task.limits.contains(tried)])
+        return torch.cat(accepted)[:count]
 
     def explained(self, held_out: bool = False) -> tuple[Table, Tensor]:
         """Experiments with random actions, and their noise (n, N): the start design, or held-out ones."""
@@ -259,8 +259,8 @@ class CausalWorld(World, CausalProblem):
         if self._start is None:
             self._start = float(self.expected(self.observations().columns(self.task.actions)).max())
         tried = float(self.expected(self._actions(decision)).mean())
-        kept = decision.recommendation
-        value = tried if kept is None else float(self.expected(self._values(kept)).mean())
+        recommendation = decision.recommendation
+        value = tried if recommendation is None else float(self.expected(self._values(recommendation)).mean())
         return {
             "expected": tried,
             "recommended": value,
@@ -276,8 +276,8 @@ class CausalWorld(World, CausalProblem):
                 f"{decision.reason})"
             )
         actions = self._values(decision.alteration)
-        for each in actions:
-            self.task.check_action(each)
+        for action in actions:
+            self.task.check_action(action)
         return actions
 
     def _values(self, alteration: Alteration) -> Tensor:
@@ -374,7 +374,7 @@ class AdditiveWorld(CausalWorld):
     ) -> None:
         table, self.scale = self.table, noise_scale(scale)
         self.source = table.source
-        box = Box.of({f"a{place}": (0.0, 1.0) for place in range(table.width)})
+        box = Box.of({f"a{index}": (0.0, 1.0) for index in range(table.width)})
         parents = {node: equation.parents for node, equation in table.equations.items()}
         task = CausalTask(RehearsalGraph.of(parents), box, WeightedSum(dict(table.reward)))
         distributions = {node: modal_noise(noise, table.own_modes.get(node, table.modes)) for node in parents}

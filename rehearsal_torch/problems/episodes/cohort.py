@@ -120,13 +120,13 @@ class SepsisSimulated(World, SplitEpisodes):
         episode = episode_of(case)
         doses = torch.stack(self.trajectories_of_doses(episode, decision))
         states = emit(true_trajectory(self.cohort, int(episode.identity), doses))
-        found = {}
+        scores = {}
         for name, vasopressor in (("true", doses[..., 0]), ("true_organs", torch.zeros_like(doses[..., 0]))):
             before, after = sofa(states, vasopressor)[:, self.action_lag :].sum(-1).tolist()
-            found[f"{name}_observed"] = -before
-            found[f"{name}_value"] = -after
-            found[f"{name}_improvement"] = (before - after) / before if before else 0.0
-        return found
+            scores[f"{name}_observed"] = -before
+            scores[f"{name}_value"] = -after
+            scores[f"{name}_improvement"] = (before - after) / before if before else 0.0
+        return scores
 
     def respond(self, case: DecisionContext, decision: Decision) -> Table:
         """The true transitions under the decision, the changed doses marked as altered."""

@@ -92,13 +92,13 @@ class Machines(EpisodeTable, World):
         episode = episode_of(case)
         observed, altered = self.actions(episode, decision)
         before, after = true_returns(self.fleet, _number(episode), torch.stack((observed, altered))).tolist()
-        found = {
+        scores = {
             "true_observed": before,
             "true_value": after,
             "true_improvement": (after - before) / abs(before) if before else 0.0,
         }
         best = self.optimum(case)
-        return found if math.isnan(best) else found | {"true_optimum": best}
+        return scores if math.isnan(best) else scores | {"true_optimum": best}
 
     def respond(self, case: DecisionContext, decision: Decision) -> Table:
         """The true transitions under the decision, the changed actions marked as altered."""
@@ -169,9 +169,9 @@ class Machines(EpisodeTable, World):
         if not changes:
             return best
         chosen = torch.cartesian_prod(*[torch.arange(len(options))] * changes).reshape(-1, changes)
-        places = torch.tensor(list(combinations(steps, changes))).reshape(-1, changes)
+        steps_changed = torch.tensor(list(combinations(steps, changes))).reshape(-1, changes)
         rows = max(1, BATCH // len(chosen))
-        for part in places.split(rows):
+        for part in steps_changed.split(rows):
             actions = given.repeat(len(part), len(chosen), 1, 1)
             for change in range(changes):
                 which = part[:, change].view(-1, 1, 1, 1).expand(-1, len(chosen), 1, 2)

@@ -76,12 +76,12 @@ class ObservedOutcomes:
 
     def facts(self) -> dict[str, object]:
         """Entries of a data card; empty if the table has no outcome."""
-        found: dict[str, object] = {}
+        counts: dict[str, object] = {}
         for name, meaning in OUTCOMES.items():
             values = [stay[name] for stay in self.by_stay.values() if name in stay]
             if values:
-                found[name] = f"{meaning}: {int(sum(values))} of {len(values)} stays"
-        facts: dict[str, object] = {"observed outcomes": found} if found else {}
+                counts[name] = f"{meaning}: {int(sum(values))} of {len(values)} stays"
+        facts: dict[str, object] = {"observed outcomes": counts} if counts else {}
         return facts | {f"caution: outcome {name}": why for name, why in self.left_out.items()}
 
 
@@ -97,29 +97,29 @@ def observed_outcomes(table: pd.DataFrame) -> ObservedOutcomes:
     by_stay: dict[str, dict[str, float]] = {}
     left_out: dict[str, str] = {}
     for name, meaning in OUTCOMES.items():
-        found = [column for column in columns if ALIASES.get(column, column) == name]
+        names = [column for column in columns if ALIASES.get(column, column) == name]
         # The table's own name wins over others.
-        column = name if name in found else next(iter(found), "")
+        column = name if name in names else next(iter(names), "")
         if not column:
             continue
         if columns.count(column) > 1:
             left_out[column] = f"{columns.count(column)} columns have this name; {meaning} is left out"
             continue
         values = _numbers(table[column])
-        known = values.notna() & table["icustayid"].notna()
+        complete = values.notna() & table["icustayid"].notna()
         if bool((values.isna() & table[column].notna()).any()):
             odd = table[column][values.isna() & table[column].notna()].iloc[0]
             left_out[column] = f"expected 0 or 1 in every row; got {odd}: {meaning} is left out"
             continue
-        each = values[known].groupby(table["icustayid"][known])
-        several = each.nunique() > 1
+        by_value = values[complete].groupby(table["icustayid"][complete])
+        several = by_value.nunique() > 1
         if bool(several.any()):
             left_out[column] = (
                 f"{int(several.sum())} stays have several values, the first of them stay "
                 f"{_text(several[several].index[0])}: {meaning} is left out"
             )
             continue
-        for stay, value in each.first().items():
+        for stay, value in by_value.first().items():
             by_stay.setdefault(_text(stay), {})[name] = float(value)
     return ObservedOutcomes(by_stay, left_out)
 
@@ -215,7 +215,7 @@ class Mimic(SplitEpisodes):
         """Sizes, ranges, missing values, exclusions, dose levels, splits, source and caution."""
         levels = DoseLevels(DOSES)
         levels.solve(self.observations().columns(DOSES))
-        found = data_card(
+        card = data_card(
             self.stays,
             self.splits,
             source=str(self.path.name),
@@ -223,10 +223,10 @@ class Mimic(SplitEpisodes):
             levels=levels,
             missing=self.missing or None,
         )
-        found |= self.outcomes.facts()
+        card |= self.outcomes.facts()
         if self.action_lag:
-            return found
-        return found | {"agreement of SOFA with its formula": f"{self.sofa_agreement():.1%} of the steps"}
+            return card
+        return card | {"agreement of SOFA with its formula": f"{self.sofa_agreement():.1%} of the steps"}
 
     def sofa_agreement(self) -> float:
         """The share of steps whose SOFA column equals the score of the same step's other columns. It is lower

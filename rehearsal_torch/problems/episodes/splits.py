@@ -34,16 +34,16 @@ def split(
     """
     if any(share < 0 for share in fractions.values()) or abs(sum(fractions.values()) - 1) > 1e-9:
         raise ValueError(f"expected shares of at least 0 that sum to 1; got {dict(fractions)}")
-    found: dict[str, list[int]] = {name: [] for name in fractions}
+    positions: dict[str, list[int]] = {name: [] for name in fractions}
     for position, patient in enumerate(patients):
-        found[split_of(patient, fractions, seed)].append(position)
-    empty = [name for name, share in fractions.items() if share > 0 and not found[name]]
+        positions[split_of(patient, fractions, seed)].append(position)
+    empty = [name for name, share in fractions.items() if share > 0 and not positions[name]]
     if empty:
         raise ValueError(
             f"no {called} fell into split {empty} of {len(set(patients))} {called}s: use more {called}s, "
             "larger shares or another seed"
         )
-    return found
+    return positions
 
 
 def split_of(patient: str, fractions: Mapping[str, float], seed: int) -> str:
@@ -96,7 +96,7 @@ class SplitEpisodes(EpisodeProblem):
 
     def episodes(self, split: str = "train") -> list[Episode]:
         """The episodes of a split."""
-        return [self.all[place] for place in self.splits[split]]
+        return [self.all[position] for position in self.splits[split]]
 
     def count(self) -> int:
         """The number of episodes to decide on."""
@@ -141,6 +141,6 @@ def what_followed(
     table = transitions([Episode(episode.identity, episode.names, values)])
     marks = table.altered.clone()
     for name, column in zip(actions, changed.T, strict=True):
-        place = episode.names.index(name)
-        marks[:, place], marks[:, len(episode.names) + place] = column[:-1], column[1:]
+        position = episode.names.index(name)
+        marks[:, position], marks[:, len(episode.names) + position] = column[:-1], column[1:]
     return Table(table.names, table.values, marks)

@@ -134,15 +134,15 @@ class Generator:
 
     def contexts(self, uniform: Array, chain: bool = False) -> dict[str, Array]:
         """Context variables from uniform numbers (6, n), each (n, 1)."""
-        found: dict[str, Array] = {}
+        columns: dict[str, Array] = {}
         for name, own in zip(CONTEXT, uniform[..., None], strict=True):
             distribution = self.chain[name] if chain and name in self.chain else self.roots[name]
-            found[name] = (
+            columns[name] = (
                 distribution.quantile(own)
                 if isinstance(distribution, Frequencies)
-                else distribution.quantile([found[before] for before in found], own)
+                else distribution.quantile([columns[before] for before in columns], own)
             )
-        return found
+        return columns
 
     def inner(self, given: Mapping[str, Array], uniform: Mapping[str, Array]) -> dict[str, Array]:
         """The variables between context and outcomes: given values are kept, the others follow their
@@ -153,30 +153,32 @@ class Generator:
             uniform: Variable to uniform numbers, (R, 1) or (1, M); variables neither given nor named here are
                 left out.
         """
-        found = dict(given)
+        columns = dict(given)
         for name in INNER:
-            if name not in found and name in uniform:
-                found[name] = self.equations[name].quantile(
-                    [found[parent] for parent in PARENTS[name]], uniform[name]
+            if name not in columns and name in uniform:
+                columns[name] = self.equations[name].quantile(
+                    [columns[parent] for parent in PARENTS[name]], uniform[name]
                 )
-        return found
+        return columns
 
     def outcomes(
-        self, found: Mapping[str, Array], first: Array, second: Array, paired: bool = True
+        self, columns: Mapping[str, Array], first: Array, second: Array, paired: bool = True
     ) -> dict[str, Array]:
         """The two outcomes, from two uniform numbers per row."""
         parts = (first, (self.ranks if paired else PairedRanks.independent()).second(first, second))
         return {
-            name: self.equations[name].quantile([found[parent] for parent in PARENTS[name]], own)
+            name: self.equations[name].quantile([columns[parent] for parent in PARENTS[name]], own)
             for name, own in zip(OUTCOMES, parts, strict=True)
         }
 
-    def desired(self, found: Mapping[str, Array], bounds: tuple[float, float], paired: bool = True) -> Array:
+    def desired(
+        self, columns: Mapping[str, Array], bounds: tuple[float, float], paired: bool = True
+    ) -> Array:
         """P(HbA1c <= bound and FPG <= bound | all variables before them), with the outcomes' noise integrated
         out exactly.
         """
         ranks = [
-            self.equations[name].rank_of([found[parent] for parent in PARENTS[name]], bound)
+            self.equations[name].rank_of([columns[parent] for parent in PARENTS[name]], bound)
             for name, bound in zip(OUTCOMES, bounds, strict=True)
         ]
         return self.ranks.below(*ranks) if paired else ranks[0] * ranks[1]
@@ -186,12 +188,12 @@ class Generator:
     ) -> Array:
         """Rows of all variables under no action, (count, 17)."""
         uniform = stream.random((count, len(VARIABLES))).T
-        found = self.inner(
+        columns = self.inner(
             self.contexts(uniform[: len(CONTEXT)], chain),
             dict(zip(INNER, uniform[len(CONTEXT) : -2, :, None], strict=True)),
         )
-        found |= self.outcomes(found, uniform[-2][:, None], uniform[-1][:, None], paired)
-        return np.concatenate([found[name] for name in VARIABLES], 1)
+        columns |= self.outcomes(columns, uniform[-2][:, None], uniform[-1][:, None], paired)
+        return np.concatenate([columns[name] for name in VARIABLES], 1)
 
     @classmethod
     def load(cls, folder: Path = SHIPPED) -> "Generator":
@@ -263,16 +265,16 @@ def _read(arrays: Mapping[str, NDArray], card: Mapping[str, Any]) -> Generator:
 
     equations: dict[str, LogEquation] = {}
     for name in (*INNER, *OUTCOMES):
-        found = distribution("equations", name, len(PARENTS[name]))
-        if not isinstance(found, LogEquation):
+        equation = distribution("equations", name, len(PARENTS[name]))
+        if not isinstance(equation, LogEquation):
             raise ValueError(f"{name}: expected an equation, not classes; the file is damaged")
-        equations[name] = found
+        equations[name] = equation
     return Generator(
         {
             name: Frequencies(arrays[f"roots.{name}.values"], arrays[f"roots.{name}.shares"])
             for name in CONTEXT
         },
-        {name: distribution("chain", name, place + 1) for place, name in enumerate(CONTEXT[1:])},
+        {name: distribution("chain", name, index + 1) for index, name in enumerate(CONTEXT[1:])},
         equations,
         PairedRanks(arrays["ranks.edges"], arrays["ranks.shares"]),
         card,

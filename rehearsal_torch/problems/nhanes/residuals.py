@@ -111,12 +111,12 @@ class PairedRanks:
     def below(self, first: Array, second: Array) -> Array:
         """P(rank one < first, rank two < second), (...), (...) -> (...); bilinear between the grid lines."""
         joint = np.pad(self.shares.cumsum(0).cumsum(1), ((1, 0), (1, 0)))
-        places, parts = [], []
+        cells, parts = [], []
         for rank in (first, second):
-            place = np.clip(np.searchsorted(self.edges, rank, side="right") - 1, 0, len(self.edges) - 2)
-            places.append(place)
-            parts.append((rank - self.edges[place]) / (self.edges[place + 1] - self.edges[place]))
-        (row, column), (down, along) = places, parts
+            cell = np.clip(np.searchsorted(self.edges, rank, side="right") - 1, 0, len(self.edges) - 2)
+            cells.append(cell)
+            parts.append((rank - self.edges[cell]) / (self.edges[cell + 1] - self.edges[cell]))
+        (row, column), (down, along) = cells, parts
         upper = joint[row, column] * (1 - along) + joint[row, column + 1] * along
         lower = joint[row + 1, column] * (1 - along) + joint[row + 1, column + 1] * along
         return upper * (1 - down) + lower * down

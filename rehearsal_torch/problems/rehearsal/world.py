@@ -106,9 +106,9 @@ class RehearsalWorld(World, RehearsalProblem):
 
     def reseeded(self, seed: int) -> Self:
         """The same world with another seed, hence with different observations, contexts and noise."""
-        made = copy(self)
-        made.seed, made._known = seed, {}
-        return made
+        other = copy(self)
+        other.seed, other._known = seed, {}
+        return other
 
     def observations(self) -> Table:
         """N rows, without the validation rows."""
