@@ -31,6 +31,12 @@ SIMULATED = (
 )
 
 
+def ranges_of(table: Table) -> dict[str, list[float]]:
+    """The smallest and the largest value of each column, for cards."""
+    lower, upper = table.values.amin(0).tolist(), table.values.amax(0).tolist()
+    return {name: [low, high] for name, low, high in zip(table.names, lower, upper, strict=True)}
+
+
 @dataclass(frozen=True)
 class Facts:
     """What a problem knows beside its rows and cases. By default there is nothing to know.

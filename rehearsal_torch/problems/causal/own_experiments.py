@@ -50,7 +50,7 @@ from rehearsal_torch.problems.causal.waiting_rows import (
     waiting_note,
     with_proposals,
 )
-from rehearsal_torch.problems.problem import CausalProblem, Experiments, Facts
+from rehearsal_torch.problems.problem import CausalProblem, Experiments, Facts, ranges_of
 
 
 def start_point(
@@ -267,10 +267,7 @@ class ExperimentTable(CausalProblem, Experiments):
         if len(self.past):
             rewards = self.task.reward_of(self.past)
             best = self.past.columns(self.task.actions)[rewards.argmax()]
-            card["ranges"] = {
-                name: [float(column.min()), float(column.max())]
-                for name, column in zip(self.past.names, self.past.values.T, strict=True)
-            }
+            card["ranges"] = ranges_of(self.past)
             card |= {
                 "best reward so far": float(rewards.max()),
                 "at": dict(zip(self.task.actions, best.tolist(), strict=True)),

@@ -36,7 +36,7 @@ from rehearsal_torch.problems.causal.noise import (
     modal_noise,
     noise_scale,
 )
-from rehearsal_torch.problems.problem import SIMULATED, CausalProblem, World
+from rehearsal_torch.problems.problem import SIMULATED, CausalProblem, World, ranges_of
 from rehearsal_torch.problems.world_size import Rounds, setting
 from rehearsal_torch.seeding import common_noise_generator, world_generator
 from rehearsal_torch.spaces.box import Alteration, Box
@@ -296,10 +296,6 @@ class CausalWorld(World, CausalProblem):
             node: {name: list(numbers) for name, numbers in asdict(distribution).items()}
             for node, distribution in self.noise.items()
         }
-        ranges = {
-            name: [float(column.min()), float(column.max())]
-            for name, column in zip(table.names, table.values.T, strict=True)
-        }
         return {
             "world": type(self).__name__,
             "caution": SIMULATED,
@@ -307,7 +303,7 @@ class CausalWorld(World, CausalProblem):
             "rounds": self.size.rounds,
             **self.task.to_plain(),
             "noise": distributions,
-            "ranges": ranges,
+            "ranges": ranges_of(table),
             "optimum": self.optimal_value,
             "fingerprint": table.fingerprint(),
             **self.details(),

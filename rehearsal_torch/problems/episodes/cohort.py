@@ -8,10 +8,8 @@ Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 (the task); the cohort is th
 `problems.episodes.simulator`.
 """
 
-import math
 from collections.abc import Mapping
 from functools import cached_property
-from itertools import combinations
 from typing import Any
 
 import torch
@@ -32,7 +30,13 @@ from rehearsal_torch.problems.episodes.simulator import (
     true_scores,
     true_trajectory,
 )
-from rehearsal_torch.problems.episodes.splits import SplitEpisodes, check_split, episode_of, what_followed
+from rehearsal_torch.problems.episodes.splits import (
+    SplitEpisodes,
+    best_changed,
+    check_split,
+    episode_of,
+    what_followed,
+)
 from rehearsal_torch.problems.episodes.stays import DOSES, data_card, read_stays
 from rehearsal_torch.problems.problem import World
 
@@ -152,25 +156,21 @@ class SepsisSimulated(World, SplitEpisodes):
         if self.action_lag:
             raise ValueError("the true optimum is known for action_lag=0 only")
         episode = episode_of(case)
-        given, options = (
-            self.cohort.doses[int(episode.identity), : episode.horizon],
-            dose_options(episode, self.levels),
-        )
-        observed, selectable = (
-            self.levels.digitise(episode.columns(DOSES)),
-            torch.arange(self.levels.actions)[self.levels.selectable],
-        )
-        choices = [torch.cat([selectable, action[None]]).unique() for action in observed]
-        best = -math.inf
+        patient = int(episode.identity)
+        doses = dose_options(episode, self.levels)
+        selectable = torch.arange(self.levels.actions)[self.levels.selectable]
+        observed = self.levels.digitise(episode.columns(DOSES))
         # The last action affects no state and is kept, as in the learnt problem.
-        if not self.changes:
-            return -float(true_scores(self.cohort, int(episode.identity), given.unsqueeze(0)).sum())
-        for steps in combinations(range(episode.horizon - 1), min(self.changes, episode.horizon - 1)):
-            chosen = torch.cartesian_prod(*[choices[step] for step in steps]).reshape(-1, len(steps))
-            doses = given.expand(len(chosen), -1, -1).clone()
-            doses[:, list(steps)] = options[torch.tensor(steps), chosen].to(doses)
-            best = max(best, -float(true_scores(self.cohort, int(episode.identity), doses).sum(-1).min()))
-        return best
+        last = episode.horizon - 1
+        options = [
+            doses[step, torch.cat([selectable, observed[step, None]]).unique()] for step in range(last)
+        ]
+        return best_changed(
+            lambda actions: -true_scores(self.cohort, patient, actions).sum(-1),
+            self.cohort.doses[patient, : episode.horizon],
+            options,
+            min(self.changes, last),
+        )
 
     def true_states(self, episode: Episode, decision: Decision) -> Tensor:
         """The true trajectory under a decision, (T, 9): the eight states and SOFA, in clinical units."""

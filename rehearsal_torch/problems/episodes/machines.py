@@ -11,7 +11,6 @@ Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 2 (the question); the machines
 
 import math
 from collections.abc import Mapping
-from itertools import combinations
 from typing import Any
 
 import torch
@@ -32,12 +31,11 @@ from rehearsal_torch.problems.episodes.machine_dynamics import (
     true_trajectory,
 )
 from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable
-from rehearsal_torch.problems.episodes.splits import episode_of, what_followed
+from rehearsal_torch.problems.episodes.splits import best_changed, episode_of, what_followed
 from rehearsal_torch.problems.problem import SIMULATED, World
 
 MOST_SEQUENCES = 500_000
 """The largest number of sequences that are enumerated for an optimum."""
-BATCH = 50_000
 
 
 class Machines(EpisodeTable, World):
@@ -165,21 +163,9 @@ class Machines(EpisodeTable, World):
         sequences = math.comb(len(steps), changes) * len(options) ** changes
         if sequences > MOST_SEQUENCES:
             return math.nan
-        best = float(true_returns(self.fleet, machine, given.unsqueeze(0)))
-        if not changes:
-            return best
-        chosen = torch.cartesian_prod(*[torch.arange(len(options))] * changes).reshape(-1, changes)
-        steps_changed = torch.tensor(list(combinations(steps, changes))).reshape(-1, changes)
-        rows = max(1, BATCH // len(chosen))
-        for part in steps_changed.split(rows):
-            actions = given.repeat(len(part), len(chosen), 1, 1)
-            for change in range(changes):
-                which = part[:, change].view(-1, 1, 1, 1).expand(-1, len(chosen), 1, 2)
-                actions.scatter_(
-                    2, which, options[chosen[:, change]].view(1, -1, 1, 2).expand(len(part), -1, 1, 2)
-                )
-            best = max(best, float(true_returns(self.fleet, machine, actions.flatten(0, 1)).max()))
-        return best
+        return best_changed(
+            lambda actions: true_returns(self.fleet, machine, actions), given, [options] * len(steps), changes
+        )
 
 
 def _number(episode: Episode) -> int:

@@ -5,8 +5,10 @@ is determined by (seed, patient) alone, through a hash: adding or reordering pat
 other patient's split.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
 
+import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import DecisionContext, EpisodeCase
@@ -15,6 +17,7 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.problems.problem import EpisodeProblem
 from rehearsal_torch.seeding import split_position
 
+BATCH = 50_000  # Sequences that are evaluated at once.
 SHARES: Mapping[str, float] = {"train": 0.7, "validation": 0.1, "test": 0.2}
 
 
@@ -144,3 +147,28 @@ def what_followed(
         position = episode.names.index(name)
         marks[:, position], marks[:, len(episode.names) + position] = column[:-1], column[1:]
     return Table(table.names, table.values, marks)
+
+
+def best_changed(
+    value: Callable[[Tensor], Tensor], given: Tensor, options: Sequence[Tensor], changes: int
+) -> float:
+    """The largest value of a sequence of actions in which at most `changes` steps are others, by enumeration.
+
+    Args:
+        value: (n, T, a) -> (n,).
+        given: The sequence as it was, (T, a).
+        options: What can be done in each of the first steps, (c, a) for each; later steps stay.
+    """
+    best = float(value(given.unsqueeze(0)))
+    waiting: list[Tensor] = []
+    every = [*combinations(range(len(options)), changes)] if changes else []
+    for steps in every:
+        rows = torch.cartesian_prod(*[torch.arange(len(options[step])) for step in steps])
+        actions = given.repeat(len(rows), 1, 1)
+        for step, chosen in zip(steps, rows.reshape(-1, changes).T, strict=True):
+            actions[:, step] = options[step][chosen].to(given)
+        waiting.append(actions)
+        if sum(map(len, waiting)) >= BATCH or steps == every[-1]:
+            best = max(best, float(value(torch.cat(waiting)).max()))
+            waiting = []
+    return best

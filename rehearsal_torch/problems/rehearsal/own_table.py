@@ -74,7 +74,7 @@ from rehearsal_torch.data.tables.present_values import assumed_usual, present_in
 from rehearsal_torch.data.task_file import REHEARSAL_PARTS, TaskError, task_content
 from rehearsal_torch.files.plain import repeated
 from rehearsal_torch.files.schema import listed, meant
-from rehearsal_torch.problems.problem import Facts, RehearsalProblem
+from rehearsal_torch.problems.problem import Facts, RehearsalProblem, ranges_of
 from rehearsal_torch.spaces.polytope import Polytope
 
 
@@ -422,10 +422,7 @@ class RehearsalTable(RehearsalProblem):
         """Sizes, roles, ranges, the share of desired outcomes, cautions and the fingerprint."""
         table = self.past
         desired = self.share
-        ranges = {
-            name: [float(column.min()), float(column.max())]
-            for name, column in zip(table.names, table.values.T, strict=True)
-        }
+        ranges = ranges_of(table)
         cautions = {"caution": CAUTION}
         for sentence in self.region_notes:
             cautions["caution: outcomes"] = sentence
