@@ -4,21 +4,17 @@ The actions are the nitrogen of the inflow and the juvenile and adult predators 
 tomorrow's dead, -D. Prey, predators and dead of today are context: roots, sampled jointly as rows of the
 data. Eggs do not affect the reward and are pruned.
 
-There are two dynamics: `gp`, fitted to the measurements, and `ode`. Both are smoke tests, not rankings. In
-the measurements J is A / 5 exactly, the inflow is the same in C1 ... C4, and the three actions move E[-D] by
-less than .05 where the noise has a standard deviation of .76. In the differential equations the dead increase
-with J and A, so that J = A = 0 is the best action, exactly, for any inflow.
-
-Daily dynamics of a chemostat: fitted Gaussian processes or differential equations, and the measurements.
-
 Algae, rotifers and their dead follow the graph
 
     N <- N_in, N', P'      P <- N, P'      J <- P, J', A'      A <- P, A'      D <- J, A, D'
     (' is the day before).
 
-Fitted (`FittedProcesses`): the posterior mean of a Gaussian process with a normal error, x = m(z) + s U,
-fitted to pairs of days. Differential equations (`DailyEquations`), each integrated over the day while its
-other inputs keep the values given by the graph:
+There are two dynamics, and both are smoke tests, not rankings. `gp` (`FittedProcesses`) is the posterior mean
+of a Gaussian process with a normal error, x = m(z) + s U, fitted to pairs of days: there the inflow is the
+same in C1 ... C4, and the three actions move E[-D] by less than .05 where the noise has a standard deviation
+of .76. `ode` (`DailyEquations`) are differential equations, in which the dead increase with J and A, so that
+J = A = 0 is the best action, exactly, for any inflow. Each is integrated over the day while its other inputs
+keep the values given by the graph:
 
     N' = delta (N_in - N) - r_P N P / (K_P + N),      P' = r_P N P / (K_P + N) - delta P,
     J' = -(m + delta) J,
@@ -49,14 +45,13 @@ negative values set to 0, give
 so that J is A / 5 exactly. N and P are prey and predator here, nitrogen and phytoplankton in the differential
 equations that the letters come from.
 
-Source: Ren et al. (2025), Sec. 7.5 and 11.6, Eq. 9-14; Blasius et al. (2020); Aglietti et al. (2021); Ren
-et al. (2025), Eq. 9-14; Blasius et al. (2020), doi:10.6084/m9.figshare.10045976, CC BY 4.0, in the form of
-Aglietti et al. (2021), released code; the nodewise integration is ours.
+Source: Ren et al. (2025), Sec. 7.5 and 11.6, Eq. 9-14; Blasius et al. (2020),
+doi:10.6084/m9.figshare.10045976, CC BY 4.0, in the form of Aglietti et al. (2021), released code; the
+nodewise integration is ours.
 """
 
 import math
 import warnings
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -153,20 +148,8 @@ PREY_RATE, PREY_HALF, PREDATOR_RATE, PREDATOR_HALF, POWER = 3.3, 4.3, 2.25, 15.0
 STEPS = 24
 
 
-class ChemostatDynamics(ABC):
-    """The noise-free value of each node on the next day, and the scale of its noise."""
-
-    @abstractmethod
-    def mean(self, node: str, inputs: Mapping[str, Tensor]) -> Tensor:
-        """A node's mean from its parents, name to (...), in the data's units -> (...)."""
-
-    @abstractmethod
-    def std(self, node: str) -> float:
-        """The standard deviation of a node's noise."""
-
-
 @dataclass(frozen=True)
-class DailyEquations(ChemostatDynamics):
+class DailyEquations:
     """The differential equations.
 
     Attributes:
@@ -176,7 +159,7 @@ class DailyEquations(ChemostatDynamics):
     hatching: float = 1.0
 
     def mean(self, node: str, inputs: Mapping[str, Tensor]) -> Tensor:
-        """The solution after a day."""
+        """A node after a day, from its parents, name to (...), in the data's units -> (...)."""
         if node == "N":
             return self._nitrogen(inputs["N_in"], inputs["N0"].clamp_min(0), inputs["P0"].clamp_min(0))
         if node == "P":
@@ -205,7 +188,7 @@ class DailyEquations(ChemostatDynamics):
         return nitrogen
 
 
-class FittedProcesses(ChemostatDynamics):
+class FittedProcesses:
     """Gaussian processes fitted to pairs of days.
 
     Args:
@@ -341,7 +324,7 @@ class Chemostat(CausalWorld):
                 f"{hatching} and {sigma}"
             )
         self.scm, self.sigma = scm, float(sigma)
-        self.dynamics: ChemostatDynamics
+        self.dynamics: DailyEquations | FittedProcesses
         if scm == "gp":
             before, after = chemostat_pairs(path, series)
             self.dynamics = FittedProcesses(before, after, rows)

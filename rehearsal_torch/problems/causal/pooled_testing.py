@@ -20,11 +20,9 @@ code): then the reward has 82 steps in every action, all 82^3 protocols are eval
 maximum -8.561 is certified. With noise, E[r | a] is computed by a product of Gauss rules; its maximum is
 searched for from the best of the 82^3 noise-free protocols.
 
-Error rates of pooled household testing, in closed form.
-
-Households of s = 1 ... 7 people (share h_s) are arranged in a matrix of G x G; each row and each column is
-one pool. A person counts as positive if both of the household's pools are positive. With a primary infection
-rate r of people and a secondary rate q in a household with a primary case,
+The error rates have a closed form. Households of s = 1 ... 7 people (share h_s) are arranged in a matrix of
+G x G; each row and each column is one pool. A person counts as positive if both of the household's pools are
+positive. With a primary infection rate r of people and a secondary rate q in a household with a primary case,
 
     prevalence = sum_s s h_s (r + q (1 - r) - q (1 - r)^s) / sum_s s h_s,
     P_s(M = m) = Bin(s, m; r + (1 - r) q) - (1 - r)^s Bin(s, m; q) + (1 - r)^s [m = 0]
@@ -41,9 +39,8 @@ and given k rows and columns are independent:
     false negatives = E[1 - p(K)^2 | infected person],   false positives = E[p(K)^2 | healthy person],
     tests = 2 / (G sum_s s h_s) per person.
 
-Source: Ren et al. (2025), Sec. 11.7; Astudillo and Frazier (2021). The scale of the noise, the bounds on
-states and the closed form are ours; own derivation, for the simulation in the released code of Astudillo
-and Frazier (2021), whose model is reimplemented here; Ren et al. (2025), Sec. 11.7.
+Source: Ren et al. (2025), Sec. 11.7; Astudillo and Frazier (2021), whose released code simulates what has a
+closed form here. The scale of the noise, the bounds on states and the closed form are ours.
 """
 
 import math

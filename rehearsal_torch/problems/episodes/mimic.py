@@ -2,20 +2,17 @@
 
 AI-Clinician's ``mimic-table.csv`` (one row per step of four hours, 10 to 20 steps around the onset) and its
 Python successors have the same columns. The data are licensed to individuals and do not come with this
-package. The table is validated first; the numbers of excluded rows and episodes are reported. Deaths, where
-the table has them, are kept beside the episodes for comparison; no model reads them (`observed_outcomes`).
+package. The table is validated first; the numbers of excluded rows and episodes are reported.
 
-What happened to the patients of a four-hour table afterwards: deaths, where the table has them.
+Deaths (`observed_outcomes`), which the public pipelines write into each row of a stay, are kept for
+comparison and never read by a model or a search: no outcome is a feature, so that nothing is fitted to it.
+Other pipelines' names for them are recognised. A value is 0 or 1 (or true and false), the same in all rows of
+a stay; a stay whose rows are all empty has no outcome. A column with other values is left out, and the data
+card says so.
 
-The public pipelines write an outcome of the whole stay into each of its rows. It is kept for comparison and
-never read by a model or a search: no outcome is a feature, so that nothing is fitted to it. The first three
-names are those of AI-Clinician's table; other pipelines' names for them are recognised. A value is 0 or 1 (or
-true and false), the same in all rows of a stay; a stay whose rows are all empty has no outcome. A column with
-other values is left out, and the data card says so.
-
-Source: Komorowski et al. (2018) for the table; Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 (horizons of at
-least 10); Komorowski et al. (2018) for the columns; their cohort files (``demog``) and MIMIC-IV
-(``hospital_expire_flag``) for the other names.
+Source: Komorowski et al. (2018) for table and columns; their cohort files (``demog``) and MIMIC-IV
+(``hospital_expire_flag``) for the other names; Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 (horizons of at
+least 10).
 """
 
 from collections.abc import Mapping
