@@ -119,7 +119,6 @@ def _decided(config: DictConfig, folder: RunFolder, sweep: bool, workers: int) -
     from rehearsal_torch.cli.choice.settled import settled
     from rehearsal_torch.cli.run import suits
     from rehearsal_torch.cli.verbs.fitting import compared, curved, fit
-    from rehearsal_torch.problems.problem import RehearsalProblem
 
     if config.checkpoint is None and int(config.shards) > 1:
         raise UserError(
@@ -140,7 +139,8 @@ def _decided(config: DictConfig, folder: RunFolder, sweep: bool, workers: int) -
             known = card(config.checkpoint)
         recorded = known.get("data_fingerprint")
         trained_on = recorded if isinstance(recorded, str) else None
-        seen = isinstance(run.problem, RehearsalProblem) and run.problem.seen_by(trained_on)
+        seen_by = run.problem.facts().seen_by
+        seen = False if seen_by is None else seen_by(trained_on)
         faults = known.get("training_faults")
         facts = {"held_out_seen": seen} | ({"training_faults": faults} if isinstance(faults, list) else {})
         folder.write_json("run.json", folder.read_json("run.json") | facts)

@@ -13,6 +13,7 @@ Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 2 (what is given); the checks 
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -186,7 +187,8 @@ class EpisodeTable(SplitEpisodes):
                 action.name: self.largest[action.name] for action in self.roles.actions if not action.levels
             },
         }
-        return Facts(
+        return replace(
+            super().facts(),
             surrogate=self.roles.surrogate_settings(),
             reward=self.roles.reward_settings(),
             wording={**self.roles.wording(), **first},

@@ -341,6 +341,7 @@ class RehearsalTable(RehearsalProblem):
             super().facts(),
             notes=(*self.read_notes, *self.rare, *self.region_notes, *([assumed] if assumed else [])),
             units=self.past_units,
+            seen_by=self.seen_by,
             imputations=self.past.count if isinstance(self.past, ImputedTable) else 0,
         )
 
