@@ -72,10 +72,7 @@ def most_probable(inputs: Tensor, output: Tensor, iterations: int) -> CompositeK
     evidence = _Evidence(inputs, output - output.mean())
     scale = 1 / max(1, width)
     start = np.concatenate(
-        [
-            np.full(width, math.log(0.5 * math.sqrt(scale))),
-            np.log([1.0, 0.5 * scale, 0.1 * scale, 0.4]),
-        ]
+        [np.full(width, math.log(0.5 * math.sqrt(scale))), np.log([1.0, 0.5 * scale, 0.1 * scale, 0.4])]
     )
     low = np.full(len(start), LOWEST)
     found = minimize(
@@ -100,10 +97,7 @@ class _Evidence:
         shown = products(inputs)
         self.paired = shown @ shown.mT
         self.means = np.concatenate(
-            [
-                np.full(self.width, WIDTH_MEAN),
-                np.log([1.0, 0.1, 0.1 / max(1, self.width), 0.3]),
-            ]
+            [np.full(self.width, WIDTH_MEAN), np.log([1.0, 0.1, 0.1 / max(1, self.width), 0.3])]
         )
         self.spreads = np.concatenate([np.full(self.width, WIDTH_SPREAD), np.full(4, AMPLITUDE_SPREAD)])
 

@@ -64,11 +64,7 @@ class FeatureRegression(Solved):
     """
 
     def __init__(
-        self,
-        frequencies: int = 100,
-        evidence_rows: int = 250,
-        iterations: int = 30,
-        seed: int = 0,
+        self, frequencies: int = 100, evidence_rows: int = 250, iterations: int = 30, seed: int = 0
     ) -> None:
         super().__init__()
         if min(frequencies, evidence_rows, iterations) < 1:

@@ -131,15 +131,7 @@ def conditioned(
     )
     old = posterior.weights - shift.unsqueeze(-1) * ones - (gains @ weights).squeeze(-1)
     return ConditionedPosterior(
-        posterior,
-        inputs,
-        targets,
-        variances,
-        gains,
-        root,
-        posterior.mean + shift,
-        old,
-        weights.squeeze(-1),
+        posterior, inputs, targets, variances, gains, root, posterior.mean + shift, old, weights.squeeze(-1)
     )
 
 

@@ -240,11 +240,7 @@ def _set(states: Tensor, settings: Mapping[int, Tensor]) -> Tensor:
     return changed
 
 
-def _actions(
-    model: TransitionModel,
-    episode: Episode,
-    actions: Actions,
-) -> tuple[Tensor, Tensor]:
+def _actions(model: TransitionModel, episode: Episode, actions: Actions) -> tuple[Tensor, Tensor]:
     """Action numbers (..., T - 1), long, and their doses (..., T - 1, p) in their units; where an action
     equals the observed one, the observed doses.
     """

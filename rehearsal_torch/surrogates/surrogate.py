@@ -15,13 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from rehearsal_torch.data.episode import Episode
-from rehearsal_torch.data.part import (
-    NotFittedError,
-    Solved,
-    Trained,
-    state_faults,
-    unfitted_parts,
-)
+from rehearsal_torch.data.part import NotFittedError, Solved, Trained, state_faults, unfitted_parts
 from rehearsal_torch.data.question import Kind, OtherQuestionError, Question, differences, like, taken
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.mechanisms.trajectory import Trajectory

@@ -237,9 +237,7 @@ class OutcomeRegression(RehearsalSurrogate):
             }
         )
         self.outcome_kind = OutcomeKind(
-            partial(self._regression, 0),
-            FaceCoordinates.of(self.task.region),
-            1000 * seed + 96,
+            partial(self._regression, 0), FaceCoordinates.of(self.task.region), 1000 * seed + 96
         )
         self.fits = self._fits(classified=False)
         self.no_action = self._regression(900)
