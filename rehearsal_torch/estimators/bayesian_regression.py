@@ -36,9 +36,6 @@ class BayesianRegression(Solved, ABC):
 
     Attributes:
         score: (), in nats per product of the values' units; 0 before any row was predicted.
-
-    Raises:
-        ValueError: if a number is out of range.
     """
 
     def __init__(self, parents: int, outputs: int, forgetting: float = 1.0) -> None:
@@ -66,12 +63,9 @@ class BayesianRegression(Solved, ABC):
 
     @abstractmethod
     def solve(self, *examples: Tensor) -> None:
-        """Fits to the rows of a table, in chronological order.
-
-        Args:
-            *examples: Parents (n, p); values (n, c); the weight of each row in the basis (n,), 0 for rows
-                outside it; the mask of rows that are predicted and then fitted to, (n,) bool. A row that is
-                neither counts only as a time step.
+        """Fits to the rows of a table, in chronological order: parents (n, p); values (n, c); the weight of
+        each row in the basis (n,), 0 for rows outside it; the mask of rows that are predicted and then fitted
+        to, (n,) bool. A row that is neither counts only as a time step.
 
         Raises:
             ValueError: if the widths are wrong, a row is both, or the basis has fewer than 3 rows.
@@ -80,10 +74,7 @@ class BayesianRegression(Solved, ABC):
     @abstractmethod
     def draw(self, count: int, stream: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
         """Posterior samples of the parameters: weights (count, p, c), intercepts (count, c) and covariances
-        (count, c, c).
-
-        Args:
-            stream: Random number generator, on the CPU.
+        (count, c, c), by a generator on the CPU.
         """
 
     @abstractmethod
@@ -114,8 +105,8 @@ class BayesianRegression(Solved, ABC):
         return shown[:, : self.parents], shown[:, self.parents :], basis.to(torch.float64), to_predict.bool()
 
     def _raw(self, weights: Tensor, start: Tensor, root: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Standardised weights (K, p, c), intercepts (K, c) and factors (K, c, c) of the covariance,
-        converted to the columns' units; the covariance itself instead of its factor.
+        """Standardised weights (K, p, c), intercepts (K, c) and factors (K, c, c) in the columns' units, the
+        covariance in place of its factor.
         """
         before, after = self.scale[: self.parents], self.scale[self.parents :]
         coefficients = weights * after / before.unsqueeze(-1)

@@ -61,12 +61,8 @@ def products(inputs: Tensor) -> Tensor:
 
 
 def most_probable(inputs: Tensor, output: Tensor, iterations: int) -> CompositeKernel:
-    """The parameters with the largest evidence times prior.
-
-    Args:
-        inputs: (n, p), standardised; p may be 0.
-        output: (n,), standardised.
-        iterations: Maximum number of L-BFGS-B iterations.
+    """The parameters with the largest evidence times prior, for standardised inputs (n, p), p may be 0, and
+    output (n,), by at most so many L-BFGS-B iterations.
     """
     width = inputs.shape[1]
     evidence = _Evidence(inputs, output - output.mean())

@@ -29,6 +29,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.part import Sizes
 from rehearsal_torch.estimators.bayesian_regression import BayesianRegression
+from rehearsal_torch.estimators.kernel import inverse_root
 
 LOOSE = 1e-3  # Precision of the intercept, in rows.
 STEPS = 512  # Rows that are predicted in one batch.
@@ -41,13 +42,10 @@ class ConjugateRegression(BayesianRegression):
     Args:
         parents: p, may be 0.
         outputs: c.
-        forgetting: Factor by which a row's weight is multiplied per further row, in (0, 1].
+        forgetting: As `BayesianRegression`.
         precisions: The kappas, in rows: a coefficient has the prior variance Sigma / kappa.
         noises: Prior noise variances, relative to the variance of the first rows; with c + 1 degrees of
             freedom.
-
-    Raises:
-        ValueError: if a number is not positive.
     """
 
     def __init__(
@@ -115,7 +113,7 @@ class ConjugateRegression(BayesianRegression):
         return found
 
     def solve(self, *examples: Tensor) -> None:
-        """In closed form; see `BayesianRegression.solve`."""
+        """In closed form."""
         parents, values, basis, to_predict = self._begin(examples)
         rows = torch.cat([torch.ones_like(values[:, :1]), parents, values], -1)
         # z z', z v' and v v' of every row, so that any weighting of rows is one matrix product.
@@ -144,32 +142,22 @@ class ConjugateRegression(BayesianRegression):
         self.posterior_mean, self.root, self.scatter, self.count = self._posterior(*whole)
 
     def draw(self, count: int, stream: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
-        """Samples from the mixture; see `BayesianRegression.draw`."""
+        """Samples from the mixture."""
         device, width, inner = self.posterior_mean.device, self.outputs, self.parents + 1
         member = torch.multinomial(self._kept().cpu(), count, replacement=True, generator=stream)
         lengths = torch.bincount(member, minlength=len(self.mixture_weights)).tolist()
         # Sorted by component while sampling; the original order keeps samples of equations independent.
         back = member.argsort(stable=True).argsort().to(device)
         normal = torch.randn(inner + width, count, width, dtype=torch.float64, generator=stream).to(device)
-        half = (self.freedom + float(self.count) - torch.arange(width, dtype=torch.float64)) / 2
-        squares = 2 * torch._standard_gamma(half.expand(count, -1).contiguous(), generator=stream).to(device)
-        eye = torch.eye(inner, dtype=torch.float64, device=device)
-        # An inverse Wishart sample is F F' with F = chol(Psi) A^-T, A the Bartlett factor of a standard
-        # Wishart sample.
-        spread = (1 / squares.sqrt()).unsqueeze(-1)
-        if width > 1:
-            bartlett = torch.tril(normal[inner:].transpose(0, 1), -1) + torch.diag_embed(squares.sqrt())
-            spread = torch.linalg.solve_triangular(
-                bartlett,
-                torch.eye(width, dtype=torch.float64, device=device).expand_as(bartlett),
-                upper=False,
-            ).mT
+        spread = inverse_wishart_root(
+            normal[inner:].transpose(0, 1), self.freedom + float(self.count), stream
+        )
         found, factor = [], []
         for place, start, length in zip(range(len(lengths)), _starts(lengths), lengths, strict=True):
             if length:
                 some = slice(start, start + length)
                 factor.append(torch.linalg.cholesky(self.scatter[place]) @ spread[some])
-                tilt = torch.linalg.solve_triangular(self.root[place].mT, eye, upper=True)
+                tilt = inverse_root(self.root[place]).mT
                 tilted = (tilt @ normal[:inner, some].flatten(1)).reshape(inner, length, width)
                 scaled = (
                     tilted * factor[-1][:, :, 0]
@@ -181,7 +169,7 @@ class ConjugateRegression(BayesianRegression):
         return self._raw(made[:, 1:], made[:, 0], torch.cat(factor)[back])
 
     def log_predictive(self, parents: Tensor, values: Tensor) -> Tensor:
-        """The mixture's multivariate t; see `BayesianRegression.log_predictive`."""
+        """The mixture's multivariate t."""
         shown = (torch.cat([parents, values], -1).to(self.scale) - self.location) / self.scale
         rows = torch.cat([torch.ones_like(shown[..., :1]), shown], -1)
         each = self._predictive(rows.unsqueeze(-2), self.posterior_mean, self.root, self.scatter, self.count)
@@ -193,9 +181,7 @@ class ConjugateRegression(BayesianRegression):
         )
 
     def _posterior(self, products: Tensor, count: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """M, chol L, Psi for each prior, from sums (..., q * q) and counts (...): (..., G, p + 1, c), (...,
-        G, p + 1, p + 1), (..., G, c, c), (...).
-        """
+        """M, chol L, Psi and n for each prior, (..., G, ...), from sums (..., q * q) and counts (...)."""
         inner = self.parents + 1
         square = products.reshape(*products.shape[:-1], 1, inner + self.outputs, inner + self.outputs)
         root = torch.linalg.cholesky(square[..., :inner, :inner] + torch.diag_embed(self.prior_precision))
@@ -222,8 +208,8 @@ class ConjugateRegression(BayesianRegression):
         )
 
     def _predictive(self, rows: Tensor, mean: Tensor, root: Tensor, scatter: Tensor, count: Tensor) -> Tensor:
-        """Log predictive density of rows (..., 1, q) under each prior's posterior (..., G, ...), in the
-        values' units: (..., G).
+        """Log predictive density of rows (..., 1, q) under each prior's posterior, in the values' units:
+        (..., G).
         """
         inner = self.parents + 1
         shown, values = rows[..., :inner], rows[..., inner:]
@@ -292,6 +278,18 @@ class ConjugateRegression(BayesianRegression):
 
 def _starts(lengths: Sequence[int]) -> list[int]:
     return [sum(lengths[:index]) for index in range(len(lengths))]
+
+
+def inverse_wishart_root(normal: Tensor, freedom: float, stream: torch.Generator) -> Tensor:
+    """A^-T with A the Bartlett factor of a standard Wishart sample, (n, c, c): an inverse Wishart sample is F
+    F' with F = chol(Psi) A^-T. Of the standard normal numbers, (n, c, c), those below the diagonal are used.
+    """
+    count, width = normal.shape[:2]
+    half = (freedom - torch.arange(width, dtype=torch.float64)) / 2
+    squares = 2 * torch._standard_gamma(half.expand(count, -1).contiguous(), generator=stream).to(normal)
+    if width == 1:
+        return (1 / squares.sqrt()).unsqueeze(-1)
+    return inverse_root(torch.tril(normal, -1) + torch.diag_embed(squares.sqrt())).mT
 
 
 def _multigamma(half: Tensor, width: int) -> Tensor:

@@ -42,15 +42,8 @@ SMALLEST = 1e-10
 
 @dataclass(frozen=True)
 class Assignment:
-    """Actions that were chosen at one time, and what is adjusted for there.
-
-    Attributes:
-        actions: (n, k), in any units.
-        covariates: (n, p).
-        names: The p covariates.
-
-    Raises:
-        ValueError: if the shapes disagree.
+    """Actions (n, k), in any units, that were chosen at one time, and what is adjusted for there: p named
+    covariates (n, p).
     """
 
     actions: Tensor
@@ -71,11 +64,8 @@ class Assignment:
 
 
 def strengths(blocks: Sequence[Assignment]) -> dict[str, float]:
-    """The strength of each covariate, strongest first. Returns covariate to strength, at least 1; empty
-    without covariates.
-
-    Args:
-        blocks: The actions, in the order in which they are set, over the same n rows.
+    """Covariate to strength, at least 1, strongest first; empty without covariates. The blocks are in the
+    order in which their actions are set, over the same n rows.
 
     Raises:
         ValueError: if there are too few rows for the regression.

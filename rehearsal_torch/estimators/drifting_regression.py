@@ -35,17 +35,14 @@ class DriftingRegression(Solved):
     Args:
         parents: For each regression the columns of its parents.
         child: For each regression the column of its value.
-        members: For each regression the columns that must not be altered (other members of its clique may be
-            altered).
+        members: For each regression the columns that must not be altered (other members of its clique may
+            be).
         altered: For each regression the columns that must have been altered for the round to count; empty for
             an ordinary equation.
         steps: The H step sizes, in standardised units.
         rate: alpha, for losses in standardised units; None is sqrt(ln H / horizon) over the noise variance.
         horizon: T, the number of rounds for which the default rate is tuned.
         radius: r, as a multiple of 1 + the norm of the initial coefficients.
-
-    Raises:
-        ValueError: if the numbers of regressions disagree, or a number is not positive.
     """
 
     def __init__(
@@ -81,9 +78,8 @@ class DriftingRegression(Solved):
         place = torch.tensor(
             [(*each, *([0] * (self.max_parents - len(each)))) for each in self.parents]
         ).reshape(len(self.child), self.max_parents)
-        there = torch.tensor(
-            [[True] * len(each) + [False] * (self.max_parents - len(each)) for each in self.parents]
-        ).reshape(len(self.child), self.max_parents)
+        counts = torch.tensor([len(each) for each in self.parents])
+        there = torch.arange(self.max_parents) < counts.unsqueeze(-1)
         self.register_buffer("place", place, persistent=False)
         self.register_buffer("there", there, persistent=False)
         self.register_buffer("steps", torch.tensor(list(steps), dtype=torch.float64), persistent=False)
@@ -130,15 +126,12 @@ class DriftingRegression(Solved):
         }
 
     def solve(self, *examples: Tensor) -> None:
-        """Processes the rounds.
+        """Processes rounds: rows (n, d); the mask of cells that were set, (n, d); the initial coefficients,
+        intercepts first, (n, J, p + 1), of which the first row is used; the noise variances, (n, J),
+        likewise; and the number of initial rows from which they were estimated, (n,).
 
         Rounds that an earlier call has processed, identified by their sums and the last row, are not
         processed again; the result is the same as processing all of them in one call.
-
-        Args:
-            *examples: Rows (n, d); the mask of cells that were set, (n, d); the initial coefficients,
-                intercepts first, (n, J, p + 1), of which the first row is used; the noise variances, (n, J),
-                likewise; and the number of initial rows from which they were estimated, (n,).
         """
         values, touched, start, noise, first = examples
         initial = int(first[0])

@@ -29,13 +29,7 @@ MAX_ITERATIONS = 300
 
 
 class EvidenceRidge(BayesianRegression):
-    """Bayesian ridge regressions of c values.
-
-    Args:
-        parents: p, may be 0.
-        outputs: c.
-        forgetting: Factor by which a row's weight is multiplied per further row, in (0, 1].
-    """
+    """Bayesian ridge regressions of c values."""
 
     def __init__(self, parents: int, outputs: int, forgetting: float = 1.0) -> None:
         super().__init__(parents, outputs, forgetting)
@@ -63,9 +57,8 @@ class EvidenceRidge(BayesianRegression):
         return {**super().sizes(), **own}
 
     def solve(self, *examples: Tensor) -> None:
-        """One fit for every predicted row; see `BayesianRegression.solve`.
-
-        Rows that an earlier call has processed are not processed again; the result is the same.
+        """One fit for every predicted row, as `BayesianRegression.solve`; rows that an earlier call has
+        processed are not processed again, and the result is the same.
         """
         parents, values, basis, to_predict = self._begin(examples)
         raw = torch.cat([each.reshape(len(values), -1).to(torch.float64) for each in examples], -1)
@@ -91,9 +84,7 @@ class EvidenceRidge(BayesianRegression):
         self.score, self.processed_rows = score, raw
 
     def draw(self, count: int, stream: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
-        """Posterior samples of the coefficients; the noise is treated as known. See
-        `BayesianRegression.draw`.
-        """
+        """As `BayesianRegression.draw`; the noise is treated as known."""
         normal = torch.randn(count, self.parents, self.outputs, dtype=torch.float64, generator=stream).to(
             self.posterior_mean
         )
@@ -102,7 +93,7 @@ class EvidenceRidge(BayesianRegression):
         return self._raw(weights, start, self.root.expand(count, -1, -1))
 
     def log_predictive(self, parents: Tensor, values: Tensor) -> Tensor:
-        """A normal density; see `BayesianRegression.log_predictive`."""
+        """A normal density."""
         shown = (torch.cat([parents, values], -1).to(self.scale) - self.location) / self.scale - self.centre
         before, after = shown[..., : self.parents], shown[..., self.parents :]
         lever = torch.einsum("cij,...i->...cj", self.spread, before).square().sum(-1)

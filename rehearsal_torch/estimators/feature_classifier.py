@@ -54,7 +54,7 @@ class FeatureClassifier(FeatureRegression):
     """
 
     def solve(self, *examples: Tensor) -> None:
-        """Fits to inputs (n, p), standardised, and outputs (n, q), each 0 or 1.
+        """Fits to inputs (n, p), standardised, and outputs (n, q).
 
         Raises:
             ValueError: if an output is neither 0 nor 1, or the same in all rows.
@@ -125,12 +125,8 @@ class _Features:
 
 
 class Modes:
-    """The posterior modes of beta for G prior variances.
-
-    Attributes:
-        points: b, (G, F).
-        roots: Lower Cholesky factors of A, (G, F, F).
-        evidence: The Laplace approximation of the log evidence, (G,).
+    """The posterior modes of beta for G prior variances: b (G, F), the lower Cholesky factors of A (G, F, F),
+    and the Laplace approximation of the log evidence (G,).
     """
 
     def __init__(self, points: Tensor, roots: Tensor, evidence: Tensor) -> None:
@@ -138,12 +134,8 @@ class Modes:
 
 
 def modes_of(rows: Iterable[Examples], location: Tensor, variances: Tensor) -> Modes:
-    """Newton's method with halved steps, for all prior variances in one batch.
-
-    Args:
-        rows: P, (n_i, F), and y, (n_i,), 0 or 1, in blocks; the same at every pass.
-        location: m, ().
-        variances: v, (G,).
+    """Newton's method with halved steps, for all prior variances v (G,) in one batch. The rows are P, (n_i,
+    F), and y, (n_i,), 0 or 1, in blocks, the same at every pass; the location is m, ().
     """
     precision = 1 / variances
     points = variances.new_zeros(len(variances), next(iter(rows))[0].shape[1])

@@ -58,9 +58,6 @@ class FeatureRegression(Solved):
         evidence_rows: Maximum number of rows on which a kernel is fitted.
         iterations: Maximum number of iterations of an evidence maximisation.
         seed: Seed of the subset of rows and of the frequencies.
-
-    Raises:
-        ValueError: if a number is out of range.
     """
 
     def __init__(
@@ -204,7 +201,7 @@ class FeatureRegression(Solved):
         return {"root": (self.outputs, count, count)}
 
     def derive(self, name: str) -> Tensor:  # noqa: ARG002
-        """See `Part.derive`."""
+        """As `Part.derive`."""
         count, roots = self.features_of(self.rows.shape[1]), []
         for output in range(self.outputs):
             moment = self.rows.new_zeros(count, count)
@@ -256,13 +253,8 @@ class FeatureRegression(Solved):
         return self.location + self.scale * torch.stack(values, -1)
 
     def along(self, functions: Tensor, base: Tensor, moving: Sequence[int]) -> Tensor:
-        """G of drawn functions around a base: their values at inputs that move by a are G'psi(a). Returns
-        (..., q, D, m, C) with C coefficients for `moved_features`.
-
-        Args:
-            functions: (q, D, F).
-            base: The inputs of each at a = 0, (..., D, m, p).
-            moving: The places of the k inputs that move.
+        """G, (..., q, D, m, C), of drawn functions (q, D, F) around a base (..., D, m, p): their values where
+        the k inputs at the places `moving` move by a are G'psi(a), with psi of `moved_features`.
         """
         width, places, found = self.inputs, list(moving), []
         for output, own in enumerate(functions):

@@ -51,15 +51,16 @@ class GaussianProcesses(Part, ABC):
 
     Args:
         widths: The number of inputs of each.
+        penalty: Subtracted from the log posterior; None for no penalty.
         kernel: The kernel of all of them; "learnt" selects one per regression.
 
     Raises:
         ValueError: if there is no regression, or the kernel is unknown.
     """
 
-    def __init__(self, widths: Sequence[int], kernel: Kernel = "rbf") -> None:
+    def __init__(self, widths: Sequence[int], penalty: Penalty | None = None, kernel: Kernel = "rbf") -> None:
         super().__init__()
-        self.choice = places(kernel)
+        self.penalty, self.choice = penalty, places(kernel)
         if not widths or min(widths) < 0:
             raise ValueError(f"expected the number of inputs of at least one regression; got {list(widths)}")
         self.widths = tuple(int(width) for width in widths)
@@ -107,13 +108,8 @@ class GaussianProcesses(Part, ABC):
         return HyperParameters(self.log_lengths, self.log_noises)
 
     def hold(self, inputs: Tensor, targets: Tensor, kept: Tensor, ratios: Tensor | None = None) -> Rows:
-        """Stores training rows.
-
-        Args:
-            inputs: (n, N, p) in the unit cube.
-            targets: (n, N), standardised.
-            kept: (n, N) bool.
-            ratios: (n, N), relative noise variances; None for 1.
+        """Stores training rows: inputs (n, N, p) in the unit cube, standardised targets (n, N), the mask of
+        kept rows (n, N), and relative noise variances (n, N), None for 1.
 
         Raises:
             ValueError: if the shapes are wrong.
@@ -192,9 +188,7 @@ class GaussianProcesses(Part, ABC):
 
     def in_sample_residuals(self) -> tuple[Tensor, Tensor, Tensor]:
         """In-sample residuals y - mu, and standard deviations of the noise and of mu (epistemic), (N, n)
-        each.
-
-        Regressions whose targets are not the observed values override this and `left_out_residuals`.
+        each. Regressions whose targets are not the observed values override this and `left_out_residuals`.
         """
         rows, found = self.rows, self.factors()
         noise = self.log_noises.exp().unsqueeze(-1) * rows.ratios
@@ -218,21 +212,11 @@ class GaussianProcesses(Part, ABC):
 
 
 class SolvedProcesses(GaussianProcesses, Solved):
-    """Regressions whose hyper-parameters are found by L-BFGS-B.
-
-    Args:
-        widths: The number of inputs of each.
-        penalty: Subtracted from the log posterior; None for no penalty.
-        kernel: The kernel of all of them; "learnt" selects one per regression.
-    """
-
-    def __init__(self, widths: Sequence[int], penalty: Penalty | None = None, kernel: Kernel = "rbf") -> None:
-        super().__init__(widths, kernel)
-        self.penalty = penalty
+    """Regressions whose hyper-parameters are found by L-BFGS-B."""
 
     def solve(self, *examples: Tensor) -> None:
-        """Fits to inputs (n, N, p), targets (n, N) and the mask of kept rows (n, N), starting from the last
-        hyper-parameters and from a coarse grid. A regression without rows keeps its hyper-parameters.
+        """Fits to inputs (n, N, p), targets (n, N) and the mask of kept rows (n, N), from the last
+        hyper-parameters and a coarse grid. A regression without rows keeps its hyper-parameters.
         """
         last = self.hyper if self.inputs.numel() else None
         held = self.hold(*examples)
@@ -251,16 +235,10 @@ class SolvedProcesses(GaussianProcesses, Solved):
 class TrainedProcesses(GaussianProcesses, Trained):
     """Regressions whose hyper-parameters minimise the negative log posterior by gradient descent, from all
     starts in one batch; the best result is kept.
-
-    Args:
-        widths: The number of inputs of each.
-        penalty: Subtracted from the log posterior; None for no penalty.
-        kernel: The kernel of all of them; "learnt" selects one per regression.
     """
 
     def __init__(self, widths: Sequence[int], penalty: Penalty | None = None, kernel: Kernel = "rbf") -> None:
-        super().__init__(widths, kernel)
-        self.penalty = penalty
+        super().__init__(widths, penalty, kernel)
         count = STARTS * len(self.choice)
         self.trial_lengths = nn.Parameter(self.log_lengths.expand(count, -1, -1).clone())
         self.trial_noises = nn.Parameter(self.log_noises.expand(count, -1).clone())
@@ -276,11 +254,8 @@ class TrainedProcesses(GaussianProcesses, Trained):
         return False
 
     def loss(self, *examples: Tensor) -> Tensor:
-        """Negative log evidence and log prior per row, summed over regressions and starts, ().
-
-        Args:
-            examples: Inputs (n, N, p), targets (n, N), kept rows (n, N) and, in each row, the number of rows
-                (n,).
+        """Negative log evidence and log prior per row, summed over regressions and starts, (), of the rows of
+        `hold` and, in each row, their number (n,).
 
         Raises:
             ValueError: if the batch does not contain all rows.
@@ -347,16 +322,13 @@ class TrainedProcesses(GaussianProcesses, Trained):
 
 
 class GivenNoise(GaussianProcesses, Solved):
-    """Regressions with known noise variances of the rows; only length-scales are fitted.
-
-    `log_noises` is 0, `ratios` are the variances.
+    """Regressions with known noise variances of the rows, `ratios`; only length-scales are fitted, and
+    `log_noises` is 0.
     """
 
     def solve(self, *examples: Tensor) -> None:
-        """Fits to the arguments of `hold` and, in addition, initial length-scales (n, N, p) and the mask of
-        regressions to fit (n, N), equal in all rows.
-
-        A regression that is not fitted keeps the initial length-scales.
+        """Fits to the arguments of `hold`, initial length-scales (n, N, p) and the mask of regressions to fit
+        (n, N), equal in all rows; one that is not fitted keeps the initial length-scales.
         """
         inputs, targets, kept, variances, lengths, open_ = examples
         self.adopt(HyperParameters(lengths[0], torch.zeros_like(self.log_noises)))

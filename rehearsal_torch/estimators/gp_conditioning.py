@@ -92,14 +92,9 @@ class ConditionedPosterior:
 def conditioned(
     posterior: Posterior | ConditionedPosterior, inputs: Tensor, targets: Tensor, variances: Tensor
 ) -> ConditionedPosterior:
-    """The posterior after further rows.
-
-    Args:
-        posterior: The posterior before; one that was conditioned already keeps its further rows.
-        inputs: Further rows in the unit cube, (..., m, p); leading dimensions broadcast against those of the
-            targets, and against those of earlier further rows.
-        targets: (..., m), standardised.
-        variances: The rows' noise variances, broadcastable to (..., m).
+    """The posterior after further rows: inputs (..., m, p) in the unit cube, standardised targets (..., m)
+    and noise variances. Leading dimensions broadcast; a posterior that was conditioned already keeps its
+    further rows.
 
     Raises:
         ValueError: if a covariance matrix remains indefinite.

@@ -41,6 +41,7 @@ from rehearsal_torch.estimators.kernel import (
     evidence_gradient,
     factored,
     factors,
+    inverse_root,
     kernels,
     length_mean,
     log_prior,
@@ -141,13 +142,8 @@ def maximise(
     penalty: Penalty | None = None,
     iterations: int = 200,
 ) -> HyperParameters:
-    """The best result over several starts, for each regression separately.
-
-    Args:
-        rows: N regressions.
-        free_noise: Whether v is optimised; otherwise it keeps the value of each start.
-        penalty: Subtracted from the log posterior.
-        iterations: Maximum number of L-BFGS-B iterations, for each.
+    """The best result over several starts, for each regression separately; unless the noise is free, it keeps
+    the value of each start.
 
     Raises:
         ValueError: if a covariance matrix remains indefinite, or a penalty is combined with a noise that is
@@ -253,20 +249,11 @@ class Posterior:
 
     @classmethod
     def of(cls, rows: Rows, found: Factors, hyper: HyperParameters, place: int, width: int) -> "Posterior":
-        """The posterior of one of N regressions.
-
-        Args:
-            hyper: Hyper-parameters of all.
-            place: Index of the regression.
-            width: Its number of inputs.
-        """
+        """The posterior of one of N regressions, at a place, with so many inputs."""
         kept = rows.kept[place]
         scales = (-hyper.log_lengths[place, :width]).exp()
         places = rows.inputs[place][kept][:, :width] * scales
-        root = found.root[place][kept][:, kept]
-        inverse = torch.linalg.solve_triangular(
-            root, torch.eye(len(root), dtype=root.dtype, device=root.device), upper=False
-        ).mT.contiguous()
+        inverse = inverse_root(found.root[place][kept][:, kept]).mT.contiguous()
         kind = 0 if rows.kinds is None else int(rows.kinds[place])
         vague = (hyper.log_noises[place].exp() / kept.sum()).sqrt()
         return cls(

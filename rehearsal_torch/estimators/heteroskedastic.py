@@ -40,11 +40,8 @@ WIDEST = 12.0
 
 
 class InputDependentNoise(Solved):
-    """The variance functions of N noises: s(w)^2 = level * exp(rho * h(w)), h standardised.
-
-    Args:
-        widths: The number of inputs of each regression.
-        margin: Minimum gain of input-dependent noise, in nats.
+    """The variance functions of N noises: s(w)^2 = level * exp(rho * h(w)), h standardised; input-dependent
+    where that gains more than `MARGIN` nats.
     """
 
     def __init__(self, widths: list[int], margin: float = MARGIN) -> None:

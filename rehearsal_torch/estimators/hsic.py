@@ -72,7 +72,7 @@ def normalised_hsic(left: Tensor, right: Tensor) -> Tensor:
 
 
 def dependence(noise: Tensor, inputs: Tensor, permutations: int = 200, seed: int = 0) -> Dependence:
-    """rho of noise (n,) and inputs (n, p), together with its values under permutations of the noise.
+    """rho of noise (n,) and inputs (n, p), with its values under permutations of the noise.
 
     Raises:
         ValueError: if shapes disagree, there are fewer than 5 rows, or no inputs.
@@ -104,10 +104,8 @@ def dependence(noise: Tensor, inputs: Tensor, permutations: int = 200, seed: int
 
 def independent_probability(noise: Tensor, inputs: Tensor, kept: Tensor) -> Tensor:
     """A fast p-value of independence for each of M regressions: noise (M, n), inputs (M, n, p), mask of kept
-    rows (M, n) -> (M,).
-
-    The null distribution of n HSIC is approximated by a gamma distribution with its mean and variance under
-    independence.
+    rows (M, n) -> (M,). The null distribution of n HSIC is approximated by a gamma distribution with its mean
+    and variance under independence.
 
     Source: Gretton et al. (2008), Eq. 4-6.
     """
@@ -129,11 +127,7 @@ def independent_probability(noise: Tensor, inputs: Tensor, kept: Tensor) -> Tens
 
 @dataclass(frozen=True)
 class DependencePenalty:
-    """c n rho(u, w) for each of N regressions.
-
-    Attributes:
-        strength: c, in nats per row.
-    """
+    """c n rho(u, w) for each of N regressions; the strength c is in nats per row."""
 
     strength: float
 

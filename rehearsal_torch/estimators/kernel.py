@@ -89,11 +89,7 @@ def blended(squares: Tensor, kinds: Tensor | None) -> tuple[Tensor, Tensor]:
 
 
 def places(kernel: Kernel) -> tuple[int, ...]:
-    """Indices of the candidate kernels.
-
-    Raises:
-        ValueError: if the name is unknown.
-    """
+    """Indices of the candidate kernels; ValueError if the name is unknown."""
     if kernel == "learnt":
         return CHOICE
     if kernel not in KINDS:
@@ -128,15 +124,7 @@ class Rows:
 
     def only(self, places: Tensor) -> "Rows":
         """A subset of the regressions, by index along the first dimension."""
-        kinds = None if self.kinds is None else self.kinds[places]
-        return Rows(
-            self.inputs[places],
-            self.targets[places],
-            self.kept[places],
-            self.used[places],
-            self.ratios[places],
-            kinds,
-        )
+        return Rows(**{name: value[places] for name, value in vars(self).items() if value is not None})
 
     def thinned(self, most: int) -> "Rows":
         """At most `most` rows, evenly spaced in their order; all, if a regression would keep fewer than a
@@ -245,11 +233,7 @@ def kernels(rows: Rows, squares: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def factored(rows: Rows, kernel: Tensor, derivative: Tensor, log_noises: Tensor) -> Factors:
-    """Factors of N regressions given `kernels` and their noises log v (b,).
-
-    Raises:
-        ValueError: as `factors`.
-    """
+    """Factors of N regressions given `kernels` and their noises log v (b,); raises as `factors`."""
     noise = torch.where(
         rows.kept, log_noises.exp().unsqueeze(-1) * rows.ratios, 1 - kernel.diagonal(dim1=-2, dim2=-1)
     )
@@ -267,18 +251,12 @@ def factored(rows: Rows, kernel: Tensor, derivative: Tensor, log_noises: Tensor)
 
 
 def lower_root(matrices: Tensor) -> Tensor:
-    """Lower Cholesky factors, (b, n, n), with the smallest jitter that makes all matrices positive definite.
-
-    Raises:
-        ValueError: if none does.
+    """Lower Cholesky factors, (b, n, n), with the smallest jitter that makes all matrices positive definite;
+    ValueError if none does.
     """
+    eye = torch.eye(matrices.shape[-1], dtype=matrices.dtype, device=matrices.device)
     for jitter in JITTERS:
-        shifted = (
-            matrices
-            if jitter == 0
-            else matrices
-            + jitter * torch.eye(matrices.shape[-1], dtype=matrices.dtype, device=matrices.device)
-        )
+        shifted = matrices if jitter == 0 else matrices + jitter * eye
         root, failed = torch.linalg.cholesky_ex(shifted)
         # CUDA says nothing of undefined entries (pytorch#64818): they reach the diagonal.
         failed = failed.bool() | ~root.diagonal(dim1=-2, dim2=-1).isfinite().all(-1)
@@ -289,6 +267,12 @@ def lower_root(matrices: Tensor) -> Tensor:
         f"expected positive definite covariance matrices; those of regressions {places} are not, even with "
         f"jitter {JITTERS[-1]:g}: look for infinite or extremely large values in their columns"
     )
+
+
+def inverse_root(roots: Tensor) -> Tensor:
+    """The inverses of lower triangular matrices, (..., n, n)."""
+    eye = torch.eye(roots.shape[-1], dtype=roots.dtype, device=roots.device)
+    return torch.linalg.solve_triangular(roots, eye.expand_as(roots), upper=False)
 
 
 def evidence_gradient(

@@ -40,15 +40,7 @@ def log_densities(values: Tensor, weights: Tensor, means: Tensor, variances: Ten
 
 
 class GaussianMixtures(Solved):
-    """The distributions of N noises.
-
-    Args:
-        count: N.
-        components: k, or "bic".
-
-    Raises:
-        ValueError: if the number of components is neither a positive integer nor "bic".
-    """
+    """The distributions of N noises, with k components each, or as many as "bic" selects."""
 
     def __init__(self, count: int, components: Components = 2) -> None:
         super().__init__()
@@ -81,11 +73,7 @@ class GaussianMixtures(Solved):
         return found
 
     def solve(self, *examples: Tensor) -> None:
-        """Fits to values (n, N) and the mask of those that count, (n, N) bool.
-
-        Raises:
-            ValueError: if the widths are wrong.
-        """
+        """Fits to values (n, N) and the mask of those that count, (n, N) bool."""
         values, kept = examples[0].detach().double(), examples[1].bool()
         if values.ndim != 2 or values.shape[1] != self.count or kept.shape != values.shape:
             raise ValueError(

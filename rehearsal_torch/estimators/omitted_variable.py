@@ -64,12 +64,8 @@ class Strength:
 
 
 def precision(doses: Tensor, controls: Tensor) -> Tensor:
-    """S^-1, the inverse covariance of the doses given a quadratic of the controls. Returns (p, p); zero for
+    """S^-1 of doses (n, p), the inverse covariance given a quadratic of controls (n, f), (p, p); zero for
     directions in which the controls leave the doses no variance.
-
-    Args:
-        doses: (n, p).
-        controls: (n, f).
     """
     known = quadratic(controls)
     left = _left(torch.cat([doses, known], -1), doses.shape[1]) / len(doses)
@@ -79,15 +75,9 @@ def precision(doses: Tensor, controls: Tensor) -> Tensor:
 def strongest(
     doses: Tensor, covariates: Tensor, outcomes: Tensor, names: Sequence[str], states: Sequence[str]
 ) -> Strength | None:
-    """The covariate that could bias effects most if it were hidden, in linear regressions. Returns None if no
-    covariate varies given the others.
-
-    Args:
-        doses: (n, p).
-        covariates: (n, f).
-        outcomes: (n, D).
-        names: The f covariates.
-        states: The D outcomes.
+    """The covariate that could bias effects most if it were hidden, in linear regressions of outcomes (n, D)
+    on doses (n, p) and covariates (n, f), named by `states` and `names`; None if no covariate varies given
+    the others.
     """
     ones = torch.ones_like(doses[:, :1])
     count, width = doses.shape[1], outcomes.shape[1]

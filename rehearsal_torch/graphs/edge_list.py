@@ -36,7 +36,7 @@ from dataclasses import dataclass
 from itertools import combinations, product
 from typing import Any
 
-from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph, closure
 
 DIRECTED, REVERSED, BIDIRECTED, UNDIRECTED = "->", "<-", "<->", "--"
 _NOTATIONS = {
@@ -185,14 +185,5 @@ def projected(
 
 def _measured(name: str, effects: dict[str, list[str]], latent: Collection[str]) -> set[str]:
     """The measured variables to which a directed path leads through unmeasured ones alone."""
-    found, seen, waiting = set[str](), set[str](), [*effects[name]]
-    while waiting:
-        each = waiting.pop()
-        if each in seen:
-            continue
-        seen.add(each)
-        if each in latent:
-            waiting += effects[each]
-        else:
-            found.add(each)
-    return found
+    through = {hidden: effects[hidden] for hidden in latent}
+    return set(closure(effects[name], through)) - set(latent)

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph, neighbours
 
 Edge = tuple[str, str]
 MAX_GRAPHS = 1000
@@ -72,11 +72,7 @@ class PartiallyDirected:
 
     def adjacent(self) -> dict[str, set[str]]:
         """Variable to its neighbours, regardless of the edges' directions."""
-        near: dict[str, set[str]] = {name: set() for name in self.names}
-        for one, other in (*self.directed, *self.undirected):
-            near[one].add(other)
-            near[other].add(one)
-        return near
+        return neighbours(self.names, (*self.directed, *self.undirected))
 
     def orienting(self, edges: Iterable[Edge]) -> "PartiallyDirected":
         """The graph with some undirected edges directed as given."""
@@ -167,18 +163,12 @@ def _taken(pattern: PartiallyDirected, strict: bool) -> tuple[list[str], list[tu
     """The variables in the order in which they can be removed, last effects first; if not `strict`, a
     variable is removed even where that adds new v-structures.
     """
-    near, leaving, loose = (
-        pattern.adjacent(),
-        dict.fromkeys(pattern.names, 0),
-        {name: set[str]() for name in pattern.names},
-    )
+    near, loose = pattern.adjacent(), neighbours(pattern.names, pattern.undirected)
+    leaving = dict.fromkeys(pattern.names, 0)
     into: dict[str, list[str]] = {name: [] for name in pattern.names}
     for source, target in pattern.directed:
         leaving[source] += 1
         into[target].append(source)
-    for one, other in pattern.undirected:
-        loose[one].add(other)
-        loose[other].add(one)
     left, order, added = list(pattern.names), list[str](), list[tuple[str, str, str]]()
     while left:
         ends = [x for x in left if not leaving[x]]

@@ -32,7 +32,9 @@ Source: Qin et al. (2023), App. A.3, Algorithm 2; Spirtes and Glymour (1991) and
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from torch import Tensor
@@ -47,7 +49,7 @@ from rehearsal_torch.graphs.equivalence import (
     members,
     relaxed,
 )
-from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph, neighbours
 
 TESTS = ("fisherz", "chisq", "gsq", "kci")
 Independence = Callable[[int, int, Sequence[int]], float]
@@ -79,7 +81,7 @@ def independence(values: Tensor, names: Sequence[str], test: str = "fisherz") ->
             f"{tied[-1]} is a linear function of {list(tied[:-1])}: such columns cannot be told apart, "
             "remove one of them"
         )
-    p_value = _library(table, test)
+    p_value = _library("cit").CIT(table, test)
 
     def answer(one: int, other: int, given: Sequence[int]) -> float:
         if test == "fisherz" and rows <= len(given) + 4:
@@ -90,14 +92,14 @@ def independence(values: Tensor, names: Sequence[str], test: str = "fisherz") ->
     return answer
 
 
-def _library(table: np.ndarray, test: str) -> Callable[[int, int, tuple[int, ...]], float]:
+def _library(module: str) -> Any:
+    """A module of causal-learn, which is optional."""
     try:
-        from causallearn.utils.cit import CIT
+        return import_module(f"causallearn.utils.{module}")
     except ImportError as error:
         raise ModuleNotFoundError(
             "learning graphs needs causal-learn: pip install 'rehearsal-torch[graphs]'"
         ) from error
-    return CIT(table, test)
 
 
 def _check(table: np.ndarray, names: Sequence[str], test: str) -> None:
@@ -284,12 +286,7 @@ class _Informed:
 
 def _skeleton(test: _Informed, names: Sequence[str], level: float) -> tuple[list[Pair], Separators]:
     """The adjacent pairs, and for each other pair the sets that made it independent."""
-    try:
-        from causallearn.utils.PCUtils.SkeletonDiscovery import skeleton_discovery
-    except ImportError as error:
-        raise ModuleNotFoundError(
-            "learning graphs needs causal-learn: pip install 'rehearsal-torch[graphs]'"
-        ) from error
+    skeleton_discovery = _library("PCUtils.SkeletonDiscovery").skeleton_discovery
     # The library uses only the number of columns: the values are held by the test.
     found = skeleton_discovery(np.zeros((2, len(names))), level, test, stable=True, show_progress=False)
     edges, separators = [], {}
@@ -305,7 +302,7 @@ def _v_structures(
     p_value: Independence, edges: Sequence[Pair], separators: Separators
 ) -> list[tuple[int, int, int]]:
     """Triples a -> c <- b, strongest first: by increasing p-value of a and b given c as well."""
-    near = _near(edges)
+    near = neighbours((), edges)
     found = {}
     for a, b in separators:
         for c in sorted(near.get(a, set()) & near.get(b, set())):
@@ -318,18 +315,10 @@ def _v_structures(
 
 def _nearest(p_value: Independence, pair: Pair, edges: Sequence[Pair]) -> frozenset[int]:
     """Among sets of at most two neighbours, the one given which a pair is least dependent."""
-    near = _near(edges)
+    near = neighbours((), edges)
     around = sorted((near.get(pair[0], set()) | near.get(pair[1], set())) - set(pair))
     sets = [frozenset(given) for size in range(3) for given in combinations(around, size)]
     return max(sets, key=lambda given: p_value(*pair, tuple(sorted(given))))
-
-
-def _near(edges: Sequence[Pair]) -> dict[int, set[int]]:
-    found: dict[int, set[int]] = {}
-    for a, b in edges:
-        found.setdefault(a, set()).add(b)
-        found.setdefault(b, set()).add(a)
-    return found
 
 
 def _cyclic(pattern: PartiallyDirected) -> bool:

@@ -232,13 +232,8 @@ class RehearsalGraph:
                 )
         bows = tuple(edge for pair in joined for edge in (pair, pair[::-1]) if edge in straight)
         joined = tuple(pair for pair in joined if pair not in straight and pair[::-1] not in straight)
-        near: dict[str, set[str]] = {str(name): set() for name in names}
-        for one, other in (*arrows, *joined):
-            near.setdefault(one, set())
-            near.setdefault(other, set())
-        for one, other in joined:
-            near[one].add(other)
-            near[other].add(one)
+        ends = [end for pair in (*arrows, *joined) for end in pair]
+        near = neighbours([*map(str, names), *ends], joined)
         cliques = list(dict.fromkeys(_joined(name, near) for name in near))
         return cls(tuple(cliques), arrows, bows)
 
@@ -386,6 +381,15 @@ def closure(
                 found.add(name)
                 waiting.append(name)
     return frozenset(found)
+
+
+def neighbours(names: Iterable[Node], edges: Iterable[tuple[Node, Node]]) -> dict[Node, set[Node]]:
+    """Node to those that an edge joins with it, in whatever direction."""
+    near: dict[Node, set[Node]] = {name: set() for name in names}
+    for one, other in edges:
+        near.setdefault(one, set()).add(other)
+        near.setdefault(other, set()).add(one)
+    return near
 
 
 def _pairs(edges: Iterable[Sequence[str]]) -> tuple[tuple[str, str], ...]:

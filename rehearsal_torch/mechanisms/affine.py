@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from rehearsal_torch.mechanisms.mechanism import GenerativeMechanism
+from rehearsal_torch.mechanisms.mechanism import GenerativeMechanism, standard_normal
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,6 @@ class AffineMechanism(GenerativeMechanism):
 
     def noise(self, shape: tuple[int, ...]) -> Tensor:
         """Samples of N(0, Sigma), (*shape, ..., c)."""
-        like = self.intercept
-        # Drawn on the CPU, so that a seed means the same on every device.
-        normal = torch.randn(*shape, *like.shape, dtype=like.dtype).to(like.device)
+        normal = standard_normal((*shape, *self.intercept.shape), self.intercept)
         root = torch.linalg.cholesky(self.covariance)
         return (root @ normal.unsqueeze(-1)).squeeze(-1)

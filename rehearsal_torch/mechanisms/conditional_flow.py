@@ -28,7 +28,7 @@ from zuko.transforms import MonotonicAffineTransform, MonotonicRQSTransform
 
 from rehearsal_torch.data.part import Trained
 from rehearsal_torch.data.sizes import bounded, reserve
-from rehearsal_torch.mechanisms.mechanism import GenerativeMechanism
+from rehearsal_torch.mechanisms.mechanism import GenerativeMechanism, standard_normal
 
 
 class ConditionalFlow(Trained, GenerativeMechanism):
@@ -40,9 +40,6 @@ class ConditionalFlow(Trained, GenerativeMechanism):
         hidden: Widths of the hidden layers of each value's network.
         bins: Number of pieces of each spline.
         bound: The splines act on [-bound, bound].
-
-    Raises:
-        ValueError: if a number is out of range.
     """
 
     def __init__(
@@ -107,9 +104,7 @@ class ConditionalFlow(Trained, GenerativeMechanism):
 
     def noise(self, shape: tuple[int, ...]) -> Tensor:
         """Standard normal samples, (*shape, c)."""
-        like = next(self.parameters())
-        # Drawn on the CPU, so that a seed means the same on every device.
-        return torch.randn(*shape, self.outputs, dtype=like.dtype).to(like.device)
+        return standard_normal((*shape, self.outputs), next(self.parameters()))
 
     @property
     def _dtype(self) -> torch.dtype:
@@ -140,11 +135,7 @@ class ConditionalFlow(Trained, GenerativeMechanism):
 
 
 class Constant(nn.Module):
-    """Trainable constants, for a value without parents.
-
-    Args:
-        outputs: Number of constants.
-    """
+    """Trainable constants, for a value without parents."""
 
     def __init__(self, outputs: int) -> None:
         super().__init__()

@@ -77,12 +77,8 @@ class Noise:
 
 @dataclass(frozen=True)
 class Modes:
-    """The mixture under which the process was fitted: components of the noise over its standard deviation.
-
-    Attributes:
-        weights: (K,).
-        means: (K,).
-        variances: (K,).
+    """The mixture under which the process was fitted: weights, means and variances, (K,) each, of the noise
+    over its standard deviation.
     """
 
     weights: Tensor
@@ -104,12 +100,7 @@ class Modes:
 
 @dataclass(frozen=True)
 class NormalRegression:
-    """The regression of the same rows under normal noise of one standard deviation.
-
-    Attributes:
-        posterior: Its posterior, in standardised units.
-        level: Its noise variance, ().
-    """
+    """The regression of the same rows under normal noise of variance `level`, ()."""
 
     posterior: Posterior | ConditionedPosterior
     level: Tensor
@@ -168,9 +159,7 @@ class ClosedForm(NodeMechanism):
         return (self.centre + self.scale * value).unsqueeze(-1)
 
     def belief(self, parents: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """`forward` and tau(w), which does not depend on the noise: (..., p), (..., 1) -> (..., 1),
-        (..., 1).
-        """
+        """`forward` and tau(w), which the noise does not change: (..., p), (..., 1) -> (..., 1), (..., 1)."""
         mean, epistemic = self._process(parents)
         value = mean + self._sigma(parents, epistemic) * (self.shift + noise.squeeze(-1))
         return (self.centre + self.scale * value).unsqueeze(-1), (self.scale * epistemic).unsqueeze(-1)
@@ -232,11 +221,8 @@ def noise_input(noise: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Decoded(NodeMechanism):
-    """x = g(w, u), with u abducted by the encoder.
-
-    Attributes:
-        encoder: Provides the scales and the abduction.
-        decoder: The posterior of g, in standardised units.
+    """x = g(w, u), with u abducted by the encoder, which also provides the scales; the decoder is the
+    posterior of g.
     """
 
     exact: ClassVar[bool] = False

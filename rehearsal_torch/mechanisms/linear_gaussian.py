@@ -20,8 +20,9 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.part import Sizes, Solved
+from rehearsal_torch.estimators.conjugate_regression import inverse_wishart_root
 from rehearsal_torch.mechanisms.affine import AffineMechanism
-from rehearsal_torch.mechanisms.mechanism import GenerativeMechanism
+from rehearsal_torch.mechanisms.mechanism import GenerativeMechanism, standard_normal
 
 RANK = 1e-9
 # Ratio of two parents' diagonal entries from which on they get a common unit before eigenvalues are taken.
@@ -30,15 +31,7 @@ FLOOR = 1e-12
 
 
 class LinearGaussian(Solved, GenerativeMechanism):
-    """c values as a linear function of p parents with jointly normal noise.
-
-    Args:
-        parents: p, may be 0.
-        outputs: c.
-
-    Raises:
-        ValueError: if p is negative or c is not positive.
-    """
+    """c values as a linear function of p parents with jointly normal noise; p may be 0."""
 
     def __init__(self, parents: int, outputs: int) -> None:
         super().__init__()
@@ -66,9 +59,8 @@ class LinearGaussian(Solved, GenerativeMechanism):
         }
 
     def solve(self, *examples: Tensor) -> None:
-        """Least squares on parents (n, p) and values (n, c).
-
-        Directions of the parents without variation in the rows get zero weight (the minimum-norm solution).
+        """Least squares on parents (n, p) and values (n, c). Directions of the parents without variation in
+        the rows get zero weight (the minimum-norm solution).
 
         Raises:
             ValueError: if the widths are wrong or there are fewer than 3 rows.
@@ -117,8 +109,7 @@ class LinearGaussian(Solved, GenerativeMechanism):
 
     def noise(self, shape: tuple[int, ...]) -> Tensor:
         """Samples of N(0, Sigma), (*shape, c)."""
-        # Drawn on the CPU, so that a seed means the same on every device.
-        normal = torch.randn(*shape, self.outputs, dtype=self.covariance.dtype).to(self.covariance.device)
+        normal = standard_normal((*shape, self.outputs), self.covariance)
         return normal @ torch.linalg.cholesky(self.covariance).mT
 
     def estimate(self) -> AffineMechanism:
@@ -126,11 +117,7 @@ class LinearGaussian(Solved, GenerativeMechanism):
         return AffineMechanism(self.weights, self.intercept, self.covariance)
 
     def posterior(self, count: int, stream: torch.Generator) -> AffineMechanism:
-        """Samples from the posterior of the parameters, (count,) sets of them.
-
-        Args:
-            stream: Random number generator, on the CPU.
-        """
+        """Samples from the posterior of the parameters, (count,) sets of them, by a generator on the CPU."""
         device = self.covariance.device
 
         def normal(*shape: int) -> Tensor:
@@ -138,18 +125,8 @@ class LinearGaussian(Solved, GenerativeMechanism):
 
         rows, freedom = float(self.counts[0]), max(float(self.counts[2]), float(self.outputs))
         root = torch.linalg.cholesky(self.covariance)
-        # An inverse Wishart sample is L (A A')^-1 L' times the degrees of freedom, A the Bartlett factor of a
-        # standard Wishart sample.
-        bartlett = torch.tril(normal(count, self.outputs, self.outputs), -1)
-        left = torch.tensor([freedom - index for index in range(self.outputs)], dtype=torch.float64)
-        squares = 2 * torch._standard_gamma((left / 2).expand(count, -1).contiguous(), generator=stream)
-        bartlett = (bartlett + torch.diag_embed(squares.sqrt())).to(device)
-        factor = torch.linalg.solve_triangular(
-            bartlett,
-            torch.eye(self.outputs, dtype=torch.float64, device=device).expand_as(bartlett),
-            upper=False,
-        )
-        factor = root @ factor.mT * freedom**0.5
+        square = normal(count, self.outputs, self.outputs)
+        factor = root @ inverse_wishart_root(square, freedom, stream).to(device) * freedom**0.5
         half = _root(self.spread)
         weights = self.weights + half @ normal(count, self.parents, self.outputs).to(device) @ factor.mT
         middle = (

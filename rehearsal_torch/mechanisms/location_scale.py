@@ -27,7 +27,7 @@ from torch.nn.functional import softplus
 from rehearsal_torch.data.part import Solved, Trained
 from rehearsal_torch.mechanisms.lipschitz_network import LipschitzNetwork
 from rehearsal_torch.mechanisms.location_scale_trajectory import LocationScaleTrajectory
-from rehearsal_torch.mechanisms.mechanism import TransitionMechanism
+from rehearsal_torch.mechanisms.mechanism import TransitionMechanism, standard_normal
 from rehearsal_torch.mechanisms.trajectory import Trajectory
 
 
@@ -136,9 +136,7 @@ class LocationScale(Trained, TransitionMechanism):
 
     def noise(self, shape: tuple[int, ...]) -> Tensor:
         """Samples of N(0, Sigma), (*shape, c)."""
-        # Drawn on the CPU, so that a seed means the same on every device.
-        normal = torch.randn(*shape, self.outputs, dtype=self.factor.dtype)
-        return normal.to(self.factor.device) @ self.cholesky().mT
+        return standard_normal((*shape, self.outputs), self.factor) @ self.cholesky().mT
 
     def log_likelihood(self, parents: Tensor, values: Tensor) -> Tensor:
         """log p(values | parents) of each row, (..., p), (..., c) -> (...)."""
@@ -163,10 +161,7 @@ class LocationScale(Trained, TransitionMechanism):
         self.networks.finish()
 
     def lipschitz(self, noise: Tensor) -> Tensor:
-        """K = L_h + L_phi max_i |u_i|, certified in float64, (..., c) -> (...).
-
-        Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5.
-        """
+        """K = L_h + L_phi max_i |u_i|, certified in float64, (..., c) -> (...)."""
         location, scale = self.networks.lipschitz()
         return location + scale * noise.detach().to(torch.float64).abs().amax(-1)
 

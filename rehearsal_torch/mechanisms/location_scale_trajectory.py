@@ -76,8 +76,8 @@ class _Half:
         return (self.derivative.unsqueeze(-2) * self.outer) @ self.inner
 
     def second_derivative_bound(self, outer: Tensor) -> Tensor:
-        """Upper bound of the second derivative of `outer` (..., D, H) tanh(z), with non-negative row factors
-        included in `outer`, (n, A).
+        """Upper bound of the second derivative of `outer` (..., D, H) tanh(z), (n, A); `outer` includes
+        non-negative row factors.
         """
         weight = (self.second_bound * torch.linalg.vector_norm(self.inner, dim=-1)).sqrt()
         return spectral_bound(outer * weight.unsqueeze(-2)) * spectral_bound(
@@ -99,17 +99,9 @@ def location_scale_curvature(
     scale: tuple[Tensor, Tensor],
     noise: Tensor,
 ) -> Curvature:
-    """Derivatives of the maps of one step and their bounds on balls.
-
-    Args:
-        states: Centres, (n, D).
-        covectors: p, (n, D).
-        radii: (n,).
-        inner: W above W', (2 H, D).
-        offsets: (A, 2 H).
-        location: V, (D, H).
-        scale: U (D, H) and its shift (D,).
-        noise: u, (D,).
+    """Derivatives of the maps of one step at centres (n, D), along covectors p (n, D), and their bounds on
+    balls of radii (n,): `inner` is W above W' (2 H, D), the offsets are (A, 2 H), the location V (D, H), the
+    scale U (D, H) with its shift (D,), the noise u (D,).
     """
     hidden, half = torch.tanh((states @ inner.mT).unsqueeze(1) + offsets), inner.shape[0] // 2
     derivative = 1 - hidden.square()

@@ -33,17 +33,13 @@ from rehearsal_torch.mechanisms.trajectory import Curvature, CurvedTrajectory, T
 
 
 class SparseEffects(nn.Module, TransitionMechanism):
-    """v = h(parents) + effects(doses) + phi(parents) * u with jointly normal u.
-
-    Parents are the smooth ones, then contextual features, then p doses as levels in [-1/2, 1/2].
+    """v = h(parents) + effects(doses) + phi(parents) * u with jointly normal u. Parents are the smooth ones,
+    then contextual features, then p doses as levels in [-1/2, 1/2].
 
     Args:
         blind: The mechanism of all parents but the doses, which is trained first.
         doses: p.
         threshold: The smallest |t| of an effect that is selected (`estimators.action_effects`).
-
-    Raises:
-        ValueError: if there is no dose, or the threshold is not positive.
     """
 
     def __init__(self, blind: LocationScale, doses: int, threshold: float = 4.0) -> None:
@@ -158,13 +154,8 @@ class SparseEffects(nn.Module, TransitionMechanism):
 
 @final
 class SparseTrajectory(CurvedTrajectory):
-    """F_t(x, a) = h(x, q_t) + M_{t,a} x + b_{t,a} + phi(x, q_t) * u_t.
-
-    Args:
-        blind: The trajectory of the networks alone, with a single action.
-        observed: The actions taken, (T,) long.
-        matrices: M, (T - 1, A, D, D).
-        shifts: b, (T - 1, A, D).
+    """F_t(x, a) = h(x, q_t) + M_{t,a} x + b_{t,a} + phi(x, q_t) * u_t, from the trajectory of the networks
+    alone with a single action, the actions taken (T,) long, M (T - 1, A, D, D) and b (T - 1, A, D).
     """
 
     def __init__(

@@ -23,13 +23,8 @@ from rehearsal_torch.mechanisms.trajectory import Curvature, CurvedTrajectory, T
 
 
 class StackedTrajectory(Trajectory):
-    """M trajectories of one episode as one.
-
-    Args:
-        members: The members, over the same time steps and actions.
-
-    Raises:
-        ValueError: if there is no member, or their time steps or actions differ.
+    """M trajectories of one episode as one; ValueError if there is none, or their time steps or actions
+    differ.
     """
 
     def __init__(self, members: Sequence[Trajectory]) -> None:
@@ -67,11 +62,7 @@ class StackedTrajectory(Trajectory):
 
 @final
 class StackedCurvedTrajectory(StackedTrajectory, CurvedTrajectory):
-    """M trajectories with certified curvature bounds, as one.
-
-    Args:
-        members: The members, over the same time steps and actions.
-    """
+    """M trajectories with certified curvature bounds, as one."""
 
     def __init__(self, members: Sequence[CurvedTrajectory]) -> None:
         super().__init__(members)

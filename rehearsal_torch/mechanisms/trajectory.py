@@ -5,9 +5,9 @@ With the noise u_t of each step abducted, the counterfactual transition is a det
     x_{t+1} = F_t(x_t, a) = g(x_t, a, u_t),      F_t(s_t, a_t) = s_{t+1},
 
 which searches evaluate at many states and actions in one batch. A `Trajectory` may provide Lipschitz
-constants of its maps; a `SmoothTrajectory` has Jacobians; a `CurvedTrajectory` also bounds derivatives on a
-ball. Given a state x, a radius r and a covector p, sharp searches need, for each map F(., a) of a time step,
-on the ball B = {y : |y - x| <= r} of the Euclidean norm,
+constants of its maps; a `CurvedTrajectory` has Jacobians and bounds derivatives on a ball. Given a state x, a
+radius r and a covector p, sharp searches need, for each map F(., a) of a time step, on the ball
+B = {y : |y - x| <= r} of the Euclidean norm,
 
     its derivatives at the centre  DF_a(x),  H_a(x) = D^2 (p . F_a)(x),
     jacobian_norm          >= sup_B |DF_a(y)|,    the growth rate of a displacement,
@@ -64,14 +64,6 @@ class Trajectory(ABC):
         """
 
 
-class SmoothTrajectory(Trajectory, ABC):
-    """A trajectory whose maps have bounded second derivatives."""
-
-    @abstractmethod
-    def jacobians(self, states: Tensor, time: int) -> Tensor:
-        """Jacobians of F_t in the state under each action, (n, D) -> (n, A, D, D), float64."""
-
-
 def replay(trajectory: Trajectory, actions: Tensor) -> Tensor:
     """The states under whole action sequences, (n, T or T - 1) long -> (n, T, D): up to the first other
     action the observed ones, F_t(s_t, a_t) = s_{t+1}, without the rounding of the step.
@@ -85,14 +77,8 @@ def replay(trajectory: Trajectory, actions: Tensor) -> Tensor:
 
 
 class EquationTrajectory(Trajectory):
-    """Transitions given by a function.
-
-    Args:
-        states: The observed trajectory, (T, D).
-        observed: The actions taken, (T,) long.
-        actions: A, the number of actions.
-        equation: F, called with states (n, D), the time t and actions (n,) long; returns (n, D).
-        constants: (T - 1,) Lipschitz constants of F_t in the state, or None if unknown.
+    """Transitions given by a function F of states (n, D), the time t and actions (n,) long, -> (n, D), with
+    Lipschitz constants of F_t in the state, (T - 1,), or None if unknown.
     """
 
     def __init__(
@@ -140,19 +126,17 @@ class Curvature:
     hessian_lipschitz: Tensor
 
 
-class CurvedTrajectory(SmoothTrajectory, ABC):
-    """A smooth trajectory with certified curvature bounds."""
+class CurvedTrajectory(Trajectory, ABC):
+    """A trajectory whose maps have bounded second derivatives, with certified curvature bounds."""
+
+    @abstractmethod
+    def jacobians(self, states: Tensor, time: int) -> Tensor:
+        """Jacobians of F_t in the state under each action, (n, D) -> (n, A, D, D), float64."""
 
     @abstractmethod
     def curvature(self, states: Tensor, time: int, covectors: Tensor, radii: Tensor) -> Curvature:
-        """Derivatives and their bounds. Returns bounds that hold in exact arithmetic; callers add a margin
-        for rounding.
-
-        Args:
-            states: Centres x, (n, D).
-            time: t, the step.
-            covectors: p, (n, D).
-            radii: r, (n,), non-negative.
+        """Derivatives of F_t at centres x (n, D), along covectors p (n, D), and their bounds on balls of
+        radii r (n,). They hold in exact arithmetic; callers add a margin for rounding.
         """
 
 

@@ -38,7 +38,7 @@ from rehearsal_torch.data.scaling import Standardise
 from rehearsal_torch.data.table import Table, positions
 from rehearsal_torch.mechanisms.conditional_flow import ConditionalFlow
 from rehearsal_torch.mechanisms.linear_gaussian import LinearGaussian
-from rehearsal_torch.mechanisms.mechanism import GenerativeMechanism
+from rehearsal_torch.mechanisms.mechanism import GenerativeMechanism, standard_normal
 from rehearsal_torch.seeding import spaced_generator
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
@@ -78,9 +78,7 @@ class LinearFlow(GenerativeMechanism):
 
     def noise(self, shape: tuple[int, ...]) -> Tensor:
         """Standard normal samples, (*shape, c)."""
-        like = self.linear.covariance
-        # Drawn on the CPU, so that a seed means the same on every device.
-        return torch.randn(*shape, self.linear.outputs, dtype=like.dtype).to(like.device)
+        return standard_normal((*shape, self.linear.outputs), self.linear.covariance)
 
 
 @dataclass(frozen=True)
