@@ -73,12 +73,7 @@ class Background:
         forbidden: Iterable[tuple[str, str]] = (),
         required: Iterable[tuple[str, str]] = (),
     ) -> "Background":
-        """Tiers X before Z before Y, where Z is every variable that is neither context nor outcome.
-
-        Args:
-            context: X.
-            outcomes: Y.
-        """
+        """Tiers X before Z before Y, where Z is every variable that is neither context nor outcome."""
         first, last = tuple(context), tuple(outcomes)
         tiers = (first, tuple(name for name in names if name not in (*first, *last)), last)
         found = cls(tuple(tier for tier in tiers if tier), tuple(forbidden), tuple(required))
@@ -86,11 +81,7 @@ class Background:
         return found
 
     def check(self, names: Sequence[str]) -> None:
-        """Checks that all variables named exist.
-
-        Raises:
-            ValueError: if background knowledge names a variable that is not in `names`.
-        """
+        """Refuses background knowledge of a variable that is not in `names`."""
         known = {
             name for pairs in (self.tiers, self.forbidden, self.required) for pair in pairs for name in pair
         }
@@ -141,11 +132,7 @@ def _edges(pairs: Iterable[Sequence[str]], kind: str) -> tuple[tuple[str, str], 
 
 
 def covered(dag: RehearsalGraph) -> dict[str, tuple[str, ...]]:
-    """The covered edges of a directed graph, source to targets.
-
-    Raises:
-        ValueError: if the graph has bi-directional edges.
-    """
+    """The covered edges of a directed graph, source to targets; ValueError if it has bi-directional edges."""
     if dag.bidirected:
         raise ValueError(f"expected a directed graph; got bi-directional edges {list(dag.bidirected)}")
     causes = {clique[0]: set(parents) for clique, parents in dag.factors}
@@ -159,15 +146,11 @@ def covered(dag: RehearsalGraph) -> dict[str, tuple[str, ...]]:
 def represented_graphs(
     dag: RehearsalGraph, background: Background | None = None, max_graphs: int = MAX_GRAPHS
 ) -> tuple[RehearsalGraph, ...]:
-    """Every rehearsal graph with which a directed graph is compatible, the directed graph first.
-
-    Args:
-        background: Bi-directional edges join only pairs of which it permits both directions; None permits
-            all.
-        max_graphs: Largest number of graphs.
+    """Every rehearsal graph with which a directed graph is compatible, the directed graph first;
+    bi-directional edges join only pairs of which background knowledge permits both directions.
 
     Raises:
-        TooManyGraphsError: if there are more.
+        TooManyGraphsError: if there are more than `max_graphs`.
     """
     known = background or Background()
     choices = {

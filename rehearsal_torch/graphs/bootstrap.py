@@ -73,23 +73,18 @@ def bootstrap(
     max_graphs: int = MAX_GRAPHS,
     progress: Callable[[int], None] | None = None,
 ) -> GraphPosterior:
-    """The posterior probabilities of rehearsal graphs.
+    """The posterior probabilities of rehearsal graphs, given observations (n, d) of named variables in which
+    nothing was altered.
 
     Args:
-        values: (n, d), observations in which nothing was altered.
-        names: The d variables.
         resamples: B.
-        test: The test of conditional independence, see `independence`.
-        level: Its significance level, in (0, 1).
-        background: Background knowledge; None for none.
-        bidirected: Whether to include graphs with bi-directional edges; otherwise only directed graphs.
-        max_graphs: Largest number of graphs of one resample; a resample with more is unusable.
+        weights: "equal" or "frequency".
+        test: As `learn`, with `level`, `background`, `bidirected` and `max_graphs`; a resample with more
+            graphs is unusable.
         progress: Called after each resample with the number of resamples done.
 
     Raises:
         ValueError: if an argument or the table is invalid, or every resample is unusable.
-
-    Source: Qin et al. (2023), Eq. 7.
     """
     if weights not in WEIGHTS:
         raise ValueError(f"unknown weights {weights!r}: choose {' or '.join(WEIGHTS)}")

@@ -66,12 +66,8 @@ def to_dagitty(
     alterable: Iterable[str] = (),
     outcomes: Iterable[str] = (),
 ) -> str:
-    """The dagitty code of a graph.
-
-    Args:
-        context: X, marked as adjusted.
-        alterable: The actionable variables, marked as exposure.
-        outcomes: Y, marked as outcome.
+    """The dagitty code of a graph, with roles: context as adjusted, actionable variables as exposure,
+    outcomes as outcome.
 
     Raises:
         ValueError: if a role names an unknown variable, or a name contains a quotation mark.
@@ -90,11 +86,8 @@ def to_dagitty(
 
 
 def model_of(text: str) -> "Statements":
-    """The statements of `dag { ... }`, or of `pdag { ... }`, in which edges may have no direction.
-
-    Raises:
-        ValueError: if the text is not dagitty code, or has edges or variables of other kinds; the message
-            says where.
+    """The statements of `dag { ... }`, or of `pdag { ... }`, in which edges may have no direction; ValueError
+    says where the text is none, or has edges or variables of other kinds.
     """
     tokens = _tokens(text)
     # A brace in quotation marks is a name.
@@ -112,21 +105,15 @@ def model_of(text: str) -> "Statements":
 
 @dataclass(frozen=True)
 class Statements(EdgeList):
-    """What statements of dagitty say.
-
-    Attributes:
-        parts: Role to the variables that have it.
-    """
+    """What statements of dagitty say: edges, and role to the variables that have it."""
 
     parts: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def edges_of(text: str, apart: bool = True) -> Statements:
-    """Reads statements without `dag { ... }` around them, such as ``a -> b <- c``.
-
-    Args:
-        apart: Whether a new line or a semicolon stands between two statements, so that two variables that
-            follow each other in a line lack an arrow; blanks separate those of dagitty and DOT.
+    """Reads statements without `dag { ... }` around them, such as ``a -> b <- c``. Statements stand `apart`
+    where a new line or a semicolon is between two, so that two variables that follow each other in a line
+    lack an arrow; blanks separate those of dagitty and DOT.
 
     Raises:
         ValueError: as `model_of`, and if an arrow is missing.

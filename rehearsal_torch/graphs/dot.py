@@ -53,10 +53,8 @@ _CIRCLES = ("dot", "odot")
 
 
 def edges_in_dot(text: str) -> EdgeList:
-    """The edges of DOT, some of which may have no direction.
-
-    Raises:
-        ValueError: if it is not a directed graph in DOT, or has edges of other kinds; the message says where.
+    """The edges of DOT, some of which may have no direction; ValueError says where it is none, or has edges
+    of other kinds.
     """
     pairs: dict[str, list[tuple[str, str]]] = {each: [] for each in (DIRECTED, BIDIRECTED, UNDIRECTED)}
     names, labels = dict[str, None](), dict[str, str]()
@@ -173,11 +171,7 @@ def _kind(attributes: Mapping[str, str], edge: str) -> str:
 
 
 def to_dot(graph: RehearsalGraph) -> str:
-    """The DOT of a graph.
-
-    Raises:
-        ValueError: if a name contains a quotation mark.
-    """
+    """The DOT of a graph; ValueError if a name contains a quotation mark."""
     lines = [f"  {_quoted(name)};" for name in graph.names]
     lines += [f"  {_quoted(one)} -> {_quoted(other)};" for one, other in graph.edges]
     lines += [f"  {_quoted(one)} -> {_quoted(other)} [dir=both];" for one, other in graph.bidirected]

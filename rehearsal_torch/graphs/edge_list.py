@@ -74,10 +74,8 @@ def has_arrow(text: str) -> bool:
 
 
 def no_arrow(text: str) -> str:
-    """Which mark of a text is no arrow, and what to write; empty if none looks like one.
-
-    Args:
-        text: The words that cannot be read.
+    """Which mark of words that cannot be read is no arrow, and what to write; empty if none looks
+    like one.
     """
     found = _MARKS.search(text)
     return f"{found[0]!r} is no arrow; {WRITE}" if found else ""
@@ -107,13 +105,8 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class EdgeList:
-    """Variables and edges.
-
-    Attributes:
-        names: The variables, in the order in which they occur.
-        directed: Pairs (cause, effect).
-        bidirected: Pairs with a hidden common cause.
-        undirected: Pairs of which one influences the other.
+    """Variables, in the order in which they occur, and edges: directed (cause, effect), bidirected with a
+    hidden common cause, undirected of which one influences the other.
     """
 
     names: tuple[str, ...]
@@ -137,11 +130,7 @@ class EdgeList:
         return RehearsalGraph.mixed(self.names, self.directed, self.bidirected)
 
     def to_plain(self) -> dict[str, Any]:
-        """{parents, bidirected, undirected} of a list with undirected edges; the plain graph of another.
-
-        Raises:
-            ValueError: if there is no undirected edge, and the edges are no rehearsal graph.
-        """
+        """{parents, bidirected, undirected} of a list with undirected edges; the plain graph of another."""
         if not self.undirected:
             return self.graph().to_plain()
         parents: dict[str, list[str]] = {name: [] for name in self.names}
@@ -163,10 +152,8 @@ Pair = tuple[str, str]
 def projected(
     names: Sequence[str], directed: Iterable[Pair], bidirected: Iterable[Pair], latent: Collection[str]
 ) -> tuple[tuple[str, ...], tuple[Pair, ...], tuple[Pair, ...]]:
-    """The names, the directed and the bidirected edges of the projection, in the order of the names.
-
-    Args:
-        directed: Pairs (cause, effect) of an acyclic graph.
+    """The names, the directed and the bidirected edges of the projection of an acyclic graph, in the order of
+    the names.
     """
     effects: dict[str, list[str]] = defaultdict(list)
     for cause, effect in directed:

@@ -34,12 +34,8 @@ class TooManyGraphsError(ValueError):
 
 @dataclass(frozen=True)
 class PartiallyDirected:
-    """A partially directed graph.
-
-    Attributes:
-        names: The variables.
-        directed: Pairs (from, to).
-        undirected: Pairs in the order of `names`.
+    """A partially directed graph: variables, pairs (from, to), and undirected pairs in the order of the
+    names.
 
     Raises:
         ValueError: if an edge names an unknown variable, or two edges join the same variables.
@@ -84,12 +80,9 @@ class PartiallyDirected:
 
 
 def pattern_of(graph: RehearsalGraph, names: Sequence[str] | None = None) -> PartiallyDirected:
-    """The Markov equivalence class of a graph; the edges that all members share are directed.
-
-    Args:
-        graph: Directed and acyclic, or a rehearsal graph: then the class of the directed graphs that are
-            compatible with it (Thm. 16).
-        names: The order of the variables; None keeps the graph's.
+    """The Markov equivalence class of a graph, in the order of `names` if given; the edges that all members
+    share are directed. Of a rehearsal graph it is that of the directed graphs that are compatible with it
+    (Thm. 16).
     """
     graph.require_cliques("a class of directed graphs")
     inner = [(one, other) for clique in graph.cliques for one, other in combinations(clique, 2)]
@@ -102,12 +95,11 @@ def pattern_of(graph: RehearsalGraph, names: Sequence[str] | None = None) -> Par
 
 
 def closed(pattern: PartiallyDirected) -> PartiallyDirected:
-    """The graph with every compelled edge directed.
+    """The graph with every compelled edge directed (Qin et al. (2023), Algorithm 2, step 3); Meek's rules
+    (1995) reach the same graph.
 
     Raises:
         NoMemberError: if the class is empty.
-
-    Source: Qin et al. (2023), Algorithm 2, step 3; Meek (1995), whose rules reach the same graph.
     """
     if not has_member(pattern):
         raise NoMemberError(
@@ -122,10 +114,7 @@ def closed(pattern: PartiallyDirected) -> PartiallyDirected:
 
 
 def has_member(pattern: PartiallyDirected) -> bool:
-    """Whether a directed acyclic graph extends the pattern without a new v-structure.
-
-    Source: Dor and Tarsi (1992).
-    """
+    """Whether a directed acyclic graph extends the pattern without a new v-structure."""
     order, added = _taken(pattern, strict=True)
     return len(order) == len(pattern.names) and not added
 
@@ -134,15 +123,8 @@ def relaxed(
     pattern: PartiallyDirected, required: Iterable[Edge] = ()
 ) -> tuple[PartiallyDirected, tuple[tuple[str, str, str], ...]]:
     """A class with members that keeps the edges and directions of a pattern without members, by adding
-    v-structures.
-
-    Args:
-        pattern: A pattern whose directed edges form no cycle.
-        required: Directed edges to keep in any case, as background knowledge.
-
-    Returns:
-        The class, and the v-structures a -> c <- b that were added, as triples (a, c, b), chosen greedily one
-        variable at a time.
+    v-structures, and these: triples (a, c, b) of a -> c <- b, chosen greedily one variable at a time.
+    `required` edges are kept in any case, as background knowledge.
 
     Raises:
         NoMemberError: if directed edges form a cycle.
@@ -208,17 +190,11 @@ def _colliding(dag: RehearsalGraph, near: Mapping[str, set[str]]) -> set[Edge]:
 
 
 def members(pattern: PartiallyDirected, max_graphs: int = MAX_GRAPHS) -> tuple[RehearsalGraph, ...]:
-    """All directed acyclic graphs of a class.
-
-    Args:
-        pattern: The class; edges that background knowledge directs may be directed in it.
-        max_graphs: Largest number of members.
+    """All directed acyclic graphs of a class, in which background knowledge may have directed further edges.
 
     Raises:
         NoMemberError: if the class is empty.
-        TooManyGraphsError: if the class has more than `max_graphs` members.
-
-    Source: Qin et al. (2023), Algorithm 2, step 4.
+        TooManyGraphsError: if there are more than `max_graphs`.
     """
     found: list[RehearsalGraph] = []
     for edges in _extensions(closed(pattern)):

@@ -40,15 +40,7 @@ _EXPECTED = (
 
 @dataclass(frozen=True)
 class GraphClass:
-    """Graphs of the same variables, with weights.
-
-    Attributes:
-        graphs: The members.
-        weights: Their weights, which sum to one.
-
-    Raises:
-        ValueError: if there is no member or more than 200, a weight is negative, or variables differ.
-    """
+    """Graphs of the same variables, at most 200, with weights that sum to one."""
 
     graphs: tuple[RehearsalGraph, ...]
     weights: tuple[float, ...]
@@ -71,11 +63,7 @@ class GraphClass:
                 )
 
     def described(self, index: int) -> str:
-        """What sets a member apart: its edges that not all members have.
-
-        Args:
-            index: The member.
-        """
+        """What sets a member apart: its edges that not all members have."""
         own = [edge for edge in _edges(self.graphs[index]) if edge not in self._shared]
         if not own:
             return "only the edges that all graphs share"
@@ -89,10 +77,7 @@ class GraphClass:
 
 
 def graph_class(written: Any) -> GraphClass:
-    """A class from plain data, or from a YAML file.
-
-    Args:
-        written: Any of the forms of this module, or the path of a file with one.
+    """A class from plain data in any of the forms of this module, or from a YAML file with one.
 
     Raises:
         ValueError: if it is none, a graph is invalid, no directed graph has these edges, or there are more

@@ -27,26 +27,14 @@ WIDTHS, RIDGES, MAX_POINTS = (0.3, 0.6, 1.2, 2.5, 5.0), (1e-3, 1e-2, 1e-1, 1.0),
 
 
 def reaches(graphs: Iterable[RehearsalGraph], altered: Sequence[str], outcomes: Sequence[str]) -> bool:
-    """Whether setting variables can change an outcome according to at least one of the graphs.
-
-    Args:
-        altered: The variables that are set.
-        outcomes: The outcomes to be changed.
-    """
+    """Whether setting variables can change an outcome according to at least one of the graphs."""
     return any(bool(graph.descendants(altered, altered) & set(outcomes)) for graph in graphs)
 
 
 def dependence(action: Tensor, outcomes: Tensor, given: Tensor) -> float:
-    """The p-value of the hypothesis that no outcome depends on the action given the covariates.
-
-    Args:
-        action: (n,), in any unit; of more than 300 rows, 300 evenly spaced ones are used.
-        outcomes: (n, |Y|), in any unit.
-        given: (n, q), the covariates; q may be 0.
-
-    Returns:
-        The smallest p-value of a and a^2 with each outcome, times the number of tests (Bonferroni), at most
-        1; 1 if there are fewer than 20 rows.
+    """The p-value of the hypothesis that no outcome (n, |Y|) depends on the action (n,) given covariates (n,
+    q), in any units; of more than 300 rows, 300 evenly spaced ones are used. It is the smallest of a and a^2
+    with each outcome, times the number of tests (Bonferroni), at most 1; 1 if there are fewer than 20 rows.
     """
     if len(action) < 20:
         return 1.0
@@ -86,7 +74,7 @@ def _left_out(inputs: Tensor, targets: Tensor) -> Tensor:
 
 
 def _p_value(products: Tensor) -> float:
-    """Two-sided p-value of the hypothesis that the mean is zero, for rows that are uncorrelated beyond
+    """Two-sided p-value of the hypothesis that the mean is zero, for rows uncorrelated beyond
     n^(1/3) steps.
     """
     count, mean = len(products), float(products.mean())

@@ -57,14 +57,8 @@ _LEVELS = 30
 
 
 def independence(values: Tensor, names: Sequence[str], test: str = "fisherz") -> Independence:
-    """A conditional independence test on the columns of a table.
-
-    Args:
-        values: (n, d), each column in its own unit; its scale does not matter.
-        names: The d columns, for messages.
-
-    Returns:
-        A function of column a, column b and conditioning columns S to the p-value of independence.
+    """A conditional independence test on the named columns of a table (n, d), whose scales do not matter: a
+    function of column a, column b and conditioning columns S to the p-value of independence.
 
     Raises:
         ValueError: for an unknown test, missing values, or columns that are constant, exactly collinear, or
@@ -173,11 +167,10 @@ def learn(
     bidirected: bool = True,
     max_graphs: int = MAX_GRAPHS,
 ) -> Learnt:
-    """The rehearsal graphs that a table cannot tell apart.
+    """The rehearsal graphs that observations (n, d) of named variables, in which nothing was altered, cannot
+    tell apart.
 
     Args:
-        values: (n, d), observations in which nothing was altered.
-        names: The d variables.
         test: The test of conditional independence, see `independence`.
         level: Its significance level, in (0, 1); independence is kept above it.
         background: Tiers, forbidden and required edges.
@@ -189,8 +182,6 @@ def learn(
         ValueError: if the table or an argument is invalid, or no graph agrees with the tests and the
             background knowledge (`NoMemberError`).
         TooManyGraphsError: if there are more graphs than `max_graphs`.
-
-    Source: Qin et al. (2023), Algorithm 2.
     """
     pattern, notes = pattern_from(independence(values, names, test), names, level, background)
     dags = members(pattern, max_graphs)
@@ -202,13 +193,8 @@ def learn(
 def pattern_from(
     p_value: Independence, names: Sequence[str], level: float = 0.05, background: Background | None = None
 ) -> tuple[PartiallyDirected, tuple[str, ...]]:
-    """The Markov equivalence class given by an independence test: steps 1 to 3 of Algorithm 2. Returns the
-    class, and notes on contradictions.
-
-    Args:
-        p_value: The test; columns are indexed in the order of `names`.
-        level: Significance level, in (0, 1).
-        background: Background knowledge.
+    """The Markov equivalence class given by an independence test of columns in the order of `names`, steps 1
+    to 3 of Algorithm 2, and notes on contradictions.
 
     Raises:
         ValueError: for a level outside (0, 1), fewer than two variables, duplicate names, or background

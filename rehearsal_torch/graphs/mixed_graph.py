@@ -27,13 +27,8 @@ EDGES = 20_000
 
 
 def check_size(variables: int, edges: int) -> None:
-    """Refuses graphs that are too large to build.
-
-    Args:
-        edges: The number of edges; a bi-directional clique of n variables counts as n (n - 1) / 2.
-
-    Raises:
-        ValueError: if there are more than 1,000 variables or 20,000 edges.
+    """Refuses graphs of more than 1,000 variables or 20,000 edges; a bi-directional clique of n variables
+    counts as n (n - 1) / 2.
     """
     for count, largest, kind in ((variables, VARIABLES, "variables"), (edges, EDGES, "edges")):
         if count > largest:
@@ -150,14 +145,10 @@ class RehearsalGraph:
     def of(
         cls, parents: Mapping[str, Iterable[str]], bidirected: Iterable[Sequence[str]] = ()
     ) -> "RehearsalGraph":
-        """A graph from each variable's parents and the bi-directional cliques.
-
-        Variables that are only named as parents are roots. Members of a clique share the union of the parents
-        given for them. A pair that a directed edge joins as well is a bow.
-
-        Args:
-            parents: Variable to its direct causes; a string is a single cause.
-            bidirected: Sets of variables that are joined pairwise by bi-directional edges.
+        """A graph from each variable's direct causes (a string is a single one) and sets of variables that
+        are joined pairwise by bi-directional edges. Variables that are only named as parents are roots.
+        Members of a clique share the union of the parents given for them. A pair that a directed edge joins
+        as well is a bow.
 
         Raises:
             ValueError: if it is not a valid rehearsal graph; the message names the edges and sets.
@@ -207,20 +198,13 @@ class RehearsalGraph:
     def mixed(
         cls, names: Iterable[str], directed: Iterable[Sequence[str]], bidirected: Iterable[Sequence[str]] = ()
     ) -> "RehearsalGraph":
-        """A rehearsal graph from single edges.
-
-        Args:
-            names: The variables; those that only edges name are added.
-            directed: Pairs (from, to).
-            bidirected: Pairs; the order within a pair does not matter. A pair that a directed edge joins as
-                well is a bow.
+        """A rehearsal graph from single edges: directed (from, to), and bidirected in any order, which are
+        bows where a directed edge joins the pair as well. Variables that only edges name are added.
 
         Raises:
             ValueError: if an edge is not a pair, two opposite directed edges join the same variables (Def.
                 1), maximal bi-directional cliques overlap (Def. 3, 1), an edge reaches only part of a clique
                 (Def. 3, 2), or the edges form a cycle (Def. 3, 3); the message names them.
-
-        Source: Qin et al. (2023), Def. 1-3.
         """
         arrows, joined = _pairs(directed), _pairs(bidirected)
         straight = set(arrows)
@@ -238,13 +222,8 @@ class RehearsalGraph:
         return cls(tuple(cliques), arrows, bows)
 
     def require_cliques(self, method: str) -> None:
-        """Refuses a graph with bows, for methods that factorise over cliques.
-
-        Args:
-            method: What requires it, for the message.
-
-        Raises:
-            ValueError: if there is a bow; the message names its two edges.
+        """Refuses a graph with bows, for methods that factorise over cliques; the message names the method
+        and the two edges of each bow.
         """
         if self.bows:
             drawn = ", ".join(f"{one} -> {other} beside {one} <-> {other}" for one, other in self.bows)
@@ -262,12 +241,7 @@ class RehearsalGraph:
     @cached_property
     def factors(self) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]:
         """(clique, its parents) in topological order: the joint distribution is the product of P(clique |
-        parents).
-
-        Raises:
-            ValueError: if the graph has bows, since its distribution is then no such product.
-
-        Source: Qin et al. (2023), Def. 11.
+        parents) (Def. 11). ValueError if the graph has bows, since its distribution is then no such product.
         """
         self.require_cliques("a factorisation over cliques")
         place = {name: index for index, name in enumerate(self.names)}
@@ -300,12 +274,7 @@ class RehearsalGraph:
 
     def descendants(self, names: Iterable[str], altered: Iterable[str] = ()) -> frozenset[str]:
         """All variables reached from `names` along directed edges, `names` included; reaching one member of a
-        clique reaches all of them.
-
-        Args:
-            names: Where the edges begin.
-            altered: Variables that are set from outside: the descendants are those in the graph `altered` of
-                them, found without it.
+        clique reaches all of them. With `altered`, those in the graph in which these are set from outside.
 
         Raises:
             ValueError: if an altered variable is not in the graph.
@@ -335,8 +304,6 @@ class RehearsalGraph:
     def altered(self, names: Iterable[str]) -> "RehearsalGraph":
         """The graph in which `names` are set from outside: edges into them are cut; in a clique they become
         parents of the other members.
-
-        Source: Qin et al. (2023), Sec. 2 (alteration graphs).
         """
         cut = self._known(names)
         edges = [(source, target) for source, target in self.edges if target not in cut]

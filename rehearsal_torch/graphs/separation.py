@@ -70,20 +70,12 @@ def adjustment(
     outcomes: Sequence[str],
     sequential: bool = True,
 ) -> Adjustment:
-    """The covariates for altering a set of variables.
+    """The covariates for altering a set of variables, given context X and outcomes Y. Unless `sequential`,
+    covariates between alterations are left out and the reasons say so.
 
-    Args:
-        context: X.
-        outcomes: Y.
-        sequential: Whether to use covariates between alterations; otherwise they are left out and the reasons
-            say so.
-
-    Returns:
-        U: every intermediate variable that A does not influence and that leads to A or Y, including
-            actionable
-        variables that are not altered. V: the variables in between, and those that the later alterations do
-            not
-        influence and that lead to Y.
+    U is every intermediate variable that A does not influence and that leads to A or Y, including actionable
+    variables that are not altered; V the variables in between, and those that the later alterations do not
+    influence and that lead to Y.
     """
     known = set(context)
     leading = graph.ancestors([*altered, *outcomes])
@@ -196,17 +188,10 @@ def c_separated(
     other: str | Iterable[str],
     given: str | Iterable[str] = (),
 ) -> bool:
-    """Whether `given` c-separates two sets of variables.
-
-    Args:
-        one: X, a variable or several.
-        other: Y, a variable or several.
-        given: Z, a variable or several; empty for marginal independence.
+    """Whether Z, `given`, c-separates X from Y, each a variable or several (Def. 12).
 
     Raises:
         ValueError: if the three sets are not disjoint, or name an unknown variable.
-
-    Source: Qin et al. (2023), Def. 12.
     """
     x, y, z = _named(graph, one), _named(graph, other), _named(graph, given)
     shared = sorted((x & y) | (x & z) | (y & z))
@@ -219,10 +204,6 @@ def connected(
     graph: RehearsalGraph, sources: str | Iterable[str], given: str | Iterable[str] = ()
 ) -> frozenset[str]:
     """Every variable outside `given` that `given` does not c-separate from `sources`, including the sources.
-
-    Args:
-        sources: X, a variable or several, outside Z.
-        given: Z, a variable or several.
 
     Raises:
         ValueError: if the two sets overlap, or name an unknown variable.

@@ -168,11 +168,7 @@ class ParentsForm(Schema):
         return [name for each in (*pairs, *self.bidirected) for name in each]
 
     def graph(self) -> RehearsalGraph:
-        """The rehearsal graph.
-
-        Raises:
-            ValueError: if it is not a valid rehearsal graph.
-        """
+        """The rehearsal graph; ValueError if it is not a valid one."""
         names = {name for child, causes in self.parents.items() for name in (child, *causes)} | {
             name for each in self.bidirected for name in each
         }
@@ -200,11 +196,7 @@ class CliquesForm(Schema):
         return [name for clique in self.cliques for name in clique]
 
     def graph(self) -> RehearsalGraph:
-        """The rehearsal graph.
-
-        Raises:
-            ValueError: if it is not a valid rehearsal graph.
-        """
+        """The rehearsal graph; ValueError if it is not a valid one."""
         check_size(
             sum(map(len, self.cliques)),
             len(self.edges) + sum(len(each) * (len(each) - 1) // 2 for each in self.cliques),
@@ -339,11 +331,8 @@ class GraphFile(Schema):
 
 
 def graph_of(plain: Any) -> RehearsalGraph:
-    """A graph from plain data.
-
-    Args:
-        plain: {cliques, edges}, {parents, bidirected}, {order, forbidden}, or one of them under `graph`; or
-            a graph of causal-learn.
+    """A graph from plain data in one of the forms above, alone or under `graph`, or from a graph of
+    causal-learn.
 
     Raises:
         ValueError: if it is neither, has unknown keys, or is not a valid rehearsal graph; all faults are

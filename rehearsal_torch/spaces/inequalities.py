@@ -87,12 +87,8 @@ class Linear:
 
 @dataclass(frozen=True)
 class Inequalities:
-    """The faces m'y <= d of a region.
-
-    Attributes:
-        names: The variables, in the order in which they occur.
-        normals: m for each face, over the names.
-        offsets: d for each face.
+    """The faces m'y <= d of a region: the variables, in the order in which they occur, and m over these and d
+    for each face.
     """
 
     names: tuple[str, ...]
@@ -108,10 +104,7 @@ class Inequalities:
 
 
 def inequalities(text: str | Sequence[str]) -> Inequalities:
-    """Reads inequalities.
-
-    Args:
-        text: One text, or several, all of which must hold.
+    """Reads inequalities from a text, or from several, all of which must hold.
 
     Raises:
         InequalityError: at the first character that cannot be read.
@@ -122,11 +115,7 @@ def inequalities(text: str | Sequence[str]) -> Inequalities:
 
 
 def faces_of(found: Sequence[Linear]) -> Inequalities:
-    """Linear forms that must not be positive, as the faces of a region.
-
-    Raises:
-        InequalityError: if there are none.
-    """
+    """Linear forms that must not be positive, as the faces of a region; InequalityError if there are none."""
     if not found:
         raise InequalityError("", 1, "expected an inequality, such as 0.6 <= repayment")
     names = tuple(dict.fromkeys(name for face in found for name in face.weights))
@@ -138,11 +127,7 @@ def faces_of(found: Sequence[Linear]) -> Inequalities:
 
 
 def linear(text: str) -> Linear:
-    """Reads one sum, such as current - 3.
-
-    Raises:
-        InequalityError: at the first character that cannot be read.
-    """
+    """Reads one sum, such as current - 3; InequalityError at the first character that cannot be read."""
     reader = Reader(text)
     found = reader.sum()
     reader.end("expected the end")
@@ -174,13 +159,8 @@ class Token:
 
 
 class Reader:
-    """Reads a text from left to right.
-
-    Args:
-        text: The text.
-
-    Raises:
-        InequalityError: at the first character that is no part of an inequality.
+    """Reads a text from left to right; InequalityError at the first character that is no part of an
+    inequality.
     """
 
     pattern = TOKEN

@@ -37,11 +37,8 @@ NODES = 10_000
 
 @dataclass(frozen=True)
 class MixedRegion(CandidateRegion):
-    """A candidate region with levels.
-
-    Attributes:
-        levels: Index of a coordinate to its levels in ascending order, in the actions' units, within the
-            coordinate's bounds; no entry for coordinates without levels.
+    """A candidate region with levels: index of a coordinate to its levels in ascending order, in the actions'
+    units, within the coordinate's bounds; no entry for coordinates without levels.
     """
 
     levels: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
@@ -169,13 +166,10 @@ class MixedRegion(CandidateRegion):
         return torch.cat([found, self.into(self.without_levels.spread(count - len(found), seed))])
 
     def neighbours(self, points: Tensor, most: int) -> tuple[Tensor, Tensor]:
-        """The points with one coordinate at another of its levels, and the others moved to feasible values
-        where the constraints require it. Returns the neighbours (m, d), and the index of the point of each,
-        (m,).
-
-        Args:
-            points: In unit coordinates, at levels, (n, d).
-            most: Of coordinates with more levels only the next ones on both sides are tried.
+        """The points (m, d) with one coordinate at another of its levels, and the others moved to feasible
+        values where the constraints require it, and the index of the point of each, (m,). The points (n, d)
+        are in unit coordinates, at levels; of coordinates with more than `most` levels only the next ones on
+        both sides are tried.
         """
         made, origins = [points[:0]], [torch.zeros(0, dtype=torch.long, device=points.device)]
         every = torch.arange(len(points), device=points.device)
@@ -203,8 +197,8 @@ class MixedRegion(CandidateRegion):
         return drawn
 
     def _nearest_levels(self, levels: Tensor) -> Tensor | None:
-        """The feasible combination of levels nearest to one (places,) by the sum of distances; None if
-        there is none.
+        """The feasible combination of levels nearest to one (places,) by the sum of distances; None if there
+        is none.
         """
         size, known = len(self.lower), [self.unit_levels[place] for place in self.places]
         # Variables: the point, the distance of each coordinate with levels, and which level it has.

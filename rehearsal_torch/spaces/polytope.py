@@ -74,11 +74,7 @@ class Polytope:
 
     @classmethod
     def of(cls, bounds: Mapping[str, Sequence[float | None]]) -> "Polytope":
-        """An axis-aligned region: outcome to (lower, upper), None (or an infinity) where a side is open.
-
-        Raises:
-            ValueError: if lower > upper, or nothing is bounded.
-        """
+        """An axis-aligned region: outcome to (lower, upper), None (or an infinity) where a side is open."""
         names, normals, offsets = tuple(bounds), [], []
         for place, (name, pair) in enumerate(bounds.items()):
             lower, upper = (
@@ -105,10 +101,7 @@ class Polytope:
         return (self.slack(outcomes) >= 0).all(-1)
 
     def desirability(self, outcomes: Tensor, sharpness: float | Tensor) -> Tensor:
-        """The Probit surrogate w, (..., |Y|) -> (...); `sharpness` is eta, per unit of M y.
-
-        Source: Du et al. (2026), Eq. (3).
-        """
+        """The Probit surrogate w, (..., |Y|) -> (...); `sharpness` is eta, per unit of M y."""
         return torch.special.log_ndtr(sharpness * self.slack(outcomes)).sum(-1).exp()
 
     def standardised(self, location: Tensor, scale: Tensor) -> "Polytope":
@@ -119,12 +112,10 @@ class Polytope:
 
     def chebyshev(self) -> tuple[Tensor | None, float]:
         """Centre (|Y|,) and radius of the largest inscribed ball; radius inf if balls of any radius fit,
-        centre None if the region is empty.
+        centre None if the region is empty: max r subject to m_k' o + r |m_k| <= d_k, a linear program.
 
         Raises:
             ValueError: if the linear program cannot be solved.
-
-        Source: Qin et al. (2025): max r subject to m_k' o + r |m_k| <= d_k, a linear program.
         """
         return self._ball
 
@@ -158,15 +149,8 @@ SMALL = 1e-9
 
 
 def contradiction(names: Sequence[str], normals: Tensor, offsets: Tensor) -> str:
-    """The inequalities that contradict each other, such as ``sales >= 20 and sales <= 10``.
-
-    Args:
-        names: The |Y| variables.
-        normals: The faces' normals M, (l, |Y|), none of them zero.
-        offsets: The faces' offsets d, (l,).
-
-    Returns:
-        The inequalities of one irreducible subset; empty if the system has a solution, or only just none.
+    """The inequalities of one irreducible subset of faces (l, |Y|), (l,) that contradict each other, such as
+    ``sales >= 20 and sales <= 10``; empty if the system has a solution, or only just none. No normal is zero.
     """
     lengths = normals.norm(dim=-1, keepdim=True)
     faces, bounds = (normals / lengths).numpy(), (offsets / lengths[:, 0]).numpy()
@@ -175,13 +159,7 @@ def contradiction(names: Sequence[str], normals: Tensor, offsets: Tensor) -> str
 
 
 def face_text(names: Sequence[str], normal: Tensor, offset: float) -> str:
-    """One face m'y <= d as an inequality, with one variable alone on its side.
-
-    Args:
-        names: The |Y| variables.
-        normal: m, (|Y|,).
-        offset: d.
-    """
+    """One face m'y <= d as an inequality, with one variable alone on its side."""
     used = [(name, weight) for name, weight in zip(names, normal.tolist(), strict=True) if weight]
     if len(used) == 1:
         ((name, weight),) = used

@@ -30,12 +30,8 @@ LATE = 16
 
 @dataclass(frozen=True)
 class Projected:
-    """The nearest points.
-
-    Attributes:
-        points: (B, k).
-        feasible: (B,) bool; false where no point was found that satisfies every constraint, so that `points`
-            has no meaning.
+    """The nearest points (B, k), and whether each satisfies every constraint, (B,) bool: where one does not,
+    none was found.
     """
 
     points: Tensor
@@ -60,8 +56,7 @@ def project(
         offsets: h, (B, l).
         steps: Largest number of interior-point steps.
         tolerance: Largest violation of a constraint, relative to 1 + |h| once its normal has length one.
-        box: Lower and upper bounds of the points, (B, k) each, besides the faces, which are then (l, k);
-            None for faces alone.
+        box: Lower and upper bounds of the points, (B, k) each, besides the faces, which are then (l, k).
 
     Raises:
         ValueError: if a weight is not positive.

@@ -42,12 +42,8 @@ Levels = Mapping[str, Sequence[str]]
 def worded_inequalities(
     text: str | Sequence[str], levels: Levels, classes: Levels = MappingProxyType({})
 ) -> Inequalities:
-    """Reads inequalities, in which some variables are compared with texts.
-
-    Args:
-        text: One text, or several, all of which must hold.
-        levels: Variable to its levels, in the order of their codes 0, 1, ...
-        classes: Variable to its classes, which have no order.
+    """Reads inequalities, in which some variables are compared with texts: variable to its levels, in the
+    order of their codes 0, 1, ..., or to its classes, which have no order.
 
     Raises:
         InequalityError: at the first character that cannot be read.
@@ -56,11 +52,7 @@ def worded_inequalities(
 
 
 def desired_classes(text: str | Sequence[str], levels: Levels, classes: Levels) -> dict[str, tuple[str, ...]]:
-    """The variables of classes to the classes of theirs that are desired; see `worded_inequalities`.
-
-    Raises:
-        InequalityError: at the first character that cannot be read.
-    """
+    """The variables of classes to the classes of theirs that are desired; see `worded_inequalities`."""
     return _read(text, levels, classes)[1]
 
 

@@ -43,10 +43,7 @@ def with_absent(module: nn.Module, state: Mapping[str, Tensor]) -> dict[str, Ten
 
 def without_derived(module: nn.Module, state: Mapping[str, Tensor], largest: int) -> dict[str, Tensor]:
     """What to write of a state: without the derived tensors that come out equal to the last bit, as is tried
-    here, and without sources that are empty.
-
-    Args:
-        module: A module with this state, which it has afterwards as well.
+    here by a module with this state, and without sources that are empty.
     """
     out = set(derived_names(module))
     empty = {name for name in source_names(module) if state[name].shape == (0,)}
@@ -82,13 +79,8 @@ def compute_derived(
     written: Mapping[str, Tensor] | None = None,
     known: nn.Module | None = None,
 ) -> None:
-    """Computes the derived buffers of a loaded module that are empty.
-
-    Args:
-        largest: The most bytes that they may have in total.
-        written: The state that was loaded, with `known`.
-        known: A module from which the derived buffers are taken over, not copied, if it has all that was
-            loaded, to the last bit; None computes them.
+    """Computes the derived buffers of a loaded module that are empty, of at most `largest` bytes in total.
+    They are taken over from a `known` module, not copied, if it has all that was `written`, to the last bit.
 
     Raises:
         DerivationError: if they would have more, or one cannot be computed: its sources are damaged.

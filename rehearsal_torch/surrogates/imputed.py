@@ -23,15 +23,12 @@ from rehearsal_torch.surrogates.surrogate import SeparateMembers
 
 
 class ImputedSurrogate(RehearsalSurrogate, SeparateMembers):
-    """m surrogates of one method.
+    """m surrogates of one method, from 2 to 200.
 
     Args:
         task: The roles of the variables; plain data or a RehearsalTask.
         member: Factory of one of them, given the task.
         count: m.
-
-    Raises:
-        ValueError: if there are fewer than 2 or more than 200.
     """
 
     def __init__(
@@ -55,10 +52,8 @@ class ImputedSurrogate(RehearsalSurrogate, SeparateMembers):
         return self.each
 
     def common_parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
-        """The overlap diagnostics of the first table.
-
-        Raises:
-            ValueError: if the table was imputed another number of times.
+        """The overlap diagnostics of the first table; ValueError if it was imputed another number
+        of times.
         """
         first = self._own(table, 0)
         self.task.check(first)

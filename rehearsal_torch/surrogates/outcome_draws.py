@@ -50,12 +50,8 @@ PARALLEL = 1e-9
 
 @dataclass(frozen=True)
 class FaceCoordinates:
-    """Linear coordinates of the outcomes, and the faces of the region in them.
-
-    Attributes:
-        basis: B, (q, |Y|).
-        normals: n_k, (l, q).
-        offsets: d_k, (l,).
+    """Linear coordinates of the outcomes, B (q, |Y|), and the faces of the region in them, n_k (l, q) and d_k
+    (l,).
     """
 
     basis: Tensor
@@ -125,12 +121,8 @@ class OutcomeDraws:
     weight: float = 1.0
 
     def bounds(self, region: Polytope) -> list[tuple[float, float]]:
-        """The (lower, upper) bounds of each coordinate in the desired region, infinite where there is none.
-
-        A face that bounds several coordinates at once belongs to none of them.
-
-        Args:
-            region: The desired region of the outcomes.
+        """The (lower, upper) bounds of each coordinate in the desired region, infinite where there is none. A
+        face that bounds several coordinates at once belongs to none of them.
         """
         found = [(-torch.inf, torch.inf) for _ in self.basis]
         lengths = region.normals.norm(dim=-1)
@@ -144,11 +136,7 @@ class OutcomeDraws:
         return found
 
     def share(self, region: Polytope) -> float:
-        """The share of the draws that lie in the desired region.
-
-        Args:
-            region: The desired region of the outcomes.
-        """
+        """The share of the draws that lie in the desired region."""
         faces = FaceCoordinates.of(region)
         same = faces.basis.shape == self.basis.shape and bool(
             (faces.basis == self.basis.to(faces.basis)).all()
@@ -158,13 +146,9 @@ class OutcomeDraws:
         return float(faces.desired(own.to(torch.float64)).to(torch.float64).mean())
 
 
-def of_response(response: AffineResponse, given: Tensor, action: Tensor, seed: int = 0) -> OutcomeDraws:
-    """Draws of an affine response with normal noise, under models drawn from the posterior.
-
-    Args:
-        response: The response, with the M models in its leading dimension.
-        given: The context, (|X|,).
-        action: The values that are set, (k,).
+def of_response(response: AffineResponse, given: Tensor, action: Tensor) -> OutcomeDraws:
+    """Draws of an affine response with normal noise, under the M models of its leading dimension, given the
+    context (|X|,) and the values that are set (k,).
     """
     home, like = given.device, response.constant
     given, action = given.to(like.device), action.to(like.device)
@@ -175,9 +159,7 @@ def of_response(response: AffineResponse, given: Tensor, action: Tensor, seed: i
     # The signs of eigenvectors, on which draws depend, are those of the CPU on every device.
     values, vectors = torch.linalg.eigh((response.covariance / (unit * unit.mT)).cpu())
     root = unit * (vectors * values.clamp_min(0).sqrt().unsqueeze(-2)).to(unit.device)
-    noise = torch.randn(EACH, *means.shape, dtype=means.dtype, generator=generator(1000 * seed + 97)).to(
-        means.device
-    )
+    noise = torch.randn(EACH, *means.shape, dtype=means.dtype, generator=generator(97)).to(means.device)
     draws = means + (root @ noise.unsqueeze(-1)).squeeze(-1)
     outcomes = draws.shape[-1]
     return OutcomeDraws(
@@ -189,22 +171,15 @@ Drawn = TypeVar("Drawn")
 
 
 class KeptDraws(Generic[Drawn]):
-    """A bounded store of draws.
-
-    Args:
-        most: Number of cells that are kept at most, over all draws.
-    """
+    """A bounded store of draws, of at most so many cells in total."""
 
     def __init__(self, most: int) -> None:
         self.most = most
         self._kept: OrderedDict[Hashable, tuple[list[tuple[Tensor, int]], int, Drawn]] = OrderedDict()
 
     def get(self, key: Hashable, source: Sequence[Tensor], cells: int, make: Callable[[], Drawn]) -> Drawn:
-        """The draws of a question, kept or made.
-
-        Args:
-            source: The tensors that the draws depend on.
-            make: Makes them.
+        """The draws of a question, kept or made anew: those of other tensors, or of changed ones, are not
+        kept.
         """
         if torch.is_inference_mode_enabled() or any(each.is_inference() for each in source):
             # Tensors of inference mode do not tell whether they have changed, and have no gradient outside.

@@ -44,18 +44,12 @@ class Surrogate(nn.Module, ABC):
 
     @abstractmethod
     def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
-        """The parts to fit, in order, each with its examples (n, ...).
-
-        An iterator, so that the examples of a later part may depend on the fit of an earlier one (a scaler,
-        say).
+        """The parts to fit, in order, each with its examples (n, ...). An iterator, so that the examples of a
+        later part may depend on the fit of an earlier one (a scaler, say).
         """
 
     def require_fitted(self) -> None:
-        """Refuses to answer before the surrogate has been fitted.
-
-        Raises:
-            NotFittedError: if a part has been neither fitted nor loaded.
-        """
+        """Refuses to answer (`NotFittedError`) while a part has been neither fitted nor loaded."""
         unfitted = unfitted_parts(self)
         if unfitted:
             shown = ", ".join(unfitted[:4]) + (", ..." if len(unfitted) > 4 else "")
@@ -63,8 +57,8 @@ class Surrogate(nn.Module, ABC):
             raise NotFittedError(f"this {type(self).__name__} has not been fitted yet ({shown}): {remedy}")
 
     def question(self) -> Question | None:
-        """The question that it was built and fitted for; None if it records none, and then it cannot be asked
-        another (see `adopt`).
+        """The question that it was built and fitted for; None if it records none, and then it cannot `adopt`
+        another.
         """
         return None
 
@@ -75,10 +69,8 @@ class Surrogate(nn.Module, ABC):
         return ()
 
     def adopt(self, question: object) -> None:
-        """Takes over a question, provided that the fit can answer it; from then on that question is answered.
-
-        Args:
-            question: A task, or plain data of one; for episodes the names of their columns.
+        """Takes over a question (a task, or plain data of one; for episodes the names of their columns),
+        provided that the fit can answer it; from then on that question is answered.
 
         Raises:
             OtherQuestionError: naming each field that differs and on which the fit depends.
@@ -106,11 +98,8 @@ class Surrogate(nn.Module, ABC):
 
     def check_noise(self, rows: Table | None, held_out: Table | None) -> None:
         """Measures how well what it takes for noise can be predicted, and keeps it with its state in place of
-        what an earlier fit left (`surrogates.noise_check`), as every fit does; nothing by default.
-
-        Args:
-            rows: Rows of its fit; None if there are none.
-            held_out: Rows that it was not fitted to; None if there are none.
+        what an earlier fit left (`surrogates.noise_check`), as every fit does; nothing by default. Takes rows
+        of its fit and rows that it was not fitted to, None where there are none.
         """
 
     def noise_shares(self) -> Mapping[str, float]:
@@ -212,11 +201,8 @@ class EpisodeSurrogate(Surrogate, ABC):
         """Action numbers to doses, (...) -> (..., p), in the doses' units."""
 
     def outside(self, episode: Episode, slack: float = 0.0) -> tuple[str, ...]:  # noqa: ARG002
-        """One sentence for each variable of an episode that leaves the range of the observations; empty if no
-        range is known.
-
-        Args:
-            slack: How far beyond the range a value may lie, as a share of the range on the model's scale.
+        """One sentence for each variable of an episode that leaves the range of the observations by more than
+        `slack`, as a share of the range on the model's scale; empty if no range is known.
         """
         return ()
 

@@ -10,14 +10,14 @@ location-scale mechanism guarantees
     |g(s, a, u) - g(s', a, u)| <= K_u |s - s'|,        K_u = L_h + L_phi max_i |u_i|.
 
 The spectral norm of the Jacobian of g in the smooth parents never exceeds K_u; the further it stays below
-K_u, the looser are all search bounds that are derived from K_u (`lipschitz_report`).
+K_u, the looser are all search bounds that are derived from K_u (`TransitionModel.lipschitz`).
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Def. 1, Sec. 5 and App. G.1.
 """
 
+from abc import ABC
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import asdict, dataclass
 from typing import Self
 
 import torch
@@ -37,11 +37,34 @@ from rehearsal_torch.surrogates.noise_check import NoiseCheck, predictable_noise
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
 
 EFFECTS = ("dense", "sparse")
+REPORTED = 1000
+"""The most transitions at which Jacobians are computed."""
 BLOCK = 65_536
 """Rows that are scaled at a time: intermediate results of all rows would be larger than the table."""
 
 
-class TransitionModel(EpisodeSurrogate):
+class CheckedTransition(EpisodeSurrogate, ABC):
+    """A transition that keeps with its state how well its noise can be predicted
+    (`surrogates.noise_check`).
+    """
+
+    noise_check: NoiseCheck
+
+    @property
+    def predictable_noise(self) -> Tensor:
+        """(D,), or (0,) if it is not known."""
+        return self.noise_check.shares
+
+    def check_noise(self, rows: Table | None, held_out: Table | None) -> None:
+        """Measures it, and keeps it."""
+        self.noise_check.shares = predictable_noise(self, rows, held_out).to(self.device)
+
+    def used(self) -> tuple[str, ...]:
+        """All columns."""
+        return ("columns",)
+
+
+class TransitionModel(CheckedTransition):
     """Next state from state, static and contextual features, and doses.
 
     The mechanism's parents are, in this order: varying and static features (smooth), contextual features and
@@ -142,11 +165,8 @@ class TransitionModel(EpisodeSurrogate):
         return self.varying
 
     def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
-        """The ranges, the dose levels, then the parts of the mechanism on scaled transitions.
-
-        Args:
-            table: Transitions with the next step's columns primed (`data.episode.transitions`), in clinical
-                units.
+        """The ranges, the dose levels, then the parts of the mechanism on scaled transitions; the table has
+        the next step's columns primed (`data.episode.transitions`), in clinical units.
         """
         yield self.rescale, (self.extremes(table),)
         yield self.levels, (table.columns(self.levels.names),)
@@ -172,10 +192,6 @@ class TransitionModel(EpisodeSurrogate):
     def question(self) -> Question:
         """The columns that it reads."""
         return Columns((*self.rescale.names, *self.levels.names))
-
-    def used(self) -> tuple[str, ...]:
-        """All columns."""
-        return ("columns",)
 
     def examples(self, table: Table) -> tuple[Tensor, Tensor]:
         """Scaled parents (n, p) and values (n, D) of transitions, in the mechanism's precision and on the
@@ -215,23 +231,13 @@ class TransitionModel(EpisodeSurrogate):
         home = table.values.device
         return parents.to(home, torch.float64), noise.to(home, torch.float64)
 
-    @property
-    def predictable_noise(self) -> Tensor:
-        """(D,), or (0,) if it is not known."""
-        return self.noise_check.shares
-
-    def check_noise(self, rows: Table | None, held_out: Table | None) -> None:
-        """Keeps it in the state; see `surrogates.noise_check`."""
-        self.noise_check.shares = predictable_noise(self, rows, held_out).to(self.device)
-
     @torch.no_grad()
     def trajectory(self, episode: Episode) -> Trajectory:
         """The episode's counterfactual steps; states are the scaled varying features, actions the dose
         levels.
 
         Raises:
-            NotFittedError: if the model has been neither fitted nor loaded.
-            ValueError: if a Lipschitz constant would require the weights to be rescaled.
+            ValueError: if it is not fitted, or a Lipschitz constant would require the weights to be rescaled.
         """
         self.require_fitted()
         self.mechanism.networks.check_norms(("location (h)", "scale (phi)"))
@@ -244,9 +250,7 @@ class TransitionModel(EpisodeSurrogate):
         return self.mechanism.unroll(boxed[:, :width], fixed, observed)
 
     def outside(self, episode: Episode, slack: float = 0.0) -> tuple[str, ...]:
-        """One sentence for each feature that leaves its range in the training table by more than `slack`, as
-        a share of the range on the model's scale.
-        """
+        """As `EpisodeSurrogate.outside`, of the ranges in the training table."""
         columns, sentences = episode.columns(self.rescale.names).to(self.rescale.lower), []
         boxed, slack = self.rescale.scale(columns), slack + 1e-9
         for name, values, scaled in zip(self.rescale.names, columns.T, boxed.T, strict=True):
@@ -285,12 +289,37 @@ class TransitionModel(EpisodeSurrogate):
         return self.levels.doses(actions)
 
     def lipschitz(self, table: Table) -> dict[str, float]:
-        """The figures of `LipschitzReport` by name.
+        """Lipschitz constants and Jacobian norms over the first `REPORTED` transitions with their abducted
+        noise, in the model's coordinates: the certified constants of h and of phi, mean and largest K_u, mean
+        and largest spectral norm of the Jacobian, and the largest ratio of a norm to its own K_u, at most 1.
 
         Raises:
             ValueError: if the table has no row.
         """
-        return lipschitz_report(self, table).to_dict()
+        if not len(table):
+            raise ValueError("expected transitions at which to evaluate the Jacobian; got none")
+        mechanism = deepcopy(self.mechanism).to(torch.float64)
+        parents, values = (part[:REPORTED].to(torch.float64) for part in self.examples(table))
+        with torch.no_grad():
+            noise = mechanism.abduct(parents, values)
+
+        def moved(state: Tensor, rest: Tensor, u: Tensor) -> Tensor:
+            location, scale = mechanism.moments(torch.cat([state, rest]).unsqueeze(0))
+            return (location + scale * u)[0]
+
+        jacobian = torch.func.vmap(torch.func.jacrev(moved))
+        jacobians = jacobian(parents[:, : mechanism.smooth], parents[:, mechanism.smooth :], noise).detach()
+        norms, bounds = torch.linalg.matrix_norm(jacobians, 2), mechanism.lipschitz(noise)
+        location, scale = mechanism.networks.lipschitz().tolist()
+        return {
+            "location_constant": location,
+            "scale_constant": scale,
+            "bound_mean": float(bounds.mean()),
+            "bound_largest": float(bounds.max()),
+            "jacobian_mean": float(norms.mean()),
+            "jacobian_largest": float(norms.max()),
+            "share_largest": float((norms / bounds).max()),
+        }
 
     @property
     def selectable(self) -> Tensor:
@@ -302,68 +331,3 @@ def _blocks_of(table: Table) -> Iterator[Table]:
     """The rows of a table in blocks, without a copy."""
     parts = zip(table.values.split(BLOCK), table.altered.split(BLOCK), strict=True)
     return (Table(table.names, *part) for part in parts)
-
-
-@dataclass(frozen=True)
-class LipschitzReport:
-    """Lipschitz constants and Jacobian norms over observed transitions with their abducted noise, in the
-    surrogate's coordinates.
-
-    Attributes:
-        location_constant: The certified constant of h.
-        scale_constant: The certified constant of phi.
-        bound_mean: The mean of K_u.
-        bound_largest: The largest K_u.
-        jacobian_mean: The mean spectral norm of the Jacobian.
-        jacobian_largest: The largest spectral norm of the Jacobian.
-        share_largest: The largest ratio of a Jacobian norm to its own K_u, at most 1.
-    """
-
-    location_constant: float
-    scale_constant: float
-    bound_mean: float
-    bound_largest: float
-    jacobian_mean: float
-    jacobian_largest: float
-    share_largest: float
-
-    def to_dict(self) -> dict[str, float]:
-        """Plain data."""
-        return asdict(self)
-
-
-def lipschitz_report(surrogate: TransitionModel, table: Table, rows: int = 1000) -> LipschitzReport:
-    """Evaluates a fitted transition on the first rows of a table of transitions.
-
-    Args:
-        rows: Maximum number of rows.
-
-    Raises:
-        ValueError: if there is no row.
-    """
-    if not len(table):
-        raise ValueError("expected transitions at which to evaluate the Jacobian; got none")
-    mechanism = deepcopy(surrogate.mechanism).to(torch.float64)
-    parents, values = (part[:rows].to(torch.float64) for part in surrogate.examples(table))
-    with torch.no_grad():
-        noise = mechanism.abduct(parents, values)
-    smooth = mechanism.smooth
-
-    def moved(state: Tensor, rest: Tensor, u: Tensor) -> Tensor:
-        location, scale = mechanism.moments(torch.cat([state, rest]).unsqueeze(0))
-        return (location + scale * u)[0]
-
-    jacobians = torch.func.vmap(torch.func.jacrev(moved))(
-        parents[:, :smooth], parents[:, smooth:], noise
-    ).detach()
-    norms, bounds = torch.linalg.matrix_norm(jacobians, 2), mechanism.lipschitz(noise)
-    location, scale = mechanism.networks.lipschitz().tolist()
-    return LipschitzReport(
-        location,
-        scale,
-        float(bounds.mean()),
-        float(bounds.max()),
-        float(norms.mean()),
-        float(norms.max()),
-        float((norms / bounds).max()),
-    )

@@ -28,14 +28,14 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.mechanisms.stacked_trajectory import stacked
 from rehearsal_torch.mechanisms.trajectory import Trajectory
 from rehearsal_torch.seeding import paired_generator
-from rehearsal_torch.surrogates.noise_check import NoiseCheck, predictable_noise
-from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, SeparateMembers
-from rehearsal_torch.surrogates.transition import TransitionModel
+from rehearsal_torch.surrogates.noise_check import NoiseCheck
+from rehearsal_torch.surrogates.surrogate import SeparateMembers
+from rehearsal_torch.surrogates.transition import CheckedTransition, TransitionModel
 
 MAX_MEMBERS = 64
 
 
-class TransitionEnsemble(EpisodeSurrogate, SeparateMembers):
+class TransitionEnsemble(CheckedTransition, SeparateMembers):
     """M transition models of bootstrap resamples.
 
     Args:
@@ -131,25 +131,12 @@ class TransitionEnsemble(EpisodeSurrogate, SeparateMembers):
         found = [model.noise(table) for model in self.each]
         return found[0][0], torch.cat([noise for _, noise in found], 1)
 
-    @property
-    def predictable_noise(self) -> Tensor:
-        """(D,), or (0,) if it is not known."""
-        return self.noise_check.shares
-
-    def check_noise(self, rows: Table | None, held_out: Table | None) -> None:
-        """Keeps it in the state; see `surrogates.noise_check`."""
-        self.noise_check.shares = predictable_noise(self, rows, held_out).to(self.device)
-
     def question(self) -> Question | None:
         """The columns that it reads."""
         return self.first.question()
 
-    def used(self) -> tuple[str, ...]:
-        """All columns."""
-        return self.first.used()
-
     def lipschitz(self, table: Table) -> Mapping[str, float]:
-        """The largest number of the members under each name; see `Surrogate.lipschitz`."""
+        """The largest number of the members under each name."""
         found = [model.lipschitz(table) for model in self.each]
         return {name: max(each[name] for each in found) for name in found[0]}
 

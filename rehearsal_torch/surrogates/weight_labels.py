@@ -37,13 +37,8 @@ LONGEST, MOST = 500, 50
 
 
 def labelled(content: bytes, labels: Mapping[str, str]) -> bytes:
-    """A tensor file with labels, which replace those that it has.
-
-    Args:
-        labels: Name to text; longer texts are cut at 500 characters.
-
-    Raises:
-        ValueError: if there are more than 50 labels.
+    """A tensor file with labels, at most 50, which replace those that it has; texts are cut at 500
+    characters.
     """
     if len(labels) > MOST:
         raise ValueError(f"expected at most {MOST} labels of a tensor file; got {len(labels)}")
@@ -62,11 +57,7 @@ def labels_in(content: bytes) -> dict[str, str]:
 
 
 def weight_labels(surrogate: Surrogate, card: Mapping[str, Any]) -> dict[str, str]:
-    """The labels of a surrogate's weights.
-
-    Args:
-        card: The model card, of which commit, data fingerprint and seed are taken.
-    """
+    """The labels of a surrogate's weights; commit, data fingerprint and seed are those of the model card."""
     found = {
         "checkpoint_format": FORMAT,
         "format": "pt",
@@ -79,10 +70,8 @@ def weight_labels(surrogate: Surrogate, card: Mapping[str, Any]) -> dict[str, st
 
 
 def odd_label(surrogate: Surrogate, labels: Mapping[str, str]) -> str:
-    """Why weights with these labels are not those of a surrogate, and what to do; empty if they may be.
-
-    Args:
-        labels: The labels of the weights; those of a file without labels are none.
+    """Why weights with these labels (none of a file without labels) are not those of a surrogate, and what to
+    do; empty if they may be.
     """
     if "checkpoint_format" not in labels:
         return ""

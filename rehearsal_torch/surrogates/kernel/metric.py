@@ -46,6 +46,7 @@ from scipy.optimize import minimize
 from torch import Tensor
 
 from rehearsal_torch.data.part import Sizes, Solved
+from rehearsal_torch.data.table import evenly
 
 FLOOR = 1e-4
 NARROWEST = math.log(1e3)
@@ -56,12 +57,8 @@ ENTRY_SPREAD, WIDTH_MEAN, WIDTH_SPREAD = 3.0, math.log(0.5), 1.5
 
 @dataclass(frozen=True)
 class Metric:
-    """A fitted metric.
-
-    Attributes:
-        directions: W, (r, p).
-        ratio: rho, noise variance over signal variance.
-        evidence: Log evidence without constants and without the priors.
+    """A fitted metric: W (r, p), the noise variance over the signal variance, and the log evidence without
+    constants and without the priors.
     """
 
     directions: Tensor
@@ -75,6 +72,13 @@ def gram(left: Tensor, right: Tensor) -> Tensor:
     return squares.clamp_min(0).mul_(-0.5).exp_()
 
 
+def _root(kernel: Tensor, ratio: float | Tensor) -> Tensor:
+    """The lower Cholesky factor of K + rho I."""
+    shifted = kernel.clone()
+    shifted.diagonal().add_(ratio)
+    return torch.linalg.cholesky(shifted)
+
+
 def evidence(
     inputs: Tensor, outputs: Tensor, directions: Tensor, log_ratio: float
 ) -> tuple[float, Tensor, float]:
@@ -83,9 +87,7 @@ def evidence(
     shown = inputs @ directions.mT
     kernel = gram(shown, shown)
     ratio = math.exp(2 * log_ratio)
-    factor = torch.linalg.cholesky(
-        kernel + (ratio + FLOOR) * torch.eye(count, dtype=kernel.dtype, device=kernel.device)
-    )
+    factor = _root(kernel, ratio + FLOOR)
     solved = torch.cholesky_solve(outputs, factor)
     signal = (outputs * solved).sum(0) / count
     value = 0.5 * count * signal.log().sum() + width * factor.diagonal().log().sum()
@@ -97,12 +99,8 @@ def evidence(
 
 
 def free_metric(inputs: Tensor, outputs: Tensor, iterations: int) -> Metric:
-    """Fits the metric with all entries of W free, from axes of equal width.
-
-    Args:
-        inputs: (n, p), standardised.
-        outputs: (n, q), centred.
-        iterations: Maximum number of L-BFGS-B iterations.
+    """Fits the metric to standardised inputs (n, p) and centred outputs (n, q) with all entries of W free,
+    from axes of equal width.
     """
     width = inputs.shape[1]
     first = torch.eye(width, dtype=inputs.dtype, device=inputs.device) / math.sqrt(width)
@@ -120,14 +118,8 @@ def free_metric(inputs: Tensor, outputs: Tensor, iterations: int) -> Metric:
 
 
 def scaled_metric(inputs: Tensor, outputs: Tensor, basis: Tensor, scales: Tensor, iterations: int) -> Metric:
-    """Fits the metric W = diag(s) V' with given directions and free inverse widths.
-
-    Args:
-        inputs: (n, p), standardised.
-        outputs: (n, q).
-        basis: V, (p, r).
-        scales: Initial s, (r,).
-        iterations: Maximum number of L-BFGS-B iterations.
+    """Fits the metric W = diag(s) V' to standardised inputs (n, p) and outputs (n, q), with given directions
+    V (p, r) and free inverse widths, initially `scales` (r,).
     """
 
     def directions(free: Tensor) -> Tensor:
@@ -185,10 +177,7 @@ def gradient_products(inputs: Tensor, outputs: Tensor, metric: Metric) -> Tensor
     """M for inputs (n, p) and outputs (n, q), (p, p)."""
     shown = inputs @ metric.directions.mT
     kernel = gram(shown, shown)
-    factor = torch.linalg.cholesky(
-        kernel + metric.ratio * torch.eye(len(kernel), dtype=kernel.dtype, device=kernel.device)
-    )
-    weights = torch.cholesky_solve(outputs, factor)
+    weights = torch.cholesky_solve(outputs, _root(kernel, metric.ratio))
     total = inputs.new_zeros(inputs.shape[1], inputs.shape[1])
     for column in weights.T:
         weighted = kernel * column
@@ -198,11 +187,8 @@ def gradient_products(inputs: Tensor, outputs: Tensor, metric: Metric) -> Tensor
 
 
 def relevant_directions(inputs: Tensor, outputs: Tensor, metric: Metric) -> tuple[Tensor, Tensor]:
-    """Directions in decreasing order of relevance, and their relevance.
-
-    Returns:
-        Orthonormal directions as columns (p, p), and the square roots of their eigenvalues relative to the
-        largest, at least 0.1, (p,).
+    """Orthonormal directions in decreasing order of relevance, as columns (p, p), and the square roots of
+    their eigenvalues relative to the largest, at least 0.1, (p,).
     """
     values, vectors = torch.linalg.eigh(gradient_products(inputs, outputs, metric))
     values, vectors = values.flip(0).clamp_min(0), vectors.flip(1)
@@ -253,11 +239,7 @@ class MetricRidge(Solved):
         """See `Part.derive`."""
         if name == "weights":
             return torch.cholesky_solve(self.centred, self.factor)
-        count = len(self.projected)
-        return torch.linalg.cholesky(
-            gram(self.projected, self.projected)
-            + self.ratio * torch.eye(count, dtype=self.projected.dtype, device=self.projected.device)
-        )
+        return _root(gram(self.projected, self.projected), self.ratio)
 
     def solve(self, *examples: Tensor) -> None:
         """Fits to inputs (n, p), outputs (n, q), and the responses (n, r) on which the metric is fitted."""
@@ -336,11 +318,3 @@ def with_few_rows(products: Tensor) -> Tensor:
     found = np.empty((rank, len(whole)))
     found[:, order - 1] = np.triu(factor[:rank])
     return torch.from_numpy(found).to(products)
-
-
-def evenly(count: int, max_count: int, device: torch.device) -> Tensor:
-    """At most `max_count` evenly spaced indices of `count` rows."""
-    if count <= max_count:
-        return torch.arange(count, device=device)
-    # Single precision, which may round the last place up.
-    return torch.linspace(0, count - 1, max_count, device=device).round().long().clamp_max_(count - 1)

@@ -37,28 +37,19 @@ from torch import Tensor, nn
 
 from rehearsal_torch.data.part import Sizes, Solved, Trained
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.data.scaling import Standardise
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.graphs.separation import Adjustment, adjustment
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.chebyshev import TabulatedValue
 from rehearsal_torch.surrogates.kernel.metric import MetricRidge
-from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
+from rehearsal_torch.surrogates.rehearsal_surrogate import AdjustedSurrogate
 from rehearsal_torch.surrogates.surrogate import SeparateMembers
 
 FEW, MANY = 0.1, 0.3
 
 
 class Desirability(Solved):
-    """Outcomes to regression targets.
-
-    Args:
-        region: The desired region of the outcomes.
-        sharpness: eta; None selects it.
-        clearance: Lower bound on eta times the radius, where eta is selected.
-
-    Raises:
-        ValueError: if a number is not positive.
+    """Outcomes to regression targets, for a desired region, with sharpness eta (None selects it) and, where
+    eta is selected, a lower bound `clearance` on eta times the radius.
     """
 
     def __init__(self, region: Polytope, sharpness: float | None = None, clearance: float = 2.0) -> None:
@@ -117,11 +108,8 @@ class Desirability(Solved):
 
 @dataclass(frozen=True)
 class Prepared:
-    """Precomputed quantities for B contexts.
-
-    Attributes:
-        contexts: (B, |X|), standardised.
-        pieces: Tensors with leading dimension B; their meaning is specific to the estimator.
+    """Precomputed quantities for B contexts (B, |X|), standardised: tensors with leading dimension B, whose
+    meaning is specific to the estimator.
     """
 
     contexts: Tensor
@@ -129,11 +117,9 @@ class Prepared:
 
 
 class AlterationValue(Solved, ABC):
-    """An estimator of J for one set of k altered variables; everything is in standardised coordinates.
-
-    Args:
-        first: Indices of the actions that precede the covariates between alterations; empty if there are no
-            such covariates.
+    """An estimator of J for one set of k altered variables; everything is in standardised coordinates. The
+    actions at the places `first` precede covariates between the alterations; empty if there are no such
+    covariates.
     """
 
     def __init__(self, first: Sequence[int] = ()) -> None:
@@ -143,11 +129,9 @@ class AlterationValue(Solved, ABC):
     @abstractmethod
     def solve(self, *examples: Tensor) -> None:
         """Fits to N rows: context (N, |X|), before (N, |U|), between (N, |V|), actions (N, k), targets (N,
-        2), scores (N, q).
-
-        Targets are the smoothed desirability w and the indicator of the desired region; scores are normal
-        scores of the outcomes, from which an estimator may learn the relevant directions. Empty sets have
-        zero columns.
+        2), scores (N, q); empty sets have zero columns. Targets are the smoothed desirability w and the
+        indicator of the desired region; scores are normal scores of the outcomes, from which an estimator may
+        learn the relevant directions.
         """
 
     @abstractmethod
@@ -160,9 +144,8 @@ class AlterationValue(Solved, ABC):
 
     @abstractmethod
     def value_and_gradient(self, prepared: Prepared, actions: Tensor) -> tuple[Tensor, Tensor]:
-        """J of the smoothed desirability (..., B) and its gradient (..., B, k).
-
-        Source: Du et al. (2026), Eq. (10).
+        """J of the smoothed desirability (..., B) and its gradient (..., B, k) (Du et al. (2026),
+        Eq. (10)).
         """
 
     @abstractmethod
@@ -191,13 +174,8 @@ class AlterationValue(Solved, ABC):
         lower: Tensor,  # noqa: ARG002
         upper: Tensor,  # noqa: ARG002
     ) -> TabulatedValue | None:
-        """J of the smoothed desirability and its deviation in intervals of a single action, for many
+        """J of the smoothed desirability and its deviation in intervals (B, k) of a single action, for many
         evaluations; None if the estimator has no cheaper form, or there are several actions.
-
-        Args:
-            prepared: That of B contexts.
-            lower: (B, k).
-            upper: (B, k).
         """
         return None
 
@@ -209,9 +187,8 @@ class AlterationValue(Solved, ABC):
 
     @abstractmethod
     def weights(self, prepared: Prepared) -> Tensor:
-        """Weights of the historical actions as starting points of the ascent in each context, (B, N).
-
-        Source: Du et al. (2026), Alg. 1, line 13.
+        """Weights of the historical actions as starting points of the ascent in each context, (B, N) (Alg. 1,
+        line 13).
         """
 
     @property
@@ -225,7 +202,7 @@ class AlterationValue(Solved, ABC):
         """The numbers of context variables, covariates and actions in the fit."""
 
 
-class NestedRidge(RehearsalSurrogate, SeparateMembers):
+class NestedRidge(AdjustedSurrogate, SeparateMembers):
     """One estimator for each candidate set.
 
     Args:
@@ -240,7 +217,6 @@ class NestedRidge(RehearsalSurrogate, SeparateMembers):
         adjustments: The adjustment of each candidate set.
     """
 
-    by_adjustment: bool = True
     members_are: str = "candidate sets"
 
     def __init__(
@@ -251,15 +227,9 @@ class NestedRidge(RehearsalSurrogate, SeparateMembers):
         clearance: float = 2.0,
         sequential: bool = True,
     ) -> None:
-        super().__init__(task)
-        self.scaler = Standardise(self.task.graph.names)
+        super().__init__(task, sequential)
         self.desirability = Desirability(self.task.region, sharpness, clearance)
         self.no_action = MetricRidge()
-        context, outcomes = self.task.context, self.task.outcomes
-        self.adjustments: tuple[Adjustment, ...] = tuple(
-            adjustment(self.task.graph, context, names, outcomes, sequential)
-            for names in self.task.candidates
-        )
         self.estimators = nn.ModuleList(
             estimator(first=[names.index(name) for name in found.first])
             for names, found in zip(self.task.candidates, self.adjustments, strict=True)
@@ -285,24 +255,15 @@ class NestedRidge(RehearsalSurrogate, SeparateMembers):
         yield self.values()[place], self.examples(place, table)
 
     def examples(self, place: int, table: Table) -> tuple[Tensor, ...]:
-        """What the estimator of a candidate set is fitted to, once the desirability has been fitted: context,
-        covariates before and between alterations, actions, targets and scores, (n, ...) each.
-
-        Args:
-            place: The place of the set.
-            table: The n observations.
+        """What the estimator of the candidate set at a place is fitted to, once the desirability has been
+        fitted: context, covariates before and between alterations, actions, targets and scores, (n, ...)
+        each.
         """
         adjusted, names = self.adjustments[place], self.task.candidates[place]
         sets = self.task.context, adjusted.before, adjusted.between, names
         outcomes = table.columns(self.task.outcomes)
         targets, scores = self.desirability.targets(outcomes), self.desirability.scores(outcomes)
         return (*(self._shown(table, each) for each in sets), targets, scores)
-
-    def used(self) -> tuple[str, ...]:
-        """All fields: the targets depend on the region, and each candidate set has an estimator of
-        its own.
-        """
-        return ("graph", "actions", "context", "outcomes", "region", "candidates")
 
     def faults(self) -> list[str]:
         """The parts' faults, and estimators whose widths differ from the task's."""
@@ -330,6 +291,3 @@ class NestedRidge(RehearsalSurrogate, SeparateMembers):
     def values(self) -> list[AlterationValue]:
         """The estimators, in the order of the task's candidate sets."""
         return [each for each in self.estimators if isinstance(each, AlterationValue)]
-
-    def _shown(self, table: Table, names: tuple[str, ...]) -> Tensor:
-        return self.scaler.standardised(names, table.columns(names))

@@ -42,10 +42,7 @@ Rule = str | Sequence[float]
 
 
 def gaussian(rows: Tensor, centres: Tensor) -> Tensor:
-    """exp(-|row - centre|^2 / 2) in scaled coordinates, (n, d) and (m, d) -> (n, m); ones where d = 0.
-
-    Source: Du et al. (2026), Sec. 3.4.
-    """
+    """exp(-|row - centre|^2 / 2) in scaled coordinates, (n, d) and (m, d) -> (n, m); ones where d = 0."""
     half = -0.5 * centres.square().sum(-1)
     left = torch.cat([rows, rows.new_ones(len(rows), 1), -0.5 * rows.square().sum(-1, keepdim=True)], -1)
     right = torch.cat([centres, half[:, None], centres.new_ones(len(centres), 1)], -1)
@@ -62,11 +59,7 @@ def joined(blocks: Sequence[Tensor], widths: Tensor) -> Tensor:
 
 def median_width(rows: Tensor) -> Tensor:
     """The median distance between two of at most 1,000 evenly spaced rows (n, d) -> (); one for an empty
-    block.
-
-    If more than half of all pairs coincide, as for a rare category, the mean distance is used instead.
-
-    Source: Gretton et al. (2012), Sec. 8.
+    block. If more than half of all pairs coincide, as for a rare category, the mean distance is used instead.
     """
     if not rows.shape[1]:
         return rows.new_ones(())
@@ -93,12 +86,8 @@ def gram_product(rows: Tensor, centres: Tensor, vectors: Tensor) -> Tensor:
 
 
 def summed(actions: Tensor, centres: Tensor, widths: Tensor, weights: Tensor) -> Tensor:
-    """sum_m sum_i omega_mi exp(-|a_i - a|^2 / (2 s_m^2)) at actions (..., B, k), (..., B).
-
-    Args:
-        centres: a_i, (n, k).
-        widths: s, (M,).
-        weights: omega, (B, M, n).
+    """sum_m sum_i omega_mi exp(-|a_i - a|^2 / (2 s_m^2)) at actions (..., B, k), (..., B), for centres a_i
+    (n, k), widths s (M,) and weights omega (B, M, n).
     """
     rows = actions.reshape(-1, *actions.shape[-2:]).transpose(0, 1)
     total = rows.new_zeros(rows.shape[:2])
@@ -137,12 +126,7 @@ def _moments(actions: Tensor, centres: Tensor, width: Tensor, weights: Tensor, w
 
 @dataclass(frozen=True)
 class Models:
-    """M models.
-
-    Attributes:
-        widths: (M, 3), of context, covariates and actions.
-        ridges: (M,), lambda_h.
-    """
+    """M models: widths (M, 3) of context, covariates and actions, and ridges lambda_h (M,)."""
 
     widths: Tensor
     ridges: Tensor
@@ -209,10 +193,7 @@ class Choice:
 
 
 def leave_one_out(gram: Tensor, target: Tensor, ridges: Sequence[float]) -> Tensor:
-    """Leave-one-out residuals, (n, n), (n,) -> (number of ridges, n); ridges are lambdas, multiplied by n.
-
-    Source: Rasmussen and Williams (2006), Eq. (5.12).
-    """
+    """Leave-one-out residuals, (n, n), (n,) -> (number of ridges, n); ridges are lambdas, multiplied by n."""
     values, vectors = torch.linalg.eigh(gram)
     shrunk = 1 / (values.clamp(min=0) + len(gram) * values.new_tensor(ridges)[:, None])
     coefficients = (shrunk * (vectors.T @ target)) @ vectors.T

@@ -70,7 +70,7 @@ class SpectralEnsemble(AlterationValue):
         ]
 
     def solve(self, *examples: Tensor) -> None:
-        """See `AlterationValue.solve`."""
+        """Fits every member."""
         for member in self._each():
             member.solve(*examples)
 
@@ -133,9 +133,7 @@ class SpectralEnsemble(AlterationValue):
     def difference_and_std(
         self, prepared: Prepared, first: Tensor, second: Tensor, target: int = 0
     ) -> tuple[Tensor, Tensor]:
-        """See `AlterationValue.difference_and_std`: the members' differences, and the variance of a mixture
-        of these.
-        """
+        """The members' differences, and the variance of a mixture of these."""
         found = [
             member.difference_and_variance(part, first, second, target)
             for member, part in self._parts(prepared)
@@ -150,8 +148,8 @@ class SpectralEnsemble(AlterationValue):
         return (variances.mean(0) + between).sqrt()
 
     def tabulated(self, prepared: Prepared, lower: Tensor, upper: Tensor) -> TabulatedValue | None:
-        """See `AlterationValue.tabulated`; none where covariates between alterations depend on the action, or
-        too many nodes would be needed.
+        """None where covariates between alterations depend on the action, or too many nodes would
+        be needed.
         """
         if self.first or lower.shape[-1] != 1:
             return None

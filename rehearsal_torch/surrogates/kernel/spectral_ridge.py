@@ -42,15 +42,10 @@ from torch import Tensor
 
 from rehearsal_torch.data.part import Sizes
 from rehearsal_torch.data.sizes import bounded
+from rehearsal_torch.data.table import evenly
 from rehearsal_torch.seeding import generator, sobol
 from rehearsal_torch.surrogates.kernel.linear_solvers import Regression, regressed, times, waves_of
-from rehearsal_torch.surrogates.kernel.metric import (
-    MetricRidge,
-    evenly,
-    gram,
-    relevant_directions,
-    scaled_metric,
-)
+from rehearsal_torch.surrogates.kernel.metric import MetricRidge, gram, relevant_directions, scaled_metric
 from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue, Prepared
 
 RESPONSES, CANDIDATES, FLAT = 16, 192, 1e-6
@@ -141,8 +136,8 @@ class SpectralRidge(AlterationValue):
         self.kept = actions[some]
 
     def sizes(self) -> Sizes:
-        """M frequencies over contexts (x), covariates (u) and actions (k); n rows projected on r
-        directions, or whole with d columns.
+        """M frequencies over contexts (x), covariates (u) and actions (k); n rows projected on r directions,
+        or whole with d columns.
         """
         waves = 2 * self.features
         columns = {"on_context": "x", "on_covariates": "u", "on_actions": "k"}
@@ -238,12 +233,8 @@ class SpectralRidge(AlterationValue):
         return regressed(len(phases), rows, float(self.ratio))
 
     def left_out(self, examples: Sequence[Tensor], folds: Tensor) -> Tensor:
-        """Predictions of the indicator at rows that the coefficients were not fitted to, (n,).
-
-        Each fold is predicted from the others; the metric, and so the frequencies, are those of all rows.
-
-        Args:
-            folds: The fold of each row, (n,).
+        """Predictions of the indicator at rows that the coefficients were not fitted to, (n,): each fold (n,)
+        is predicted from the others; the metric, and so the frequencies, are those of all rows.
         """
         context, before, between, actions, targets, _ = examples
         blocks = (self.on_context, self.on_covariates, self.on_actions)

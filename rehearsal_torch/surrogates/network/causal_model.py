@@ -45,11 +45,8 @@ Perturbation = Callable[[int, Tensor], Tensor]
 
 @dataclass(frozen=True)
 class CausalNetwork:
-    """The mechanisms of all nodes, a snapshot of a causal model.
-
-    Attributes:
-        task: The task of the nodes; without its structure if the surrogate ignores it.
-        mechanisms: One for each node, in the task's (topological) order.
+    """The mechanisms of all nodes, one for each in the task's (topological) order: a snapshot of a causal
+    model. The task has no structure if the surrogate ignores it.
     """
 
     task: CausalTask
@@ -81,7 +78,7 @@ class CausalNetwork:
 
         Returns:
             Node values (..., S, N), and for each node in `spread` its posterior standard deviation,
-            broadcastable to (..., S).
+                broadcastable to (..., S).
         """
         known = {name: actions[..., place, None] for place, name in enumerate(self.task.actions)}
         spreads: dict[str, Tensor] = {}
@@ -103,13 +100,9 @@ class CausalNetwork:
         }
 
     def experiments(self, actions: Tensor, epistemic: Tensor, noise: Tensor) -> Tensor:
-        """The outcomes of m experiments on one plausible network: each node's function is drawn jointly at
-        the inputs that the experiments reach. Returns node values, (..., m, N).
-
-        Args:
-            actions: (..., m, k), in their units.
-            epistemic: Normal draws, (..., m, N).
-            noise: The noise of each experiment, (..., m, N).
+        """The node values, (..., m, N), of m experiments with actions (..., m, k) on one plausible network:
+        each node's function is drawn jointly at the inputs that the experiments reach, by normal draws (...,
+        m, N), and each has a noise (..., m, N).
         """
         known = {name: actions[..., place].unsqueeze(-2) for place, name in enumerate(self.task.actions)}
         shape = torch.broadcast_shapes(actions.shape[:-1], noise.shape[:-1])
@@ -127,15 +120,9 @@ class CausalNetwork:
         return CausalNetwork(self.task, tuple(each.as_fitted() for each in self.mechanisms))
 
     def conditioned(self, actions: Tensor, values: Tensor) -> "CausalNetwork":
-        """The network after m further experiments, with its parameters as fitted.
-
-        Args:
-            actions: (..., m, k), in their units; leading dimensions are those of several sets of experiments.
-            values: What all nodes came out at, (..., m, N).
-
-        Returns:
-            A network for actions whose leading dimensions, before the last two, broadcast against those of
-            the sets.
+        """The network after m further experiments with actions (..., m, k) and node values (..., m, N), with
+        its parameters as fitted. Leading dimensions are those of several sets of experiments, against which
+        those of later actions, before the last two, broadcast.
 
         Raises:
             TypeError: if a mechanism cannot be conditioned.
@@ -221,11 +208,7 @@ class CausalModel(Surrogate, ABC):
 
 @torch.no_grad()
 def recover(network: CausalNetwork, table: Table) -> Tensor:
-    """The noise of every node in every row, (n, N), where the table is.
-
-    Raises:
-        KeyError: if a node has no column.
-    """
+    """The noise of every node in every row, (n, N), where the table is; KeyError if a node has no column."""
     columns, home = [], table.values.device
     table = table.to(network.device)
     for node, mechanism in zip(network.task.nodes, network.mechanisms, strict=True):
@@ -238,16 +221,9 @@ def recover(network: CausalNetwork, table: Table) -> Tensor:
 def sample(
     model: CausalModel, actions: Tensor, count: int, seed: int = 0, fixed: Mapping[str, float] | None = None
 ) -> Tensor:
-    """Samples of all nodes under actions (..., k), from the interventional distributions: (..., count, N) in
-    the order of the network's nodes, where the actions are.
-
-    Args:
-        actions: In their units.
-        count: Samples per action; the noise is shared by all actions (common random numbers).
-        fixed: Nodes that are set directly, name to value.
-
-    Raises:
-        ValueError: if a name in `fixed` is not a node.
+    """Samples of all nodes under actions (..., k), in their units, from the interventional distributions:
+    (..., count, N) in the order of the network's nodes, where the actions are. The noise is shared by all
+    actions (common random numbers); `fixed` nodes are set directly, name to value.
     """
     network = model.network()
     given = actions.to(network.device)
@@ -263,16 +239,13 @@ def counterfactual(
     fixed: Mapping[str, float] | None = None,
 ) -> Table:
     """Counterfactual rows: abduction of their noise, then other actions or hard interventions, then
-    prediction.
+    prediction. Returns the actions and nodes of the network, one row for each row of the table and where that
+    is, with the cells that were set marked as altered.
 
     Args:
         table: The observation, with every node and action.
         actions: Actions that change, name to value; the others stay as observed.
         fixed: Nodes that are set directly, name to value.
-
-    Returns:
-        The actions and nodes of the network, one row for each row of `table` and where that is, with the
-        cells that were set marked as altered.
 
     Raises:
         ValueError: if a name is not an action or not a node.

@@ -132,9 +132,6 @@ class ExogenousModel(CausalModel):
     def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
         """Scales, encoders, noise distributions and decoders; each with the rows in which the node was not
         set.
-
-        Raises:
-            ValueError: if nothing can be learnt from the table.
         """
         self.task.check(table)
         inputs, values, kept = self.rows.examples(table)
@@ -202,10 +199,8 @@ class ExogenousModel(CausalModel):
 
     def recovered(self) -> Tensor:
         """Leave-one-out noise of the rows, (N, n): (x - mu) / sigma by a process conditioned on all other
-        rows; 0 for rows that the node leaves out.
-
-        In terms of the process conditioned on all rows it is (x - mu) / (s^2 - tau^2)^(1/2): the fitted
-        residual, corrected for shrinkage.
+        rows; 0 for rows that the node leaves out. In terms of the process conditioned on all rows it is (x -
+        mu) / (s^2 - tau^2)^(1/2): the fitted residual, corrected for shrinkage.
         """
         residual, std = self.processes.left_out_residuals()
         return residual / std

@@ -62,12 +62,9 @@ PointValues = Callable[[Tensor], Tensor]
 
 
 def at_distinct(function: PointValues, points: Tensor, size: int) -> Tensor:
-    """The values of a function at points. Returns (E, ..., m), once differentiable in the points.
-
-    Args:
-        function: (P, k) -> (E, P, m), each point by itself; without parameters that need a gradient.
-        points: (..., k).
-        size: Number of points that are evaluated together, at least 1.
+    """The values of a function (P, k) -> (E, P, m), each point by itself and without parameters that need a
+    gradient, at points (..., k): (E, ..., m), once differentiable in the points, of which `size` are
+    evaluated together.
     """
     flat = points.reshape(-1, points.shape[-1])
     few = torch.is_grad_enabled() and points.requires_grad and len(flat) <= KEPT * size
@@ -206,17 +203,9 @@ class NetworkModel(Model):
         observation_noise: bool | Tensor = False,
         posterior_transform: PosteriorTransform | None = None,
     ) -> NetworkPosterior:
-        """The joint posterior of the outputs at q points.
-
-        Args:
-            X: (*b, q, k).
-            output_indices: Outputs to compute, by index; None for all.
-            observation_noise: Whether the outputs are those of single experiments, noise included.
-            posterior_transform: A transform of BoTorch, applied to samples by its `evaluate`; q' points
-                and m' outputs remain.
-
-        Returns:
-            The posterior of (*b, q, m) outputs, b broadcast against the batch shape, or of (*b, q', m').
+        """The joint posterior of the outputs, by index, or of all, at q points X (*b, q, k), b broadcast
+        against the batch shape: (*b, q, m), or what a transform of BoTorch leaves of samples. With
+        `observation_noise`, that of single experiments, noise included.
 
         Raises:
             ValueError: if X has the wrong width, or the noise is given as a tensor.
@@ -254,10 +243,8 @@ class NetworkModel(Model):
         )
 
     def subset_output(self, idcs: list[int]) -> "NetworkModel":
-        """The model of some of the outputs, by index.
-
-        Raises:
-            NotImplementedError: if there is an outcome transform that cannot be restricted.
+        """The model of some of the outputs, by index; NotImplementedError if an outcome transform cannot be
+        restricted.
         """
         new = self._copy()
         new._outputs = self._outputs.only(idcs)
@@ -266,10 +253,8 @@ class NetworkModel(Model):
         return new
 
     def fewer(self, members: int, draws: int) -> "NetworkModel":
-        """The model with the first members and noise draws only, for a cheaper approximation.
-
-        Raises:
-            ValueError: if there are not so many, or the number of members is odd.
+        """The model with the first members, an even number, and noise draws only, for a cheaper
+        approximation.
         """
         if not (2 <= members <= len(self.epistemic) and 1 <= draws <= len(self.noise)) or members % 2:
             raise ValueError(
@@ -281,13 +266,12 @@ class NetworkModel(Model):
         return new
 
     def condition_on_observations(self, X: Tensor, Y: Tensor) -> "NetworkModel":  # type: ignore[override]
-        """The model after further experiments, with all parameters as fitted. Returns a model of batch shape
-        b' (broadcast against b and the batch shape).
+        """The model after further experiments X (*b, n', k), with all parameters as fitted, of batch shape b'
+        (broadcast against b and the batch shape).
 
         Args:
-            X: (*b, n', k); b broadcasts against the batch shape.
             Y: (*b', n', N), the value of every node, in the order of `nodes`; or of `outputs`, if these are
-                all nodes. b' broadcasts against b.
+                all nodes.
 
         Raises:
             ValueError: if Y does not hold the values of all nodes: the reward alone does not say what its
@@ -308,19 +292,13 @@ class NetworkModel(Model):
         observation_noise: Tensor | None = None,
         propagate_grads: bool = True,  # noqa: ARG002
     ) -> "NetworkModel":
-        """Models after experiments whose outcomes are drawn: every node's value, through the graph, noise
-        included, and then every node's process conditioned on it. Returns a model of batch shape
-        (*sample_shape, *b), with `fantasy_members`.
-
-        Args:
-            X: (*b, n', k).
-            sampler: Draws the outcomes; of normal base samples, as `SobolQMCNormalSampler`.
-            observation_noise: None: the noise is that of the nodes.
-            propagate_grads: For BoTorch, which passes it; gradients flow to X in any case, as one-shot
-                optimisation needs.
+        """Models after experiments X (*b, n', k) whose outcomes a sampler of normal base samples draws: every
+        node's value, through the graph, noise included, and then every node's process conditioned on it.
+        Returns a model of batch shape (*sample_shape, *b), with `fantasy_members`. Gradients flow to X in any
+        case, as one-shot optimisation needs.
 
         Raises:
-            ValueError: if a noise is given.
+            ValueError: if a noise is given: it is that of the nodes.
             TypeError: if a mechanism cannot be conditioned.
         """
         if observation_noise is not None:

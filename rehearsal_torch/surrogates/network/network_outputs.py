@@ -18,11 +18,7 @@ REWARD = "reward"
 
 @dataclass(frozen=True)
 class NetworkOutputs:
-    """m outputs of a network with N nodes.
-
-    Attributes:
-        network: The network.
-        names: "reward", or names of nodes.
+    """m outputs of a network with N nodes: "reward", or names of nodes.
 
     Raises:
         ValueError: if a name is unknown or repeated, or means both the reward and a node.
@@ -69,10 +65,7 @@ class NetworkOutputs:
 
     def node_values(self, told: Tensor) -> Tensor:
         """Node values in the network's order, (..., N), of observations: (..., N) in this order, or in that
-        of the outputs if these are all nodes.
-
-        Raises:
-            ValueError: if the observations do not hold the values of all nodes.
+        of the outputs if these are all nodes; ValueError if they do not hold the values of all nodes.
         """
         names = self.names if self.all_nodes else self.nodes
         alone = len(self.nodes) == 1 and self._is_node(self.nodes[0])

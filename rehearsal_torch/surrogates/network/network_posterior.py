@@ -48,13 +48,8 @@ Read = Callable[[Tensor], Tensor]
 def plausible_values(
     network: CausalNetwork, actions: Tensor, noise: Tensor, epistemic: Tensor, read: Read
 ) -> Tensor:
-    """The outputs of plausible networks, each averaged over the same noise draws. Returns (E, *b, q, m).
-
-    Args:
-        actions: (*b, q, k), in their units.
-        noise: (S, N).
-        epistemic: (E, N) or (E, *b, N), each dimension of b perhaps 1.
-        read: The outputs of node values.
+    """The outputs (E, *b, q, m) of plausible networks at actions (*b, q, k), each averaged over the same
+    noise draws (S, N); epistemic draws are (E, N) or (E, *b, N), each dimension of b perhaps 1.
     """
     if epistemic.ndim == 2:
         epistemic = epistemic.reshape(len(epistemic), *[1] * (actions.ndim - 2), -1)
@@ -72,13 +67,9 @@ def plausible_values(
 
 
 class NetworkPosterior(Posterior):
-    """The joint posterior of m outputs at q actions.
-
-    Args:
-        evaluate: Outputs of plausible networks, epistemic draws (M, *b, N), dimensions of b perhaps 1, ->
-            (M, *b, q, m).
-        members: Fixed draws e, (E, N).
-        shape: (*b, q, m).
+    """The joint posterior of m outputs at q actions: `evaluate` maps epistemic draws (M, *b, N), dimensions
+    of b perhaps 1, to outputs of plausible networks (M, *b, q, m); members are fixed draws e, (E, N); the
+    shape is (*b, q, m).
     """
 
     def __init__(self, evaluate: Callable[[Tensor], Tensor], members: Tensor, shape: tuple[int, ...]) -> None:
@@ -111,11 +102,7 @@ class NetworkPosterior(Posterior):
 
     @property
     def distribution(self) -> Distribution:
-        """Refused, in words: BoTorch's entropy searches ask for a normal distribution.
-
-        Raises:
-            AttributeError: always.
-        """
+        """Refused (AttributeError), in words: BoTorch's entropy searches ask for a normal distribution."""
         raise AttributeError(
             "the posterior of a causal network is given by samples and has no normal distribution: this "
             "acquisition function is for Gaussian processes; use one that draws samples, such as qLogNEI"
@@ -154,12 +141,8 @@ class NetworkPosterior(Posterior):
         return self.rsample_from_base_samples(shape, drawn.expand(shape + self.base_sample_shape))
 
     def rsample_from_base_samples(self, sample_shape: torch.Size, base_samples: Tensor) -> Tensor:
-        """Samples as a function of base samples; differentiable in the actions. Returns (*sample_shape, *b,
-        q, m).
-
-        Args:
-            base_samples: Normal draws e, (*sample_shape, *b, N); or whole numbers 0 ... n - 1 (sample_shape),
-                for members.
+        """Samples as a function of base samples, differentiable in the actions, (*sample_shape, *b, q, m): of
+        normal draws e, (*sample_shape, *b, N); or of whole numbers 0 ... n - 1 (sample_shape), for members.
 
         Raises:
             ValueError: if the shape is another one.
@@ -231,10 +214,8 @@ class ExperimentPosterior(NetworkPosterior):
         return self.read(outcomes.movedim(-2, 0))
 
     def rsample_from_base_samples(self, sample_shape: torch.Size, base_samples: Tensor) -> Tensor:
-        """Outcomes as a function of base samples (*sample_shape, *b, q, 2 N); differentiable in the actions.
-
-        Raises:
-            ValueError: if the shape is another one, or base samples are no normal draws.
+        """Outcomes as a function of normal base samples (*sample_shape, *b, q, 2 N); differentiable in the
+        actions.
         """
         if not base_samples.is_floating_point():
             raise ValueError(
@@ -265,11 +246,8 @@ class ExperimentPosterior(NetworkPosterior):
 
 @final
 class MemberSampler(MCSampler):
-    """The members of a `NetworkPosterior` as samples, the same for all t-batches and all numbers of actions.
-
-    Args:
-        sample_shape: Shape of the samples.
-        seed: Not used: the members are drawn by the model.
+    """The members of a `NetworkPosterior` as samples, the same for all t-batches and all numbers of actions;
+    the model has drawn them, so that the seed is not used.
     """
 
     def forward(self, posterior: Posterior) -> Tensor:

@@ -30,15 +30,7 @@ STRUCTURES = ("graph", "independent", "black_box")
 
 
 class NodeRows:
-    """The task as a structure reads it, and its rows.
-
-    Args:
-        task: The whole task.
-        structure: How much of the graph is used.
-
-    Raises:
-        ValueError: if the structure is unknown.
-    """
+    """The whole task as a structure reads it, and its rows."""
 
     def __init__(self, task: CausalTask, structure: Structure) -> None:
         if structure not in STRUCTURES:
@@ -88,10 +80,8 @@ class NodeRows:
         return torch.stack(inputs, 1), self.values(table).double()
 
     def examples(self, table: Table) -> tuple[Tensor, Tensor, Tensor]:
-        """Inputs (n, N, p) padded with zeros, values (n, N), and the mask of the rows used (n, N).
-
-        Raises:
-            ValueError: if a node has fewer than 5 rows, or is constant.
+        """Inputs (n, N, p) padded with zeros, values (n, N), and the mask of the rows used (n, N); ValueError
+        if a node has fewer than 5 rows, or is constant.
         """
         inputs, values = self.columns(table)
         kept = self.kept(table)
@@ -110,10 +100,8 @@ class NodeRows:
 
 
 class UnitCube(Solved):
-    """Offsets and widths that map inputs to the unit cube and values to mean 0 and variance 1.
-
-    Args:
-        rows: Provides the inputs of each node; actions are scaled by their bounds.
+    """Offsets and widths that map the inputs of each node to the unit cube, actions by their bounds, and
+    values to mean 0 and variance 1.
     """
 
     def __init__(self, rows: NodeRows) -> None:
@@ -192,11 +180,7 @@ class UnitCube(Solved):
 
 
 class VisitedActions(Solved):
-    """The actions of the experiments so far.
-
-    Args:
-        width: k, the number of actions.
-    """
+    """The k actions of the experiments so far."""
 
     def __init__(self, width: int) -> None:
         super().__init__()

@@ -47,11 +47,8 @@ CHUNK = 4_000_000
 
 
 class NearRows(Solved):
-    """The rows of one candidate set, and how near the rows are to each other.
-
-    Args:
-        drawn: The columns of z that are drawn, the covariates.
-        most: Maximum number of rows that are kept, evenly spaced.
+    """The rows of one candidate set, at most so many, evenly spaced, and how near they are to each other;
+    `drawn` are the columns of z that are drawn, the covariates.
     """
 
     def __init__(self, drawn: Sequence[int], most: int = 2000) -> None:
@@ -107,11 +104,8 @@ class NearRows(Solved):
         return self.far(shown, actions[..., None, None, :] - usual).to(actions).mean((-2, -1))
 
     def far(self, points: Tensor, left: Tensor) -> Tensor:
-        """Whether no row is near, (...) bool.
-
-        Args:
-            points: z, (..., p), standardised; further leading dimensions of `left` are further actions.
-            left: a - h(z), (..., k).
+        """Whether no row is near, (...) bool, at z (..., p), standardised, with a - h(z) (..., k), whose
+        further leading dimensions are further actions.
         """
         reach, span = (self.radii * (1 + 1e-9)).tolist()
         known = self._white(points.to(self.rows).flatten(0, -2))

@@ -51,12 +51,10 @@ from torch import Tensor, nn
 
 from rehearsal_torch.data.part import Sizes, Solved, Trained
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.data.scaling import Standardise
 from rehearsal_torch.data.sizes import bounded
 from rehearsal_torch.data.table import Table, drawn
 from rehearsal_torch.estimators.feature_classifier import FeatureClassifier
 from rehearsal_torch.estimators.feature_regression import FeatureRegression
-from rehearsal_torch.graphs.separation import Adjustment, adjustment
 from rehearsal_torch.seeding import generator
 from rehearsal_torch.surrogates.outcome.near_rows import NearRows, near_rows
 from rehearsal_torch.surrogates.outcome.posterior_success import (
@@ -66,7 +64,7 @@ from rehearsal_torch.surrogates.outcome.posterior_success import (
     resampled,
 )
 from rehearsal_torch.surrogates.outcome_draws import EACH, MODELS, FaceCoordinates, KeptDraws, OutcomeDraws
-from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
+from rehearsal_torch.surrogates.rehearsal_surrogate import AdjustedSurrogate
 
 Values = Literal["binary", "few", "many"]
 BINARY, FEW, REPEATS = 2, 50, 5
@@ -138,9 +136,8 @@ class OutcomeKind(Solved):
         return self.slack.desired(self.slack.of_outcomes(outcomes)).to(torch.float64)
 
     def solve(self, *examples: Tensor) -> None:
-        """Chooses from the inputs of the first candidate set (n, p), standardised, and outcomes (n, |Y|).
-
-        Of more than 10,000 rows, so many are drawn by the seed for held-out scores.
+        """Chooses from the inputs of the first candidate set (n, p), standardised, and outcomes (n, |Y|); of
+        more than 10,000 rows, so many are drawn by the seed for held-out scores.
 
         Raises:
             ValueError: if an outcome has two values only, and all rows are desired or none is.
@@ -179,7 +176,7 @@ KEPT_CELLS = 20_000_000
 JUDGEMENT = 1
 
 
-class OutcomeRegression(RehearsalSurrogate):
+class OutcomeRegression(AdjustedSurrogate):
     """Regressions of the outcomes for each candidate set.
 
     Args:
@@ -200,8 +197,6 @@ class OutcomeRegression(RehearsalSurrogate):
         ValueError: if a number is out of range.
     """
 
-    by_adjustment: bool = True
-
     def __init__(
         self,
         task: Mapping[str, Any] | RehearsalTask,
@@ -212,20 +207,13 @@ class OutcomeRegression(RehearsalSurrogate):
         sequential: bool = True,
         seed: int = 0,
     ) -> None:
-        super().__init__(task)
+        super().__init__(task, sequential)
         if members < 1:
             raise ValueError(f"expected at least 1 member; got {members}")
         bounded("members", members, 1000)
         self.members, self.seed = members, seed
-        names = self.task.graph.names
-        self.scaler = Standardise(names)
-        self.adjustments: tuple[Adjustment, ...] = tuple(
-            adjustment(self.task.graph, self.task.context, altered, self.task.outcomes, sequential)
-            for altered in self.task.candidates
-        )
         used = {name for found in self.adjustments for name in found.before}
-        self.before = tuple(name for name in names if name in used)
-
+        self.before = tuple(name for name in self.task.graph.names if name in used)
         self._settings = (frequencies, evidence_rows, iterations)
         self._kept: KeptDraws[PosteriorSuccess] = KeptDraws(KEPT_CELLS)
         self.covariates = nn.ModuleList([self._regression(500)] if self.before else [])
@@ -280,12 +268,6 @@ class OutcomeRegression(RehearsalSurrogate):
             yield habit, (covariates, self.set_to(table, which))
             yield near, (covariates, self.left_open(table, which))
         yield self.no_action, (context, targets)
-
-    def used(self) -> tuple[str, ...]:
-        """All fields: the coordinates depend on the region, and each candidate set has regressions of its
-        own.
-        """
-        return ("graph", "actions", "context", "outcomes", "region", "candidates")
 
     def faults(self) -> list[str]:
         """The parts' faults, and regressions whose inputs or outputs differ from the task's."""
@@ -362,12 +344,8 @@ class OutcomeRegression(RehearsalSurrogate):
         return found
 
     def success(self, which: int, draws: int, points: int, purpose: int) -> PosteriorSuccess:
-        """Posterior draws of the success of a candidate set.
-
-        Args:
-            draws: Number of posterior functions.
-            points: Number of residuals per function.
-            purpose: Distinguishes independent samples, such as those that choose and those that judge.
+        """Posterior draws of the success of a candidate set: so many functions, and residuals of each;
+        `purpose` distinguishes independent samples, such as those that choose and those that judge.
         """
         models = self.models(which)
         parts = [part for part in (*models.outcomes, models.before, models.between) if part is not None]
@@ -386,8 +364,8 @@ class OutcomeRegression(RehearsalSurrogate):
 
     @torch.no_grad()
     def outcome_draws(self, altered: Sequence[str], given: Tensor, action: Tensor) -> OutcomeDraws | None:
-        """See `RehearsalSurrogate.outcome_draws`: the functions and residuals by which the default objective
-        judges; None where success itself is modelled.
+        """The functions and residuals by which the default objective judges; None where success itself is
+        modelled.
         """
         if self.outcome_kind.of_success:
             return None
@@ -433,14 +411,8 @@ class OutcomeRegression(RehearsalSurrogate):
         return near.share(success.scattered(contexts, actions), actions, self.habit(which))
 
     def left_out(self, table: Table, which: int, folds: Tensor, draws: int = 24, points: int = 32) -> Tensor:
-        """P(Y in S | x, u, v, a) at rows that the functions and residuals were not fitted to, (n,).
-
-        Each fold is predicted from the others; the kernels are those of all rows.
-
-        Args:
-            folds: The fold of each row, (n,).
-            draws: Number of posterior functions.
-            points: Number of residuals per function.
+        """P(Y in S | x, u, v, a) at rows that the functions and residuals were not fitted to, (n,): each fold
+        (n,) is predicted from the others; the kernels are those of all rows.
         """
         members = self.models(which).outcomes
         targets = self.outcome_kind.targets(table.columns(self.task.outcomes))
@@ -481,6 +453,3 @@ class OutcomeRegression(RehearsalSurrogate):
         known = state_dict.setdefault(f"{prefix}outcome_kind.classified", torch.zeros(1, dtype=torch.float64))
         self._model(bool(known.any()))
         super()._load_from_state_dict(state_dict, prefix, *rest)
-
-    def _shown(self, table: Table, names: Sequence[str]) -> Tensor:
-        return self.scaler.standardised(tuple(names), table.columns(tuple(names)))

@@ -72,13 +72,8 @@ class ConditionalModels:
 
 
 class PosteriorSuccess:
-    """Functions and residuals drawn from the posterior, which serve all cases and actions.
-
-    Args:
-        models: The regressions.
-        draws: D, the number of functions; rounded up to a multiple of the number of fits.
-        points: P, the number of residuals per draw.
-        stream: Random number generator, on the CPU.
+    """D functions (rounded up to a multiple of the number of fits) and P residuals of each, drawn from the
+    posterior by a generator on the CPU; they serve all cases and actions.
     """
 
     def __init__(self, models: ConditionalModels, draws: int, points: int, stream: torch.Generator) -> None:
@@ -145,8 +140,8 @@ class PosteriorSuccess:
         return torch.cat([self.share(self.values(*part)) for part in parts])
 
     def desired_once(self, contexts: Tensor, actions: Tensor) -> Tensor:
-        """Which points are desired at one action in each case, (B, |X|), (B, k) -> (B, D, P), bool; those
-        of another action have the same functions and residuals.
+        """Which points are desired at one action in each case, (B, |X|), (B, k) -> (B, D, P), bool; those of
+        another action have the same functions and residuals.
         """
         return self.models.faces.desired(self.values(contexts, actions) + self.noise)
 
@@ -205,11 +200,7 @@ class PosteriorSuccess:
 
 
 class SuccessOfMany(ABC):
-    """p_d(a; x) for many actions in the same B contexts.
-
-    Args:
-        success: The functions and residuals.
-    """
+    """p_d(a; x) for many actions in the same B contexts."""
 
     def __init__(self, success: PosteriorSuccess) -> None:
         self.success = success
@@ -232,12 +223,7 @@ class SuccessOfMany(ABC):
 
 
 class SuccessInContexts(SuccessOfMany):
-    """By coefficients for every point.
-
-    Args:
-        success: The functions and residuals.
-        contexts: (B, |X|), standardised.
-    """
+    """By coefficients for every point, in standardised contexts (B, |X|)."""
 
     def __init__(self, success: PosteriorSuccess, contexts: Tensor) -> None:
         super().__init__(success)
@@ -282,9 +268,8 @@ def with_actions(inputs: Tensor, actions: Tensor) -> Tensor:
 
 
 def resampled(residuals: Tensor, draws: int, points: int, stream: torch.Generator) -> Tensor:
-    """Residuals of whole rows, spread evenly over their first column, (n, q) -> (D, P, q).
-
-    Each draw takes one row from each of P strata of the sorted rows, in random order.
+    """Residuals of whole rows, spread evenly over their first column, (n, q) -> (D, P, q): each draw takes
+    one row from each of P strata of the sorted rows, in random order.
     """
     order = residuals[:, 0].argsort(stable=True)
     place = torch.rand(draws, points, dtype=torch.float64, generator=stream)
@@ -303,17 +288,9 @@ def held_out(
     points: int,
     stream: torch.Generator,
 ) -> Tensor:
-    """The probability of success at rows that functions and residuals were not fitted to, (n,); each fold is
-    predicted from the others, with the kernels of all rows.
-
-    Args:
-        faces: The coordinates and the region in them.
-        inputs: (n, p), standardised.
-        targets: What was fitted to, (n, q).
-        folds: The fold of each row, (n,).
-        draws: Number of posterior functions.
-        points: Number of residuals per function.
-        stream: Random number generator, on the CPU.
+    """The probability of success at rows (n, p), standardised, that functions and residuals were not fitted
+    to, (n,); each fold (n,) is predicted from the others, with the kernels of all rows. Targets (n, q) are
+    what was fitted to.
     """
     found, each = inputs.new_zeros(len(inputs)), -(-draws // len(members))
     for fold in folds.unique().tolist():

@@ -188,7 +188,7 @@ class StackedRegression(RehearsalSurrogate, SeparateMembers):
         return self.outcome.used()
 
     def outcome_draws(self, altered: Sequence[str], given: Tensor, action: Tensor) -> OutcomeDraws | None:
-        """See `RehearsalSurrogate.outcome_draws`: those of the outcome regression, with its weight."""
+        """Those of the outcome regression, with its weight."""
         found = self.outcome.outcome_draws(altered, given, action)
         return None if found is None else replace(found, weight=1 - self.weight)
 

@@ -21,12 +21,8 @@ MOST_NODES = 96
 
 
 class TabulatedSuccess(SuccessOfMany):
-    """p_d(a; x) for many values of one action in the same B contexts.
-
-    Args:
-        success: The functions and residuals.
-        contexts: (B, |X|), standardised.
-        nodes: Nodes of the intervals of the action, standardised, as many as each of the E fits needs.
+    """p_d(a; x) for many values of one action in the same B contexts (B, |X|), by nodes of the intervals of
+    the action, as many as each of the E fits needs; standardised.
     """
 
     def __init__(self, success: PosteriorSuccess, contexts: Tensor, nodes: Sequence[ChebyshevNodes]) -> None:

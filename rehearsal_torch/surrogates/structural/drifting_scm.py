@@ -22,7 +22,7 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.estimators.drifting_regression import STEPS, DriftingRegression
 from rehearsal_torch.mechanisms.affine import AffineMechanism
 from rehearsal_torch.mechanisms.linear_gaussian import LinearGaussian
-from rehearsal_torch.surrogates.structural.linear_scm import Equation, LinearSurrogate
+from rehearsal_torch.surrogates.structural.linear_scm import Equation, LinearSurrogate, rows_before_alteration
 
 
 class DriftingLinear(LinearSurrogate):
@@ -67,10 +67,8 @@ class DriftingLinear(LinearSurrogate):
         )
 
     def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
-        """The overlap diagnostics, the initial least squares, the observed contexts, then the rounds.
-
-        Raises:
-            ValueError: if nothing can be learnt from the table, or it begins with an altered row.
+        """The overlap diagnostics, the initial least squares, the observed contexts, then the rounds;
+        ValueError if the table begins with an altered row.
         """
         self.task.check(table)
         names = self.task.graph.names
@@ -78,13 +76,7 @@ class DriftingLinear(LinearSurrogate):
             table.columns(names),
             Table(table.names, table.altered.double(), table.altered).columns(names) > 0,
         )
-        altered = touched.any(-1).nonzero()
-        first = len(values) if not len(altered) else int(altered[0])
-        first = first if self.initial is None else min(self.initial, first)
-        if first < 3:
-            raise ValueError(
-                f"expected at least 3 rows before the first altered one; got {first}: begin with observations"
-            )
+        first = rows_before_alteration(touched, self.initial)
         yield self.overlap, self.overlap.examples(table)
         head = Table(names, values[:first], touched[:first])
         for equation, start in zip(self.equations, self.mechanisms(), strict=True):

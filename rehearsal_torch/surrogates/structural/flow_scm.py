@@ -42,17 +42,14 @@ from rehearsal_torch.mechanisms.mechanism import GenerativeMechanism, standard_n
 from rehearsal_torch.seeding import spaced_generator
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
-from rehearsal_torch.surrogates.structural.linear_scm import Equation, equations
+from rehearsal_torch.surrogates.structural.linear_scm import Equation, equations, holding
 
 
 @dataclass(frozen=True)
 class LinearFlow(GenerativeMechanism):
-    """c standardised values given p standardised parents, in the precision of the noise or the values.
-
-    Attributes:
-        linear: The least-squares fit.
-        flow: The distribution of the whitened residuals given the parents; None if they are assumed to be
-            normal and independent of the parents.
+    """c standardised values given p standardised parents, in the precision of the noise or the values: the
+    least-squares fit, and the distribution of the whitened residuals given the parents; None if they are
+    assumed to be normal and independent of the parents.
     """
 
     linear: LinearGaussian
@@ -83,11 +80,8 @@ class LinearFlow(GenerativeMechanism):
 
 @dataclass(frozen=True)
 class FittedEquation:
-    """An equation with its fitted mechanism, in standardised variables.
-
-    Attributes:
-        equation: Members, parents and clique.
-        mechanism: The distribution of the members given the parents.
+    """An equation with its fitted mechanism, the distribution of the members given the parents, in
+    standardised variables.
     """
 
     equation: Equation
@@ -155,8 +149,8 @@ def follow(
 
 
 def stacked(columns: Sequence[Tensor], like: Tensor) -> Tensor:
-    """Broadcastable columns (...) to rows (..., p); without columns, rows of width 0 that match noise
-    (n, c).
+    """Broadcastable columns (...) to rows (..., p); without columns, rows of width 0 that match
+    noise (n, c).
     """
     if not columns:
         return like.new_zeros(*like.shape[:-1], 0)
@@ -208,9 +202,6 @@ class FlowStructural(RehearsalSurrogate):
     def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
         """The overlap diagnostics, the scaler; then, equation by equation, least squares and the flow of its
         residuals.
-
-        Raises:
-            ValueError: if nothing can be learnt from the table.
         """
         self.task.check(table)
         yield self.overlap, self.overlap.examples(table)
@@ -238,16 +229,10 @@ class FlowStructural(RehearsalSurrogate):
         return found
 
     def under(self, altered: Sequence[str]) -> list[FittedEquation]:
-        """The equations that hold when `altered` is set by intervention, in order.
-
-        Raises:
-            ValueError: if a variable may not be altered.
+        """The equations that hold when `altered` is set by intervention, in order; ValueError if one may not
+        be altered.
         """
-        unknown = [name for name in altered if name not in self.task.box.names]
-        if unknown:
-            raise ValueError(f"{unknown} may not be altered; actionable are {list(self.task.box.names)}")
-        cut = set(altered)
-        return self.fitted([each for each in self.equations if set(each.altered) == cut & set(each.clique)])
+        return self.fitted(holding(self.equations, altered, self.task.box))
 
     def noise(self, count: int, purpose: int) -> Tensor:
         """Standard normal noise of every variable, (count, d), in the graph's order: the same at every call,
@@ -263,12 +248,8 @@ class FlowStructural(RehearsalSurrogate):
     def pushforward(
         self, noise: Tensor, altered: Sequence[str], given: Tensor, wanted: Sequence[str]
     ) -> Pushforward:
-        """The push-forward from the altered variables to the requested ones, in standardised variables.
-
-        Args:
-            noise: (n, d), in the graph's order; the push-forward has its precision.
-            altered: The k altered variables.
-            given: Contexts, (B, |X|), in the variables' units.
+        """The push-forward from the k altered variables to the requested ones, in standardised variables and
+        in the precision of the noise (n, d), which is in the graph's order; contexts (B, |X|) are in units.
         """
         self.require_fitted()
         graph = self.task.graph.altered(altered)
@@ -290,13 +271,9 @@ class FlowStructural(RehearsalSurrogate):
         )
 
     def rehearse(self, noise: Tensor, alteration: Alteration, given: Tensor) -> Tensor:
-        """All variables after an alteration, in the graph's order and in units. Returns (..., B, n, d),
-        differentiable in the alteration, where the noise is.
-
-        Args:
-            noise: (n, d), standard normal.
-            alteration: Values (..., B, k).
-            given: Contexts (B, |X|).
+        """All variables after an alteration with values (..., B, k), in the graph's order and in units, (...,
+        B, n, d): differentiable in the alteration, where the noise (n, d), standard normal, is; contexts are
+        (B, |X|).
         """
         own = noise.to(self.device)
         pushforward = self.pushforward(own, alteration.names, given, self.scaler.names)

@@ -62,10 +62,11 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.estimators.bayesian_regression import BayesianRegression
 from rehearsal_torch.estimators.conjugate_regression import ConjugateRegression
 from rehearsal_torch.estimators.evidence_ridge import EvidenceRidge
+from rehearsal_torch.estimators.kernel import inverse_root
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.seeding import paired_generator
 from rehearsal_torch.surrogates.structural.linear_model import AffineResponse
-from rehearsal_torch.surrogates.structural.linear_scm import Equation
+from rehearsal_torch.surrogates.structural.linear_scm import Equation, holding, rows_before_alteration
 from rehearsal_torch.surrogates.structural.sampled_models import (
     AffineScenarios,
     Hypothesis,
@@ -78,12 +79,8 @@ from rehearsal_torch.surrogates.structural.sampled_models import (
 
 @dataclass(frozen=True)
 class EquationDraws:
-    """n samples of the parameters of an equation, v = b + W' pa + L eps with eps ~ N(0, I).
-
-    Attributes:
-        weights: W, (n, p, c).
-        intercept: b, (n, c).
-        root: L, (n, c, c), the Cholesky factor of the noise covariance.
+    """n samples of the parameters of an equation, v = b + W' pa + L eps with eps ~ N(0, I): W (n, p, c), b
+    (n, c) and L (n, c, c), the Cholesky factor of the noise covariance.
     """
 
     weights: Tensor
@@ -105,15 +102,8 @@ Draw = Callable[[Equation, int], EquationDraws]
 
 
 class PosteriorModels(SampledModels):
-    """K models, sampled on first use.
-
-    Args:
-        task: The roles of the variables.
-        hypotheses: The H graphs with their equations.
-        weights: (H,), summing to one.
-        count: K.
-        draw: Samples of the parameters for (equation, number of samples); the same at every call.
-        stream: Random number generator for graphs and noise, on the CPU.
+    """K models, sampled on first use, from H graphs with their equations and weights (H,): `draw` samples the
+    parameters of an equation, the same at every call, and the generator, on the CPU, graphs and noise.
     """
 
     def __init__(
@@ -160,8 +150,7 @@ class PosteriorModels(SampledModels):
         return self._graphs
 
     def scenarios(self, contexts: Tensor, altered: Sequence[str]) -> AffineScenarios:
-        """See `SampledModels.scenarios`."""
-        self._check(altered)
+        """From parents to children, block by block."""
         names, seen = self.task.graph.names, contexts.to(self._noise)
         # Variables first: each variable's scenarios are contiguous.
         offset = self._noise.new_zeros(len(names), len(seen), self.count)
@@ -173,7 +162,7 @@ class PosteriorModels(SampledModels):
         moved = set(altered)
         for index, start, end in self.blocks:
             reached = set(moved)
-            for equation in self.hypotheses[index].under(altered):
+            for equation in self._under(index, altered):
                 drawn = self.equation_draws(index, equation)
                 above, own = (
                     [self._place[name] for name in equation.parents],
@@ -197,12 +186,9 @@ class PosteriorModels(SampledModels):
         return AffineScenarios(names, tuple(altered), offset.permute(1, 2, 0), gain.permute(2, 0, 1))
 
     def responses(self, altered: Sequence[str]) -> AffineResponse:
-        """The outcomes of each model as a function of context, altered variables and standard normal noise.
-
-        The same recursion as in `scenarios`, with the coefficients of all of them instead of one sample of
-        the noise.
+        """The outcomes of each model as a function of context, altered variables and standard normal noise:
+        the recursion of `scenarios`, with the coefficients of all of them instead of one sample of the noise.
         """
-        self._check(altered)
         place, seen, size = self._place, len(self.task.context), len(self.task.graph.names)
         free = seen + len(altered)
         # Columns: context, altered variables, noise of every variable, constant.
@@ -210,7 +196,7 @@ class PosteriorModels(SampledModels):
         for column, name in enumerate((*self.task.context, *altered)):
             whole[place[name], column] = 1.0
         for index, start, end in self.blocks:
-            for equation in self.hypotheses[index].under(altered):
+            for equation in self._under(index, altered):
                 drawn = self.equation_draws(index, equation)
                 own = [place[name] for name in equation.members]
                 above = whole[[place[name] for name in equation.parents], :, start:end]
@@ -227,19 +213,17 @@ class PosteriorModels(SampledModels):
         )
 
     def log_density(self, rows: Tensor, altered: Sequence[str]) -> Tensor:
-        """See `SampledModels.log_density`."""
-        self._check(altered)
+        """By whitened residuals of every equation."""
         rows = rows.to(self._noise)
         density = rows.new_zeros(*rows.shape[:-1], self.count)
         for index, start, end in self.blocks:
-            for equation in self.hypotheses[index].under(altered):
+            for equation in self._under(index, altered):
                 drawn = self.equation_draws(index, equation)
                 above, own = (
                     [self._place[name] for name in equation.parents],
                     [self._place[name] for name in equation.members],
                 )
-                eye = torch.eye(len(own), dtype=drawn.root.dtype, device=drawn.root.device)
-                inverse = torch.linalg.solve_triangular(drawn.root, eye.expand_as(drawn.root), upper=False)
+                inverse = inverse_root(drawn.root)
                 # Whitened residuals are L^-1 (v - b - W' pa): one product for all rows and models.
                 constant_gain = inverse @ drawn.intercept.unsqueeze(-1)
                 gains = torch.cat([inverse, -inverse @ drawn.weights.mT, -constant_gain], -1)
@@ -254,11 +238,10 @@ class PosteriorModels(SampledModels):
         return density
 
     def entropy(self, altered: Sequence[str]) -> Tensor:
-        """See `SampledModels.entropy`."""
-        self._check(altered)
+        """The sum over equations."""
         entropy = self._noise.new_zeros(self.count)
         for index, start, end in self.blocks:
-            for equation in self.hypotheses[index].under(altered):
+            for equation in self._under(index, altered):
                 root = self.equation_draws(index, equation).root
                 entropy[start:end] += root.diagonal(dim1=-2, dim2=-1).log().sum(-1) + len(
                     equation.members
@@ -272,10 +255,8 @@ class PosteriorModels(SampledModels):
             self._drawn[equation] = self._draw(equation, max(last for _, last in home.values()))
         return self._drawn[equation].part(*home[index])
 
-    def _check(self, altered: Sequence[str]) -> None:
-        unknown = [name for name in altered if name not in self.task.box.names]
-        if unknown:
-            raise ValueError(f"{unknown} may not be altered; actionable are {list(self.task.box.names)}")
+    def _under(self, index: int, altered: Sequence[str]) -> list[Equation]:
+        return holding(self.hypotheses[index].equations, altered, self.task.box)
 
 
 REGRESSIONS = {"conjugate": ConjugateRegression, "ridge": EvidenceRidge}
@@ -339,20 +320,12 @@ class StructuralPosterior(ScenarioModel):
         self.prior: Tensor
 
     def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
-        """The overlap diagnostics; every equation with all rows, and which of them it is fitted to.
-
-        Raises:
-            ValueError: if nothing can be learnt from the table, or it does not begin with unaltered rows.
+        """The overlap diagnostics; every equation with all rows, and which of them it is fitted to;
+        ValueError if the table does not begin with unaltered rows.
         """
         self.task.check(table)
         place = {name: index for index, name in enumerate(table.names)}
-        changed = table.altered.any(-1).nonzero()
-        first = int(changed[0]) if len(changed) else len(table)
-        first = first if self.initial is None else min(self.initial, first)
-        if first < 3:
-            raise ValueError(
-                f"expected at least 3 rows before the first altered one; got {first}: begin with observations"
-            )
+        first = rows_before_alteration(table.altered, self.initial)
         yield self.overlap, self.overlap.examples(table)
         early = torch.arange(len(table), device=table.values.device) < first
         for equation, regression in zip(self.equations, self.regressions, strict=True):
@@ -402,7 +375,7 @@ class StructuralPosterior(ScenarioModel):
         )
 
     def responses(self, altered: Sequence[str], count: int, seed: int = 0) -> AffineResponse | None:
-        """See `RehearsalSurrogate.responses`."""
+        """Those of sampled models."""
         return self.sampled(count, seed).responses(altered)
 
     def _typed(self, regression: nn.Module) -> BayesianRegression:
@@ -416,12 +389,8 @@ LEAST = 20
 
 @dataclass(frozen=True)
 class GraphBelief:
-    """Scenarios by graph.
-
-    Attributes:
-        graphs: The graph of each scenario, (K,), indices of the hypotheses.
-        weights: p(G | D), (H,).
-        unaltered: Whether each scenario is desired when nothing is altered, (K, B).
+    """Scenarios by graph: the graph of each, (K,), indices of the hypotheses, whose weights are p(G | D),
+    (H,); and whether each is desired when nothing is altered, (K, B).
     """
 
     graphs: Tensor
@@ -429,14 +398,10 @@ class GraphBelief:
     unaltered: Tensor
 
     def judged(self, desired: Tensor) -> list[dict[str, Any]]:
-        """What becomes of a decision under each graph, for B cases.
-
-        Args:
-            desired: Whether each scenario is desired after the decision, (K, B).
-
-        Returns:
-            For each case ``stand``, ``worst``, ``worst_graph``, ``worst_weight``, ``judged`` and ``graphs``,
-            the number of hypotheses; nothing but ``judged`` and ``graphs`` if no graph has enough scenarios.
+        """What becomes of a decision under each graph, for B cases, given whether each scenario is desired
+        after it, (K, B): for each ``stand``, ``worst``, ``worst_graph``, ``worst_weight``, ``judged`` and
+        ``graphs``, the number of hypotheses; nothing but ``judged`` and ``graphs`` if no graph has enough
+        scenarios.
         """
         weights = self.weights.to(torch.float64)
         member = torch.nn.functional.one_hot(self.graphs, len(weights)).to(torch.float64)

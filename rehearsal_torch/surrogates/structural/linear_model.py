@@ -97,14 +97,9 @@ class LinearModel:
         )
 
     def rehearse(self, noise: Tensor, values: Tensor, context: Sequence[str], given: Tensor) -> Tensor:
-        """All variables after the alteration. Returns (..., d), in the order of `names`; the context is
-        returned as given.
-
-        Args:
-            noise: Samples of N(0, Sigma), (..., d).
-            values: Values of the altered variables, (..., k).
-            context: Names of the observed variables.
-            given: Their values, (..., |X|).
+        """All variables after the alteration, (..., d), in the order of `names`, from noise of N(0, Sigma)
+        (..., d), values of the altered variables (..., k), and the observed variables with their values (...,
+        |X|), which are returned as given.
         """
         total, gain, seen = self._seen(context)
         free = self.intercept + self._left(noise)

@@ -26,7 +26,7 @@ from rehearsal_torch.data.table import Table, positions
 from rehearsal_torch.mechanisms.affine import AffineMechanism
 from rehearsal_torch.mechanisms.linear_gaussian import LinearGaussian
 from rehearsal_torch.seeding import spaced_generator
-from rehearsal_torch.spaces.box import Alteration
+from rehearsal_torch.spaces.box import Alteration, Box
 from rehearsal_torch.surrogates.outcome_draws import KeptDraws
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from rehearsal_torch.surrogates.structural.linear_model import AffineResponse, LinearModel
@@ -49,11 +49,9 @@ class Equation:
     parents: tuple[str, ...]
 
     def rows(self, table: Table) -> Table:
-        """The rows from which the equation is learnt.
-
-        These are the rows in which its members were not altered; for an equation under alteration, only those
-        in which exactly `altered` was set, provided that there are ten for each parameter of a member: with
-        fewer, all rows in which its members were not altered are used.
+        """The rows from which the equation is learnt: those in which its members were not altered; for an
+        equation under alteration, only those in which exactly `altered` was set, provided that there are ten
+        for each parameter of a member.
         """
         unaltered = table.unaltered(self.members)
         if not self.altered:
@@ -65,42 +63,71 @@ class Equation:
         return Table(unaltered.names, unaltered.values[own], unaltered.altered[own])
 
 
-def equations(task: RehearsalTask) -> tuple[Equation, ...]:
-    """Every equation that an alteration of the task may require.
+def of_clique(clique: tuple[str, ...], parents: Sequence[str], task: RehearsalTask) -> Iterator[Equation]:
+    """A clique's own equation, and one for each set of its members that may be altered without the rest."""
+    yield Equation(clique, (), clique, tuple(parents))
+    free = [name for name in clique if name in task.box.names]
+    for chosen in joined(free, task.codings, len(clique) - 1):
+        rest = tuple(name for name in clique if name not in chosen)
+        yield Equation(clique, chosen, rest, (*parents, *chosen))
+
+
+def holding(equations: Iterable[Equation], altered: Sequence[str], box: Box | None = None) -> list[Equation]:
+    """The equations that hold when `altered` is set by intervention.
 
     Raises:
-        ValueError: if a context variable shares a clique with one that may be altered.
+        ValueError: if a variable is not one of the box of those that may be altered.
+    """
+    if box is not None and (unknown := [name for name in altered if name not in box.names]):
+        raise ValueError(f"{unknown} may not be altered; actionable are {list(box.names)}")
+    cut = set(altered)
+    return [each for each in equations if set(each.altered) == cut & set(each.clique)]
+
+
+def rows_before_alteration(touched: Tensor, initial: int | None) -> int:
+    """The number of first rows, before any alteration (n, d), and at most `initial`.
+
+    Raises:
+        ValueError: if there are fewer than 3.
+    """
+    altered = touched.any(-1).nonzero()
+    first = int(altered[0]) if len(altered) else len(touched)
+    first = first if initial is None else min(initial, first)
+    if first < 3:
+        raise ValueError(
+            f"expected at least 3 rows before the first altered one; got {first}: begin with observations"
+        )
+    return first
+
+
+def equations(task: RehearsalTask) -> tuple[Equation, ...]:
+    """Every equation that an alteration of the task may require; ValueError if a context variable shares a
+    clique with one that may be altered.
     """
     task.graph.require_cliques("a linear equation for every clique")
-    found = []
     for clique in task.graph.cliques:
-        parents, free = task.graph.parents(clique), [name for name in clique if name in task.box.names]
-        found.append(Equation(clique, (), clique, parents))
+        free = [name for name in clique if name in task.box.names]
         seen = [name for name in clique if name in task.context]
         if free and seen:
             raise ValueError(
                 f"context {seen} and actionable {free} are in one clique: an action would change the "
                 "observed context; take one out of the clique"
             )
-        found += [
-            Equation(clique, chosen, tuple(n for n in clique if n not in chosen), (*parents, *chosen))
-            for chosen in joined(free, task.codings, len(clique) - 1)
-        ]
-    return tuple(found)
+    graph = task.graph
+    return tuple(each for clique in graph.cliques for each in of_clique(clique, graph.parents(clique), task))
+
+
+MAX_CONTEXTS = 64
 
 
 class ObservedContexts(Solved):
-    """The contexts in the observations, at most `max_rows` of them, for choices that a method makes before
+    """The contexts in the first `MAX_CONTEXTS` observations, (n, |X|), for choices that a method makes before
     the decision.
-
-    Args:
-        width: |X|.
-        max_rows: Maximum number that is stored.
     """
 
-    def __init__(self, width: int, max_rows: int = 64) -> None:
+    def __init__(self, width: int) -> None:
         super().__init__()
-        self.width, self.max_rows = width, max_rows
+        self.width = width
         self.register_fitted("values")
         self.values: Tensor
 
@@ -111,15 +138,11 @@ class ObservedContexts(Solved):
     def solve(self, *examples: Tensor) -> None:
         """Stores the first rows of (n, |X|)."""
         (values,) = examples
-        self.values = values[: self.max_rows].detach().clone().to(torch.float64)
+        self.values = values[:MAX_CONTEXTS].detach().clone().to(torch.float64)
 
 
 class LinearSurrogate(RehearsalSurrogate, ABC):
-    """A linear Gaussian model of a task's variables under every alteration.
-
-    Args:
-        task: The roles of the variables; plain data or a RehearsalTask.
-    """
+    """A linear Gaussian model of a task's variables under every alteration."""
 
     def __init__(self, task: RehearsalTask) -> None:
         super().__init__(task)
@@ -141,12 +164,10 @@ class LinearSurrogate(RehearsalSurrogate, ABC):
         self.require_fitted()
         return self._assembled(altered, [self.estimate(equation) for equation in self.under(altered)])
 
-    def linear_models(self, altered: Sequence[str] = ()) -> LinearModel | None:
-        """Posterior samples of the model, in a leading dimension; None if there are none."""
-        return self.linear_models_of((altered,))[0]
-
     def linear_models_of(self, sets: Iterable[Sequence[str]]) -> list[LinearModel | None]:
-        """The same for several sets of altered variables; an equation that holds under many is drawn once."""
+        """Posterior samples of the model under several sets of altered variables, in a leading dimension;
+        None if there are none. An equation that holds under many is drawn once.
+        """
         self.require_fitted()
         drawn, found = dict[Equation, AffineMechanism | None](), list[LinearModel | None]()
         for altered in sets:
@@ -169,16 +190,10 @@ class LinearSurrogate(RehearsalSurrogate, ABC):
         ]
 
     def under(self, altered: Sequence[str]) -> list[Equation]:
-        """The equations that hold when `altered` is set by intervention.
-
-        Raises:
-            ValueError: if a variable may not be altered.
+        """The equations that hold when `altered` is set by intervention; ValueError if one may not be
+        altered.
         """
-        unknown = [name for name in altered if name not in self.task.box.names]
-        if unknown:
-            raise ValueError(f"{unknown} may not be altered; actionable are {list(self.task.box.names)}")
-        cut = set(altered)
-        return [each for each in self.equations if set(each.altered) == cut & set(each.clique)]
+        return holding(self.equations, altered, self.task.box)
 
     def response(self, altered: Sequence[str] = ()) -> AffineResponse:
         """The outcomes as a function of the context, the altered variables and noise."""
@@ -258,11 +273,7 @@ class LinearStructural(LinearSurrogate):
         )
 
     def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
-        """The overlap diagnostics; every equation with its rows; then the observed contexts.
-
-        Raises:
-            ValueError: if nothing can be learnt from the table.
-        """
+        """The overlap diagnostics; every equation with its rows; then the observed contexts."""
         self.task.check(table)
         yield self.overlap, self.overlap.examples(table)
         for equation in self.equations:
@@ -291,7 +302,7 @@ class LinearStructural(LinearSurrogate):
     def responses_of(
         self, sets: Sequence[Sequence[str]]
     ) -> list[tuple[AffineResponse, AffineResponse | None]]:
-        """See `LinearSurrogate`; kept until the model changes, since they are the same for every case."""
+        """Kept until the model changes, since they are the same for every case."""
         task, make = self.task, partial(super().responses_of, sets)
         # An upper bound: at most 3 d numbers of an outcome.
         cells = 3 * len(task.graph.names) * len(task.outcomes) * (self.draws + 1) * len(sets)
@@ -299,7 +310,7 @@ class LinearStructural(LinearSurrogate):
         return self._kept.get(key, list(self.mechanisms.buffers()), cells, make)
 
     def responses(self, altered: Sequence[str], count: int, seed: int = 0) -> AffineResponse | None:
-        """See `RehearsalSurrogate.responses`; independent of `draws`."""
+        """Independent of `draws`."""
         self.require_fitted()
         drawn = [
             self.mechanism(each).posterior(count, spaced_generator(seed, self._places[each]))
