@@ -17,7 +17,7 @@ Everything follows from one Gram matrix per output.
 Why: a network that sees the doses next to the state spreads small spurious effects over all outputs, which
 the likelihood does not notice but a search for the best action exploits.
 
-Source: ours; forward selection and partialling out are textbook (Frisch, Waugh and Lovell).
+Source: forward selection and partialling out are textbook (Frisch, Waugh and Lovell).
 """
 
 import torch

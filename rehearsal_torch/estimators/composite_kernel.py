@@ -15,8 +15,7 @@ a a') / 2, the negative log evidence and its derivative in a parameter t are
 Log-normal priors with wide spreads keep every parameter finite: w about 1/2, s about 1, l and nu about .1
 and .3, g about .1 / p. The minimum is found by L-BFGS-B, from one start.
 
-Source: Rasmussen and Williams (2006), Eq. 4.24 (sums of kernels), 5.1 (length-scales), 5.8-5.9
-(evidence); the priors are ours.
+Source: Rasmussen and Williams (2006), Eq. 4.24 (sums of kernels), 5.1 (length-scales), 5.8-5.9 (evidence).
 """
 
 import math

@@ -24,7 +24,7 @@ or not monotonically, is stronger than stated here. For actions with few values 
 Units: none; the strengths do not depend on the units of actions and covariates.
 
 Source: Frisch and Waugh (1933); James and Stein (1961); the comparison of a hidden cause with observed
-covariates follows Cinelli and Hazlett (2020), who compare partial R^2; the ratio of densities is ours.
+covariates follows Cinelli and Hazlett (2020), who compare partial R^2.
 """
 
 import math

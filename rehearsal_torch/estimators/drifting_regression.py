@@ -68,11 +68,9 @@ class DriftingRegression(Solved):
                 f"{radius}, {rate}"
             )
         self.parents = tuple(tuple(each) for each in parents)
-        self.child, self.members, self.altered = (
-            tuple(child),
-            tuple(map(tuple, members)),
-            tuple(map(tuple, altered)),
-        )
+        self.child = tuple(child)
+        self.members = tuple(map(tuple, members))
+        self.altered = tuple(map(tuple, altered))
         self.rate, self.slowness = rate, math.sqrt(math.log(max(len(steps), 2)) / horizon)
         self.radius, self.max_parents = radius, max(map(len, self.parents), default=0)
         place = torch.tensor(
@@ -149,10 +147,8 @@ class DriftingRegression(Solved):
             done = initial
         for row, cells in zip(values[done:].to(torch.float64), touched[done:].tolist(), strict=True):
             self._round(row, cells)
-        self.processed, self.fingerprint = (
-            self.initial_rows.new_tensor(float(len(values))),
-            _fingerprint(values, len(values)),
-        )
+        self.processed = self.initial_rows.new_tensor(float(len(values)))
+        self.fingerprint = _fingerprint(values, len(values))
 
     def coefficients(self) -> tuple[Tensor, Tensor]:
         """Intercepts (J,) and coefficients (J, p) in the columns' units; coefficients of absent parents are

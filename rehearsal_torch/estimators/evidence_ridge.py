@@ -136,11 +136,9 @@ class EvidenceRidge(BayesianRegression):
             means.append(axes @ (own / (sizes + prior_precision / alpha)))
             roots.append(axes / (alpha * sizes + prior_precision).sqrt())
             noises.append(1 / alpha)
-        self.posterior_mean, self.spread, self.noise = (
-            torch.stack(means, -1),
-            torch.stack(roots),
-            torch.stack(noises),
-        )
+        self.posterior_mean = torch.stack(means, -1)
+        self.spread = torch.stack(roots)
+        self.noise = torch.stack(noises)
         residual = targets - inputs @ self.posterior_mean
         shared = residual.mT @ residual
         size = shared.diagonal().clamp_min(1e-300).sqrt()

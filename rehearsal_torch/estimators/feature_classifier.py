@@ -25,8 +25,7 @@ functions and resampled residuals give draws of the probability. phi'A^-1 phi is
 function relative to that of the latent noise.
 
 Source: Rasmussen and Williams (2006), Sec. 3.4 (Laplace approximation) and Eq. 3.16 (the derivatives for the
-probit) and 3.7 (its quality); Albert and Chib (1993) (the latent sum); the kernel by
-a Gaussian evidence and the grid are ours.
+probit) and 3.7 (its quality); Albert and Chib (1993) (the latent sum).
 """
 
 import math

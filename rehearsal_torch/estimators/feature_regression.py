@@ -27,9 +27,9 @@ so that many values of a cost one matrix product once G has been computed.
 phi'A^-1 phi, the posterior variance of the function relative to that of the noise, is the inverse of an
 effective number of observations of the same inputs.
 
-Source: Rahimi and Recht (2007) (random features); Rasmussen and Williams (2006), Sec. 2.1 (Bayesian
-linear regression) and 5.4.2 (leave-one-out); Efron (1979) (resampled residuals); Cook and Weisberg
-(1982), Sec. 2.2 (residuals of constant variance). The combination is ours.
+Source: Rahimi and Recht (2007) (random features); Rasmussen and Williams (2006), Sec. 2.1 (Bayesian linear
+regression) and 5.4.2 (leave-one-out); Efron (1979) (resampled residuals); Cook and Weisberg (1982), Sec. 2.2
+(residuals of constant variance).
 """
 
 import math

@@ -144,10 +144,8 @@ class GaussianProcesses(Part, ABC):
 
     def adopt(self, found: HyperParameters) -> None:
         """Stores hyper-parameters."""
-        self.log_lengths, self.log_noises = (
-            found.log_lengths.detach().clone(),
-            found.log_noises.detach().clone(),
-        )
+        self.log_lengths = found.log_lengths.detach().clone()
+        self.log_noises = found.log_noises.detach().clone()
 
     def like(self, other: "GaussianProcesses") -> None:
         """Copies the kernels of another part."""
@@ -278,11 +276,9 @@ class TrainedProcesses(GaussianProcesses, Trained):
     def finish(self) -> None:
         """Keeps the best result of each regression; the stored rows are those of the last step."""
         self._project()
-        values, place, used = (
-            self._posteriors(self.rows),
-            torch.arange(len(self.widths), device=self.log_lengths.device),
-            self.used,
-        )
+        values = self._posteriors(self.rows)
+        place = torch.arange(len(self.widths), device=self.log_lengths.device)
+        used = self.used
         made = []
         for order, kind in enumerate(self.choice):
             best = values[order * STARTS : (order + 1) * STARTS].argmax(0) + order * STARTS

@@ -15,8 +15,7 @@ of the posterior before,
 because the residuals of the old rows satisfy 1'K^-1 (y - m) = 0. This is what a regression on all rows gives,
 up to rounding, and it is differentiable in the rows and their targets.
 
-Source: Golub and Van Loan (2013), Sec. 4.2.9 (block Cholesky); Rasmussen and Williams (2006), Eq. 2.25-2.26;
-the update of the mean is ours.
+Source: Golub and Van Loan (2013), Sec. 4.2.9 (block Cholesky); Rasmussen and Williams (2006), Eq. 2.25-2.26.
 """
 
 from dataclasses import dataclass
@@ -102,10 +101,8 @@ def conditioned(
     variances = variances.expand(torch.broadcast_shapes(variances.shape, inputs.shape[:-1]))
     if isinstance(posterior, ConditionedPosterior):
         inputs = _joined(posterior.inputs, inputs, -2)
-        targets, variances = (
-            _joined(posterior.targets, targets, -1),
-            _joined(posterior.variances, variances, -1),
-        )
+        targets = _joined(posterior.targets, targets, -1)
+        variances = _joined(posterior.variances, variances, -1)
         posterior = posterior.before
     if not inputs.shape[-1]:
         return _without_inputs(posterior, inputs, targets, variances)

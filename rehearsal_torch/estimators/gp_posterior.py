@@ -153,10 +153,8 @@ def maximise(
     repeated = rows.only(torch.arange(count, device=rows.inputs.device).repeat(len(begin)))
     if penalty is not None and not free_noise:
         raise ValueError("expected free_noise=True with a penalty; got free_noise=False")
-    lengths, noises = (
-        torch.cat([each.log_lengths for each in begin]),
-        torch.cat([each.log_noises for each in begin]),
-    )
+    lengths = torch.cat([each.log_lengths for each in begin])
+    noises = torch.cat([each.log_noises for each in begin])
     mean, per_row = length_mean(repeated.used), repeated.counts.double()
     given = noises.clone()
 
@@ -177,10 +175,8 @@ def maximise(
         gradient = torch.cat([lengthwise, noisewise.unsqueeze(-1)], -1) / per_row[places].unsqueeze(-1)
         if penalty is not None:
             penalties, penalty_gradient = _penalised(penalty, part, at)
-            value, gradient = (
-                value + penalties / per_row[places],
-                gradient + penalty_gradient / per_row[places].unsqueeze(-1),
-            )
+            value = value + penalties / per_row[places]
+            gradient = gradient + penalty_gradient / per_row[places].unsqueeze(-1)
         return value.cpu().numpy(), gradient.cpu().numpy()
 
     limits = [(math.log(LENGTH_FLOOR), math.log(LONGEST))] * width + [

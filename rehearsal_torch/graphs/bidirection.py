@@ -17,7 +17,7 @@ three, the context X before the intermediate variables Z before the outcomes Y. 
 both directions to be permitted and neither to be required.
 
 Source: Qin et al. (2023), Algorithm 2, steps 5-6, and Sec. 3 (X before Z before Y); Chickering (1995)
-(covered edges); Meek (1995) (required and forbidden edges); the forest is ours.
+(covered edges); Meek (1995) (required and forbidden edges).
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,5 +1,12 @@
-"""The edges of a graph as another program wrote them: some may have no direction, and join variables that
-nobody measured.
+"""The edges of a graph as another program wrote them, in whatever notation of arrows.
+
+    ->  -->  →  ⟶         from cause to effect
+    <-  <--  ←  ⟵         from effect to cause
+    <->  <-->  ↔  ⟷       a hidden common cause
+    --  ---               an edge whose direction is unknown
+
+Marks of other notations, such as `=>`, `>`, `~` and `⇒`, are no arrows: what they mean differs between
+programs, or they are slips. The message says which three there are.
 
 An undirected edge says that one of two variables influences the other, and not which. Such edges make a list
 a class of graphs, {parents, undirected} (`graphs.graph_class`), and no rehearsal graph. Without them it is
@@ -14,19 +21,9 @@ measured variables a and b, the projection has
 
 It implies the same independences among the measured variables, and the same adjustment sets.
 
-Arrows between variables in a text: those that are read, in whatever notation, and those that are refused.
-
-    ->  -->  →  ⟶         from cause to effect
-    <-  <--  ←  ⟵         from effect to cause
-    <->  <-->  ↔  ⟷       a hidden common cause
-    --  ---               an edge whose direction is unknown
-
-Marks of other notations, such as `=>`, `>`, `~` and `⇒`, are no arrows: what they mean differs between
-programs, or they are slips. The message says which three there are.
-
 Source: Qin et al. (2023), Def. 1-3; Verma and Pearl (1990) (what an undirected edge stands for); Verma
-(1993), Graphical aspects of causal models; Richardson et al. (2023), Sec. 2.4 (the projection); Textor et
-al. (2016) (dagitty's three).
+(1993), Graphical aspects of causal models; Richardson et al. (2023), Sec. 2.4 (the projection); Textor et al.
+(2016) (dagitty's arrows).
 """
 
 import re

@@ -16,8 +16,8 @@ runs opposite to the directed edge, as a networkx graph has one edge in each dir
 are directed. Two opposite edges without a kind are refused: other programs use them for an undirected edge,
 which means an unknown direction, not that both variables move together.
 
-Source: Qin et al. (2023), Def. 1-3; Hagberg, Schult and Swart (2008)
-(networkx; the attribute is ours); Brandes et al. (2002) (GraphML); Himsolt (1997) (GML).
+Source: Qin et al. (2023), Def. 1-3; Hagberg, Schult and Swart (2008) (networkx); Brandes et al. (2002)
+(GraphML); Himsolt (1997) (GML).
 """
 
 from collections.abc import Mapping

@@ -231,10 +231,8 @@ def pattern_from(
             "and required edges"
         )
     for a, c, b in _v_structures(p_value, edges, separators):
-        shown, arrows = (
-            f"{names[a]} -> {names[c]} <- {names[b]}",
-            [(names[a], names[c]), (names[b], names[c])],
-        )
+        shown = f"{names[a]} -> {names[c]} <- {names[b]}"
+        arrows = [(names[a], names[c]), (names[b], names[c])]
         if not all(known.permits(*arrow) for arrow in arrows):
             notes.append(f"{shown} is left out: it contradicts background knowledge")
         elif any((end, start) in found.directed for start, end in arrows):

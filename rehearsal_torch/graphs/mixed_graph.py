@@ -122,11 +122,9 @@ class RehearsalGraph:
             before[clique_of[target]].add(clique_of[source])
         try:
             # Ties are broken by the order in which the cliques were named.
-            sorter, place, order = (
-                TopologicalSorter(before),
-                {clique: index for index, clique in enumerate(self.cliques)},
-                [],
-            )
+            sorter = TopologicalSorter(before)
+            place = {clique: index for index, clique in enumerate(self.cliques)}
+            order = []
             sorter.prepare()
             ready = set(sorter.get_ready())
             while ready:

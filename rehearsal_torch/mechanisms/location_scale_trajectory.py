@@ -34,8 +34,7 @@ The second line writes V diag(tanh'' (w v)) W as R diag(theta) S with factors th
 derivative of the scale is bounded term by term (`_hessian_lipschitz`). Where softplus is evaluated as the
 identity (above 20), nothing is certified.
 
-Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 7 and App. G.2 (the mechanism); the folding and the bounds
-are ours.
+Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 7 and App. G.2 (the mechanism).
 """
 
 import math
@@ -196,17 +195,13 @@ class LocationScaleTrajectory(CurvedTrajectory):
         floor: float,
     ) -> None:
         super().__init__(states, observed, offsets.shape[1])
-        self.inner, self.offsets, self.location, self.scale, self.floor = (
-            inner,
-            offsets,
-            location,
-            scale,
-            floor,
-        )
-        self._across, self._out = (
-            inner.mT.contiguous(),
-            torch.stack([location[0].mT, scale[0].mT]).contiguous(),
-        )
+        self.inner = inner
+        self.offsets = offsets
+        self.location = location
+        self.scale = scale
+        self.floor = floor
+        self._across = inner.mT.contiguous()
+        self._out = torch.stack([location[0].mT, scale[0].mT]).contiguous()
         self._twice, self._table = 2 * self._across, 2 * offsets
         self._pair = [
             (2 * weight, (shift - weight.sum(-1)).unsqueeze(-1)) for weight, shift in (location, scale)
@@ -280,10 +275,8 @@ class LocationScaleTrajectory(CurvedTrajectory):
         only).
         """
         hidden = self.inner.shape[0] // 2
-        inner, outer = (
-            self.inner.to(torch.float64),
-            [weight.to(torch.float64) for weight, _ in (self.location, self.scale)],
-        )
+        inner = self.inner.to(torch.float64)
+        outer = [weight.to(torch.float64) for weight, _ in (self.location, self.scale)]
         location = spectral_norm(inner[:hidden]) * spectral_norm(outer[0])
         scale = spectral_norm(inner[hidden:]) * spectral_norm(outer[1])
         return (location + scale * self.noise.to(torch.float64).abs().amax(-1)) * (1 + 1e-9)

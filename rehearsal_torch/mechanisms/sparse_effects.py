@@ -11,8 +11,7 @@ mechanism is element-wise bijective in u, and Lipschitz in x with constant
 Given the action, the effects are linear in the state: they add M_a to the Jacobian and nothing to the
 derivatives of higher order, and the networks are evaluated once for all actions.
 
-Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 (the location-scale mechanism); the sparse effects are
-ours.
+Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 (the location-scale mechanism).
 """
 
 from collections.abc import Iterator

@@ -16,8 +16,8 @@ B = {y : |y - x| <= r} of the Euclidean norm,
 
 with Euclidean and spectral norms throughout.
 
-Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 6-7 and Def. 1; the curvature bounds are ours, for their use
-see `search.sequences.gain_bound`.
+Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 6-7 and Def. 1. What the curvature bounds are for:
+`search.sequences.gain_bound`.
 """
 
 from abc import ABC, abstractmethod

@@ -16,7 +16,7 @@ in backticks or double quotes:
 Every relation becomes one face, or two: m'y <= d, with the variables on the left. Strict signs, equalities
 and `or` are refused: a region is closed and convex, with an interior. An error says at which character it is.
 
-Source: ours; Du et al. (2026), Sec. 2.1, for the region {y : M y <= d}.
+Source: Du et al. (2026), Sec. 2.1, for the region {y : M y <= d}.
 """
 
 import math

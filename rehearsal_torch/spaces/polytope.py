@@ -15,8 +15,8 @@ in that linear program contradict each other by Farkas' lemma. The multipliers a
 program, so that no smaller set of faces has multipliers that cancel: these faces are an irreducible
 infeasible subset, of at most |Y| + 1.
 
-Source: Du et al. (2026), Eq. (2)-(3) and Thm. 1; Qin et al. (2023), Eq. (3); the standardisation is ours;
-Gleeson and Ryan (1990), Identifying minimally infeasible subsystems of inequalities.
+Source: Du et al. (2026), Eq. (2)-(3) and Thm. 1; Qin et al. (2023), Eq. (3); Gleeson and Ryan (1990),
+Identifying minimally infeasible subsystems of inequalities.
 """
 
 from collections.abc import Mapping, Sequence

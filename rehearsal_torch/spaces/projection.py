@@ -79,10 +79,8 @@ def project(
     length = rows.norm(dim=-1)
     empty = length <= 1e-12 * (1 + length.amax(-1, keepdim=True))
     length = torch.where(empty, torch.ones_like(length), length)
-    rows, bounds = (
-        torch.where(empty.unsqueeze(-1), torch.zeros_like(rows), rows / length.unsqueeze(-1)),
-        bounds / length,
-    )
+    rows = torch.where(empty.unsqueeze(-1), torch.zeros_like(rows), rows / length.unsqueeze(-1))
+    bounds = bounds / length
     # Tolerances are meant for distances of order one; the problem is rescaled where all distances are far
     # smaller, or violations far larger.
     size, missing = bounds.abs().amax(-1, keepdim=True), (-bounds).amax(-1, keepdim=True)

@@ -17,7 +17,7 @@ variable is written as a number: then only levels can be meant, in whatever orde
 Of classes without an order one set is desired, by = or in; the variable is then whether its class is one of
 them, 0 or 1, and the face is status >= 0.5.
 
-Source: ours; McCullagh (1980), for the cut points of ordered levels.
+Source: McCullagh (1980), for the cut points of ordered levels.
 """
 
 import math

@@ -1,36 +1,26 @@
 """Draws of the outcomes that a model expects in one case, after an alteration or without one.
 
-The draws are of linear coordinates t = B y of the outcomes: the outcomes themselves, or the directions in
-which the faces of the desired region lie (below). Each is one of
+Each is a function or parameters drawn from the posterior, with noise as it was found in the observations, so
+that the draws hold both what is unknown and the noise. Their share in the desired region estimates the
+probability of a desired outcome.
 
-    a function or parameters drawn from the posterior, with noise as it was found in the observations,
-
-so that they hold both what is unknown and the noise. The share of them in the region estimates the
-probability of a desired outcome; it is the claim of a method that rests on these draws alone.
-
-Posterior draws that are kept until what they were drawn from changes.
-
-The draws of a fitted model are the same for every question, since their seed is part of the model: a decision
-for one case would otherwise spend much of its time on drawing them. They are kept up to a number of cells,
-those used last; a model that is fitted, loaded or conditioned anew has other tensors, or changed ones, and so
-its draws are made anew. Copies and saved models start without any.
-
-Coordinates of the outcomes in which the faces of the desired region are few linear bounds.
-
-The region is {y : m_k'y <= d_k, k = 1..l}. Its slack d_k - m_k'y is a linear function of y, so that few
-regressions suffice: with q coordinates t = B y,
+They are draws of coordinates t = B y in which the faces of the region are few linear bounds. The region is {y
+: m_k'y <= d_k, k = 1..l}, and its slack a linear function of y, so that few regressions suffice:
 
     d_k - m_k'y = d_k - n_k't.
 
 The rows of B are the distinct directions of the normals, of length one and up to their sign, if there are no
 more of them than outcomes: each face then bounds one coordinate. Otherwise (a polygon in two outcomes) B is
-the identity, and the coordinates are the outcomes themselves.
+the identity. A coordinate holds how far each row is from the bound, where the indicator of the region holds
+one bit: where success is rare, the indicator is nearly constant, and the coordinates still vary in every row.
 
-A coordinate holds how far each row is from the bound, where the indicator of the region holds one bit. Where
-success is rare, the indicator is nearly constant, and the coordinates still vary in every row.
+The draws of a fitted model are the same for every question, since their seed is part of the model, and a
+decision for one case would otherwise spend much of its time on them. `KeptDraws` keeps those used last, up to
+a number of cells. A model that is fitted, loaded or conditioned anew has other tensors, or changed ones, and
+draws anew.
 
 Source: Gelman et al. (2013), Sec. 7.1 (the posterior predictive distribution); Du et al. (2026), Sec. 2.1
-(the region as a polytope); the rest is ours.
+(the region as a polytope).
 """
 
 from collections import OrderedDict

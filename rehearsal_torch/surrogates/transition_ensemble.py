@@ -10,8 +10,7 @@ differ less than models of other patients would. Ranges and dose levels are thos
 members use the same coordinates and actions. The abducted noise is each member's own. A search sees the
 stacked states of all members (`mechanisms.stacked_trajectory`).
 
-Source: Efron (1979) (bootstrap); Lakshminarayanan, Pritzel and Blundell (2017) (ensembles); the rule of
-unanimity is ours.
+Source: Efron (1979) (bootstrap); Lakshminarayanan, Pritzel and Blundell (2017) (ensembles).
 """
 
 from collections.abc import Callable, Iterator, Mapping

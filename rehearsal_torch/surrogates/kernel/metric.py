@@ -29,9 +29,8 @@ covariates this is their conditional mean embedding, the second stage of the nes
 selected to explain those features, not the covariates themselves.
 
 Source: Rasmussen and Williams (2006), Eq. (5.8)-(5.9); Du et al. (2026), Eq. (5) and (8) (gamma(x); the
-shared ratio is the lambda of the conditional mean embedding; centring and the choice of the metric are ours);
-Xia, Tong, Li and Zhu (2002) (outer products of gradients); Radhakrishnan et al. (2024) (with kernel
-machines).
+shared ratio is the lambda of the conditional mean embedding); Xia, Tong, Li and Zhu (2002) (outer products of
+gradients); Radhakrishnan et al. (2024) (with kernel machines).
 """
 
 import math
@@ -251,10 +250,8 @@ class MetricRidge(Solved):
             metric = free_metric(inputs[some], responses / responses.std(0), self.iterations)
             self.directions, self.ratio = metric.directions, inputs.new_tensor([metric.ratio])
         else:
-            self.directions, self.ratio = (
-                inputs.new_zeros(0, inputs.shape[1]),
-                inputs.new_tensor([float(len(inputs))]),
-            )
+            self.directions = inputs.new_zeros(0, inputs.shape[1])
+            self.ratio = inputs.new_tensor([float(len(inputs))])
         self.projected = inputs @ self.directions.mT
         self.mean = outputs.mean(0)
         self.centred = outputs - self.mean

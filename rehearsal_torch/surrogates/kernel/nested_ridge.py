@@ -13,7 +13,7 @@ on the context alone predicts the outcome of no action.
 The regression target is a smoothed desirability. In standardised outcomes, with the region's normals of
 length one, it is w(y) = prod_k Phi(eta (d_k - m_k' y)). The sharpness eta trades bias (a small eta blurs the
 region) against variance (a large one makes a target that is hard to learn). It is selected from the
-observations:
+observations,
 
     eta = max(eta_0, clearance / r),
     eta_0 = 5, 10, 20 for a positive rate below .1, from .1 to .3, above .3,
@@ -23,8 +23,8 @@ as desired (Phi(2) = .977 for each face at the default clearance of 2). The pape
 positive rate, not the thresholds; without the second term, heavy-tailed outcomes leave the standardised
 region so narrow that w never approaches one.
 
-Source: Du et al. (2026), Sec. 3, Prop. 1, Alg. 1, Eq. (3), Eq. (5)-(9) and Sec. 4.1 (thresholds and clearance
-are ours); Robins (1986) for the sequential form.
+Source: Du et al. (2026), Sec. 3, Prop. 1, Alg. 1, Eq. (3), Eq. (5)-(9) and Sec. 4.1; Robins (1986) for the
+sequential form.
 """
 
 from abc import ABC, abstractmethod
@@ -270,10 +270,8 @@ class NestedRidge(AdjustedSurrogate, SeparateMembers):
         found = super().faults()
         if found:
             return found
-        context, sets = (
-            len(self.task.context),
-            zip(self.task.candidates, self.adjustments, self.values(), strict=True),
-        )
+        context = len(self.task.context)
+        sets = zip(self.task.candidates, self.adjustments, self.values(), strict=True)
         for place, (names, adjusted, each) in enumerate(sets):
             expected = (context, len(adjusted.before) + len(adjusted.between), len(names))
             if each.widths_of_rows != expected:

@@ -17,7 +17,7 @@ distinguish: those whose squared errors exceed the best model's by less than one
 difference. Of more such models than `max_models`, evenly spaced ranks are kept.
 
 Source: Du et al. (2026), Ass. 1, Sec. 3.4, Sec. 4.1, Eq. (9) and (10); Gretton et al. (2012), Sec. 8 (median
-heuristic); Allen (1974) and Rasmussen and Williams (2006), Eq. (5.12) (leave-one-out); the averaging is ours.
+heuristic); Allen (1974) and Rasmussen and Williams (2006), Eq. (5.12) (leave-one-out).
 """
 
 from collections.abc import Iterator, Sequence

@@ -10,7 +10,7 @@ disagreement is part of the posterior of J,
 with the unbiased variance over members: the truth is treated as one more draw of the same kind, and the mean
 is itself uncertain.
 
-Source: ours; bagging after Breiman (1996), the law of total variance.
+Source: bagging after Breiman (1996); the law of total variance.
 """
 
 from collections.abc import Mapping, Sequence

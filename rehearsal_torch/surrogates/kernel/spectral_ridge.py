@@ -30,8 +30,7 @@ and left what is unknown of the second stage at its inputs. Of near actions it i
 both variances. Where the second stage depends on actions and these differ, the standard deviations of its two
 shares are added, which is an upper bound.
 
-Source: Du et al. (2026), Eq. (5)-(10) (product kernels); Rahimi and Recht (2007) (frequencies); the joint
-metric, its choice and the variance of the second stage are ours.
+Source: Du et al. (2026), Eq. (5)-(10) (product kernels); Rahimi and Recht (2007) (frequencies).
 """
 
 import math

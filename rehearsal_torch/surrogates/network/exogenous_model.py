@@ -148,10 +148,8 @@ class ExogenousModel(CausalModel):
                 (rows[0], residuals, variances, self.encoder.log_noises.exp().expand(count, -1), rows[1]),
             )
             self.weighted.like(self.encoder)
-            lengths, varies = (
-                self.encoder.log_lengths.expand(count, -1, -1),
-                self.spread.varies.expand(count, -1),
-            )
+            lengths = self.encoder.log_lengths.expand(count, -1, -1)
+            varies = self.spread.varies.expand(count, -1)
             yield (
                 self.weighted,
                 (rows[0], held.targets.mT, rows[1], self.spread.at(rows[0]), lengths, varies),

@@ -17,18 +17,15 @@ actions without noise is more strongly correlated than the exact one; under a no
 further row is weighed once (`mechanisms.gp_mechanism`); the noise of an experiment is interpolated between
 1,024 quantiles.
 
-A function of points, evaluated once at each distinct point and in parts of bounded size.
-
 Acquisition functions ask for the joint posterior of a candidate and all baseline points, for every candidate
-of a batch: the baseline comes many times, and no gradient is taken of it. Where the joint values at several
-points are the values at each of them, the distinct points suffice. On the way back only points whose value
-has a gradient are evaluated again, with a graph that is freed part by part: one more evaluation of these,
-for memory that does not grow with the number of points. Few points, up to two parts, are evaluated once, with
-their graph: single candidates in an ascent take two thirds of the time.
+of a batch: the baseline comes many times, and no gradient is taken of it. `at_distinct` evaluates each
+distinct point once, in parts of bounded size, and on the way back only points whose value has a gradient,
+with a graph that is freed part by part: one more evaluation of these, for memory that does not grow with the
+number of points. Few points, up to two parts, are evaluated once, with their graph: single candidates in an
+ascent take two thirds of the time.
 
 Source: Balandat et al. (2020), Sec. 3 and App. A (models, fantasies); Astudillo and Frazier (2021), Sec. 4
-(function networks); Ren et al. (2025), Eq. 5; conditioning of every node on a fantasy is ours; Chen et al.
-(2016), Sec. 3 (recomputation on the way back).
+(function networks); Ren et al. (2025), Eq. 5; Chen et al. (2016), Sec. 3 (recomputation on the way back).
 """
 
 import copy

@@ -158,10 +158,8 @@ class UnitCube(Solved):
         """
         inputs, values, kept = examples
         rows = kept.unsqueeze(-1)
-        smallest, largest = (
-            torch.where(rows, inputs, torch.inf).amin(0),
-            torch.where(rows, inputs, -torch.inf).amax(0),
-        )
+        smallest = torch.where(rows, inputs, torch.inf).amin(0)
+        largest = torch.where(rows, inputs, -torch.inf).amax(0)
         span = largest - smallest
         self.offset = torch.where(self.known, self.low, smallest)
         # A constant input has width 1.

@@ -24,7 +24,7 @@ largest variance: whatever leaves them is far. A drawn covariate of few values i
 them, as the draws are means with residuals.
 
 Source: Loftsgaarden and Quesenberry (1965) (nearest-neighbour densities); Mahalanobis (1936) (whitening);
-Hirano and Imbens (2004) (the action's density given covariates, for doses); the combination is ours.
+Hirano and Imbens (2004) (the action's density given covariates, for doses).
 """
 
 from collections.abc import Callable, Sequence

@@ -4,29 +4,23 @@ The probability of a desired outcome after an alteration is
 
     P(Y in S | x, a altered) = E_{u | x} E_{v | x, u, a_first} P(Y in S | x, u, v, a),
 
-with the covariates u and v of the adjustment (`graphs.separation`). An estimator of the indicator of S
-has one bit per row, and nothing to regress where success is rare: an undesired future is exactly that.
-Here the slack of the region's faces is regressed (`outcome_draws`), which varies in every row, and so
-are u on x and v on (x, u, a_first), each by Bayesian regression on random features of a kernel fitted by
-evidence (`estimators.feature_regression`). `posterior_success` draws functions and residuals and counts.
+with the covariates u and v of the adjustment (`graphs.separation`). An estimator of the indicator of S has
+one bit per row, and nothing to regress where success is rare: an undesired future is exactly that. Here the
+slack of the region's faces is regressed (`outcome_draws`), which varies in every row, and so are u on x and v
+on (x, u, a_first), each by Bayesian regression on random features of a kernel fitted by evidence
+(`estimators.feature_regression`). `posterior_success` draws functions and residuals and counts. A regression
+on the context alone predicts the outcome of no action.
 
 Kernels of nearly equal evidence differ most at the edge of the observations, where decisions lie: the
-outcomes have E fits, with kernels fitted to different rows, whose disagreement is part of the posterior.
-A regression on the context alone predicts the outcome of no action.
-
-The noise is assumed to have the same distribution at all inputs. Outcomes of two values have no slack to
-regress, and for those of few values (counts, classes, marks) held-out scores decide: where the slack is of no
-use, success itself is modelled on the same features, as the sign of a latent sum with normal noise
-(`outcome_kind`). Everything else stays the same. Covariates u and v are always regressed: of one that is
-yes/no, the drawn values are not 0 and 1 but have its conditional mean, which is what counts as far as the
-outcomes' response to it is linear.
-
-Whether outcomes have a slack to regress, or whether success itself is modelled.
+outcomes have E fits, with kernels fitted to different rows, whose disagreement is part of the posterior. The
+noise is assumed to have the same distribution at all inputs. Of a covariate that is yes/no the drawn values
+are not 0 and 1 but have its conditional mean, which is what counts as far as the outcomes' response to it is
+linear.
 
 The slack of a yes/no outcome holds no more than the indicator of the region, and its noise is not additive.
 Success itself is then modelled, P(Y in S | h) = Phi(f(h)) (`estimators.feature_classifier`): with a latent
-sum t = f(h) + e, e ~ N(0, 1), an outcome is desired where t >= 0. That is one coordinate with one face, so
-that everything that counts desired points of the slack's coordinates counts those of t.
+sum t = f(h) + e, e ~ N(0, 1), an outcome is desired where t >= 0. That is one coordinate with one face, and
+everything else stays the same. The region is judged as a whole, by the outcome with the fewest values:
 
     binary     an outcome takes at most two values: success is modelled
     few        an outcome takes at most 50 values, on average at least five times each (counts, classes,
@@ -35,11 +29,9 @@ that everything that counts desired points of the slack's coordinates counts tho
                rows (or undesired ones) the slack is kept, which every row shows
     many       the slack is regressed
 
-The region is judged as a whole: where one outcome of several is yes/no, the indicator of all is modelled.
-
-Source: Robins (1986) (g-formula by outcome regression); Snowden, Rose and Mortimer (2011) (its
-implementation with one model per variable); the slack, the posterior and the fits are ours; Albert and Chib
-(1993) (the latent sum); Gneiting and Raftery (2007) (the Brier score); the rule is ours.
+Source: Robins (1986) (g-formula by outcome regression); Snowden, Rose and Mortimer (2011) (its implementation
+with one model per variable); Albert and Chib (1993) (the latent sum); Gneiting and Raftery (2007) (the Brier
+score).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -29,8 +29,8 @@ are computed once per case, and many actions cost one matrix product (`SuccessIn
 Where the outcomes have no slack, t is a latent sum with known noise (`outcome_kind`), and everything above
 stays the same.
 
-Source: Robins (1986) (the sequential formula); Efron (1979) (resampled residuals); McKay, Beckman and
-Conover (1979) (stratified samples); the estimator is ours.
+Source: Robins (1986) (the sequential formula); Efron (1979) (resampled residuals); McKay, Beckman and Conover
+(1979) (stratified samples).
 """
 
 from abc import ABC, abstractmethod

@@ -72,10 +72,8 @@ class DriftingLinear(LinearSurrogate):
         """
         self.task.check(table)
         names = self.task.graph.names
-        values, touched = (
-            table.columns(names),
-            Table(table.names, table.altered.double(), table.altered).columns(names) > 0,
-        )
+        values = table.columns(names)
+        touched = Table(table.names, table.altered.double(), table.altered).columns(names) > 0
         first = rows_before_alteration(touched, self.initial)
         yield self.overlap, self.overlap.examples(table)
         head = Table(names, values[:first], touched[:first])

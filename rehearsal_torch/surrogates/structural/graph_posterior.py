@@ -25,27 +25,19 @@ models in one batch, and a scenario is propagated from parents to children,
 where altered variables start with offset 0 and gain 1, and the context with its values and gain 0: no matrix
 is inverted.
 
-The graph is a belief: under which candidate graphs a decision is still better than no action.
-
-Scenario i of K belongs to a graph G_i, drawn in proportion to the posterior weights p(G | D). With w_i the
-indicator of a desired outcome when a is set, and v_i when nothing is altered, the gain under graph g is
-
-    gain_g = mean of w_i - v_i over the scenarios with G_i = g,
-
-with the same models for both. Recorded are
+A decision can be right on average over graphs and wrong under each that is true with a sizeable probability:
+the probability of success, which is such an average, does not show it. With w_i the indicator of a desired
+outcome of scenario i when a is set, v_i when nothing is altered, and G_i its graph, the gain under graph g is
+the mean of w_i - v_i over the scenarios with G_i = g. `GraphBelief` records, as estimates from these
+scenarios,
 
     stand   sum of p(g | D) over the graphs with gain_g > 0
     worst   the smallest gain_g, its graph (index among the hypotheses), and p(g | D)
     judged  sum of p(g | D) over the graphs with at least `LEAST` scenarios; only these are compared, since
             the standard error of a gain is up to 1 / sqrt(scenarios) = .22 there and more below
 
-`stand` and `worst` are estimates from these scenarios. A decision can be right on average over graphs and
-wrong under each that is true with a sizeable probability: the probability of success, which is such an
-average, does not show it.
-
-Source: Qin et al. (2023), Sec. 2 (time-dependent models, Fig. 2d), Sec. 4.1-4.2 (Eq. 4 and 7, and the
-incremental update), Prop. 5 (proof), App. C (Algorithm 4, lines 1-5); Qin et al. (2023), Eq. 6 and 7 (the
-posterior over graphs); the comparison graph by graph is ours.
+Source: Qin et al. (2023), Sec. 2 (time-dependent models, Fig. 2d), Sec. 4.1-4.2 (Eq. 4, 6 and 7, and the
+incremental update), Prop. 5 (proof), App. C (Algorithm 4, lines 1-5).
 """
 
 import math
@@ -164,10 +156,8 @@ class PosteriorModels(SampledModels):
             reached = set(moved)
             for equation in self._under(index, altered):
                 drawn = self.equation_draws(index, equation)
-                above, own = (
-                    [self._place[name] for name in equation.parents],
-                    [self._place[name] for name in equation.members],
-                )
+                above = [self._place[name] for name in equation.parents]
+                own = [self._place[name] for name in equation.members]
                 noise = self._noise[own, start:end]
                 for row, place in enumerate(own):
                     value = offset[place, :, start:end]
@@ -219,10 +209,8 @@ class PosteriorModels(SampledModels):
         for index, start, end in self.blocks:
             for equation in self._under(index, altered):
                 drawn = self.equation_draws(index, equation)
-                above, own = (
-                    [self._place[name] for name in equation.parents],
-                    [self._place[name] for name in equation.members],
-                )
+                above = [self._place[name] for name in equation.parents]
+                own = [self._place[name] for name in equation.members]
                 inverse = inverse_root(drawn.root)
                 # Whitened residuals are L^-1 (v - b - W' pa): one product for all rows and models.
                 constant_gain = inverse @ drawn.intercept.unsqueeze(-1)

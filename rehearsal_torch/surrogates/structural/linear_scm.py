@@ -204,10 +204,8 @@ class LinearSurrogate(RehearsalSurrogate, ABC):
         |X|) -> (..., d), where the noise is.
         """
         linear_model = self.linear_model(alteration.names)
-        there, back = (
-            positions(self.task.graph.names, linear_model.names),
-            positions(linear_model.names, self.task.graph.names),
-        )
+        there = positions(self.task.graph.names, linear_model.names)
+        back = positions(linear_model.names, self.task.graph.names)
         own, values, seen = (
             each.to(linear_model.weights.device) for each in (noise[..., there], alteration.values, given)
         )
