@@ -50,8 +50,6 @@ class BayesianRegression(Solved, ABC):
         self.parents, self.outputs, self.forgetting = parents, outputs, forgetting
         self.register_fitted("score", "location", "scale")
         self.score: Tensor
-        self.location: Tensor
-        self.scale: Tensor
 
     def sizes(self) -> Sizes:
         """One score; a location and a scale for each of p parents and c values."""

@@ -80,14 +80,7 @@ class ConjugateRegression(BayesianRegression):
             self.freedom * share.reshape(-1, 1, 1) * torch.eye(outputs, dtype=torch.float64),
             persistent=False,
         )
-        self.prior_precision: Tensor
-        self.prior_scatter: Tensor
         self.register_fitted("posterior_mean", "root", "scatter", "count", "mixture_weights")
-        self.posterior_mean: Tensor
-        self.root: Tensor
-        self.scatter: Tensor
-        self.count: Tensor
-        self.mixture_weights: Tensor
 
     def sizes(self) -> Sizes:
         """One posterior for each pair of kappa and noise."""

@@ -81,29 +81,11 @@ class DriftingRegression(Solved):
         self.register_buffer("place", place, persistent=False)
         self.register_buffer("there", there, persistent=False)
         self.register_buffer("steps", torch.tensor(list(steps), dtype=torch.float64), persistent=False)
-        self.place: Tensor
-        self.there: Tensor
-        self.steps: Tensor
-        self.register_fitted(
-            "experts",
-            "weights",
-            "radii",
-            "location",
-            "scale",
-            "processed",
-            "initial_rows",
-            "fingerprint",
-            "rates",
-        )
-        self.experts: Tensor
-        self.weights: Tensor
-        self.radii: Tensor
-        self.location: Tensor
-        self.scale: Tensor
+        self.register_fitted("experts", "weights", "radii", "location", "scale", "rates")
+        self.register_fitted("processed", "initial_rows", "fingerprint")
         self.processed: Tensor
         self.initial_rows: Tensor
         self.fingerprint: Tensor
-        self.rates: Tensor
 
     def sizes(self) -> Sizes:
         """J regressions with H experts each, over d columns."""

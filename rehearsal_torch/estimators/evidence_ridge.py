@@ -34,11 +34,6 @@ class EvidenceRidge(BayesianRegression):
     def __init__(self, parents: int, outputs: int, forgetting: float = 1.0) -> None:
         super().__init__(parents, outputs, forgetting)
         self.register_fitted("posterior_mean", "spread", "noise", "root", "centre", "processed_rows")
-        self.posterior_mean: Tensor
-        self.spread: Tensor
-        self.noise: Tensor
-        self.root: Tensor
-        self.centre: Tensor
         self.processed_rows: Tensor
 
     def sizes(self) -> Sizes:

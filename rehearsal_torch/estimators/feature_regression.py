@@ -78,16 +78,6 @@ class FeatureRegression(Solved):
         # The inputs of every row, where they are fewer numbers than the roots.
         self.register_fitted("rows", source=True)
         self.register_fitted("root", derived=True)
-        self.location: Tensor
-        self.scale: Tensor
-        self.widths: Tensor
-        self.amplitudes: Tensor
-        self.directions: Tensor
-        self.coefficients: Tensor
-        self.root: Tensor
-        self.noise: Tensor
-        self.residuals: Tensor
-        self.rows: Tensor
 
     def sizes(self) -> Sizes:
         """q outputs on p inputs with f features; n residuals, of m rows."""

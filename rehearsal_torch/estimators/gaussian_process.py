@@ -70,14 +70,8 @@ class GaussianProcesses(Part, ABC):
         self.register_buffer("log_lengths", torch.where(used, first.log_lengths, 0.0))
         self.register_buffer("log_noises", torch.where(used.any(-1), first.log_noises, 0.0))
         self.register_buffer("kinds", torch.full((len(self.widths),), self.choice[0]))
-        self.log_lengths: Tensor
-        self.log_noises: Tensor
         self.kinds: Tensor
         self.register_fitted("inputs", "targets", "weights_of_rows", "ratios")
-        self.inputs: Tensor
-        self.targets: Tensor
-        self.weights_of_rows: Tensor
-        self.ratios: Tensor
 
     def sizes(self) -> Sizes:
         """n rows of N regressions."""
@@ -242,7 +236,6 @@ class TrainedProcesses(GaussianProcesses, Trained):
         self.trial_noises = nn.Parameter(self.log_noises.expand(count, -1).clone())
         kinds = torch.tensor(self.choice).repeat_interleave(STARTS).unsqueeze(-1)
         self.register_buffer("trial_kinds", kinds.expand(-1, len(self.widths)).clone(), persistent=False)
-        self.trial_kinds: Tensor
 
     @property
     def uses_held_out(self) -> bool:

@@ -49,9 +49,6 @@ class InputDependentNoise(Solved):
         self.margin = margin
         self.processes = SolvedProcesses(widths)
         self.register_fitted("rho", "level", "gain")
-        self.rho: Tensor
-        self.level: Tensor
-        self.gain: Tensor
 
     def sizes(self) -> Sizes:
         """One number for each of N noises."""

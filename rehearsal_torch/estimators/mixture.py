@@ -56,8 +56,6 @@ class GaussianMixtures(Solved):
         self.weights: Tensor
         self.means: Tensor
         self.variances: Tensor
-        self.lower: Tensor
-        self.upper: Tensor
 
     def sizes(self) -> Sizes:
         """N mixtures of at most k components."""

@@ -53,14 +53,6 @@ class MixtureRegression(GaussianProcesses, Solved):
         self.register_fitted(
             "values", "scales", "weights", "means", "variances", "noise_mean", "noise_std", "gain"
         )
-        self.values: Tensor
-        self.scales: Tensor
-        self.weights: Tensor
-        self.means: Tensor
-        self.variances: Tensor
-        self.noise_mean: Tensor
-        self.noise_std: Tensor
-        self.gain: Tensor
 
     def sizes(self) -> Sizes:
         """Observed values of n rows, and a mixture of k components for each of N regressions."""

@@ -39,12 +39,6 @@ class LinearGaussian(Solved, GenerativeMechanism):
             raise ValueError(f"expected parents >= 0 and outputs >= 1; got {parents} and {outputs}")
         self.parents, self.outputs = parents, outputs
         self.register_fitted("weights", "intercept", "covariance", "centre", "spread", "counts")
-        self.weights: Tensor
-        self.intercept: Tensor
-        self.covariance: Tensor
-        self.centre: Tensor
-        self.spread: Tensor
-        self.counts: Tensor
 
     def sizes(self) -> Sizes:
         """p parents, c values."""

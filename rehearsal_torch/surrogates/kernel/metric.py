@@ -208,13 +208,6 @@ class MetricRidge(Solved):
         self.rows, self.metric_rows, self.iterations = rows, metric_rows, iterations
         self.register_fitted("directions", "ratio", "projected", "mean")
         self.register_fitted("factor", "weights", "centred", derived=True)
-        self.directions: Tensor
-        self.ratio: Tensor
-        self.projected: Tensor
-        self.mean: Tensor
-        self.factor: Tensor
-        self.weights: Tensor
-        self.centred: Tensor
         # Computed from the state, and not a part of it.
         self._solved: tuple[Tensor, int, Tensor] | None = None
 

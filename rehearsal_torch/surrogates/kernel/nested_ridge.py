@@ -61,10 +61,6 @@ class Desirability(Solved):
             )
         self.region, self.chosen, self.clearance = region, sharpness, clearance
         self.register_fitted("location", "scale", "sharpness", "rate")
-        self.location: Tensor
-        self.scale: Tensor
-        self.sharpness: Tensor
-        self.rate: Tensor
 
     def sizes(self) -> Sizes:
         """A location and a scale for each outcome."""

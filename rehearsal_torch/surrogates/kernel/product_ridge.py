@@ -108,14 +108,6 @@ class ProductRidge(AlterationValue):
         ValueError: if a setting is out of range.
     """
 
-    contexts: Tensor
-    covariates: Tensor
-    centres: Tensor
-    widths: Tensor
-    ridges: Tensor
-    coefficients: Tensor
-    amplitudes: Tensor
-
     def __init__(
         self,
         first: Sequence[int] = (),
@@ -277,9 +269,6 @@ class ProductRidge(AlterationValue):
 class GramRidge(ProductRidge):
     """Solvers exact and cg: every row is kept."""
 
-    factors: Tensor
-    context_factors: Tensor
-
     def _declare(self) -> None:
         self.register_fitted("factors", "context_factors", derived=True)
 
@@ -361,15 +350,6 @@ class LandmarkRidge(ProductRidge):
     """Solver nystrom: ridge regression on features of landmarks, in both stages; one model. The stored rows
     are the landmarks.
     """
-
-    profile: Tensor
-    context_centres: Tensor
-    covariate_centres: Tensor
-    inputs: Tensor
-    root: Tensor
-    covariate_root: Tensor
-    factor: Tensor
-    embedding: Tensor
 
     def _declare(self) -> None:
         self.register_fitted("profile", "context_centres", "covariate_centres")
@@ -512,9 +492,6 @@ class FourierRidge(LandmarkRidge):
     """Solver fourier: waves in place of features of landmarks, but for those in x, so that J is a sum of
     waves. At most 500 rows are stored, as starts.
     """
-
-    frequencies: Tensor
-    dual: Tensor
 
     def _declare(self) -> None:
         super()._declare()

@@ -87,20 +87,6 @@ class SpectralRidge(AlterationValue):
         # h of every row, and the places of the rows of the embedding, in its order.
         self.register_fitted("inputs", "places", source=True)
         self.register_fitted("factor", "rows", derived=True)
-        self.directions: Tensor
-        self.ratio: Tensor
-        self.on_context: Tensor
-        self.on_covariates: Tensor
-        self.on_actions: Tensor
-        self.factor: Tensor
-        self.coefficients: Tensor
-        self.mean: Tensor
-        self.noise: Tensor
-        self.rows: Tensor
-        self.covariates: Tensor
-        self.kept: Tensor
-        self.inputs: Tensor
-        self.places: Tensor
 
     def solve(self, *examples: Tensor) -> None:
         """See `AlterationValue.solve`."""

@@ -127,13 +127,6 @@ class UnitCube(Solved):
         self.register_buffer("low", torch.tensor(lower, dtype=torch.float64), persistent=False)
         self.register_buffer("wide", torch.tensor(width, dtype=torch.float64), persistent=False)
         self.register_fitted("offset", "width", "centre", "scale")
-        self.known: Tensor
-        self.low: Tensor
-        self.wide: Tensor
-        self.offset: Tensor
-        self.width: Tensor
-        self.centre: Tensor
-        self.scale: Tensor
 
     def sizes(self) -> Sizes:
         """N nodes with at most p inputs."""
@@ -184,7 +177,6 @@ class VisitedActions(Solved):
         super().__init__()
         self.width = width
         self.register_fitted("actions")
-        self.actions: Tensor
 
     def sizes(self) -> Sizes:
         """(n, k)."""

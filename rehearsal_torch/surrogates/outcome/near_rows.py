@@ -55,10 +55,6 @@ class NearRows(Solved):
         super().__init__()
         self.drawn, self.most = tuple(drawn), most
         self.register_fitted("rows", "open", "freedom", "radii")
-        self.rows: Tensor
-        self.open: Tensor
-        self.freedom: Tensor
-        self.radii: Tensor
 
     def sizes(self) -> Sizes:
         """n rows of p covariates, with a - h(z) and e of k actions; the radii of d_5 and of |e|."""

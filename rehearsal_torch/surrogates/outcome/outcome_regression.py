@@ -93,7 +93,6 @@ class OutcomeKind(Solved):
         super().__init__()
         self.model, self.slack, self.latent, self.seed = model, slack, latent_face(), seed
         self.register_fitted("classified")
-        self.classified: Tensor
 
     def sizes(self) -> Sizes:
         """One number."""

@@ -59,9 +59,6 @@ class StackWeight(Solved):
     def __init__(self) -> None:
         super().__init__()
         self.register_fitted("weight", "scores", "counts")
-        self.weight: Tensor
-        self.scores: Tensor
-        self.counts: Tensor
 
     def sizes(self) -> Sizes:
         """One weight; the Brier scores of both and of a constant; the numbers of desired and all rows."""

@@ -129,7 +129,6 @@ class ObservedContexts(Solved):
         super().__init__()
         self.width = width
         self.register_fitted("values")
-        self.values: Tensor
 
     def sizes(self) -> Sizes:
         """(n, |X|)."""
