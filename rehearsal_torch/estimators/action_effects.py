@@ -125,10 +125,10 @@ class ActionEffects(Solved):
             if float(ratio[best].abs()) < self.threshold:
                 break
             chosen.append(best)
-        found = torch.zeros_like(scale)
+        coefficients = torch.zeros_like(scale)
         if chosen:
-            found[chosen] = torch.linalg.solve(left[chosen][:, chosen], left[chosen, -1])
-        return found
+            coefficients[chosen] = torch.linalg.solve(left[chosen][:, chosen], left[chosen, -1])
+        return coefficients
 
 
 def dose_features(doses: Tensor) -> Tensor:

@@ -81,7 +81,7 @@ class BayesianRegression(Solved, ABC):
 
     def _begin(self, examples: tuple[Tensor, ...]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """The examples, validated, with columns standardised by the basis."""
-        parents, values, basis, to_predict = (each.detach() for each in examples)
+        parents, values, basis, to_predict = (example.detach() for example in examples)
         count = len(values)
         if parents.shape != (count, self.parents) or values.shape != (count, self.outputs):
             raise ValueError(
@@ -96,11 +96,16 @@ class BayesianRegression(Solved, ABC):
                 "begin with observations"
             )
         columns = torch.cat([parents, values], -1).to(torch.float64)
-        known = columns[basis > 0]
-        self.location, scale = known.mean(0), known.std(0)
+        basis_columns = columns[basis > 0]
+        self.location, scale = basis_columns.mean(0), basis_columns.std(0)
         self.scale = torch.where(scale > 0, scale, torch.ones_like(scale))
-        shown = (columns - self.location) / self.scale
-        return shown[:, : self.parents], shown[:, self.parents :], basis.to(torch.float64), to_predict.bool()
+        scaled = (columns - self.location) / self.scale
+        return (
+            scaled[:, : self.parents],
+            scaled[:, self.parents :],
+            basis.to(torch.float64),
+            to_predict.bool(),
+        )
 
     def _raw(self, weights: Tensor, start: Tensor, root: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Standardised weights (K, p, c), intercepts (K, c) and factors (K, c, c) in the columns' units, the

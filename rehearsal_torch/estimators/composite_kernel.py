@@ -55,8 +55,8 @@ def products(inputs: Tensor) -> Tensor:
     if inputs.shape[-1] == 0:
         return inputs
     first, second = torch.triu_indices(inputs.shape[-1], inputs.shape[-1], device=inputs.device)
-    found = inputs[..., first] * inputs[..., second]
-    return torch.where(first == second, (found - 1) / math.sqrt(2), found)
+    paired = inputs[..., first] * inputs[..., second]
+    return torch.where(first == second, (paired - 1) / math.sqrt(2), paired)
 
 
 def most_probable(inputs: Tensor, output: Tensor, iterations: int) -> CompositeKernel:
@@ -70,7 +70,7 @@ def most_probable(inputs: Tensor, output: Tensor, iterations: int) -> CompositeK
         [np.full(width, math.log(0.5 * math.sqrt(scale))), np.log([1.0, 0.5 * scale, 0.1 * scale, 0.4])]
     )
     low = np.full(len(start), LOWEST)
-    found = minimize(
+    optimum = minimize(
         evidence.with_prior,
         start,
         jac=True,
@@ -78,7 +78,7 @@ def most_probable(inputs: Tensor, output: Tensor, iterations: int) -> CompositeK
         bounds=list(zip(low, np.full(len(start), HIGHEST), strict=True)),
         options={"maxiter": iterations, "maxfun": 2 * iterations, "maxcor": 20},
     )
-    widths, smooth, linear, product, noise = evidence.read(found.x)
+    widths, smooth, linear, product, noise = evidence.read(optimum.x)
     return CompositeKernel(widths, smooth, linear, product, noise)
 
 
@@ -89,8 +89,8 @@ class _Evidence:
         self.inputs, self.output = inputs, output
         self.width = inputs.shape[1]
         self.straight = inputs @ inputs.mT
-        shown = products(inputs)
-        self.paired = shown @ shown.mT
+        features = products(inputs)
+        self.paired = features @ features.mT
         self.means = np.concatenate(
             [np.full(self.width, WIDTH_MEAN), np.log([1.0, 0.1, 0.1 / max(1, self.width), 0.3])]
         )
@@ -105,15 +105,15 @@ class _Evidence:
     def with_prior(self, point: np.ndarray) -> tuple[float, np.ndarray]:
         """E minus the log prior, and its gradient."""
         value, gradient = self(point)
-        apart = (point - self.means) / self.spreads
-        return value + 0.5 * float(apart @ apart), gradient + apart / self.spreads
+        deviation = (point - self.means) / self.spreads
+        return value + 0.5 * float(deviation @ deviation), gradient + deviation / self.spreads
 
     def __call__(self, point: np.ndarray) -> tuple[float, np.ndarray]:
         """E and its gradient."""
         widths, smooth, linear, product, noise = self.read(point)
-        shown = self.inputs * widths
-        squares = shown.square().sum(-1)
-        bell = (squares.unsqueeze(-1) + squares - 2 * shown @ shown.mT).clamp_min_(0).mul_(-0.5).exp_()
+        scaled = self.inputs * widths
+        squares = scaled.square().sum(-1)
+        bell = (squares.unsqueeze(-1) + squares - 2 * scaled @ scaled.mT).clamp_min_(0).mul_(-0.5).exp_()
         bell *= smooth
         kernel = bell + linear * self.straight
         kernel += product * self.paired
@@ -130,5 +130,5 @@ class _Evidence:
             (noise - NOISE_FLOOR) * float(inner.diagonal().sum()),
         ]
         bell *= inner
-        moved = (bell.sum(-1, keepdim=True) * shown.square()).sum(0) - (shown * (bell @ shown)).sum(0)
-        return float(value), np.concatenate([-2 * moved.cpu().numpy(), np.array(amplitudes)])
+        slopes = (bell.sum(-1, keepdim=True) * scaled.square()).sum(0) - (scaled * (bell @ scaled)).sum(0)
+        return float(value), np.concatenate([-2 * slopes.cpu().numpy(), np.array(amplitudes)])

@@ -61,8 +61,8 @@ class ConjugateRegression(BayesianRegression):
             raise ValueError(
                 f"expected positive precisions and noises; got {list(precisions)} and {list(noises)}"
             )
-        pairs = [(one, other) for one in precisions for other in noises]
-        kappa, share = (torch.tensor(each, dtype=torch.float64) for each in zip(*pairs, strict=True))
+        pairs = [(precision, noise) for precision in precisions for noise in noises]
+        kappa, share = (torch.tensor(values, dtype=torch.float64) for values in zip(*pairs, strict=True))
         self.freedom = outputs + 1.0
         self.register_buffer(
             "prior_precision",
@@ -96,14 +96,14 @@ class ConjugateRegression(BayesianRegression):
 
     def faults(self) -> list[str]:
         """Sizes, weights that are not probabilities, and scatter matrices that are not positive."""
-        found = super().faults()
-        if not found and bool((self.mixture_weights < 0).any() or self.mixture_weights.sum() <= 0):
-            found.append("mixture_weights: expected numbers of at least 0, some of them above it")
-        if not found and bool(
+        faults = super().faults()
+        if not faults and bool((self.mixture_weights < 0).any() or self.mixture_weights.sum() <= 0):
+            faults.append("mixture_weights: expected numbers of at least 0, some of them above it")
+        if not faults and bool(
             (self.scatter.diagonal(dim1=-2, dim2=-1) <= 0).any() or self.count <= -self.freedom
         ):
-            found.append("scatter and count: expected a diagonal above 0, and a count of rows")
-        return found
+            faults.append("scatter and count: expected a diagonal above 0, and a count of rows")
+        return faults
 
     def solve(self, *examples: Tensor) -> None:
         """In closed form."""
@@ -145,28 +145,30 @@ class ConjugateRegression(BayesianRegression):
         spread = inverse_wishart_root(
             normal[inner:].transpose(0, 1), self.freedom + float(self.count), stream
         )
-        found, factor = [], []
-        for place, start, length in zip(range(len(lengths)), _starts(lengths), lengths, strict=True):
+        samples, factor = [], []
+        for index, start, length in zip(range(len(lengths)), _starts(lengths), lengths, strict=True):
             if length:
-                some = slice(start, start + length)
-                factor.append(torch.linalg.cholesky(self.scatter[place]) @ spread[some])
-                tilt = inverse_root(self.root[place]).mT
-                tilted = (tilt @ normal[:inner, some].flatten(1)).reshape(inner, length, width)
+                rows = slice(start, start + length)
+                factor.append(torch.linalg.cholesky(self.scatter[index]) @ spread[rows])
+                tilt = inverse_root(self.root[index]).mT
+                tilted = (tilt @ normal[:inner, rows].flatten(1)).reshape(inner, length, width)
                 scaled = (
                     tilted * factor[-1][:, :, 0]
                     if width == 1
                     else torch.einsum("ind,ncd->inc", tilted, factor[-1])
                 )
-                found.append(self.posterior_mean[place].unsqueeze(1) + scaled)
-        made = torch.cat(found, 1)[:, back].transpose(0, 1)
-        return self._raw(made[:, 1:], made[:, 0], torch.cat(factor)[back])
+                samples.append(self.posterior_mean[index].unsqueeze(1) + scaled)
+        coefficients = torch.cat(samples, 1)[:, back].transpose(0, 1)
+        return self._raw(coefficients[:, 1:], coefficients[:, 0], torch.cat(factor)[back])
 
     def log_predictive(self, parents: Tensor, values: Tensor) -> Tensor:
         """The mixture's multivariate t."""
-        shown = (torch.cat([parents, values], -1).to(self.scale) - self.location) / self.scale
-        rows = torch.cat([torch.ones_like(shown[..., :1]), shown], -1)
-        each = self._predictive(rows.unsqueeze(-2), self.posterior_mean, self.root, self.scatter, self.count)
-        return torch.logsumexp(each + self.mixture_weights.log(), -1)
+        standardised = (torch.cat([parents, values], -1).to(self.scale) - self.location) / self.scale
+        rows = torch.cat([torch.ones_like(standardised[..., :1]), standardised], -1)
+        densities = self._predictive(
+            rows.unsqueeze(-2), self.posterior_mean, self.root, self.scatter, self.count
+        )
+        return torch.logsumexp(densities + self.mixture_weights.log(), -1)
 
     def _kept(self) -> Tensor:
         return torch.where(
@@ -205,12 +207,12 @@ class ConjugateRegression(BayesianRegression):
         (..., G).
         """
         inner = self.parents + 1
-        shown, values = rows[..., :inner], rows[..., inner:]
-        lead = torch.broadcast_shapes(shown.shape[:-1], root.shape[:-2])
+        inputs, values = rows[..., :inner], rows[..., inner:]
+        lead = torch.broadcast_shapes(inputs.shape[:-1], root.shape[:-2])
         if root.ndim == 3:
             # One posterior for all rows: one triangular solve per mixture component, with all rows as
             # right-hand sides.
-            flat = shown.reshape(-1, inner).mT
+            flat = inputs.reshape(-1, inner).mT
             lever = (
                 torch.linalg.solve_triangular(root, flat.expand(len(root), *flat.shape), upper=False)
                 .square()
@@ -218,11 +220,11 @@ class ConjugateRegression(BayesianRegression):
                 .mT.reshape(lead)
             )
         else:
-            each = torch.linalg.solve_triangular(
-                root.expand(*lead, *root.shape[-2:]), shown.expand(*lead, inner).unsqueeze(-1), upper=False
+            whitened_inputs = torch.linalg.solve_triangular(
+                root.expand(*lead, *root.shape[-2:]), inputs.expand(*lead, inner).unsqueeze(-1), upper=False
             )
-            lever = each.square().sum((-2, -1))
-        error = (values - torch.einsum("...i,...ic->...c", shown, mean)).unsqueeze(-1)
+            lever = whitened_inputs.square().sum((-2, -1))
+        error = (values - torch.einsum("...i,...ic->...c", inputs, mean)).unsqueeze(-1)
         freedom = (self.freedom + count - self.outputs + 1).unsqueeze(-1)
         spread = torch.linalg.cholesky(scatter) * ((1 + lever) / freedom).sqrt()[..., None, None]
         error = error.expand(*spread.shape[:-1], 1)
@@ -246,23 +248,23 @@ class ConjugateRegression(BayesianRegression):
         """Predicts one row after the other, with forgetting: the score, and the priors' log weights (G,)."""
         score, log_weights = start.new_zeros(()), torch.log_softmax(start, 0)
         ages = torch.arange(len(rows), dtype=torch.float64, device=rows.device)
-        for some in to_predict.split(STEPS):
-            age = some.unsqueeze(-1) - 1 - ages
+        for batch in to_predict.split(STEPS):
+            age = batch.unsqueeze(-1) - 1 - ages
             discounted = (
                 torch.where(age >= 0, self.forgetting ** age.clamp_min(0), torch.zeros_like(age)) * weight
             )
             logs = self._predictive(
-                rows[some].unsqueeze(-2), *self._posterior(discounted @ products, discounted.sum(-1))
+                rows[batch].unsqueeze(-2), *self._posterior(discounted @ products, discounted.sum(-1))
             )
             # Before row t the priors' log weights are the discounted previous ones plus the discounted log
             # densities of the rows in between.
-            step = ages[: len(some) + 1]
+            step = ages[: len(batch) + 1]
             lag = step.unsqueeze(-1) - 1 - step[:-1]
             between = torch.where(lag >= 0, self.forgetting ** lag.clamp_min(0), torch.zeros_like(lag))
             updated = torch.log_softmax(
                 self.forgetting ** step.unsqueeze(-1) * log_weights + between @ logs, -1
             )
-            score = score + self.forgetting ** (len(rows) - 1 - ages[some]) @ torch.logsumexp(
+            score = score + self.forgetting ** (len(rows) - 1 - ages[batch]) @ torch.logsumexp(
                 updated[:-1] + logs, -1
             )
             log_weights = updated[-1]

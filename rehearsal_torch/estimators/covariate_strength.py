@@ -79,11 +79,11 @@ def strengths(blocks: Sequence[Assignment]) -> dict[str, float]:
             )
         for name, ratio in zip(block.names, _log_ratios(block), strict=True):
             total[name] = total[name] + ratio if name in total else ratio
-    found = {
+    strength_of = {
         name: _exp(float(torch.quantile(ratio.abs(), SHARE, interpolation="higher")))
         for name, ratio in total.items()
     }
-    return dict(sorted(found.items(), key=lambda item: -item[1]))
+    return dict(sorted(strength_of.items(), key=lambda item: -item[1]))
 
 
 def _log_ratios(block: Assignment) -> Tensor:

@@ -73,13 +73,13 @@ class DriftingRegression(Solved):
         self.altered = tuple(map(tuple, altered))
         self.rate, self.slowness = rate, math.sqrt(math.log(max(len(steps), 2)) / horizon)
         self.radius, self.max_parents = radius, max(map(len, self.parents), default=0)
-        place = torch.tensor(
+        columns = torch.tensor(
             [(*each, *([0] * (self.max_parents - len(each)))) for each in self.parents]
         ).reshape(len(self.child), self.max_parents)
         counts = torch.tensor([len(each) for each in self.parents])
-        there = torch.arange(self.max_parents) < counts.unsqueeze(-1)
-        self.register_buffer("place", place, persistent=False)
-        self.register_buffer("there", there, persistent=False)
+        present = torch.arange(self.max_parents) < counts.unsqueeze(-1)
+        self.register_buffer("place", columns, persistent=False)
+        self.register_buffer("there", present, persistent=False)
         self.register_buffer("steps", torch.tensor(list(steps), dtype=torch.float64), persistent=False)
         self.register_fitted("experts", "weights", "radii", "location", "scale", "rates")
         self.register_fitted("processed", "initial_rows", "fingerprint")
@@ -152,11 +152,11 @@ class DriftingRegression(Solved):
         self.location, scale = rows.mean(0), rows.std(0)
         self.scale = torch.where(scale > 0, scale, torch.ones_like(scale))
         child = list(self.child)
-        shown = noise / self.scale[child].square()
+        standardised_noise = noise / self.scale[child].square()
         self.rates = (
-            torch.full_like(shown, self.rate)
+            torch.full_like(standardised_noise, self.rate)
             if self.rate is not None
-            else self.slowness / shown.clamp_min(1e-6)
+            else self.slowness / standardised_noise.clamp_min(1e-6)
         )
         gains = torch.where(
             self.there, start[:, 1:] * self.scale[self.place], torch.zeros_like(start[:, 1:])
@@ -175,15 +175,15 @@ class DriftingRegression(Solved):
             for own, set_ in zip(self.members, self.altered, strict=True)
         ]
         use = torch.tensor(counts, device=row.device).unsqueeze(-1)
-        shown = (row - self.location) / self.scale
+        standardised = (row - self.location) / self.scale
         inputs = torch.cat(
             [
-                torch.ones_like(shown[:1]).expand(len(self.child), 1),
-                torch.where(self.there, shown[self.place], shown.new_zeros(())),
+                torch.ones_like(standardised[:1]).expand(len(self.child), 1),
+                torch.where(self.there, standardised[self.place], standardised.new_zeros(())),
             ],
             -1,
         )
-        error = (self.experts * inputs.unsqueeze(1)).sum(-1) - shown[list(self.child)].unsqueeze(-1)
+        error = (self.experts * inputs.unsqueeze(1)).sum(-1) - standardised[list(self.child)].unsqueeze(-1)
         log_weights = self.weights.log() - 0.5 * self.rates.unsqueeze(-1) * error.square()
         self.weights = torch.where(use, torch.softmax(log_weights, -1).clamp_min(1e-12), self.weights)
         moved = self.experts - (self.steps * error).unsqueeze(-1) * inputs.unsqueeze(1)

@@ -56,7 +56,7 @@ class EvidenceRidge(BayesianRegression):
         processed are not processed again, and the result is the same.
         """
         parents, values, basis, to_predict = self._begin(examples)
-        raw = torch.cat([each.reshape(len(values), -1).to(torch.float64) for each in examples], -1)
+        raw = torch.cat([example.reshape(len(values), -1).to(torch.float64) for example in examples], -1)
         done = (
             len(self.processed_rows)
             if 0 < len(self.processed_rows) <= len(raw)
@@ -89,8 +89,8 @@ class EvidenceRidge(BayesianRegression):
 
     def log_predictive(self, parents: Tensor, values: Tensor) -> Tensor:
         """A normal density."""
-        shown = (torch.cat([parents, values], -1).to(self.scale) - self.location) / self.scale - self.centre
-        before, after = shown[..., : self.parents], shown[..., self.parents :]
+        scaled = (torch.cat([parents, values], -1).to(self.scale) - self.location) / self.scale - self.centre
+        before, after = scaled[..., : self.parents], scaled[..., self.parents :]
         lever = torch.einsum("cij,...i->...cj", self.spread, before).square().sum(-1)
         covariance = self.root @ self.root.mT + torch.diag_embed(lever)
         root = torch.linalg.cholesky(covariance)
@@ -108,8 +108,8 @@ class EvidenceRidge(BayesianRegression):
         count = weight.sum()
         columns = torch.cat([parents, values], -1)
         self.centre = weight @ columns / count
-        shown = (columns - self.centre) * weight.sqrt().unsqueeze(-1)
-        inputs, targets = shown[:, : self.parents], shown[:, self.parents :]
+        weighted = (columns - self.centre) * weight.sqrt().unsqueeze(-1)
+        inputs, targets = weighted[:, : self.parents], weighted[:, self.parents :]
         sizes, axes = torch.linalg.eigh(inputs.mT @ inputs)
         sizes, along = sizes.clamp_min(0.0), axes.mT @ inputs.mT @ targets
         total = targets.square().sum(0)

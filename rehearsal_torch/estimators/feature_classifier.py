@@ -58,7 +58,7 @@ class FeatureClassifier(FeatureRegression):
         Raises:
             ValueError: if an output is neither 0 nor 1, or the same in all rows.
         """
-        inputs, outputs = (each.detach().to(torch.float64) for each in examples)
+        inputs, outputs = (example.detach().to(torch.float64) for example in examples)
         shares = outputs.sum(0) / len(outputs)
         odd = bool(((outputs != 0) & (outputs != 1)).any())
         if odd or bool(((shares == 0) | (shares == 1)).any()):
@@ -69,10 +69,10 @@ class FeatureClassifier(FeatureRegression):
         order = torch.randperm(len(outputs), generator=generator(self.seed)).to(shares.device)
         kernels = []
         for column in outputs.mT:
-            some = _balanced(column, order, self.evidence_rows)
-            answers = column[some]
+            balanced = _balanced(column, order, self.evidence_rows)
+            answers = column[balanced]
             shown = (answers - answers.mean()) / answers.std().clamp_min(1e-12)
-            kernels.append(most_probable(inputs[some], shown, self.iterations))
+            kernels.append(most_probable(inputs[balanced], shown, self.iterations))
         self.widths = torch.stack([kernel.widths for kernel in kernels])
         self.amplitudes = inputs.new_tensor(
             [[kernel.smooth, kernel.linear, kernel.product, kernel.noise] for kernel in kernels]
@@ -184,8 +184,8 @@ def _slopes(
     for features, answers in rows:
         slopes, curvature = _derivatives(features, 2 * answers - 1, location, points)
         ascent += slopes @ features
-        for moment, each in zip(moments, curvature, strict=True):
-            moment += (features.mT * each) @ features
+        for moment, curvatures in zip(moments, curvature, strict=True):
+            moment += (features.mT * curvatures) @ features
     moments.diagonal(dim1=-2, dim2=-1).add_(precision.unsqueeze(-1))
     return ascent, torch.linalg.cholesky(moments)
 
@@ -199,8 +199,8 @@ def _derivatives(features: Tensor, signs: Tensor, location: Tensor, points: Tens
 
 def _balanced(answers: Tensor, order: Tensor, count: int) -> Tensor:
     """At most `count` rows in the given order, half of them of the rarer answer if there are enough."""
-    shown = answers[order]
-    rare = shown == float(answers.mean() < 0.5)
+    ordered = answers[order]
+    rare = ordered == float(answers.mean() < 0.5)
     first, rest = order[rare], order[~rare]
     half = min(len(first), max(count // 2, 1))
     return torch.cat([first[:half], rest[: max(count - half, 1)]])

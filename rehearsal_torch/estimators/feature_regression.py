@@ -97,9 +97,9 @@ class FeatureRegression(Solved):
 
     def faults(self) -> list[str]:
         """Inconsistent sizes, and variances that are not positive."""
-        found = super().faults()
-        if found:
-            return found
+        faults = super().faults()
+        if faults:
+            return faults
         expected = self.features_of(self.inputs)
         if self.coefficients.shape[1] != expected:
             return [
@@ -129,13 +129,13 @@ class FeatureRegression(Solved):
 
     def solve(self, *examples: Tensor) -> None:
         """Fits to inputs (n, p), standardised, and outputs (n, q)."""
-        inputs, outputs = (each.detach().to(torch.float64) for each in examples)
+        inputs, outputs = (example.detach().to(torch.float64) for example in examples)
         spread = outputs.std(0)
         self.location, self.scale = outputs.mean(0), torch.where(spread > 0, spread, torch.ones_like(spread))
-        some = torch.randperm(len(inputs), generator=generator(self.seed))[: self.evidence_rows]
-        some = some.to(inputs.device)
-        few, shown = inputs[some], (outputs[some] - self.location) / self.scale
-        kernels = [most_probable(few, column.contiguous(), self.iterations) for column in shown.mT]
+        subset = torch.randperm(len(inputs), generator=generator(self.seed))[: self.evidence_rows]
+        subset = subset.to(inputs.device)
+        subset_inputs, scaled = inputs[subset], (outputs[subset] - self.location) / self.scale
+        kernels = [most_probable(subset_inputs, column.contiguous(), self.iterations) for column in scaled.mT]
         self.widths = torch.stack([kernel.widths for kernel in kernels])
         self.amplitudes = inputs.new_tensor(
             [[kernel.smooth, kernel.linear, kernel.product, kernel.noise] for kernel in kernels]
@@ -152,10 +152,10 @@ class FeatureRegression(Solved):
     def condition(self, inputs: Tensor, outputs: Tensor) -> None:
         """The posterior and the residuals for other rows, (n, p) and (n, q), with the kernels as they are."""
         number, width = inputs.shape
-        count, shown = self.features_of(width), (outputs - self.location) / self.scale
+        count, standardised = self.features_of(width), (outputs - self.location) / self.scale
         kept = evenly(number, MAX_RESIDUALS, inputs.device)
         roots, coefficients, noise, residuals = [], [], [], []
-        for output, column in enumerate(shown.split(1, -1)):
+        for output, column in enumerate(standardised.split(1, -1)):
             moment, cross = (self.directions.new_zeros(count, width) for width in (count, 1))
             # Of few rows, all are one block, whose features are computed once.
             known = list(self._blocks_of_rows(inputs, output)) if number * count <= CHUNK else None
@@ -228,9 +228,9 @@ class FeatureRegression(Solved):
         """Coefficients of functions drawn from the posterior, (q, D, F), of standardised outputs."""
         shape = (self.outputs, self.coefficients.shape[1], count)
         normal = torch.randn(shape, dtype=torch.float64, generator=stream).to(self.root)
-        apart = torch.linalg.solve_triangular(self.root.mT, normal, upper=True)
-        apart = apart * self.noise.sqrt()[:, None, None]
-        return (self.coefficients.unsqueeze(-1) + apart).mT
+        deviations = torch.linalg.solve_triangular(self.root.mT, normal, upper=True)
+        deviations = deviations * self.noise.sqrt()[:, None, None]
+        return (self.coefficients.unsqueeze(-1) + deviations).mT
 
     def drawn(self, functions: Tensor, inputs: Tensor) -> Tensor:
         """The values of drawn functions (q, D, F), each at inputs of its own, (..., D, m, p) -> (..., D, m,
@@ -246,7 +246,7 @@ class FeatureRegression(Solved):
         """G, (..., q, D, m, C), of drawn functions (q, D, F) around a base (..., D, m, p): their values where
         the k inputs at the places `moving` move by a are G'psi(a), with psi of `moved_features`.
         """
-        width, places, found = self.inputs, list(moving), []
+        width, places, coefficients = self.inputs, list(moving), []
         for output, own in enumerate(functions):
             smooth, linear, product, _ = self.amplitudes[output]
             cosine, sine, straight, paired, constant = own.split(self._blocks(), -1)
@@ -263,8 +263,8 @@ class FeatureRegression(Solved):
             start = start - shift.unsqueeze(-1) + (turned * base).sum(-1)
             bent = form[:, None, places][..., places].flatten(-2)
             pieces += [slope + 2 * turned[..., places], bent.expand(*base.shape[:-1], -1)]
-            found.append(torch.cat([*pieces, start.unsqueeze(-1)], -1))
-        return torch.stack(found, -4)
+            coefficients.append(torch.cat([*pieces, start.unsqueeze(-1)], -1))
+        return torch.stack(coefficients, -4)
 
     def moved_features(self, moves: Tensor, moving: Sequence[int]) -> Tensor:
         """psi of each output for moves a of the inputs at given places, (..., k) -> (..., q, C)."""

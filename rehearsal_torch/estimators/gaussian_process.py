@@ -120,7 +120,7 @@ class GaussianProcesses(Part, ABC):
             )
             raise ValueError(
                 f"expected inputs, targets and kept rows of shapes {shapes}; got "
-                f"{[tuple(each.shape) for each in (inputs, targets, kept)]}"
+                f"{[tuple(tensor.shape) for tensor in (inputs, targets, kept)]}"
             )
         keep = kept.mT.to(self.log_lengths)
         # Copies: the state shares no memory with the examples.
@@ -136,29 +136,29 @@ class GaussianProcesses(Part, ABC):
         )
         return self.rows
 
-    def adopt(self, found: HyperParameters) -> None:
+    def adopt(self, hyper: HyperParameters) -> None:
         """Stores hyper-parameters."""
-        self.log_lengths = found.log_lengths.detach().clone()
-        self.log_noises = found.log_noises.detach().clone()
+        self.log_lengths = hyper.log_lengths.detach().clone()
+        self.log_noises = hyper.log_noises.detach().clone()
 
     def like(self, other: "GaussianProcesses") -> None:
         """Copies the kernels of another part."""
         self.kinds = other.kinds.clone()
 
-    def _choose(self, made: Sequence[tuple[int, HyperParameters]]) -> None:
+    def _choose(self, candidates: Sequence[tuple[int, HyperParameters]]) -> None:
         """Selects a kernel and its hyper-parameters for each regression by the leave-one-out log density; the
         first, unless another is better by the margin `AHEAD`.
         """
         best = torch.zeros(len(self.widths), dtype=torch.long, device=self.log_lengths.device)
-        place = torch.arange(len(best), device=best.device)
-        if len(made) > 1:
-            scores = torch.stack([self._held_out_score(kind, found) for kind, found in made])
+        index = torch.arange(len(best), device=best.device)
+        if len(candidates) > 1:
+            scores = torch.stack([self._held_out_score(kind, at) for kind, at in candidates])
             scores[0] += AHEAD
             best = scores.argmax(0)
-        self.kinds = torch.tensor([kind for kind, _ in made], device=best.device)[best]
+        self.kinds = torch.tensor([kind for kind, _ in candidates], device=best.device)[best]
         lengths, noises = (
-            torch.stack(each)[best, place]
-            for each in zip(*((found.log_lengths, found.log_noises) for _, found in made), strict=True)
+            torch.stack(values)[best, index]
+            for values in zip(*((at.log_lengths, at.log_noises) for _, at in candidates), strict=True)
         )
         self.adopt(HyperParameters(lengths, noises))
 
@@ -182,20 +182,20 @@ class GaussianProcesses(Part, ABC):
         """In-sample residuals y - mu, and standard deviations of the noise and of mu (epistemic), (N, n)
         each. Regressions whose targets are not the observed values override this and `left_out_residuals`.
         """
-        rows, found = self.rows, self.factors()
+        rows, factored = self.rows, self.factors()
         noise = self.log_noises.exp().unsqueeze(-1) * rows.ratios
-        precision = found.inverse().diagonal(dim1=-2, dim2=-1)
+        precision = factored.inverse().diagonal(dim1=-2, dim2=-1)
         unknown = torch.where(
             rows.used.any(-1, keepdim=True), (noise - noise.square() * precision).clamp_min(0).sqrt(), 0.0
         )
-        return noise * found.weights, noise.sqrt(), unknown
+        return noise * factored.weights, noise.sqrt(), unknown
 
     def posteriors(self) -> list[Posterior]:
         """The posterior of each regression."""
-        found = self.factors()
+        factored = self.factors()
         return [
-            Posterior.of(self.rows, found, self.hyper, place, width)
-            for place, width in enumerate(self.widths)
+            Posterior.of(self.rows, factored, self.hyper, index, width)
+            for index, width in enumerate(self.widths)
         ]
 
     def log_posterior(self) -> Tensor:
@@ -216,12 +216,12 @@ class SolvedProcesses(GaussianProcesses, Solved):
         if not len(places):
             return
         before = None if last is None else last.only(places)
-        made = []
+        candidates = []
         for kind in self.choice:
             rows = replace(held, kinds=torch.full_like(self.kinds, kind)).only(places)
-            found = maximise(rows, starts(rows, before), penalty=self.penalty)
-            made.append((kind, self.hyper.filled(places, found)))
-        self._choose(made)
+            optimum = maximise(rows, starts(rows, before), penalty=self.penalty)
+            candidates.append((kind, self.hyper.filled(places, optimum)))
+        self._choose(candidates)
 
 
 class TrainedProcesses(GaussianProcesses, Trained):
@@ -270,26 +270,26 @@ class TrainedProcesses(GaussianProcesses, Trained):
         """Keeps the best result of each regression; the stored rows are those of the last step."""
         self._project()
         values = self._posteriors(self.rows)
-        place = torch.arange(len(self.widths), device=self.log_lengths.device)
+        index = torch.arange(len(self.widths), device=self.log_lengths.device)
         used = self.used
-        made = []
+        candidates = []
         for order, kind in enumerate(self.choice):
             best = values[order * STARTS : (order + 1) * STARTS].argmax(0) + order * STARTS
-            lengths = torch.where(used, self.trial_lengths[best, place], 0.0)
-            made.append(
+            lengths = torch.where(used, self.trial_lengths[best, index], 0.0)
+            candidates.append(
                 (
                     kind,
-                    HyperParameters(lengths, torch.where(used.any(-1), self.trial_noises[best, place], 0.0)),
+                    HyperParameters(lengths, torch.where(used.any(-1), self.trial_noises[best, index], 0.0)),
                 )
             )
-        self._choose(made)
+        self._choose(candidates)
 
     def _begin(self, rows: Rows) -> None:
         for order, kind in enumerate(self.choice):
-            for place, start in enumerate(
+            for trial, start in enumerate(
                 starts(replace(rows, kinds=torch.full_like(self.kinds, kind))), order * STARTS
             ):
-                self.trial_lengths[place], self.trial_noises[place] = start.log_lengths, start.log_noises
+                self.trial_lengths[trial], self.trial_noises[trial] = start.log_lengths, start.log_noises
 
     def _project(self) -> None:
         """Projects the parameters onto their bounds."""
@@ -300,11 +300,11 @@ class TrainedProcesses(GaussianProcesses, Trained):
         # Without inputs the variance is that of the standardised targets.
         at = HyperParameters(self.trial_lengths, torch.where(self.used.any(-1), self.trial_noises, 0.0))
         rows = replace(rows, kinds=self.trial_kinds)
-        found = factors(rows, at.log_lengths, at.log_noises)
-        value = log_posterior(rows, found, at)
+        factored = factors(rows, at.log_lengths, at.log_noises)
+        value = log_posterior(rows, factored, at)
         if self.penalty is None:
             return value
-        parts = (found.mean, found.weights, found.root, found.kernel, found.derivative)
+        parts = (factored.mean, factored.weights, factored.root, factored.kernel, factored.derivative)
         single = (Factors(*(each[trial] for each in parts)) for trial in range(len(self.trial_kinds)))
         hyper = (HyperParameters(*pair) for pair in zip(at.log_lengths, at.log_noises, strict=True))
         return value - torch.stack([self.penalty(rows, *each) for each in zip(single, hyper, strict=True)])
@@ -326,7 +326,7 @@ class GivenNoise(GaussianProcesses, Solved):
         if not len(chosen):
             return
         begin = HyperParameters(self.log_lengths[chosen], self.log_noises[chosen])
-        found = maximise(rows.only(chosen), [begin], free_noise=False)
+        optimum = maximise(rows.only(chosen), [begin], free_noise=False)
         log_lengths = self.log_lengths.clone()
-        log_lengths[chosen] = found.log_lengths
+        log_lengths[chosen] = optimum.log_lengths
         self.adopt(HyperParameters(log_lengths, self.log_noises))

@@ -112,10 +112,10 @@ def conditioned(
     own = kernel_between(posterior, inputs, inputs) + torch.diag_embed(variances)
     root = lower_root(own - known @ known.mT)
     ones = posterior.inverse @ posterior.inverse.sum(0)  # K^-1 1
-    apart = targets - posterior.mean - products @ posterior.weights
-    unlike = (1 - products @ ones).expand_as(apart)
+    deviation = targets - posterior.mean - products @ posterior.weights
+    unlike = (1 - products @ ones).expand_as(deviation)
     residual, unit = torch.linalg.solve_triangular(
-        root, torch.stack([apart, unlike], -1), upper=False
+        root, torch.stack([deviation, unlike], -1), upper=False
     ).unbind(-1)
     shift = (residual * unit).sum(-1) / (ones.sum() + unit.square().sum(-1))
     weights = torch.linalg.solve_triangular(
@@ -135,11 +135,11 @@ def covariance(posterior: Posterior | ConditionedPosterior, scaled: Tensor) -> T
         return std.unsqueeze(-1) * std.unsqueeze(-2)
     products = first.products(scaled)
     known = products @ first.inverse
-    found = kernel_between(first, scaled, scaled) - known @ known.mT
+    posterior_covariance = kernel_between(first, scaled, scaled) - known @ known.mT
     if isinstance(posterior, ConditionedPosterior):
         added = posterior._added(products, posterior._near(scaled))
-        found = found - added @ added.mT
-    return found
+        posterior_covariance = posterior_covariance - added @ added.mT
+    return posterior_covariance
 
 
 def kernel_between(posterior: Posterior, left: Tensor, right: Tensor) -> Tensor:

@@ -83,15 +83,15 @@ class HyperParameters:
 Penalty = Callable[[Rows, Factors, HyperParameters], Tensor]
 
 
-def log_posterior(rows: Rows, found: Factors, at: HyperParameters, free_noise: bool = True) -> Tensor:
+def log_posterior(rows: Rows, factored: Factors, hyper: HyperParameters, free_noise: bool = True) -> Tensor:
     """log p(y | l, v) + log p(l) + log p(v), (N,); where the noise is given, log p(v) is a constant."""
-    prior = log_prior(at.log_lengths, at.log_noises, rows.used)
+    prior = log_prior(hyper.log_lengths, hyper.log_noises, rows.used)
     if not free_noise:
-        fixed = torch.full_like(at.log_noises, NOISE_MEAN)
-        prior = log_prior(at.log_lengths, fixed, rows.used) - log_prior(
-            torch.zeros_like(at.log_lengths), fixed, torch.zeros_like(rows.used)
+        fixed = torch.full_like(hyper.log_noises, NOISE_MEAN)
+        prior = log_prior(hyper.log_lengths, fixed, rows.used) - log_prior(
+            torch.zeros_like(hyper.log_lengths), fixed, torch.zeros_like(rows.used)
         )
-    return found.log_evidence(rows) + prior
+    return factored.log_evidence(rows) + prior
 
 
 def standing(rows: Rows) -> HyperParameters:
@@ -113,26 +113,26 @@ def starts(rows: Rows, last: HyperParameters | None = None) -> list[HyperParamet
     """Starting points: the best of a coarse grid of short and of long length-scales, equal in all inputs, by
     the evidence of at most `SCREENED` rows; and the last fit's hyper-parameters.
     """
-    some = rows.thinned(SCREENED)
+    screened = rows.thinned(SCREENED)
     unit = (0.5 * rows.used.sum(-1, keepdim=True).clamp_min(1).double().log()).expand(rows.used.shape)
-    squares = apart(some.inputs, some.inputs, unit)
-    found = [] if last is None else [last]
+    squares = apart(screened.inputs, screened.inputs, unit)
+    points = [] if last is None else [last]
     for lengths in (SHORT, LONG):
         tried, values = [], []
         for length in lengths:
-            between = kernels(some, squares / length**2)
+            between = kernels(screened, squares / length**2)
             for noise in NOISES:
                 at = HyperParameters(unit + math.log(length), torch.full_like(unit[:, 0], math.log(noise)))
                 tried.append(at)
-                values.append(log_posterior(some, factored(some, *between, at.log_noises), at))
+                values.append(log_posterior(screened, factored(screened, *between, at.log_noises), at))
         best = torch.stack(values).argmax(0).tolist()
-        found.append(
+        points.append(
             HyperParameters(
-                torch.stack([tried[each].log_lengths[place] for place, each in enumerate(best)]),
-                torch.stack([tried[each].log_noises[place] for place, each in enumerate(best)]),
+                torch.stack([tried[trial].log_lengths[regression] for regression, trial in enumerate(best)]),
+                torch.stack([tried[trial].log_noises[regression] for regression, trial in enumerate(best)]),
             )
         )
-    return found
+    return points
 
 
 def maximise(
@@ -153,8 +153,8 @@ def maximise(
     repeated = rows.only(torch.arange(count, device=rows.inputs.device).repeat(len(begin)))
     if penalty is not None and not free_noise:
         raise ValueError("expected free_noise=True with a penalty; got free_noise=False")
-    lengths = torch.cat([each.log_lengths for each in begin])
-    noises = torch.cat([each.log_noises for each in begin])
+    lengths = torch.cat([start.log_lengths for start in begin])
+    noises = torch.cat([start.log_noises for start in begin])
     mean, per_row = length_mean(repeated.used), repeated.counts.double()
     given = noises.clone()
 
@@ -165,13 +165,13 @@ def maximise(
         part = repeated.only(places)
         free = torch.from_numpy(points).to(rows.inputs)
         at = HyperParameters(free[:, :width], free[:, width] if free_noise else given[places])
-        found = factors(part, at.log_lengths, at.log_noises)
-        lengthwise, noisewise = evidence_gradient(part, found, at.log_lengths, at.log_noises)
+        factored = factors(part, at.log_lengths, at.log_noises)
+        lengthwise, noisewise = evidence_gradient(part, factored, at.log_lengths, at.log_noises)
         lengthwise = (lengthwise + 1 + (at.log_lengths - mean[places]) / LENGTH_SPREAD**2) * part.used
         noisewise = (
             (noisewise + 1 + (at.log_noises - NOISE_MEAN) / NOISE_SPREAD**2) * part.used.any(-1) * free_noise
         )
-        value = -log_posterior(part, found, at, free_noise) / per_row[places]
+        value = -log_posterior(part, factored, at, free_noise) / per_row[places]
         gradient = torch.cat([lengthwise, noisewise.unsqueeze(-1)], -1) / per_row[places].unsqueeze(-1)
         if penalty is not None:
             penalties, penalty_gradient = _penalised(penalty, part, at)
@@ -244,21 +244,21 @@ class Posterior:
     kind: int = 0
 
     @classmethod
-    def of(cls, rows: Rows, found: Factors, hyper: HyperParameters, place: int, width: int) -> "Posterior":
+    def of(cls, rows: Rows, factored: Factors, hyper: HyperParameters, index: int, width: int) -> "Posterior":
         """The posterior of one of N regressions, at a place, with so many inputs."""
-        kept = rows.kept[place]
-        scales = (-hyper.log_lengths[place, :width]).exp()
-        places = rows.inputs[place][kept][:, :width] * scales
-        inverse = inverse_root(found.root[place][kept][:, kept]).mT.contiguous()
-        kind = 0 if rows.kinds is None else int(rows.kinds[place])
-        vague = (hyper.log_noises[place].exp() / kept.sum()).sqrt()
+        kept = rows.kept[index]
+        scales = (-hyper.log_lengths[index, :width]).exp()
+        places = rows.inputs[index][kept][:, :width] * scales
+        inverse = inverse_root(factored.root[index][kept][:, kept]).mT.contiguous()
+        kind = 0 if rows.kinds is None else int(rows.kinds[index])
+        vague = (hyper.log_noises[index].exp() / kept.sum()).sqrt()
         return cls(
             scales,
             places,
             0.5 * places.square().sum(-1),
-            found.weights[place][kept],
+            factored.weights[index][kept],
             inverse,
-            found.mean[place],
+            factored.mean[index],
             vague,
             kind,
         )

@@ -96,11 +96,11 @@ class InputDependentNoise(Solved):
 
     def at(self, inputs: Tensor) -> Tensor:
         """s(w)^2 of inputs (n, N, p), (n, N)."""
-        shown = [
-            each.posterior_mean(inputs[:, place, : each.scales.numel()])
-            for place, each in enumerate(self.processes.posteriors())
+        log_shapes = [
+            posterior.posterior_mean(inputs[:, index, : posterior.scales.numel()])
+            for index, posterior in enumerate(self.processes.posteriors())
         ]
-        return self.level * (self.rho * torch.stack(shown, -1)).exp()
+        return self.level * (self.rho * torch.stack(log_shapes, -1)).exp()
 
 
 def _shape(exponents: Tensor, kept: Tensor) -> Tensor:

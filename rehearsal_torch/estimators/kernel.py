@@ -80,10 +80,10 @@ def blended(squares: Tensor, kinds: Tensor | None) -> tuple[Tensor, Tensor]:
     if len(present) == 1:
         return with_derivative(squares, present[0])
     assert kinds is not None
-    each = kinds.expand(squares.shape[:-2])
+    kind_of = kinds.expand(squares.shape[:-2])
     kernel, derivative = torch.empty_like(squares), torch.empty_like(squares)
     for kind in present:
-        chosen = each == kind
+        chosen = kind_of == kind
         kernel[chosen], derivative[chosen] = with_derivative(squares[chosen], kind)
     return kernel, derivative
 
@@ -169,9 +169,9 @@ def log_prior(log_lengths: Tensor, log_noises: Tensor, used: Tensor) -> Tensor:
     """Log prior densities of l and v, (b,)."""
     lengths = (log_lengths - length_mean(used)) / LENGTH_SPREAD
     noises = (log_noises - NOISE_MEAN) / NOISE_SPREAD
-    each = -0.5 * lengths.square() - log_lengths - math.log(LENGTH_SPREAD * math.sqrt(2 * math.pi))
-    own = -0.5 * noises.square() - log_noises - math.log(NOISE_SPREAD * math.sqrt(2 * math.pi))
-    return (each * used).sum(-1) + own * used.any(-1)
+    length_terms = -0.5 * lengths.square() - log_lengths - math.log(LENGTH_SPREAD * math.sqrt(2 * math.pi))
+    noise_terms = -0.5 * noises.square() - log_noises - math.log(NOISE_SPREAD * math.sqrt(2 * math.pi))
+    return (length_terms * used).sum(-1) + noise_terms * used.any(-1)
 
 
 @dataclass(frozen=True)
@@ -276,13 +276,13 @@ def inverse_root(roots: Tensor) -> Tensor:
 
 
 def evidence_gradient(
-    rows: Rows, found: Factors, log_lengths: Tensor, log_noises: Tensor
+    rows: Rows, factored: Factors, log_lengths: Tensor, log_noises: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Gradients of -log p(y | l, v) in log l (b, p) and log v (b,)."""
     weighting = torch.baddbmm(
-        found.inverse(), found.weights.unsqueeze(-1), found.weights.unsqueeze(-2), alpha=-1
+        factored.inverse(), factored.weights.unsqueeze(-1), factored.weights.unsqueeze(-2), alpha=-1
     )
-    paired = weighting * found.derivative
+    paired = weighting * factored.derivative
     # sum_ij M_ij (w_i - w_j)^2 / 2 without the differences.
     distant = (paired.sum(-1, keepdim=True) * rows.inputs.square()).sum(-2) - (
         rows.inputs * (paired @ rows.inputs)

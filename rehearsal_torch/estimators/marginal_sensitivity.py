@@ -130,7 +130,7 @@ def _probabilities(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
     """Both, of one shape; ValueError where one is not in [0, 1]."""
     for values in (first, second):
         if not bool(((values >= 0) & (values <= 1)).all()):
-            shown = " and ".join(str(each.flatten()[:4].tolist()) for each in (first, second))
-            raise ValueError(f"expected probabilities in [0, 1]; got {shown}")
+            beginnings = " and ".join(str(each.flatten()[:4].tolist()) for each in (first, second))
+            raise ValueError(f"expected probabilities in [0, 1]; got {beginnings}")
     first, second = torch.broadcast_tensors(first, second)
     return first, second

@@ -81,13 +81,13 @@ def strongest(
     """
     ones = torch.ones_like(doses[:, :1])
     count, width = doses.shape[1], outcomes.shape[1]
-    found: list[tuple[float, Strength]] = []
+    ranked: list[tuple[float, Strength]] = []
     variance = covariates.var(0, correction=0) * len(covariates)
-    for place, name in enumerate(names):
-        own = covariates[:, place : place + 1]
-        others = torch.cat([ones, covariates[:, :place], covariates[:, place + 1 :]], -1)
+    for index, name in enumerate(names):
+        own = covariates[:, index : index + 1]
+        others = torch.cat([ones, covariates[:, :index], covariates[:, index + 1 :]], -1)
         first = _left(torch.cat([own, doses, others], -1), 1 + count)
-        if not float(first[0, 0]) > SMALLEST * float(variance[place]):
+        if not float(first[0, 0]) > SMALLEST * float(variance[index]):
             continue
         across = first[0, 1:]
         explained = across @ torch.linalg.pinv(first[1:, 1:], hermitian=True, rtol=SMALLEST) @ across
@@ -97,8 +97,8 @@ def strongest(
         outcome = (second[0, 1:].square() / spread).clamp(0.0, 1.0)
         state = int(outcome.argmax())
         rank = float(equal_strength(outcome[state], treatment))
-        found.append((rank, Strength(name, float(treatment), states[state], float(outcome[state]))))
-    return max(found, key=lambda pair: pair[0])[1] if found else None
+        ranked.append((rank, Strength(name, float(treatment), states[state], float(outcome[state]))))
+    return max(ranked, key=lambda pair: pair[0])[1] if ranked else None
 
 
 def _left(columns: Tensor, count: int) -> Tensor:

@@ -76,9 +76,9 @@ class Background:
         """Tiers X before Z before Y, where Z is every variable that is neither context nor outcome."""
         first, last = tuple(context), tuple(outcomes)
         tiers = (first, tuple(name for name in names if name not in (*first, *last)), last)
-        found = cls(tuple(tier for tier in tiers if tier), tuple(forbidden), tuple(required))
-        found.check(names)
-        return found
+        background = cls(tuple(tier for tier in tiers if tier), tuple(forbidden), tuple(required))
+        background.check(names)
+        return background
 
     def check(self, names: Sequence[str]) -> None:
         """Refuses background knowledge of a variable that is not in `names`."""
@@ -90,8 +90,8 @@ class Background:
 
     def permits(self, source: str, target: str) -> bool:
         """Whether a directed edge from `source` to `target` is permitted."""
-        one, other = self._tier.get(source), self._tier.get(target)
-        early = one is None or other is None or one <= other
+        earlier, later = self._tier.get(source), self._tier.get(target)
+        early = earlier is None or later is None or earlier <= later
         return early and (source, target) not in self.forbidden and (target, source) not in self.required
 
     def adjacent(self, one: str, other: str) -> bool:
@@ -106,11 +106,11 @@ class Background:
         """Whether a variable is in a later tier than all others, so that it cannot cause any of them."""
         own_tier = self._tier.get(name)
         other_tiers = [self._tier.get(other) for other in others]
-        return own_tier is not None and all(place is not None and place < own_tier for place in other_tiers)
+        return own_tier is not None and all(tier is not None and tier < own_tier for tier in other_tiers)
 
     @cached_property
     def _tier(self) -> dict[str, int]:
-        return {name: place for place, tier in enumerate(self.tiers) for name in tier}
+        return {name: index for index, tier in enumerate(self.tiers) for name in tier}
 
 
 def _tier(names: Any) -> tuple[str, ...]:
@@ -123,12 +123,12 @@ def _tier(names: Any) -> tuple[str, ...]:
 
 
 def _edges(pairs: Iterable[Sequence[str]], kind: str) -> tuple[tuple[str, str], ...]:
-    found = []
+    edges = []
     for pair in pairs:
         if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2 or pair[0] == pair[1]:
             raise ValueError(f"{kind}: expected pairs [from, to] of different variables; got {pair!r}")
-        found.append((str(pair[0]), str(pair[1])))
-    return tuple(dict.fromkeys(found))
+        edges.append((str(pair[0]), str(pair[1])))
+    return tuple(dict.fromkeys(edges))
 
 
 def covered(dag: RehearsalGraph) -> dict[str, tuple[str, ...]]:
@@ -136,11 +136,11 @@ def covered(dag: RehearsalGraph) -> dict[str, tuple[str, ...]]:
     if dag.bidirected:
         raise ValueError(f"expected a directed graph; got bi-directional edges {list(dag.bidirected)}")
     causes = {clique[0]: set(parents) for clique, parents in dag.factors}
-    found: dict[str, list[str]] = {}
+    targets_of: dict[str, list[str]] = {}
     for source, target in dag.edges:
         if causes[target] == causes[source] | {source}:
-            found.setdefault(source, []).append(target)
-    return {source: tuple(targets) for source, targets in found.items()}
+            targets_of.setdefault(source, []).append(target)
+    return {source: tuple(targets) for source, targets in targets_of.items()}
 
 
 def represented_graphs(
@@ -162,21 +162,21 @@ def represented_graphs(
             f"a directed graph represents {count} rehearsal graphs, more than {max_graphs}: add background "
             "knowledge, or raise `max_graphs`"
         )
-    found = []
+    graphs = []
     for picked in product(*([None, *targets] for targets in choices.values())):
         following = {
             source: target for source, target in zip(choices, picked, strict=True) if target is not None
         }
         cliques = _segments(dag.names, following)
         if all(
-            known.permits_both(one, other)
+            known.permits_both(first, second)
             for clique in cliques
-            for one in clique
-            for other in clique
-            if one != other
+            for first in clique
+            for second in clique
+            if first != second
         ):
-            found.append(_replaced(dag, cliques))
-    return tuple(found)
+            graphs.append(_replaced(dag, cliques))
+    return tuple(graphs)
 
 
 def all_represented_graphs(
@@ -188,16 +188,16 @@ def all_represented_graphs(
     Raises:
         TooManyGraphsError: if there are more than `max_graphs`.
     """
-    found: dict[tuple, RehearsalGraph] = {}
+    distinct: dict[tuple, RehearsalGraph] = {}
     for dag in dags:
         for graph in represented_graphs(dag, background, max_graphs):
-            found.setdefault(signature(graph), graph)
-        if len(found) > max_graphs:
+            distinct.setdefault(signature(graph), graph)
+        if len(distinct) > max_graphs:
             raise TooManyGraphsError(
                 f"more than {max_graphs} rehearsal graphs cannot be told apart: add background knowledge, or "
                 "raise `max_graphs`"
             )
-    return tuple(sorted(found.values(), key=lambda graph: len(graph.bidirected)))
+    return tuple(sorted(distinct.values(), key=lambda graph: len(graph.bidirected)))
 
 
 def signature(graph: RehearsalGraph) -> tuple[frozenset, frozenset, frozenset]:

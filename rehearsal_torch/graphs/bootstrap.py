@@ -50,14 +50,14 @@ class GraphPosterior:
 
     def edges(self) -> dict[tuple[str, str, str], float]:
         """(one, arrow, other), arrow "->" or "<->", to the posterior probability of that edge, descending."""
-        found: dict[tuple[str, str, str], float] = {}
+        probability: dict[tuple[str, str, str], float] = {}
         for graph, weight in zip(self.graphs, self.weights, strict=True):
             for source, target in graph.edges:
-                found[source, "->", target] = found.get((source, "->", target), 0.0) + weight
+                probability[source, "->", target] = probability.get((source, "->", target), 0.0) + weight
             for pair in graph.bidirected:
-                one, other = sorted(pair)
-                found[one, "<->", other] = found.get((one, "<->", other), 0.0) + weight
-        return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+                first, second = sorted(pair)
+                probability[first, "<->", second] = probability.get((first, "<->", second), 0.0) + weight
+        return dict(sorted(probability.items(), key=lambda item: (-item[1], item[0])))
 
 
 def bootstrap(
@@ -91,7 +91,7 @@ def bootstrap(
     if resamples < 1:
         raise ValueError(f"expected at least one resample; got {resamples}")
     draws = generator(seed)
-    found: dict[tuple, RehearsalGraph] = {}
+    graph_of: dict[tuple, RehearsalGraph] = {}
     votes: dict[tuple, float] = {}
     failures: dict[str, int] = {}
     for done in range(1, resamples + 1):
@@ -102,7 +102,7 @@ def bootstrap(
                 graphs = learn(rows, names, test, level, background, bidirected, max_graphs).graphs
                 for graph in graphs:
                     key = signature(graph)
-                    found.setdefault(key, graph)
+                    graph_of.setdefault(key, graph)
                     votes[key] = votes.get(key, 0.0) + 1 / len(graphs)
             except TooManyGraphsError:
                 reason = f"more than {max_graphs} graphs"
@@ -110,16 +110,16 @@ def bootstrap(
             failures[reason] = failures.get(reason, 0) + 1
         if progress is not None:
             progress(done)
-    if not found:
+    if not graph_of:
         raise ValueError(
             f"all {resamples} resamples are unusable "
             f"({', '.join(f'{reason}: {count}' for reason, count in failures.items())}): more rows are needed"
         )
-    keys = sorted(found, key=lambda key: -votes[key])
+    keys = sorted(graph_of, key=lambda key: -votes[key])
     total = sum(votes.values()) if weights == "frequency" else float(len(keys))
     masses = [votes[key] / total if weights == "frequency" else 1 / total for key in keys]
     return GraphPosterior(
-        tuple(found[key] for key in keys),
+        tuple(graph_of[key] for key in keys),
         tuple(masses),
         tuple(votes[key] for key in keys),
         resamples,

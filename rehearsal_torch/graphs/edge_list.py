@@ -67,15 +67,15 @@ def arrow(written: str) -> str:
 
 def has_arrow(text: str) -> bool:
     """Whether a text has an arrow, or a mark that was meant as one."""
-    return "--" in text or any(each.search(text) for each in (_MARKS, _CIRCLES))
+    return "--" in text or any(pattern.search(text) for pattern in (_MARKS, _CIRCLES))
 
 
 def no_arrow(text: str) -> str:
     """Which mark of words that cannot be read is no arrow, and what to write; empty if none looks
     like one.
     """
-    found = _MARKS.search(text)
-    return f"{found[0]!r} is no arrow; {WRITE}" if found else ""
+    mark = _MARKS.search(text)
+    return f"{mark[0]!r} is no arrow; {WRITE}" if mark else ""
 
 
 def is_mark(word: str) -> bool:
@@ -83,15 +83,15 @@ def is_mark(word: str) -> bool:
     return _MARKS.fullmatch(word) is not None
 
 
-def unjoined(one: str, other: str) -> str:
+def unjoined(a: str, b: str) -> str:
     """What to do with two variables that follow each other without an arrow."""
     circle = (
         "; a circle, o, marks an end that may be a cause or an effect: choose"
-        if _CIRCLE.fullmatch(one) or _CIRCLE.fullmatch(other)
+        if _CIRCLE.fullmatch(a) or _CIRCLE.fullmatch(b)
         else ""
     )
     return (
-        f"no arrow joins {one!r} and {other!r}{circle}; {WRITE} between them, {{a b}} for several variables, "
+        f"no arrow joins {a!r} and {b!r}{circle}; {WRITE} between them, {{a b}} for several variables, "
         'a name with a blank in quotation marks, "a b", and ; or a new line between two edges'
     )
 
@@ -120,7 +120,7 @@ class EdgeList:
         """
         if self.undirected:
             raise ValueError(
-                f"{listed([f'{one} -- {other}' for one, other in self.undirected])}: the direction is "
+                f"{listed([f'{first} -- {second}' for first, second in self.undirected])}: the direction is "
                 "unknown, and a rehearsal graph has no such edges: choose one, or write <-> if a hidden "
                 "cause moves both; a problem file (graph: FILE) takes all graphs with these edges"
             )
@@ -157,14 +157,14 @@ def projected(
         effects[cause].append(effect)
     reached = {name: _measured(name, effects, latent) for name in names}
     ends = {name: reached[name] if name in latent else {name} for name in names}
-    pairs = {tuple(sorted(each)) for name in latent for each in combinations(reached[name], 2)}
-    for one, other in bidirected:
-        pairs |= {tuple(sorted(each)) for each in product(ends[one], ends[other]) if each[0] != each[1]}
+    pairs = {tuple(sorted(pair)) for name in latent for pair in combinations(reached[name], 2)}
+    for first, second in bidirected:
+        pairs |= {tuple(sorted(pair)) for pair in product(ends[first], ends[second]) if pair[0] != pair[1]}
     kept = tuple(name for name in names if name not in latent)
-    place = {name: at for at, name in enumerate(kept)}
-    arrows = tuple((a, b) for a in kept for b in sorted(reached[a], key=place.__getitem__))
-    arcs = sorted(tuple(sorted(each, key=place.__getitem__)) for each in pairs)
-    return kept, arrows, tuple((one, other) for one, other in arcs)
+    order = {name: index for index, name in enumerate(kept)}
+    arrows = tuple((a, b) for a in kept for b in sorted(reached[a], key=order.__getitem__))
+    arcs = sorted(tuple(sorted(pair, key=order.__getitem__)) for pair in pairs)
+    return kept, arrows, tuple((first, second) for first, second in arcs)
 
 
 def _measured(name: str, effects: dict[str, list[str]], latent: Collection[str]) -> set[str]:

@@ -46,18 +46,16 @@ class PartiallyDirected:
     undirected: tuple[Edge, ...]
 
     def __post_init__(self) -> None:
-        place = {name: index for index, name in enumerate(self.names)}
-        unknown = sorted({end for edge in (*self.directed, *self.undirected) for end in edge} - set(place))
+        order = {name: index for index, name in enumerate(self.names)}
+        unknown = sorted({end for edge in (*self.directed, *self.undirected) for end in edge} - set(order))
         if unknown:
             raise ValueError(f"unknown variables {unknown}: the variables are {list(self.names)}")
-        loose = [
-            (one, other) if place[one] < place[other] else (other, one) for one, other in self.undirected
-        ]
+        loose = [(a, b) if order[a] < order[b] else (b, a) for a, b in self.undirected]
         object.__setattr__(
-            self, "directed", tuple(sorted(self.directed, key=lambda edge: (place[edge[0]], place[edge[1]])))
+            self, "directed", tuple(sorted(self.directed, key=lambda edge: (order[edge[0]], order[edge[1]])))
         )
         object.__setattr__(
-            self, "undirected", tuple(sorted(loose, key=lambda edge: (place[edge[0]], place[edge[1]])))
+            self, "undirected", tuple(sorted(loose, key=lambda edge: (order[edge[0]], order[edge[1]])))
         )
         pairs = [frozenset(edge) for edge in (*self.directed, *self.undirected)]
         if len(set(pairs)) < len(pairs) or any(len(pair) == 1 for pair in pairs):
@@ -85,7 +83,7 @@ def pattern_of(graph: RehearsalGraph, names: Sequence[str] | None = None) -> Par
     (Thm. 16).
     """
     graph.require_cliques("a class of directed graphs")
-    inner = [(one, other) for clique in graph.cliques for one, other in combinations(clique, 2)]
+    inner = [(a, b) for clique in graph.cliques for a, b in combinations(clique, 2)]
     dag = RehearsalGraph(tuple((name,) for name in graph.names), (*graph.edges, *inner))
     named = graph.names if names is None else tuple(names)
     kept = _colliding(dag, PartiallyDirected(named, dag.edges, ()).adjacent())
@@ -106,8 +104,8 @@ def closed(pattern: PartiallyDirected) -> PartiallyDirected:
             "no directed acyclic graph has these edges and only these v-structures: the independences that "
             "were found contradict each other"
         )
-    for one, other in pattern.undirected:
-        ways = [edge for edge in ((one, other), (other, one)) if _possible(pattern, edge)]
+    for a, b in pattern.undirected:
+        ways = [edge for edge in ((a, b), (b, a)) if _possible(pattern, edge)]
         if len(ways) == 1:
             pattern = pattern.orienting(ways)
     return pattern
@@ -133,8 +131,8 @@ def relaxed(
     if len(order) < len(pattern.names):
         raise NoMemberError("the directed edges form a cycle: remove one of them")
     # The variables removed first come last.
-    place = {name: -index for index, name in enumerate(order)}
-    edges = [(one, other) if place[one] < place[other] else (other, one) for one, other in pattern.undirected]
+    rank = {name: -index for index, name in enumerate(order)}
+    edges = [(a, b) if rank[a] < rank[b] else (b, a) for a, b in pattern.undirected]
     dag = RehearsalGraph(tuple((name,) for name in pattern.names), (*pattern.directed, *edges))
     kept = {*_colliding(dag, pattern.adjacent()), *required}
     loose = tuple(edge for edge in dag.edges if edge not in kept)
@@ -157,7 +155,7 @@ def _taken(pattern: PartiallyDirected, strict: bool) -> tuple[list[str], list[tu
         sink = next((x for x in ends if all(near[x] - {y} <= near[y] for y in loose[x])), None)
         if sink is None and not strict and ends:
             sink = min(ends, key=lambda x: len(_opened(x, near, loose)))
-            added += [(one, sink, other) for one, other in _opened(sink, near, loose)]
+            added += [(a, sink, b) for a, b in _opened(sink, near, loose)]
         if sink is None:
             break
         for y in near.pop(sink):
@@ -173,20 +171,20 @@ def _taken(pattern: PartiallyDirected, strict: bool) -> tuple[list[str], list[tu
 def _opened(name: str, near: Mapping[str, set[str]], loose: Mapping[str, set[str]]) -> list[Edge]:
     """The v-structures that would be added by removing a variable as an effect of all its neighbours."""
     return [
-        (one, other)
-        for one, other in combinations(sorted(near[name]), 2)
-        if other not in near[one] and (one in loose[name] or other in loose[name])
+        (a, b)
+        for a, b in combinations(sorted(near[name]), 2)
+        if b not in near[a] and (a in loose[name] or b in loose[name])
     ]
 
 
 def _colliding(dag: RehearsalGraph, near: Mapping[str, set[str]]) -> set[Edge]:
     """The edges that are part of a v-structure."""
-    found = set[Edge]()
+    colliding = set[Edge]()
     for clique, causes in dag.factors:
-        for one, other in combinations(causes, 2):
-            if other not in near[one]:
-                found |= {(one, clique[0]), (other, clique[0])}
-    return found
+        for a, b in combinations(causes, 2):
+            if b not in near[a]:
+                colliding |= {(a, clique[0]), (b, clique[0])}
+    return colliding
 
 
 def members(pattern: PartiallyDirected, max_graphs: int = MAX_GRAPHS) -> tuple[RehearsalGraph, ...]:
@@ -196,23 +194,23 @@ def members(pattern: PartiallyDirected, max_graphs: int = MAX_GRAPHS) -> tuple[R
         NoMemberError: if the class is empty.
         TooManyGraphsError: if there are more than `max_graphs`.
     """
-    found: list[RehearsalGraph] = []
+    graphs: list[RehearsalGraph] = []
     for edges in _extensions(closed(pattern)):
-        if len(found) == max_graphs:
+        if len(graphs) == max_graphs:
             raise TooManyGraphsError(
                 f"more than {max_graphs} directed graphs are Markov equivalent: add background knowledge "
                 "(tiers, required edges), or raise `max_graphs`"
             )
-        found.append(RehearsalGraph(tuple((name,) for name in pattern.names), edges))
-    return tuple(found)
+        graphs.append(RehearsalGraph(tuple((name,) for name in pattern.names), edges))
+    return tuple(graphs)
 
 
 def _extensions(pattern: PartiallyDirected) -> Iterator[tuple[Edge, ...]]:
     if not pattern.undirected:
         yield pattern.directed
         return
-    one, other = pattern.undirected[0]
-    for edge in ((one, other), (other, one)):
+    a, b = pattern.undirected[0]
+    for edge in ((a, b), (b, a)):
         if _possible(pattern, edge):
             yield from _extensions(pattern.orienting([edge]))
 

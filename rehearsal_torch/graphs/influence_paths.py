@@ -38,18 +38,18 @@ def dependence(action: Tensor, outcomes: Tensor, given: Tensor) -> float:
     """
     if len(action) < 20:
         return 1.0
-    some = (
+    rows = (
         torch.linspace(0, len(action) - 1, min(MAX_POINTS, len(action)), dtype=torch.float64)
         .round()
         .long()
         .to(action.device)
     )
-    shown = _standardised(action[some].double().unsqueeze(-1))
-    whole = _standardised(torch.cat([shown, shown.square(), outcomes[some].double()], -1))
-    left = _left_out(_standardised(given[some].double()), whole)
+    standardised = _standardised(action[rows].double().unsqueeze(-1))
+    tested = _standardised(torch.cat([standardised, standardised.square(), outcomes[rows].double()], -1))
+    residuals = _left_out(_standardised(given[rows].double()), tested)
     smallest = 1.0
-    for moved in left[:, :2].T:
-        for outcome in left[:, 2:].T:
+    for moved in residuals[:, :2].T:
+        for outcome in residuals[:, 2:].T:
             smallest = min(smallest, _p_value(moved * outcome))
     return min(1.0, smallest * 2 * outcomes.shape[-1])
 
@@ -67,9 +67,9 @@ def _left_out(inputs: Tensor, targets: Tensor) -> Tensor:
         turned = vectors.mT @ targets
         for ridge in RIDGES:
             inverse = 1 / (values.clamp_min(0) + ridge)
-            found = (vectors @ (inverse.unsqueeze(-1) * turned)) / (vectors.square() @ inverse).unsqueeze(-1)
-            own = found.square().mean(0)
-            best, error = torch.where(own < error, found, best), torch.minimum(own, error)
+            errors = (vectors @ (inverse.unsqueeze(-1) * turned)) / (vectors.square() @ inverse).unsqueeze(-1)
+            squares = errors.square().mean(0)
+            best, error = torch.where(squares < error, errors, best), torch.minimum(squares, error)
     return best
 
 

@@ -77,11 +77,11 @@ def independence(values: Tensor, names: Sequence[str], test: str = "fisherz") ->
         )
     p_value = _library("cit").CIT(table, test)
 
-    def answer(one: int, other: int, given: Sequence[int]) -> float:
+    def answer(first: int, second: int, given: Sequence[int]) -> float:
         if test == "fisherz" and rows <= len(given) + 4:
             return 0.0
-        found = float(p_value(one, other, tuple(given)))
-        return 0.0 if math.isnan(found) else found
+        probability = float(p_value(first, second, tuple(given)))
+        return 0.0 if math.isnan(probability) else probability
 
     return answer
 
@@ -129,7 +129,7 @@ def _tied(table: np.ndarray, names: Sequence[str]) -> tuple[str, ...]:
         rest = scaled[:, index] - scaled[:, kept] @ weights
         if np.sqrt((rest**2).mean()) < 1e-7:
             return (
-                *(names[each] for each, weight in zip(kept, weights, strict=True) if abs(weight) > 1e-6),
+                *(names[column] for column, weight in zip(kept, weights, strict=True) if abs(weight) > 1e-6),
                 names[index],
             )
         kept.append(index)
@@ -218,36 +218,36 @@ def pattern_from(
     # A pair whose edge is only forbidden has no separating set: the set that comes nearest to separating it
     # is used instead.
     separators |= {pair: [_nearest(p_value, pair, edges)] for pair in banned}
-    found = PartiallyDirected(tuple(names), (), tuple((names[a], names[b]) for a, b in edges))
+    pattern = PartiallyDirected(tuple(names), (), tuple((names[a], names[b]) for a, b in edges))
     required = [
         (names[a], names[b])
         for a, b in (*edges, *((b, a) for a, b in edges))
         if not known.permits(names[b], names[a])
     ]
-    found, notes = found.orienting(required), []
-    if _cyclic(found):
+    pattern, notes = pattern.orienting(required), []
+    if _cyclic(pattern):
         raise NoMemberError(
             "background knowledge directs the edges that were found into a cycle: check tiers, forbidden "
             "and required edges"
         )
     for a, c, b in _v_structures(p_value, edges, separators):
-        shown = f"{names[a]} -> {names[c]} <- {names[b]}"
+        structure = f"{names[a]} -> {names[c]} <- {names[b]}"
         arrows = [(names[a], names[c]), (names[b], names[c])]
         if not all(known.permits(*arrow) for arrow in arrows):
-            notes.append(f"{shown} is left out: it contradicts background knowledge")
-        elif any((end, start) in found.directed for start, end in arrows):
-            notes.append(f"{shown} is left out: it contradicts a stronger v-structure")
-        elif _cyclic(found.orienting(arrows)):
-            notes.append(f"{shown} is left out: it would close a cycle")
+            notes.append(f"{structure} is left out: it contradicts background knowledge")
+        elif any((end, start) in pattern.directed for start, end in arrows):
+            notes.append(f"{structure} is left out: it contradicts a stronger v-structure")
+        elif _cyclic(pattern.orienting(arrows)):
+            notes.append(f"{structure} is left out: it would close a cycle")
         else:
-            found = found.orienting(arrows)
-    if not has_member(found):
-        found, added = relaxed(found, required)
+            pattern = pattern.orienting(arrows)
+    if not has_member(pattern):
+        pattern, added = relaxed(pattern, required)
         notes += [
-            f"{one} -> {child} <- {other} is added: without it no directed graph has these edges"
-            for one, child, other in added
+            f"{first} -> {child} <- {second} is added: without it no directed graph has these edges"
+            for first, child, second in added
         ]
-    return closed(found), tuple(notes)
+    return closed(pattern), tuple(notes)
 
 
 class _Informed:
@@ -261,24 +261,26 @@ class _Informed:
     def __init__(self, p_value: Independence, names: Sequence[str], known: Background) -> None:
         self.p_value, self.names, self.known = p_value, names, known
 
-    def __call__(self, one: int, other: int, given: Sequence[int] = ()) -> float:
-        ends, between = (self.names[one], self.names[other]), [self.names[index] for index in given]
+    def __call__(self, first: int, second: int, given: Sequence[int] = ()) -> float:
+        ends, between = (self.names[first], self.names[second]), [self.names[index] for index in given]
         if self.known.adjacent(*ends) or any(self.known.later(name, ends) for name in between):
             return 0.0
-        return self.p_value(int(one), int(other), tuple(int(index) for index in given))
+        return self.p_value(int(first), int(second), tuple(int(index) for index in given))
 
 
 def _skeleton(test: _Informed, names: Sequence[str], level: float) -> tuple[list[Pair], Separators]:
     """The adjacent pairs, and for each other pair the sets that made it independent."""
     skeleton_discovery = _library("PCUtils.SkeletonDiscovery").skeleton_discovery
     # The library uses only the number of columns: the values are held by the test.
-    found = skeleton_discovery(np.zeros((2, len(names))), level, test, stable=True, show_progress=False)
+    skeleton = skeleton_discovery(np.zeros((2, len(names))), level, test, stable=True, show_progress=False)
     edges, separators = [], {}
     for pair in combinations(range(len(names)), 2):
-        if found.G.graph[pair] != 0:
+        if skeleton.G.graph[pair] != 0:
             edges.append(pair)
         else:
-            separators[pair] = [frozenset(int(index) for index in each) for each in found.sepset[pair] or ()]
+            separators[pair] = [
+                frozenset(int(index) for index in given) for given in skeleton.sepset[pair] or ()
+            ]
     return edges, separators
 
 
@@ -287,14 +289,14 @@ def _v_structures(
 ) -> list[tuple[int, int, int]]:
     """Triples a -> c <- b, strongest first: by increasing p-value of a and b given c as well."""
     near = neighbours((), edges)
-    found = {}
+    probability = {}
     for a, b in separators:
         for c in sorted(near.get(a, set()) & near.get(b, set())):
             if not any(c in given for given in separators[a, b]):
-                found[a, c, b] = min(
+                probability[a, c, b] = min(
                     p_value(a, b, tuple(sorted(given | {c}))) for given in separators[a, b] or [frozenset()]
                 )
-    return sorted(found, key=lambda triple: (found[triple], triple))
+    return sorted(probability, key=lambda triple: (probability[triple], triple))
 
 
 def _nearest(p_value: Independence, pair: Pair, edges: Sequence[Pair]) -> frozenset[int]:

@@ -123,12 +123,12 @@ class RehearsalGraph:
         try:
             # Ties are broken by the order in which the cliques were named.
             sorter = TopologicalSorter(before)
-            place = {clique: index for index, clique in enumerate(self.cliques)}
+            rank = {clique: index for index, clique in enumerate(self.cliques)}
             order = []
             sorter.prepare()
             ready = set(sorter.get_ready())
             while ready:
-                first = min(ready, key=lambda clique: place[clique])
+                first = min(ready, key=lambda clique: rank[clique])
                 order.append(first)
                 sorter.done(first)
                 ready = (ready - {first}) | set(sorter.get_ready())
@@ -162,18 +162,18 @@ class RehearsalGraph:
         if own:
             raise ValueError(f"{own} are among their own causes: remove them from their own lists")
         joined, bows = list[tuple[str, ...]](), list[tuple[str, str]]()
-        for each in bidirected:
-            if isinstance(each, str):
+        for members in bidirected:
+            if isinstance(members, str):
                 raise ValueError(
-                    f"expected a set of variables that move together; got the text {each!r}: write [one, "
+                    f"expected a set of variables that move together; got the text {members!r}: write [one, "
                     "other]"
                 )
-            clique = tuple(dict.fromkeys(map(str, each)))
-            arrows = [(one, other) for one in clique for other in clique if one in causes_of.get(other, ())]
+            clique = tuple(dict.fromkeys(map(str, members)))
+            arrows = [(a, b) for a in clique for b in clique if a in causes_of.get(b, ())]
             if arrows and len(clique) > 2:
-                one, other = arrows[0]
+                a, b = arrows[0]
                 raise ValueError(
-                    f"{one} -> {other} accompanies {one} <-> {other} of the set {list(clique)}: a set of "
+                    f"{a} -> {b} accompanies {a} <-> {b} of the set {list(clique)}: a set of "
                     "three or more variables that move together has no directed edge inside; remove the "
                     "directed edge, or write bidirected sets of two"
                 )
@@ -206,11 +206,11 @@ class RehearsalGraph:
         """
         arrows, joined = _pairs(directed), _pairs(bidirected)
         straight = set(arrows)
-        for one, other in arrows:
-            if (other, one) in straight:
+        for a, b in arrows:
+            if (b, a) in straight:
                 raise ValueError(
-                    f"{one} -> {other} and {other} -> {one} join the same two variables: keep one of the "
-                    f"two, or write {one} <-> {other} if a hidden cause moves both"
+                    f"{a} -> {b} and {b} -> {a} join the same two variables: keep one of the "
+                    f"two, or write {a} <-> {b} if a hidden cause moves both"
                 )
         bows = tuple(edge for pair in joined for edge in (pair, pair[::-1]) if edge in straight)
         joined = tuple(pair for pair in joined if pair not in straight and pair[::-1] not in straight)
@@ -224,7 +224,7 @@ class RehearsalGraph:
         and the two edges of each bow.
         """
         if self.bows:
-            drawn = ", ".join(f"{one} -> {other} beside {one} <-> {other}" for one, other in self.bows)
+            drawn = ", ".join(f"{a} -> {b} beside {a} <-> {b}" for a, b in self.bows)
             raise ValueError(
                 f"{method} cannot represent {drawn}: it needs a graph that factorises over cliques, in which "
                 "at most one edge joins two variables; keep the directed edge (no hidden common cause) or "
@@ -242,9 +242,9 @@ class RehearsalGraph:
         parents) (Def. 11). ValueError if the graph has bows, since its distribution is then no such product.
         """
         self.require_cliques("a factorisation over cliques")
-        place = {name: index for index, name in enumerate(self.names)}
+        order = {name: index for index, name in enumerate(self.names)}
         return tuple(
-            (clique, tuple(sorted(self._causes.get(clique[0], ()), key=place.__getitem__)))
+            (clique, tuple(sorted(self._causes.get(clique[0], ()), key=order.__getitem__)))
             for clique in self.cliques
         )
 
@@ -278,7 +278,7 @@ class RehearsalGraph:
             ValueError: if an altered variable is not in the graph.
         """
         cut, begin = self._known(altered), set(names)
-        beside = [each for name in cut & begin for each in self.clique(name) if each not in cut]
+        beside = [member for name in cut & begin for member in self.clique(name) if member not in cut]
         return closure([*begin, *beside], self._effects, cut)
 
     def ancestors(self, names: Iterable[str]) -> frozenset[str]:
@@ -287,17 +287,17 @@ class RehearsalGraph:
 
     @cached_property
     def _effects(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = defaultdict(list)
+        effects: dict[str, list[str]] = defaultdict(list)
         for source, target in self.edges:
-            found[source].append(target)
-        return dict(found)
+            effects[source].append(target)
+        return dict(effects)
 
     @cached_property
     def _causes(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = defaultdict(list)
+        causes: dict[str, list[str]] = defaultdict(list)
         for source, target in self.edges:
-            found[target].append(source)
-        return dict(found)
+            causes[target].append(source)
+        return dict(causes)
 
     def altered(self, names: Iterable[str]) -> "RehearsalGraph":
         """The graph in which `names` are set from outside: edges into them are cut; in a clique they become
@@ -338,36 +338,36 @@ def closure(
     names: Iterable[Node], steps: Mapping[Node, Sequence[Node]], closed: Collection[Node] = ()
 ) -> frozenset[Node]:
     """Everything that is reached from `names` in steps, themselves included, without entering `closed`."""
-    found = set(names)
-    waiting = list(found)
+    reached = set(names)
+    waiting = list(reached)
     while waiting:
         for name in steps.get(waiting.pop(), ()):
-            if name not in found and name not in closed:
-                found.add(name)
+            if name not in reached and name not in closed:
+                reached.add(name)
                 waiting.append(name)
-    return frozenset(found)
+    return frozenset(reached)
 
 
 def neighbours(names: Iterable[Node], edges: Iterable[tuple[Node, Node]]) -> dict[Node, set[Node]]:
     """Node to those that an edge joins with it, in whatever direction."""
     near: dict[Node, set[Node]] = {name: set() for name in names}
-    for one, other in edges:
-        near.setdefault(one, set()).add(other)
-        near.setdefault(other, set()).add(one)
+    for a, b in edges:
+        near.setdefault(a, set()).add(b)
+        near.setdefault(b, set()).add(a)
     return near
 
 
 def _pairs(edges: Iterable[Sequence[str]]) -> tuple[tuple[str, str], ...]:
     """Edges as pairs of different names, without duplicates."""
-    found: dict[tuple[str, str], None] = {}
+    pairs: dict[tuple[str, str], None] = {}
     for edge in edges:
         ends = [str(end) for end in edge] if not isinstance(edge, str) else []
         if len(ends) != 2 or ends[0] == ends[1]:
             raise ValueError(
                 f"expected an edge between two different variables; got {edge!r}: write it as [one, other]"
             )
-        found[ends[0], ends[1]] = None
-    return tuple(found)
+        pairs[ends[0], ends[1]] = None
+    return tuple(pairs)
 
 
 def _joined(name: str, near: Mapping[str, set[str]]) -> tuple[str, ...]:
@@ -376,12 +376,10 @@ def _joined(name: str, near: Mapping[str, set[str]]) -> tuple[str, ...]:
     for other in sorted(near[name]):
         if near[other] | {other} != clique:
             between = next(
-                (one, two)
-                for one, two in combinations(sorted(near[name] | near[other]), 2)
-                if two not in near[one]
+                (a, b) for a, b in combinations(sorted(near[name] | near[other]), 2) if b not in near[a]
             )
             raise ValueError(
                 f"the bi-directional cliques of {name} <-> {other} overlap: {between[0]} and {between[1]} "
                 f"are not joined; add {between[0]} <-> {between[1]}, or remove a bi-directional edge"
             )
-    return tuple(each for each in near if each in clique)
+    return tuple(member for member in near if member in clique)

@@ -91,8 +91,8 @@ class Modes:
         """Targets less the noise's expected offset, and their noise variances, given the noise's standard
         deviation and the process at the rows; any shapes that broadcast.
         """
-        apart, unknown = (targets - mean) / std, (epistemic / std).square().unsqueeze(-1)
-        share = log_densities(apart, self.weights, self.means, self.variances + unknown).softmax(-1)
+        deviation, unknown = (targets - mean) / std, (epistemic / std).square().unsqueeze(-1)
+        share = log_densities(deviation, self.weights, self.means, self.variances + unknown).softmax(-1)
         precision = (share / self.variances).sum(-1)
         offset = (share * (self.means / self.variances)).sum(-1) / precision
         return targets - std * offset, std.square() / precision
@@ -181,8 +181,8 @@ class ClosedForm(NodeMechanism):
         if self.plain is None:
             return self.scale * lower_root(covariance(self.posterior, parents))
         mean, (other, _) = self.posterior.posterior_mean(parents), self.plain.posterior.belief(parents)
-        apart = self._apart(parents, mean, other)
-        both = EQUAL * apart.unsqueeze(-1) * apart.unsqueeze(-2)
+        difference = self._apart(parents, mean, other)
+        both = EQUAL * difference.unsqueeze(-1) * difference.unsqueeze(-2)
         return self.scale * lower_root(covariance(self.plain.posterior, parents) + both)
 
     def conditioned(self, parents: Tensor, values: Tensor) -> "ClosedForm":

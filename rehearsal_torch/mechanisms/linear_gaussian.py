@@ -71,18 +71,18 @@ class LinearGaussian(Solved, GenerativeMechanism):
                 f"expected at least 3 rows for a least-squares fit; got {count}: collect more rows in which "
                 "the variables were not altered"
             )
-        centre, middle = parents.mean(0), values.mean(0)
-        shown, response = parents - centre, values - middle
-        unit = shown.square().mean(0).sqrt()
+        centre, mean = parents.mean(0), values.mean(0)
+        centred, response = parents - centre, values - mean
+        unit = centred.square().mean(0).sqrt()
         unit = torch.where(unit > 0, unit, torch.ones_like(unit))
         # Singular values rather than normal equations: parents may be nearly collinear (ocean chemistry).
-        left, sizes, right = torch.linalg.svd(shown / unit, full_matrices=False)
+        left, sizes, right = torch.linalg.svd(centred / unit, full_matrices=False)
         kept = sizes > RANK * max(count, self.parents) * (sizes.max() if len(sizes) else 1.0)
         inverse = torch.where(kept, 1 / sizes.clamp_min(1e-300), torch.zeros_like(sizes))
         back = right.mT * inverse / unit.unsqueeze(-1)
         self.weights = back @ (left.mT @ response)
-        self.intercept = middle - centre @ self.weights
-        residual = response - shown @ self.weights
+        self.intercept = mean - centre @ self.weights
+        residual = response - centred @ self.weights
         rank = int(kept.sum())
         freedom = max(count - rank - 1, 1)
         # The floor keeps the covariance of a noiseless relation positive definite.

@@ -131,24 +131,24 @@ class LipschitzNetwork(nn.Module):
             )
             shapes = ((hidden, smooth), (hidden, free), (hidden,), (outputs, hidden), (outputs,))
             for name, shape in zip(NAMES, shapes, strict=True):
-                given = weights[name]
+                weight = weights[name]
                 if (
-                    given.shape != shape
-                    or given.dtype != first["inner"].dtype
-                    or not bool(given.isfinite().all())
+                    weight.shape != shape
+                    or weight.dtype != first["inner"].dtype
+                    or not bool(weight.isfinite().all())
                 ):
                     raise ValueError(
                         f"{where}: {name}: expected finite numbers of shape {shape} and "
                         f"{first['inner'].dtype}, as in the first network; "
-                        f"got shape {tuple(given.shape)} and "
-                        f"{given.dtype}{'' if bool(given.isfinite().all()) else ', not all finite'}"
+                        f"got shape {tuple(weight.shape)} and "
+                        f"{weight.dtype}{'' if bool(weight.isfinite().all()) else ', not all finite'}"
                     )
-        made = cls(smooth, free, outputs, hidden, constants).to(first["inner"])
+        built = cls(smooth, free, outputs, hidden, constants).to(first["inner"])
         with torch.no_grad():
             for name in NAMES:
-                made.get_parameter(name).copy_(torch.stack([weights[name] for weights in networks.values()]))
-        made.check_norms(tuple(networks), 0.0)
-        return made.eval()
+                built.get_parameter(name).copy_(torch.stack([weights[name] for weights in networks.values()]))
+        built.check_norms(tuple(networks), 0.0)
+        return built.eval()
 
     @torch.no_grad()
     def check_norms(self, names: Sequence[str], slack: float = 1e-6) -> None:

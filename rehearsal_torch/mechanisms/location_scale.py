@@ -109,11 +109,13 @@ class LocationScale(Trained, TransitionMechanism):
                 f"cholesky: expected a lower triangle ({outputs}, {outputs}) of finite numbers with a "
                 f"positive diagonal; got {cholesky.tolist()}"
             )
-        made = cls(smooth, free, outputs, hidden, location_constant, scale_constant, floor).to(networks.inner)
-        made.networks = networks
+        built = cls(smooth, free, outputs, hidden, location_constant, scale_constant, floor).to(
+            networks.inner
+        )
+        built.networks = networks
         with torch.no_grad():
-            made.factor.copy_(torch.tril(cholesky, -1) + torch.diag(cholesky.diagonal().log()))
-        return made.eval()
+            built.factor.copy_(torch.tril(cholesky, -1) + torch.diag(cholesky.diagonal().log()))
+        return built.eval()
 
     def moments(self, parents: Tensor) -> tuple[Tensor, Tensor]:
         """h and phi, (..., p) -> (..., c) each."""

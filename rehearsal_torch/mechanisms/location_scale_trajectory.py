@@ -108,15 +108,15 @@ def location_scale_curvature(
     second = -2 * hidden * derivative
     second_bound = (second.abs() + 2 * reach).clamp_max(_SECOND)
     third = ((derivative * (6 * hidden.square() - 2)).abs() + _FOURTH * reach).clamp_max(2.0)
-    here, there = slice(0, half), slice(half, 2 * half)
-    first = _Half(inner[here], location, *(x[..., here] for x in (derivative, second, second_bound, third)))
+    upper, lower = slice(0, half), slice(half, 2 * half)
+    first = _Half(inner[upper], location, *(x[..., upper] for x in (derivative, second, second_bound, third)))
     # The scale has far less curvature: one bound for all actions suffices.
     other = _Half(
-        inner[there],
+        inner[lower],
         scale[0],
-        derivative[..., there],
-        second[..., there],
-        *(x[..., there].amax(1, keepdim=True) for x in (second_bound, third)),
+        derivative[..., lower],
+        second[..., lower],
+        *(x[..., lower].amax(1, keepdim=True) for x in (second_bound, third)),
     )
     raw = hidden[..., half:] @ scale[0].mT + scale[1]
     rate, lean = torch.sigmoid(raw), covectors.unsqueeze(1) * noise
@@ -248,9 +248,9 @@ class LocationScaleTrajectory(CurvedTrajectory):
 
     def with_noise(self, noise: Tensor) -> "LocationScaleTrajectory":
         """The same maps with other noise, (T - 1, D)."""
-        made = copy(self)
-        made.noise = noise
-        return made
+        trajectory = copy(self)
+        trajectory.noise = noise
+        return trajectory
 
     def moments(self, states: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
         """h and phi, (n, D), (n or 1, 2 H) -> (n, D) each."""

@@ -81,8 +81,8 @@ class SparseEffects(nn.Module, TransitionMechanism):
 
     def effect(self, parents: Tensor) -> Tensor:
         """M_a s + b_a, (..., p) -> (..., c); zero before the effects have been solved for."""
-        found: Tensor = self.effects(parents[..., : self.outputs], self.shares(parents))
-        return found
+        effect: Tensor = self.effects(parents[..., : self.outputs], self.shares(parents))
+        return effect
 
     def forward(self, parents: Tensor, noise: Tensor) -> Tensor:
         """(..., p), (..., c) -> (..., c)."""
@@ -113,9 +113,11 @@ class SparseEffects(nn.Module, TransitionMechanism):
             torch.empty(len(parents), width, dtype=torch.float64, device=parents.device) for width in widths
         )
         for begin in range(0, len(parents), ROWS):
-            here = slice(begin, begin + ROWS)
-            for each, rows in zip(whole, self._unexplained(exact, parents[here], values[here]), strict=True):
-                each[here] = rows
+            block = slice(begin, begin + ROWS)
+            for target, rows in zip(
+                whole, self._unexplained(exact, parents[block], values[block]), strict=True
+            ):
+                target[block] = rows
         return whole
 
     @torch.no_grad()

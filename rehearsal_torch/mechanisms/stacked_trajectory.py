@@ -29,32 +29,32 @@ class StackedTrajectory(Trajectory):
 
     def __init__(self, members: Sequence[Trajectory]) -> None:
         if not members or any(
-            each.actions != members[0].actions or not torch.equal(each.observed, members[0].observed)
-            for each in members
+            member.actions != members[0].actions or not torch.equal(member.observed, members[0].observed)
+            for member in members
         ):
             raise ValueError("expected at least one trajectory, all with the same observed actions")
         first = members[0]
-        super().__init__(torch.cat([each.states for each in members], -1), first.observed, first.actions)
+        super().__init__(torch.cat([member.states for member in members], -1), first.observed, first.actions)
         self.members = tuple(members)
         self.width = first.states.shape[-1]
 
     def to(self, dtype: torch.dtype) -> "Trajectory":
         """The members in another precision."""
-        return stacked([each.to(dtype) for each in self.members])
+        return stacked([member.to(dtype) for member in self.members])
 
     def step(self, states: Tensor, time: int, actions: Tensor) -> Tensor:
         """(n, M D), t, (n,) or () long -> (n, M D)."""
-        return torch.cat([each.step(own, time, actions) for each, own in self._each(states)], -1)
+        return torch.cat([member.step(part, time, actions) for member, part in self._each(states)], -1)
 
     def branch(self, states: Tensor, time: int, actions: Tensor | None = None) -> Tensor:
         """(n, M D), t, (A',) long -> (n, A', M D)."""
-        return torch.cat([each.branch(own, time, actions) for each, own in self._each(states)], -1)
+        return torch.cat([member.branch(part, time, actions) for member, part in self._each(states)], -1)
 
     def lipschitz(self) -> Tensor | None:
         """The largest constant of the members, (T - 1,) float64; None if one of them is unknown."""
-        found = [each.lipschitz() for each in self.members]
-        known = [each for each in found if each is not None]
-        return torch.stack(known).amax(0) if len(known) == len(found) else None
+        constants = [constant.lipschitz() for constant in self.members]
+        known = [constant for constant in constants if constant is not None]
+        return torch.stack(known).amax(0) if len(known) == len(constants) else None
 
     def _each(self, states: Tensor) -> list[tuple[Trajectory, Tensor]]:
         return list(zip(self.members, states.split(self.width, -1), strict=True))
@@ -71,36 +71,38 @@ class StackedCurvedTrajectory(StackedTrajectory, CurvedTrajectory):
     def jacobians(self, states: Tensor, time: int) -> Tensor:
         """(n, M D), t -> (n, A, M D, M D)."""
         blocks = states.split(self.width, -1)
-        return _diagonal([each.jacobians(own, time) for each, own in zip(self.curved, blocks, strict=True)])
+        return _diagonal(
+            [member.jacobians(part, time) for member, part in zip(self.curved, blocks, strict=True)]
+        )
 
     def curvature(self, states: Tensor, time: int, covectors: Tensor, radii: Tensor) -> Curvature:
         """(n, M D), t, (n, M D), (n,) -> derivatives and their bounds on the balls."""
-        found = [
-            each.curvature(own, time, covector, radii)
-            for each, own, covector in zip(
+        curvatures = [
+            member.curvature(part, time, covector, radii)
+            for member, part, covector in zip(
                 self.curved, states.split(self.width, -1), covectors.split(self.width, -1), strict=True
             )
         ]
         return Curvature(
-            _diagonal([each.jacobian for each in found]),
-            _diagonal([each.hessian for each in found]),
-            torch.stack([each.jacobian_norm for each in found]).amax(0),
-            torch.stack([each.second_derivative_norm for each in found]).amax(0),
-            torch.stack([each.hessian_lipschitz for each in found]).amax(0),
+            _diagonal([member.jacobian for member in curvatures]),
+            _diagonal([member.hessian for member in curvatures]),
+            torch.stack([member.jacobian_norm for member in curvatures]).amax(0),
+            torch.stack([member.second_derivative_norm for member in curvatures]).amax(0),
+            torch.stack([member.hessian_lipschitz for member in curvatures]).amax(0),
         )
 
 
 def stacked(members: Sequence[Trajectory]) -> StackedTrajectory:
     """The members as one trajectory, with curvature bounds if all of them have these."""
-    curved = [each for each in members if isinstance(each, CurvedTrajectory)]
+    curved = [member for member in members if isinstance(member, CurvedTrajectory)]
     return StackedCurvedTrajectory(curved) if len(curved) == len(members) else StackedTrajectory(members)
 
 
 def _diagonal(blocks: Sequence[Tensor]) -> Tensor:
     """Block-diagonal matrices, M times (..., D, D) -> (..., M D, M D)."""
     width, count = blocks[0].shape[-1], len(blocks)
-    found = blocks[0].new_zeros(*blocks[0].shape[:-2], count * width, count * width)
-    for place, block in enumerate(blocks):
-        here = slice(place * width, (place + 1) * width)
-        found[..., here, here] = block
-    return found
+    matrices = blocks[0].new_zeros(*blocks[0].shape[:-2], count * width, count * width)
+    for index, block in enumerate(blocks):
+        span = slice(index * width, (index + 1) * width)
+        matrices[..., span, span] = block
+    return matrices

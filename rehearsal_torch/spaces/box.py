@@ -163,17 +163,17 @@ class Box:
         missing = [name for name in names if name not in self.names]
         if missing:
             raise KeyError(f"no bounds for {missing}; there are bounds for {list(self.names)}")
-        place = [self.names.index(name) for name in names]
+        columns = [self.names.index(name) for name in names]
         levels = {name: self.levels[name] for name in names if name in self.levels}
-        return Box(tuple(names), self.lower[place], self.upper[place], levels)
+        return Box(tuple(names), self.lower[columns], self.upper[columns], levels)
 
     def project(self, values: Tensor) -> Tensor:
         """The nearest point of the box, (..., k) -> (..., k)."""
         inside = torch.minimum(torch.maximum(values, self.lower.to(values)), self.upper.to(values))
         for name, levels in self.levels.items():
-            place = self.names.index(name)
+            column = self.names.index(name)
             inside = inside.clone()
-            inside[..., place] = nearest(inside[..., place], levels)
+            inside[..., column] = nearest(inside[..., column], levels)
         return inside
 
     def contains(self, values: Tensor) -> Tensor:
@@ -211,7 +211,7 @@ class Box:
 
 def levels_text(levels: Sequence[float]) -> str:
     """Levels as text for messages: the first ten."""
-    return ", ".join([f"{each:g}" for each in levels[:10]] + (["..."] if len(levels) > 10 else []))
+    return ", ".join([f"{level:g}" for level in levels[:10]] + (["..."] if len(levels) > 10 else []))
 
 
 def nearest(values: Tensor, levels: Sequence[float]) -> Tensor:

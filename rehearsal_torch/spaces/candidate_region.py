@@ -78,8 +78,8 @@ class CandidateRegion:
         eye = torch.eye(points.shape[-1]).to(points)
         normals = torch.cat([self.normals, eye, -eye])
         offsets = torch.cat([self.offsets - 1e-9, torch.ones_like(points[0]), torch.zeros_like(points[0])])
-        found = project(clipped, torch.ones_like(points[0]), normals, offsets.expand(len(points), -1))
-        return torch.where(self.contains(clipped).unsqueeze(-1), clipped, found.points.clamp(0.0, 1.0))
+        projected = project(clipped, torch.ones_like(points[0]), normals, offsets.expand(len(points), -1))
+        return torch.where(self.contains(clipped).unsqueeze(-1), clipped, projected.points.clamp(0.0, 1.0))
 
     def spread(self, count: int, seed: int) -> Tensor:
         """Unit points (count, d), spread over the region."""
@@ -87,11 +87,11 @@ class CandidateRegion:
         if not self.limited:
             return engine.draw(count, dtype=torch.float64).to(self.lower)
         tried = engine.draw(TRIES * count, dtype=torch.float64).to(self.lower)
-        found = tried[self.contains(tried)][:count]
-        if len(found) == count:
-            return found
+        feasible = tried[self.contains(tried)][:count]
+        if len(feasible) == count:
+            return feasible
         bounds = torch.stack([torch.zeros_like(self.lower), torch.ones_like(self.lower)])
         walk = HitAndRunPolytopeSampler(
             (self.normals, self.offsets.unsqueeze(-1)), bounds=bounds, n_burnin=500, n_thinning=8, seed=seed
         )
-        return torch.cat([found, self.into(walk.draw(count - len(found)).to(self.lower))])
+        return torch.cat([feasible, self.into(walk.draw(count - len(feasible)).to(self.lower))])

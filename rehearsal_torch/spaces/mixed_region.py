@@ -51,7 +51,7 @@ class MixedRegion(CandidateRegion):
     @property
     def free(self) -> list[int]:
         """The coordinates without levels."""
-        return [place for place in range(len(self.lower)) if place not in self.levels]
+        return [column for column in range(len(self.lower)) if column not in self.levels]
 
     @property
     def combinations(self) -> int:
@@ -62,8 +62,8 @@ class MixedRegion(CandidateRegion):
     def unit_levels(self) -> dict[int, tuple[float, ...]]:
         """The levels in unit coordinates."""
         return {
-            place: tuple(self._unit(place, self.lower.new_tensor(values)).tolist())
-            for place, values in self.levels.items()
+            column: tuple(self._unit(column, self.lower.new_tensor(values)).tolist())
+            for column, values in self.levels.items()
         }
 
     def every(self) -> Tensor:
@@ -79,14 +79,14 @@ class MixedRegion(CandidateRegion):
         """The region in which the coordinates with more than `most` levels (at least one) may take any value
         in between.
         """
-        kept = {place: values for place, values in self.levels.items() if len(values) <= max(most, 1)}
+        kept = {column: values for column, values in self.levels.items() if len(values) <= max(most, 1)}
         return with_levels(self.without_levels, kept)
 
     def units(self, points: Tensor) -> Tensor:
         """Unit coordinates to actions' units, (..., d) -> (..., d), at the nearest levels."""
         actions = super().units(points).clone()
-        for place, values in self.levels.items():
-            actions[..., place] = nearest(actions[..., place].detach(), values)
+        for column, values in self.levels.items():
+            actions[..., column] = nearest(actions[..., column].detach(), values)
         return actions
 
     def contains(self, points: Tensor) -> Tensor:
@@ -97,8 +97,8 @@ class MixedRegion(CandidateRegion):
     def at_levels(self, points: Tensor) -> Tensor:
         """The points with the nearest levels, in unit coordinates, (..., d) -> (..., d)."""
         moved = points.clone()
-        for place, values in self.unit_levels.items():
-            moved[..., place] = nearest(points[..., place], values)
+        for column, values in self.unit_levels.items():
+            moved[..., column] = nearest(points[..., column], values)
         return moved
 
     def into(self, points: Tensor) -> Tensor:
@@ -107,20 +107,20 @@ class MixedRegion(CandidateRegion):
         Raises:
             ValueError: if no combination of levels satisfies the constraints.
         """
-        found, feasible = self.slices(self.at_levels(points.clamp(0.0, 1.0)))
+        nearest_points, feasible = self.slices(self.at_levels(points.clamp(0.0, 1.0)))
         if bool(feasible.all()):
-            return found
-        moved = found[~feasible]
+            return nearest_points
+        moved = nearest_points[~feasible]
         combinations, which = moved[:, self.places].unique(dim=0, return_inverse=True)
-        others = [self._nearest_levels(each) for each in combinations]
-        if any(each is None for each in others):
+        others = [self._nearest_levels(levels) for levels in combinations]
+        if any(levels is None for levels in others):
             raise ValueError(
                 "no combination of levels satisfies the limits: check the signs of the limits, or offer "
                 "other levels"
             )
-        moved[:, self.places] = torch.stack([each for each in others if each is not None])[which]
-        found[~feasible], _ = self.slices(moved)
-        return found
+        moved[:, self.places] = torch.stack([levels for levels in others if levels is not None])[which]
+        nearest_points[~feasible], _ = self.slices(moved)
+        return nearest_points
 
     def slices(self, points: Tensor) -> tuple[Tensor, Tensor]:
         """Points at levels with the other coordinates moved to the nearest feasible ones at these levels, (n,
@@ -160,10 +160,10 @@ class MixedRegion(CandidateRegion):
         combinations of levels and no other coordinates.
         """
         tried = self._drawn(count * (TRIES if self.limited else 1), seed)
-        found = tried[self.contains(tried)][:count] if self.limited else tried
-        if len(found) == count:
-            return found
-        return torch.cat([found, self.into(self.without_levels.spread(count - len(found), seed))])
+        feasible = tried[self.contains(tried)][:count] if self.limited else tried
+        if len(feasible) == count:
+            return feasible
+        return torch.cat([feasible, self.into(self.without_levels.spread(count - len(feasible), seed))])
 
     def neighbours(self, points: Tensor, most: int) -> tuple[Tensor, Tensor]:
         """The points (m, d) with one coordinate at another of its levels, and the others moved to feasible
@@ -171,51 +171,51 @@ class MixedRegion(CandidateRegion):
         are in unit coordinates, at levels; of coordinates with more than `most` levels only the next ones on
         both sides are tried.
         """
-        made, origins = [points[:0]], [torch.zeros(0, dtype=torch.long, device=points.device)]
-        every = torch.arange(len(points), device=points.device)
-        for place, values in self.unit_levels.items():
+        changes, origins = [points[:0]], [torch.zeros(0, dtype=torch.long, device=points.device)]
+        indices = torch.arange(len(points), device=points.device)
+        for column, values in self.unit_levels.items():
             changed = points.unsqueeze(1).repeat(1, len(values), 1)
-            changed[..., place] = points.new_tensor(values)
-            here = (changed[..., place] - points[:, None, place]).abs().argmin(-1, keepdim=True)
-            steps = (torch.arange(len(values), device=points.device) - here).abs()
+            changed[..., column] = points.new_tensor(values)
+            current = (changed[..., column] - points[:, None, column]).abs().argmin(-1, keepdim=True)
+            steps = (torch.arange(len(values), device=points.device) - current).abs()
             other = (steps > 0) & ((steps == 1) if len(values) > most else True)
-            made.append(changed[other])
-            origins.append(every.unsqueeze(1).expand(-1, len(values))[other])
-        moved, feasible = self.slices(torch.cat(made))
+            changes.append(changed[other])
+            origins.append(indices.unsqueeze(1).expand(-1, len(values))[other])
+        moved, feasible = self.slices(torch.cat(changes))
         return moved[feasible], torch.cat(origins)[feasible]
 
-    def _unit(self, place: int, values: Tensor) -> Tensor:
-        width = float(self.width[place])
-        return (values - self.lower[place]) / width if width > 0 else torch.full_like(values, 0.5)
+    def _unit(self, column: int, values: Tensor) -> Tensor:
+        width = float(self.width[column])
+        return (values - self.lower[column]) / width if width > 0 else torch.full_like(values, 0.5)
 
     def _drawn(self, count: int, seed: int) -> Tensor:
         """Sobol points of the unit box, with all levels equally often, (count, d)."""
         drawn = sobol(len(self.lower), seed).draw(count, dtype=torch.float64).to(self.lower)
-        for place, values in self.unit_levels.items():
+        for column, values in self.unit_levels.items():
             known = drawn.new_tensor(values)
-            drawn[:, place] = known[(drawn[:, place] * len(known)).long().clamp_max(len(known) - 1)]
+            drawn[:, column] = known[(drawn[:, column] * len(known)).long().clamp_max(len(known) - 1)]
         return drawn
 
     def _nearest_levels(self, levels: Tensor) -> Tensor | None:
         """The feasible combination of levels nearest to one (places,) by the sum of distances; None if there
         is none.
         """
-        size, known = len(self.lower), [self.unit_levels[place] for place in self.places]
+        size, known = len(self.lower), [self.unit_levels[column] for column in self.places]
         # Variables: the point, the distance of each coordinate with levels, and which level it has.
         total = size + len(known) + sum(map(len, known))
         rows, lower, upper = [], [], []
         start = size + len(known)
-        for index, (place, values) in enumerate(zip(self.places, known, strict=True)):
+        for index, (column, values) in enumerate(zip(self.places, known, strict=True)):
             of_levels = slice(start, start + len(values))
             for sign in (1.0, -1.0):
                 row = np.zeros(total)
-                row[place], row[size + index] = sign, -1.0
+                row[column], row[size + index] = sign, -1.0
                 rows.append(row)
                 lower.append(-np.inf)
                 upper.append(sign * float(levels[index]))
-            chosen, one = np.zeros(total), np.zeros(total)
-            chosen[place], chosen[of_levels], one[of_levels] = -1.0, values, 1.0
-            rows += [chosen, one]
+            chosen, single = np.zeros(total), np.zeros(total)
+            chosen[column], chosen[of_levels], single[of_levels] = -1.0, values, 1.0
+            rows += [chosen, single]
             lower += [0.0, 1.0]
             upper += [0.0, 1.0]
             start = of_levels.stop
@@ -225,17 +225,17 @@ class MixedRegion(CandidateRegion):
             upper.append(offset)
         whole = np.arange(total) >= size + len(known)
         distances = (np.arange(total) >= size) & ~whole
-        found = milp(
+        solution = milp(
             distances.astype(float),
             integrality=whole.astype(float),
             bounds=Bounds(np.zeros(total), np.ones(total)),
             constraints=LinearConstraint(np.stack(rows), lower, upper),
             options={"node_limit": NODES},
         )
-        if found.x is None:
+        if solution.x is None:
             return None
-        at = self.at_levels(self.lower.new_tensor(found.x[None, :size]).clamp(0.0, 1.0))
-        moved, feasible = self.slices(at)
+        nearest_point = self.at_levels(self.lower.new_tensor(solution.x[None, :size]).clamp(0.0, 1.0))
+        moved, feasible = self.slices(nearest_point)
         return moved[0, self.places] if bool(feasible[0]) else None
 
 
@@ -243,5 +243,5 @@ def with_levels(region: CandidateRegion, levels: Mapping[int, Sequence[float]]) 
     """The region with levels at some coordinates; itself if there are none."""
     if not levels:
         return region
-    known = {place: tuple(map(float, levels[place])) for place in sorted(levels)}
-    return MixedRegion(region.lower, region.width, region.normals, region.offsets, known)
+    ordered = {column: tuple(map(float, levels[column])) for column in sorted(levels)}
+    return MixedRegion(region.lower, region.width, region.normals, region.offsets, ordered)

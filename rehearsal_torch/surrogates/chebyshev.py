@@ -69,8 +69,8 @@ class ChebyshevNodes:
 
     def weights(self, points: Tensor) -> Tensor:
         """l_j at points of the intervals, (..., B) -> (..., B, n); beyond them, those of the nearer end."""
-        shown = (points - self.middle) / torch.where(self.half > 0, self.half, torch.ones_like(self.half))
-        angles = shown.clamp(-1, 1).acos()
+        unit = (points - self.middle) / torch.where(self.half > 0, self.half, torch.ones_like(self.half))
+        angles = unit.clamp(-1, 1).acos()
         return (angles.unsqueeze(-1) * self._degrees).cos() @ self._basis
 
 

@@ -147,8 +147,8 @@ def counterfactual(
         KeyError: if a column is missing.
     """
     if isinstance(model, TransitionEnsemble):
-        each = [counterfactual(member, observed, actions, fixed) for member in model.each]
-        return replace(each[0], values=torch.stack([one.values for one in each]).mean(0))
+        answers = [counterfactual(member, observed, actions, fixed) for member in model.each]
+        return replace(answers[0], values=torch.stack([answer.values for answer in answers]).mean(0))
     if not isinstance(model, TransitionModel):
         network, table = _network(model), _table(observed)
         if actions is not None and not isinstance(actions, Mapping):
@@ -228,8 +228,8 @@ def _set(states: Tensor, settings: Mapping[int, Tensor]) -> Tensor:
     if not settings:
         return states
     changed = states.clone()
-    for place, value in settings.items():
-        changed[..., place] = value
+    for column, value in settings.items():
+        changed[..., column] = value
     return changed
 
 

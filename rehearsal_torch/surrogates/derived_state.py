@@ -54,11 +54,11 @@ def without_derived(module: nn.Module, state: Mapping[str, Tensor], largest: int
             compute_derived(module, largest)
         except DerivationError:
             break
-        found = module.state_dict()
-        other = {name for name in out if not torch.equal(found[name].cpu(), state[name].cpu())}
-        if not other:
+        computed = module.state_dict()
+        different = {name for name in out if not torch.equal(computed[name].cpu(), state[name].cpu())}
+        if not different:
             return written
-        out -= other
+        out -= different
     module.load_state_dict(dict(state))
     return {name: tensor for name, tensor in state.items() if name not in empty}
 

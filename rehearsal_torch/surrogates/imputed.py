@@ -59,11 +59,11 @@ class ImputedSurrogate(RehearsalSurrogate, SeparateMembers):
         self.task.check(first)
         yield self.overlap, self.overlap.examples(first)
 
-    def member_parts(self, place: int, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+    def member_parts(self, index: int, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
         """The parts of a surrogate on its own table; a table without missing cells is that of all."""
-        yield from self.each[place].parts(self._own(table, place))
+        yield from self.each[index].parts(self._own(table, index))
 
-    def _own(self, table: Table, place: int) -> Table:
+    def _own(self, table: Table, index: int) -> Table:
         """The table of a surrogate."""
         if not isinstance(table, ImputedTable):
             return table
@@ -72,7 +72,7 @@ class ImputedSurrogate(RehearsalSurrogate, SeparateMembers):
                 f"expected a table that was imputed {len(self.models)} times; got one of "
                 f"{len(table.completed)}"
             )
-        return table.completed[place]
+        return table.completed[index]
 
     def used(self) -> tuple[str, ...]:
         """The fields that the surrogates use."""
@@ -82,7 +82,7 @@ class ImputedSurrogate(RehearsalSurrogate, SeparateMembers):
         """The faults of all of them."""
         own = super().faults()
         return own or [
-            f"models.{place}.{fault}" for place, model in enumerate(self.each) for fault in model.faults()
+            f"models.{index}.{fault}" for index, model in enumerate(self.each) for fault in model.faults()
         ]
 
     def _take(self, question: Question) -> None:

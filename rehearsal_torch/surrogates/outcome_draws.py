@@ -79,10 +79,10 @@ class FaceCoordinates:
         """Whether points lie in the region, (..., q) -> (...) bool."""
         inside = None
         for normal, offset in zip(self.normals.tolist(), self.offsets.tolist(), strict=True):
-            used = [(place, weight) for place, weight in enumerate(normal) if weight]
+            used = [(column, weight) for column, weight in enumerate(normal) if weight]
             if len(used) == 1:
-                ((place, weight),) = used
-                bound, own = offset / weight, coordinates[..., place]
+                ((column, weight),) = used
+                bound, own = offset / weight, coordinates[..., column]
                 within = own <= bound if weight > 0 else own >= bound
             else:
                 within = coordinates @ coordinates.new_tensor(normal) <= offset
@@ -114,16 +114,16 @@ class OutcomeDraws:
         """The (lower, upper) bounds of each coordinate in the desired region, infinite where there is none. A
         face that bounds several coordinates at once belongs to none of them.
         """
-        found = [(-torch.inf, torch.inf) for _ in self.basis]
+        limits = [(-torch.inf, torch.inf) for _ in self.basis]
         lengths = region.normals.norm(dim=-1)
         for normal, offset in zip(region.normals / lengths[:, None], region.offsets / lengths, strict=True):
-            for place, row in enumerate(self.basis.to(normal)):
+            for index, row in enumerate(self.basis.to(normal)):
                 along = float(normal @ row) / float(row @ row)
                 if bool((normal - along * row).abs().amax() > 1e-9):
                     continue
-                bound, (lower, upper) = float(offset) / along, found[place]
-                found[place] = (lower, min(upper, bound)) if along > 0 else (max(lower, bound), upper)
-        return found
+                bound, (lower, upper) = float(offset) / along, limits[index]
+                limits[index] = (lower, min(upper, bound)) if along > 0 else (max(lower, bound), upper)
+        return limits
 
     def share(self, region: Polytope) -> float:
         """The share of the draws that lie in the desired region."""
@@ -171,17 +171,17 @@ class KeptDraws(Generic[Drawn]):
         """The draws of a question, kept or made anew: those of other tensors, or of changed ones, are not
         kept.
         """
-        if torch.is_inference_mode_enabled() or any(each.is_inference() for each in source):
+        if torch.is_inference_mode_enabled() or any(tensor.is_inference() for tensor in source):
             # Tensors of inference mode do not tell whether they have changed, and have no gradient outside.
             return make()
-        found = self._kept.pop(key, None)
-        if found is None or not _unchanged(found[0], source):
-            found = [(each, each._version) for each in source], cells, make()
+        kept = self._kept.pop(key, None)
+        if kept is None or not _unchanged(kept[0], source):
+            kept = [(tensor, tensor._version) for tensor in source], cells, make()
         if cells <= self.most:
-            self._kept[key] = found
+            self._kept[key] = kept
         while sum(size for _, size, _ in self._kept.values()) > self.most:
             self._kept.popitem(last=False)
-        return found[2]
+        return kept[2]
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -192,5 +192,5 @@ class KeptDraws(Generic[Drawn]):
 
 def _unchanged(known: Sequence[tuple[Tensor, int]], source: Sequence[Tensor]) -> bool:
     return len(known) == len(source) and all(
-        each is own and own._version == version for (each, version), own in zip(known, source, strict=True)
+        kept is own and own._version == version for (kept, version), own in zip(known, source, strict=True)
     )

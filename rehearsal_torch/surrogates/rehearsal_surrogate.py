@@ -79,8 +79,8 @@ class RehearsalSurrogate(Surrogate, ABC):
         of a candidate set, or none for no action, in units; by default those of `responses`. None if the
         model has none.
         """
-        found = self.responses(altered, MODELS)
-        return None if found is None else of_response(found, given, action)
+        responses = self.responses(altered, MODELS)
+        return None if responses is None else of_response(responses, given, action)
 
     def _take(self, question: Question) -> None:
         self.task = RehearsalTask.of(question)  # type: ignore[arg-type]

@@ -52,9 +52,9 @@ class Surrogate(nn.Module, ABC):
         """Refuses to answer (`NotFittedError`) while a part has been neither fitted nor loaded."""
         unfitted = unfitted_parts(self)
         if unfitted:
-            shown = ", ".join(unfitted[:4]) + (", ..." if len(unfitted) > 4 else "")
+            names = ", ".join(unfitted[:4]) + (", ..." if len(unfitted) > 4 else "")
             remedy = "fit it first (rt.fit(surrogate, table)), or load a checkpoint (rt.load(folder))"
-            raise NotFittedError(f"this {type(self).__name__} has not been fitted yet ({shown}): {remedy}")
+            raise NotFittedError(f"this {type(self).__name__} has not been fitted yet ({names}): {remedy}")
 
     def question(self) -> Question | None:
         """The question that it was built and fitted for; None if it records none, and then it cannot `adopt`
@@ -136,7 +136,7 @@ class SeparateMembers(Surrogate, ABC):
         """The parts that all members have in common, with their examples."""
 
     @abstractmethod
-    def member_parts(self, place: int, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+    def member_parts(self, index: int, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
         """The parts of one member, with their examples, once the common ones have been fitted."""
 
     def closing_parts(
@@ -149,8 +149,8 @@ class SeparateMembers(Surrogate, ABC):
     def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
         """The common parts, then those of each member in order, then the closing ones."""
         yield from self.common_parts(table)
-        for place in range(len(self.separate())):
-            yield from self.member_parts(place, table)
+        for index in range(len(self.separate())):
+            yield from self.member_parts(index, table)
         yield from self.closing_parts(table)
 
 

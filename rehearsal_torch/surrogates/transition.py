@@ -114,9 +114,9 @@ class TransitionModel(CheckedTransition):
         self.noise_check = NoiseCheck(len(self.varying))
         smooth, free = len(self.varying) + len(self.static), len(self.contextual)
         dense = effects == "dense"
-        made = mechanism(smooth=smooth, free=free + dense * len(doses), outputs=len(self.varying))
+        built = mechanism(smooth=smooth, free=free + dense * len(doses), outputs=len(self.varying))
         self.mechanism: LocationScale | SparseEffects = (
-            made if dense else SparseEffects(made, len(doses), effect_threshold)
+            built if dense else SparseEffects(built, len(doses), effect_threshold)
         )
 
     @classmethod
@@ -146,18 +146,18 @@ class TransitionModel(CheckedTransition):
             ValueError: if widths, names, ranges or levels do not agree.
         """
         smooth, free = len(varying) + len(static), len(contextual) + len(levels)
-        found = (mechanism.networks.inner.shape[-1], mechanism.networks.action.shape[-1], mechanism.outputs)
-        if found != (smooth, free, len(varying)):
+        widths = (mechanism.networks.inner.shape[-1], mechanism.networks.action.shape[-1], mechanism.outputs)
+        if widths != (smooth, free, len(varying)):
             raise ValueError(
                 f"expected a mechanism with {smooth} smooth parents (varying, then static features), {free} "
                 "free ones (contextual features, then "
-                f"doses) and {len(varying)} outputs; got {found[0]}, {found[1]} and {found[2]}"
+                f"doses) and {len(varying)} outputs; got {widths[0]}, {widths[1]} and {widths[2]}"
             )
         count = max((len(doses) for doses in levels.values()), default=0)
-        made = cls(varying, static, contextual, tuple(levels), lambda **_: mechanism, count, logarithms)
-        made.rescale.fix(ranges)
-        made.levels.fix(list(levels.values()))
-        return made.eval()
+        model = cls(varying, static, contextual, tuple(levels), lambda **_: mechanism, count, logarithms)
+        model.rescale.fix(ranges)
+        model.levels.fix(list(levels.values()))
+        return model.eval()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -183,11 +183,11 @@ class TransitionModel(CheckedTransition):
     def extremes(self, table: Table) -> Tensor:
         """The least and largest values of blocks of transitions, (2 k, d), which have the ranges of all."""
         names = self.rescale.names
-        found = []
+        ends = []
         for block in _blocks_of(table):
             for rows in (block.columns(names), block.columns([next_name(name) for name in names])):
-                found += [rows.amin(0), rows.amax(0)]
-        return torch.stack(found)
+                ends += [rows.amin(0), rows.amax(0)]
+        return torch.stack(ends)
 
     def question(self) -> Question:
         """The columns that it reads."""
@@ -204,9 +204,9 @@ class TransitionModel(CheckedTransition):
         like, rows = self.mechanism.factor, len(table)
         widths = (len(self.rescale.names) + len(self.levels.names), len(self.varying))
         parents, values = (like.new_empty(rows, width) for width in widths)
-        for place, block in enumerate(_blocks_of(table)):
-            here = slice(place * BLOCK, place * BLOCK + len(block))
-            parents[here], values[here] = self._scaled_block(block.to(like.device))
+        for index, block in enumerate(_blocks_of(table)):
+            rows_ = slice(index * BLOCK, index * BLOCK + len(block))
+            parents[rows_], values[rows_] = self._scaled_block(block.to(like.device))
         return parents, values
 
     def _scaled_block(self, table: Table) -> tuple[Tensor, Tensor]:

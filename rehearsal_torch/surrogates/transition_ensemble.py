@@ -51,8 +51,8 @@ class TransitionEnsemble(CheckedTransition, SeparateMembers):
         bounded("count", count, MAX_MEMBERS, 2)
         self.seed = seed
         models = [member() for _ in range(count)]
-        for each in models[1:]:
-            each.rescale, each.levels = models[0].rescale, models[0].levels
+        for model in models[1:]:
+            model.rescale, model.levels = models[0].rescale, models[0].levels
         self.models = nn.ModuleList(models)
         self.noise_check = NoiseCheck(len(models[0].names))
 
@@ -79,12 +79,12 @@ class TransitionEnsemble(CheckedTransition, SeparateMembers):
         """The common ranges and dose levels."""
         yield from islice(self.first.parts(table), 2)
 
-    def member_parts(self, place: int, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+    def member_parts(self, index: int, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
         """A member's mechanism on its own resample."""
         rows = len(table)
-        drawn = torch.randint(rows, (rows,), generator=paired_generator(self.seed, place))
+        drawn = torch.randint(rows, (rows,), generator=paired_generator(self.seed, index))
         resample = Table(table.names, table.values[drawn], table.altered[drawn])
-        yield from self.each[place].mechanism_parts(resample)
+        yield from self.each[index].mechanism_parts(resample)
 
     def trajectory(self, episode: Episode) -> Trajectory:
         """The members' trajectories side by side, with states (T, M D)."""
@@ -127,8 +127,8 @@ class TransitionEnsemble(CheckedTransition, SeparateMembers):
 
     def noise(self, table: Table) -> tuple[Tensor, Tensor]:
         """Scaled parents and each member's noise, (n, p) and (n, M, D), float64."""
-        found = [model.noise(table) for model in self.each]
-        return found[0][0], torch.cat([noise for _, noise in found], 1)
+        noises = [model.noise(table) for model in self.each]
+        return noises[0][0], torch.cat([noise for _, noise in noises], 1)
 
     def question(self) -> Question | None:
         """The columns that it reads."""
@@ -136,8 +136,8 @@ class TransitionEnsemble(CheckedTransition, SeparateMembers):
 
     def lipschitz(self, table: Table) -> Mapping[str, float]:
         """The largest number of the members under each name."""
-        found = [model.lipschitz(table) for model in self.each]
-        return {name: max(each[name] for each in found) for name in found[0]}
+        figures = [model.lipschitz(table) for model in self.each]
+        return {name: max(figure[name] for figure in figures) for name in figures[0]}
 
     def log_likelihood(self, table: Table) -> Tensor:
         """Mean over the members of each transition's log-likelihood, scaled coordinates, (n,)."""

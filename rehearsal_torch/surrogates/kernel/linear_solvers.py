@@ -110,11 +110,11 @@ def conjugate_gradients(
     inner.diagonal().add_(ridge)
     root = torch.linalg.cholesky(inner)
 
-    def product(each: Tensor) -> Tensor:
-        return gram_product(rows, rows, each) + ridge * each
+    def product(v: Tensor) -> Tensor:
+        return gram_product(rows, rows, v) + ridge * v
 
-    def precondition(each: Tensor) -> Tensor:
-        return (each - factor @ torch.cholesky_solve(factor.T @ each, root)) / ridge
+    def precondition(v: Tensor) -> Tensor:
+        return (v - factor @ torch.cholesky_solve(factor.T @ v, root)) / ridge
 
     with warnings.catch_warnings():
         # Its loops are scripted on import, which newer versions of torch deprecate.
@@ -154,7 +154,7 @@ class Regression:
 
 def regressed(count: int, rows: Callable[[slice], tuple[Tensor, Tensor]], ridge: float) -> Regression:
     """Ridge regression of targets (n, t) on features (n, m), both given for some rows at a time."""
-    first, *others = spans(count, sum(each.shape[1] for each in rows(slice(0, 1))))
+    first, *others = spans(count, sum(columns.shape[1] for columns in rows(slice(0, 1))))
     phi, targets = rows(first)
     moments, cross, total = phi.T @ phi, phi.T @ targets, phi.sum(0)
     for span in others:

@@ -83,8 +83,8 @@ def evidence(
 ) -> tuple[float, Tensor, float]:
     """E, dE/dW (r, p) and dE/d log sqrt(rho) for inputs (n, p) and outputs (n, q)."""
     count, width = outputs.shape
-    shown = inputs @ directions.mT
-    kernel = gram(shown, shown)
+    projected = inputs @ directions.mT
+    kernel = gram(projected, projected)
     ratio = math.exp(2 * log_ratio)
     factor = _root(kernel, ratio + FLOOR)
     solved = torch.cholesky_solve(outputs, factor)
@@ -93,7 +93,7 @@ def evidence(
     kernel_gradient = 0.5 * (width * torch.cholesky_inverse(factor) - (solved / signal) @ solved.mT)
     trace = float(kernel_gradient.diagonal().sum())
     kernel_gradient *= kernel
-    moved = -2 * (kernel_gradient.sum(1, keepdim=True) * shown - kernel_gradient @ shown)
+    moved = -2 * (kernel_gradient.sum(1, keepdim=True) * projected - kernel_gradient @ projected)
     return float(value), moved.mT @ inputs, trace * 2 * ratio
 
 
@@ -156,7 +156,7 @@ def _descend(
     begin = np.append(start.detach().cpu().numpy(), RATIO)
     # Bounds keep the factorisation stable: a ratio of 1e-4 to 1e6.
     bounds = [(None, None)] * (len(begin) - 1) + [(math.log(1e-2), math.log(1e3))]
-    found = minimize(
+    optimum = minimize(
         both,
         begin,
         jac=True,
@@ -164,7 +164,7 @@ def _descend(
         bounds=bounds,
         options={"maxiter": iterations, "maxfun": 2 * iterations, "maxcor": 20},
     )
-    free, log_ratio = torch.from_numpy(found.x[:-1]).to(inputs), float(found.x[-1])
+    free, log_ratio = torch.from_numpy(optimum.x[:-1]).to(inputs), float(optimum.x[-1])
     best = directions(free)
     return Metric(best, math.exp(2 * log_ratio) + FLOOR, -evidence(inputs, outputs, best, log_ratio)[0])
 
@@ -174,13 +174,13 @@ MIN_SCALE = 0.1
 
 def gradient_products(inputs: Tensor, outputs: Tensor, metric: Metric) -> Tensor:
     """M for inputs (n, p) and outputs (n, q), (p, p)."""
-    shown = inputs @ metric.directions.mT
-    kernel = gram(shown, shown)
+    projected = inputs @ metric.directions.mT
+    kernel = gram(projected, projected)
     weights = torch.cholesky_solve(outputs, _root(kernel, metric.ratio))
     total = inputs.new_zeros(inputs.shape[1], inputs.shape[1])
     for column in weights.T:
         weighted = kernel * column
-        gradients = (weighted @ shown - weighted.sum(1, keepdim=True) * shown) @ metric.directions
+        gradients = (weighted @ projected - weighted.sum(1, keepdim=True) * projected) @ metric.directions
         total += gradients.mT @ gradients / len(inputs)
     return total
 
@@ -235,12 +235,12 @@ class MetricRidge(Solved):
 
     def solve(self, *examples: Tensor) -> None:
         """Fits to inputs (n, p), outputs (n, q), and the responses (n, r) on which the metric is fitted."""
-        inputs, outputs, guides = (each[evenly(len(each), self.rows, each.device)] for each in examples)
-        some = evenly(len(inputs), self.metric_rows, inputs.device)
-        responses = guides[some] - guides[some].mean(0)
+        inputs, outputs, guides = (rows[evenly(len(rows), self.rows, rows.device)] for rows in examples)
+        metric_rows = evenly(len(inputs), self.metric_rows, inputs.device)
+        responses = guides[metric_rows] - guides[metric_rows].mean(0)
         responses = responses[:, responses.std(0) > 1e-6]
         if inputs.shape[1] and responses.shape[1]:
-            metric = free_metric(inputs[some], responses / responses.std(0), self.iterations)
+            metric = free_metric(inputs[metric_rows], responses / responses.std(0), self.iterations)
             self.directions, self.ratio = metric.directions, inputs.new_tensor([metric.ratio])
         else:
             self.directions = inputs.new_zeros(0, inputs.shape[1])
@@ -275,8 +275,8 @@ class MetricRidge(Solved):
 
     def amplitudes(self, mixtures: Tensor) -> Tensor:
         """The same as covariances between m linear combinations, (..., m, q) -> (..., m, m)."""
-        shown = (mixtures.flatten(0, -2) @ self._whitened().mT).unflatten(0, mixtures.shape[:-1])
-        return shown @ shown.mT / len(self.centred)
+        whitened = (mixtures.flatten(0, -2) @ self._whitened().mT).unflatten(0, mixtures.shape[:-1])
+        return whitened @ whitened.mT / len(self.centred)
 
     def _whitened(self) -> Tensor:
         """T (r, q) with T'T = (Y - mean)' A^-1 (Y - mean), r <= min(n, q) (`with_few_rows`): computed once,
@@ -305,6 +305,6 @@ def with_few_rows(products: Tensor) -> Tensor:
         return products[: 0 if math.isfinite(largest) else None]
     whole = (products + products.mT).detach().cpu().numpy() / 2
     factor, order, rank, _ = dpstrf(whole, tol=ROUNDING * largest, overwrite_a=True)
-    found = np.empty((rank, len(whole)))
-    found[:, order - 1] = np.triu(factor[:rank])
-    return torch.from_numpy(found).to(products)
+    rows = np.empty((rank, len(whole)))
+    rows[:, order - 1] = np.triu(factor[:rank])
+    return torch.from_numpy(rows).to(products)

@@ -227,8 +227,8 @@ class NestedRidge(AdjustedSurrogate, SeparateMembers):
         self.desirability = Desirability(self.task.region, sharpness, clearance)
         self.no_action = MetricRidge()
         self.estimators = nn.ModuleList(
-            estimator(first=[names.index(name) for name in found.first])
-            for names, found in zip(self.task.candidates, self.adjustments, strict=True)
+            estimator(first=[names.index(name) for name in adjusted.first])
+            for names, adjusted in zip(self.task.candidates, self.adjustments, strict=True)
         )
 
     def separate(self) -> Sequence[AlterationValue]:
@@ -246,42 +246,42 @@ class NestedRidge(AdjustedSurrogate, SeparateMembers):
         context = self._shown(table, self.task.context)
         yield self.no_action, (context, targets, torch.cat((targets, scores), -1))
 
-    def member_parts(self, place: int, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+    def member_parts(self, index: int, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
         """The estimator of a candidate set."""
-        yield self.values()[place], self.examples(place, table)
+        yield self.values()[index], self.examples(index, table)
 
-    def examples(self, place: int, table: Table) -> tuple[Tensor, ...]:
+    def examples(self, index: int, table: Table) -> tuple[Tensor, ...]:
         """What the estimator of the candidate set at a place is fitted to, once the desirability has been
         fitted: context, covariates before and between alterations, actions, targets and scores, (n, ...)
         each.
         """
-        adjusted, names = self.adjustments[place], self.task.candidates[place]
+        adjusted, names = self.adjustments[index], self.task.candidates[index]
         sets = self.task.context, adjusted.before, adjusted.between, names
         outcomes = table.columns(self.task.outcomes)
         targets, scores = self.desirability.targets(outcomes), self.desirability.scores(outcomes)
-        return (*(self._shown(table, each) for each in sets), targets, scores)
+        return (*(self._shown(table, columns) for columns in sets), targets, scores)
 
     def faults(self) -> list[str]:
         """The parts' faults, and estimators whose widths differ from the task's."""
-        found = super().faults()
-        if found:
-            return found
+        faults = super().faults()
+        if faults:
+            return faults
         context = len(self.task.context)
         sets = zip(self.task.candidates, self.adjustments, self.values(), strict=True)
-        for place, (names, adjusted, each) in enumerate(sets):
+        for index, (names, adjusted, estimator) in enumerate(sets):
             expected = (context, len(adjusted.before) + len(adjusted.between), len(names))
-            if each.widths_of_rows != expected:
-                found.append(
-                    f"estimators.{place}: expected {expected} context variables, covariates and actions; got "
-                    f"{each.widths_of_rows}"
+            if estimator.widths_of_rows != expected:
+                faults.append(
+                    f"estimators.{index}: expected {expected} context variables, covariates and actions; got "
+                    f"{estimator.widths_of_rows}"
                 )
         width = self.no_action.directions.shape[-1]
         return (
-            found
+            faults
             if width == context
-            else [*found, f"no_action.directions: expected {context} columns; got {width}"]
+            else [*faults, f"no_action.directions: expected {context} columns; got {width}"]
         )
 
     def values(self) -> list[AlterationValue]:
         """The estimators, in the order of the task's candidate sets."""
-        return [each for each in self.estimators if isinstance(each, AlterationValue)]
+        return [estimator for estimator in self.estimators if isinstance(estimator, AlterationValue)]

@@ -79,10 +79,10 @@ def spans(rows: int, columns: int) -> Iterator[slice]:
 def gram_product(rows: Tensor, centres: Tensor, vectors: Tensor) -> Tensor:
     """K v without the matrix K: (n, d), (m, d), (m, b) -> (n, b), in blocks of rows."""
     # Preallocated: small results between large blocks would fragment the heap, up to the size of K.
-    found = vectors.new_empty(len(rows), vectors.shape[1])
+    products = vectors.new_empty(len(rows), vectors.shape[1])
     for span in spans(len(rows), len(centres)):
-        torch.mm(gaussian(rows[span], centres), vectors, out=found[span])
-    return found
+        torch.mm(gaussian(rows[span], centres), vectors, out=products[span])
+    return products
 
 
 def summed(actions: Tensor, centres: Tensor, widths: Tensor, weights: Tensor) -> Tensor:
@@ -116,12 +116,12 @@ def _moments(actions: Tensor, centres: Tensor, width: Tensor, weights: Tensor, w
         [scaled, scaled.new_ones(contexts, starts, 1), -0.5 * scaled.square().sum(-1, keepdim=True)], -1
     )
     right = torch.cat([near, -0.5 * near.square().sum(-1, keepdim=True), near.new_ones(len(near), 1)], -1).T
-    step, found = max(1, CACHED // max(starts * len(centres), 1)), []
+    step, moments = max(1, CACHED // max(starts * len(centres), 1)), []
     for first in range(0, contexts, step):
-        some = weights[first : first + step, :, None]
+        block = weights[first : first + step, :, None]
         kernel = (left[first : first + step].flatten(0, 1) @ right).exp_().unflatten(0, (-1, starts))
-        found.append(kernel @ (torch.cat([some, some * centres], -1) if with_centres else some))
-    return torch.cat(found)
+        moments.append(kernel @ (torch.cat([block, block * centres], -1) if with_centres else block))
+    return torch.cat(moments)
 
 
 @dataclass(frozen=True)
@@ -172,17 +172,17 @@ class Choice:
         medians = torch.stack([median_width(block) for block in blocks])
         if self.rule == MEDIAN:
             return self._one(medians)
-        some = torch.randperm(len(target), generator=generator(self.seed))[:LEFT_OUT].to(target.device)
+        subset = torch.randperm(len(target), generator=generator(self.seed))[:LEFT_OUT].to(target.device)
         grids = [
             grid if block.shape[1] else (1.0,)
             for block, grid in zip(blocks, (BROAD, BROAD, NARROW), strict=True)
         ]
         widths = medians * target.new_tensor(list(product(*grids)))
-        scaled = [joined([block[some] for block in blocks], each) for each in widths]
-        errors = torch.stack([leave_one_out(gaussian(rows, rows), target[some], RIDGES) for rows in scaled])
+        scaled = [joined([block[subset] for block in blocks], each) for each in widths]
+        errors = torch.stack([leave_one_out(gaussian(rows, rows), target[subset], RIDGES) for rows in scaled])
         squares = errors.square().flatten(0, 1)
         excess = squares - squares[squares.mean(1).argmin()]
-        near = excess.mean(1) <= excess.std(1) / len(some) ** 0.5
+        near = excess.mean(1) <= excess.std(1) / len(subset) ** 0.5
         ranked = squares.mean(1).masked_fill(~near, float("inf")).argsort()[: int(near.sum())]
         places = torch.linspace(0, len(ranked) - 1, min(len(ranked), self.max_models), device=ranked.device)
         chosen = ranked[places.round().long()]

@@ -162,7 +162,7 @@ class ProductRidge(AlterationValue):
             ValueError: if there are variables between the alterations, over which a product kernel does
                 not factorise; or more rows than a matrix over pairs of them allows (exact).
         """
-        context, before, between, actions, targets = (each.detach() for each in examples[:5])
+        context, before, between, actions, targets = (example.detach() for example in examples[:5])
         if between.shape[1]:
             raise ValueError(
                 f"{between.shape[1]} variables lie between the alterations, and the product-kernel "
@@ -190,7 +190,7 @@ class ProductRidge(AlterationValue):
         raise NotImplementedError
 
     def _store(self, blocks: Blocks, places: Tensor | slice) -> None:
-        self.contexts, self.covariates, self.centres = (each[places].clone() for each in blocks)
+        self.contexts, self.covariates, self.centres = (block[places].clone() for block in blocks)
 
     def _rows(self, model: int = 0) -> Tensor:
         return joined((self.contexts, self.covariates, self.centres), self.widths[model])
@@ -233,8 +233,8 @@ class ProductRidge(AlterationValue):
 
     def _query(self, reach: Tensor, actions: Tensor, model: int) -> Tensor:
         """q, (..., B, n)."""
-        apart = (actions.unsqueeze(-2) - self.centres) / self.widths[model, 2]
-        return reach * (-0.5 * apart.square().sum(-1)).exp()
+        distance = (actions.unsqueeze(-2) - self.centres) / self.widths[model, 2]
+        return reach * (-0.5 * distance.square().sum(-1)).exp()
 
     def support(self, prepared: Prepared, actions: Tensor) -> Tensor:
         """Effective number of rows near (x, E[u | x], a) under the kernel of the solver, at least 0, averaged
@@ -417,12 +417,16 @@ class LandmarkRidge(ProductRidge):
         none, (ridge,), count = targets.new_empty(0), self.ridges, len(targets)
         self.context_centres = self.covariate_centres = none
         self.root = self.covariate_root = self.embedding = none
-        some = candidates(count, self.seed).to(targets.device)
-        scaled = [each[some] / width for each, width in zip(blocks, self.widths[0], strict=True)]
-        places = self._place(blocks, some, scaled)
-        found = self._first(blocks, targets)
-        self.factor, self.profile, self.coefficients = found.factor, found.total, found.theta[None]
-        self.amplitudes = ((targets.square().sum(0) - found.explained) / (count * ridge))[None]
+        among = candidates(count, self.seed).to(targets.device)
+        scaled = [block[among] / width for block, width in zip(blocks, self.widths[0], strict=True)]
+        places = self._place(blocks, among, scaled)
+        first = self._first(blocks, targets)
+        self.factor, self.profile, self.coefficients = (
+            first.factor,
+            first.total,
+            first.theta[None],
+        )
+        self.amplitudes = ((targets.square().sum(0) - first.explained) / (count * ridge))[None]
         if blocks[1].shape[1]:
             self.context_centres = scaled[0][self._marks(scaled[0])]
             self.embedding = self._second(blocks)
@@ -431,9 +435,9 @@ class LandmarkRidge(ProductRidge):
             self.inputs = none
         self._finish(targets[places, 0])
 
-    def _place(self, blocks: Blocks, some: Tensor, scaled: Sequence[Tensor]) -> Tensor:
+    def _place(self, blocks: Blocks, among: Tensor, scaled: Sequence[Tensor]) -> Tensor:
         """Decides on features and stores rows, given places and blocks of the candidates; their places."""
-        places = some[self._marks(torch.cat(list(scaled), -1))]
+        places = among[self._marks(torch.cat(list(scaled), -1))]
         self._store(blocks, places)
         self.root = self.derive("root")
         if self.covariates.shape[1]:
@@ -448,7 +452,7 @@ class LandmarkRidge(ProductRidge):
 
     def _first(self, blocks: Blocks, targets: Tensor) -> Regression:
         def rows(span: slice) -> tuple[Tensor, Tensor]:
-            return self._features(joined([each[span] for each in blocks], self.widths[0])), targets[span]
+            return self._features(joined([block[span] for block in blocks], self.widths[0])), targets[span]
 
         return regressed(len(targets), rows, float(self.ridges))
 
@@ -461,8 +465,8 @@ class LandmarkRidge(ProductRidge):
             near = whitened(root, self.context_centres, context[span] / self.widths[0, 0])
             return near, torch.cat([expected, before[span]], -1)
 
-        found = regressed(len(before), rows, len(before) * self.lambda_x)
-        return solve_triangular(root.T, found.theta, upper=True)
+        regression = regressed(len(before), rows, len(before) * self.lambda_x)
+        return solve_triangular(root.T, regression.theta, upper=True)
 
     def _embedded(self, contexts: Tensor) -> tuple[Tensor, Tensor]:
         """The expected features of the covariates and the expected covariates, (B, e) and (B, |U|)."""
@@ -517,11 +521,11 @@ class FourierRidge(LandmarkRidge):
     def _roots(self) -> dict[str, tuple[int, ...]]:
         return {}
 
-    def _place(self, blocks: Blocks, some: Tensor, scaled: Sequence[Tensor]) -> Tensor:  # noqa: ARG002
-        stream, columns = generator(self.seed), sum(each.shape[1] for each in blocks)
+    def _place(self, blocks: Blocks, among: Tensor, scaled: Sequence[Tensor]) -> Tensor:  # noqa: ARG002
+        stream, columns = generator(self.seed), sum(block.shape[1] for block in blocks)
         drawn = torch.randn(self.pairs, columns, generator=stream, dtype=torch.float64)
         self.frequencies = drawn.to(blocks[0])
-        places = torch.randperm(len(blocks[0]), generator=stream)[:STARTS].to(some.device)
+        places = torch.randperm(len(blocks[0]), generator=stream)[:STARTS].to(among.device)
         self._store(blocks, places)
         return places
 

@@ -80,19 +80,19 @@ class CausalNetwork:
             Node values (..., S, N), and for each node in `spread` its posterior standard deviation,
                 broadcastable to (..., S).
         """
-        known = {name: actions[..., place, None] for place, name in enumerate(self.task.actions)}
+        known = {name: actions[..., index, None] for index, name in enumerate(self.task.actions)}
         spreads: dict[str, Tensor] = {}
-        for place, (node, mechanism) in enumerate(zip(self.task.nodes, self.mechanisms, strict=True)):
+        for index, (node, mechanism) in enumerate(zip(self.task.nodes, self.mechanisms, strict=True)):
             if fixed is not None and node in fixed:
                 known[node] = fixed[node]
                 continue
             scaled = mechanism.scaled(self._inputs(node, known, (*actions.shape[:-1], 1)))
-            own = noise[..., place].unsqueeze(-1)
+            given = noise[..., index].unsqueeze(-1)
             if perturbation is None and node not in spread:
-                known[node] = mechanism.forward(scaled, own).squeeze(-1)
+                known[node] = mechanism.forward(scaled, given).squeeze(-1)
                 continue
-            value, std = (each.squeeze(-1) for each in mechanism.belief(scaled, own))
-            known[node] = value if perturbation is None else value + perturbation(place, scaled) * std
+            value, std = (moment.squeeze(-1) for moment in mechanism.belief(scaled, given))
+            known[node] = value if perturbation is None else value + perturbation(index, scaled) * std
             spreads[node] = std
         shape = (*actions.shape[:-1], noise.shape[-2])
         return torch.stack([known[node].expand(shape) for node in self.task.nodes], -1), {
@@ -104,20 +104,22 @@ class CausalNetwork:
         each node's function is drawn jointly at the inputs that the experiments reach, by normal draws (...,
         m, N), and each has a noise (..., m, N).
         """
-        known = {name: actions[..., place].unsqueeze(-2) for place, name in enumerate(self.task.actions)}
+        known = {name: actions[..., index].unsqueeze(-2) for index, name in enumerate(self.task.actions)}
         shape = torch.broadcast_shapes(actions.shape[:-1], noise.shape[:-1])
-        for place, (node, mechanism) in enumerate(zip(self.task.nodes, self.mechanisms, strict=True)):
+        for index, (node, mechanism) in enumerate(zip(self.task.nodes, self.mechanisms, strict=True)):
             scaled = mechanism.scaled(self._inputs(node, known, (*shape[:-1], 1, shape[-1])))
-            own = noise[..., place].unsqueeze(-2).unsqueeze(-1)
-            deviation = mechanism.joint_root(scaled, own) @ epistemic[..., place].unsqueeze(-2).unsqueeze(-1)
-            known[node] = (mechanism.belief(scaled, own)[0] + deviation).squeeze(-1)
+            given = noise[..., index].unsqueeze(-2).unsqueeze(-1)
+            deviation = mechanism.joint_root(scaled, given) @ epistemic[..., index].unsqueeze(-2).unsqueeze(
+                -1
+            )
+            known[node] = (mechanism.belief(scaled, given)[0] + deviation).squeeze(-1)
         return torch.stack([known[node].squeeze(-2).expand(shape) for node in self.task.nodes], -1)
 
     def as_fitted(self) -> "CausalNetwork":
         """The network with the epistemic standard deviations of the fitted functions alone, by which actions
         to try are searched (`NodeMechanism.as_fitted`).
         """
-        return CausalNetwork(self.task, tuple(each.as_fitted() for each in self.mechanisms))
+        return CausalNetwork(self.task, tuple(mechanism.as_fitted() for mechanism in self.mechanisms))
 
     def conditioned(self, actions: Tensor, values: Tensor) -> "CausalNetwork":
         """The network after m further experiments with actions (..., m, k) and node values (..., m, N), with
@@ -127,8 +129,8 @@ class CausalNetwork:
         Raises:
             TypeError: if a mechanism cannot be conditioned.
         """
-        known = {name: actions[..., place].unsqueeze(-2) for place, name in enumerate(self.task.actions)}
-        known |= {node: values[..., place].unsqueeze(-2) for place, node in enumerate(self.task.nodes)}
+        known = {name: actions[..., index].unsqueeze(-2) for index, name in enumerate(self.task.actions)}
+        known |= {node: values[..., index].unsqueeze(-2) for index, node in enumerate(self.task.nodes)}
         shape = (*values.shape[:-2], 1, values.shape[-2])
         return CausalNetwork(
             self.task,
@@ -227,8 +229,8 @@ def sample(
     """
     network = model.network()
     given = actions.to(network.device)
-    found = network.propagate(given, model.draws(count, seed), fixed=_set(network, fixed, given))[0]
-    return found.to(actions.device)
+    values = network.propagate(given, model.draws(count, seed), fixed=_set(network, fixed, given))[0]
+    return values.to(actions.device)
 
 
 @torch.no_grad()

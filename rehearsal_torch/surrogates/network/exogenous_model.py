@@ -114,8 +114,8 @@ class ExogenousModel(CausalModel):
         self.epistemic: Epistemic = epistemic if scale == "noise" else "fitted"
         widths = [len(names) for names in self.rows.inputs]
         self.cube, self.visited_actions = UnitCube(self.rows), VisitedActions(len(self.task.actions))
-        made = SolvedProcesses if fitting == "solve" else TrainedProcesses
-        self.encoder: GaussianProcesses = made(
+        processes = SolvedProcesses if fitting == "solve" else TrainedProcesses
+        self.encoder: GaussianProcesses = processes(
             widths, DependencePenalty(independence) if independence else None, kernel
         )
         self.spread = InputDependentNoise(widths) if phi != "homoskedastic" else None
@@ -124,7 +124,7 @@ class ExogenousModel(CausalModel):
         self.first = GaussianMixtures(len(widths), components) if self.mixed is not None else None
         self.decoders: GaussianProcesses | None = None
         if decoder == "gp":
-            self.decoders = made([width + 1 for width in widths], None, kernel)
+            self.decoders = processes([width + 1 for width in widths], None, kernel)
         self.mixtures = (
             StandardNormals(len(widths)) if components == 1 else GaussianMixtures(len(widths), components)
         )
@@ -193,7 +193,7 @@ class ExogenousModel(CausalModel):
     @property
     def processes(self) -> GaussianProcesses:
         """The processes of the encoders' means, under the selected noise model."""
-        return next(each for each in (self.mixed, self.weighted, self.encoder) if each is not None)
+        return next(part for part in (self.mixed, self.weighted, self.encoder) if part is not None)
 
     def recovered(self) -> Tensor:
         """Leave-one-out noise of the rows, (N, n): (x - mu) / sigma by a process conditioned on all other
@@ -220,8 +220,8 @@ class ExogenousModel(CausalModel):
         """The decoders' inputs, (n, N, p + 1): a node's noise follows its last input."""
         rows = self.processes.rows
         joined = torch.nn.functional.pad(rows.inputs, (0, 1)).transpose(0, 1).clone()
-        for place, names in enumerate(self.rows.inputs):
-            joined[:, place, len(names)] = noise_input(self.abducted()[place])
+        for index, names in enumerate(self.rows.inputs):
+            joined[:, index, len(names)] = noise_input(self.abducted()[index])
         return joined
 
     @torch.no_grad()
@@ -231,15 +231,15 @@ class ExogenousModel(CausalModel):
         """
         inputs, values = self.rows.columns(table.to(self.device))
         per_node = []
-        for place, (names, mechanism) in enumerate(
+        for index, (names, mechanism) in enumerate(
             zip(self.rows.inputs, self.network().mechanisms, strict=True)
         ):
-            parents, value = mechanism.scaled(inputs[:, place, : len(names)]), values[:, place].unsqueeze(-1)
-            noise, unit = mechanism.abduct(parents, value), self.cube.scale[place]
+            parents, value = mechanism.scaled(inputs[:, index, : len(names)]), values[:, index].unsqueeze(-1)
+            noise, unit = mechanism.abduct(parents, value), self.cube.scale[index]
             # The noise is linear in the value, so that a difference quotient is the exact derivative.
             derivative = (mechanism.abduct(parents, value + unit) - noise) / unit
             per_node.append((noise.squeeze(-1), derivative.squeeze(-1).log()))
-        noises, log_jacobians = (torch.stack(each, -1) for each in zip(*per_node, strict=True))
+        noises, log_jacobians = (torch.stack(columns, -1) for columns in zip(*per_node, strict=True))
         return (self.mixtures.log_density(noises) + log_jacobians).to(table.values.device)
 
     @torch.no_grad()
@@ -248,69 +248,69 @@ class ExogenousModel(CausalModel):
         left out.
         """
         self.require_fitted()
-        found, rows = {}, self.processes.rows
-        for place, (node, names) in enumerate(
+        measured, rows = {}, self.processes.rows
+        for index, (node, names) in enumerate(
             zip(self.rows.structured_task.nodes, self.rows.inputs, strict=True)
         ):
             if names:
-                kept = rows.kept[place]
-                found[node] = dependence(
-                    self.recovered()[place][kept], rows.inputs[place][kept][:, : len(names)]
+                kept = rows.kept[index]
+                measured[node] = dependence(
+                    self.recovered()[index][kept], rows.inputs[index][kept][:, : len(names)]
                 )
-        return found
+        return measured
 
     @torch.no_grad()
     def network(self) -> CausalNetwork:
         """A snapshot of the model."""
         self.require_fitted()
         means, shapes, decoders = (
-            None if each is None else each.posteriors()
-            for each in (self.processes, self._shapes(), self.decoders)
+            None if part is None else part.posteriors()
+            for part in (self.processes, self._shapes(), self.decoders)
         )
         assert means is not None
         plain = self._plain()
         cube, mechanisms = self.cube, list[NodeMechanism]()
-        for place, names in enumerate(self.rows.inputs):
+        for index, names in enumerate(self.rows.inputs):
             level = (
-                self.processes.log_noises[place].exp() if self.spread is None else self.spread.level[place]
+                self.processes.log_noises[index].exp() if self.spread is None else self.spread.level[index]
             )
             stretch, shift = (
                 (torch.ones_like(level), torch.zeros_like(level))
                 if self.mixed is None
-                else (self.mixed.noise_std[place], self.mixed.noise_mean[place])
+                else (self.mixed.noise_std[index], self.mixed.noise_mean[index])
             )
             level, shift = level * stretch.square(), shift / stretch
             noise = Noise(level, torch.zeros_like(level))
-            if self.spread is not None and shapes is not None and bool(self.spread.varies[place]):
-                noise = Noise(level, self.spread.rho[place], shapes[place])
+            if self.spread is not None and shapes is not None and bool(self.spread.varies[index]):
+                noise = Noise(level, self.spread.rho[index], shapes[index])
             scales = (
-                cube.offset[place, : len(names)],
-                cube.width[place, : len(names)],
-                cube.centre[place],
-                cube.scale[place],
+                cube.offset[index, : len(names)],
+                cube.width[index, : len(names)],
+                cube.centre[index],
+                cube.scale[index],
             )
             encoder = ClosedForm(
                 *scales,
-                means[place],
+                means[index],
                 noise,
                 shift,
                 self.scale == "predictive",
-                self._modes(place),
-                plain[place],
+                self._modes(index),
+                plain[index],
             )
-            mechanisms.append(encoder if decoders is None else Decoded(encoder, decoders[place]))
+            mechanisms.append(encoder if decoders is None else Decoded(encoder, decoders[index]))
         return CausalNetwork(self.rows.structured_task, tuple(mechanisms))
 
-    def _modes(self, place: int) -> Modes | None:
+    def _modes(self, index: int) -> Modes | None:
         """The mixture under which a node's process was fitted, over the standard deviation of the noise."""
-        if self.mixed is None or not bool(self.mixed.adopted[place]):
+        if self.mixed is None or not bool(self.mixed.adopted[index]):
             return None
-        own = self.mixed.weights[place] > 0
-        std = self.mixed.noise_std[place]
+        used = self.mixed.weights[index] > 0
+        std = self.mixed.noise_std[index]
         return Modes(
-            self.mixed.weights[place][own],
-            self.mixed.means[place][own] / std,
-            self.mixed.variances[place][own] / std.square(),
+            self.mixed.weights[index][used],
+            self.mixed.means[index][used] / std,
+            self.mixed.variances[index][used] / std.square(),
         )
 
     def _plain(self) -> list[NormalRegression | None]:
@@ -327,8 +327,8 @@ class ExogenousModel(CausalModel):
             return [None] * count
         levels = self.encoder.log_noises.exp()
         return [
-            NormalRegression(posterior, levels[place]) if bool(other[place]) else None
-            for place, posterior in enumerate(self.encoder.posteriors())
+            NormalRegression(posterior, levels[index]) if bool(other[index]) else None
+            for index, posterior in enumerate(self.encoder.posteriors())
         ]
 
     def _shapes(self) -> GaussianProcesses | None:

@@ -190,8 +190,8 @@ class NetworkModel(Model):
         """The outputs of the experiments, (..., n) or (..., m, n)."""
         if self._observed is None:
             return None
-        told = self._outputs.read(self._observed).mT
-        return told.squeeze(-2) if self.num_outputs == 1 else told
+        targets = self._outputs.read(self._observed).mT
+        return targets.squeeze(-2) if self.num_outputs == 1 else targets
 
     def posterior(
         self,
@@ -220,8 +220,8 @@ class NetworkModel(Model):
         def transformed(values: Tensor) -> Tensor:
             if transform is None:
                 return values
-            told = transform.evaluate(values.contiguous())
-            return told.unsqueeze(-1) if told.ndim < values.ndim else told
+            outputs = transform.evaluate(values.contiguous())
+            return outputs.unsqueeze(-1) if outputs.ndim < values.ndim else outputs
 
         width = transformed(actions.new_zeros(actions.shape[-2], len(places))).shape
         shape = (*actions.shape[:-2], *width)
@@ -276,10 +276,10 @@ class NetworkModel(Model):
             TypeError: if a mechanism cannot be conditioned.
         """
         self.eval()
-        told, transform = Y.to(self.noise), self._to_outputs
-        if transform is not None and self._outputs.all_nodes and told.shape[-1] == self.num_outputs:
-            told = transform(told)[0]
-        values = self._outputs.node_values(told)
+        observations, transform = Y.to(self.noise), self._to_outputs
+        if transform is not None and self._outputs.all_nodes and observations.shape[-1] == self.num_outputs:
+            observations = transform(observations)[0]
+        values = self._outputs.node_values(observations)
         return self._after(X, self._actions(X, expand=False), values, len(self.epistemic))
 
     def fantasize(
@@ -359,8 +359,8 @@ class NetworkModel(Model):
         rows = tried.expand(*new.batch_shape, *tried.shape[-2:])
         new.train_inputs = (_appended(self.train_inputs[0], rows),)
         if self._observed is not None:
-            told = values.expand(*new.batch_shape, *values.shape[-2:])
-            new._observed = _appended(self._observed, told)
+            observations = values.expand(*new.batch_shape, *values.shape[-2:])
+            new._observed = _appended(self._observed, observations)
         return new
 
     def _with(self, batch_shape: torch.Size, members: int) -> "NetworkModel":

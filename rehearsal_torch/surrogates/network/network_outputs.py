@@ -51,7 +51,7 @@ class NetworkOutputs:
 
     def only(self, places: Sequence[int]) -> "NetworkOutputs":
         """Some of the outputs, by index."""
-        return NetworkOutputs(self.network, tuple(self.names[place] for place in places))
+        return NetworkOutputs(self.network, tuple(self.names[index] for index in places))
 
     def read(self, values: Tensor) -> Tensor:
         """The outputs of node values, (..., N) -> (..., m)."""
@@ -63,24 +63,24 @@ class NetworkOutputs:
             -1,
         )
 
-    def node_values(self, told: Tensor) -> Tensor:
+    def node_values(self, observations: Tensor) -> Tensor:
         """Node values in the network's order, (..., N), of observations: (..., N) in this order, or in that
         of the outputs if these are all nodes; ValueError if they do not hold the values of all nodes.
         """
         names = self.names if self.all_nodes else self.nodes
         alone = len(self.nodes) == 1 and self._is_node(self.nodes[0])
-        if self.names == (REWARD,) and told.shape[-1] == 1 and not (self.all_nodes or alone):
+        if self.names == (REWARD,) and observations.shape[-1] == 1 and not (self.all_nodes or alone):
             raise ValueError(
                 f"Y: expected the values of all nodes, {list(self.nodes)}; got one column: the reward alone "
                 "does not say what its causes came out at: name the nodes in `outputs` and pass every one, "
                 "or fit structure=black_box"
             )
-        if told.shape[-1] != len(self.nodes):
+        if observations.shape[-1] != len(self.nodes):
             raise ValueError(
                 f"Y: expected {len(self.nodes)} columns, the values of the nodes {list(names)}; got "
-                f"{told.shape[-1]}"
+                f"{observations.shape[-1]}"
             )
-        return told[..., [names.index(node) for node in self.nodes]]
+        return observations[..., [names.index(node) for node in self.nodes]]
 
     def _is_node(self, name: str) -> bool:
         """Whether the reward is this node."""

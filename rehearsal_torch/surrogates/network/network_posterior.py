@@ -60,7 +60,7 @@ def plausible_values(
 
     def values(part: Tensor) -> Tensor:
         own = part.movedim(0, -2).unsqueeze(-3).repeat_interleave(draws, -2)
-        nodes, _ = network.propagate(actions, noise.repeat(len(part), 1), lambda place, _: own[..., place])
+        nodes, _ = network.propagate(actions, noise.repeat(len(part), 1), lambda index, _: own[..., index])
         return read(nodes).unflatten(-2, (len(part), draws)).mean(-2).movedim(-2, 0)
 
     return torch.cat([values(part) for part in epistemic.split(size)])
@@ -159,9 +159,9 @@ class NetworkPosterior(Posterior):
                 f"expected base samples of shape {tuple(expected)}; got {tuple(base_samples.shape)}"
             )
         flat = base_samples.flatten(0, len(sample_shape) - 1) if sample_shape else base_samples.unsqueeze(0)
-        for place in range(1, 1 + len(self.batch_shape)):
-            if flat.shape[place] > 1 and flat.stride(place) == 0:
-                flat = flat.narrow(place, 0, 1)
+        for dim in range(1, 1 + len(self.batch_shape)):
+            if flat.shape[dim] > 1 and flat.stride(dim) == 0:
+                flat = flat.narrow(dim, 0, 1)
         return self._evaluate(flat).reshape(self._extended_shape(sample_shape))
 
 
@@ -209,7 +209,7 @@ class ExperimentPosterior(NetworkPosterior):
         """
         both = self._members.repeat_interleave(len(self.noise), 0)
         outcomes, _ = self.network.propagate(
-            self.actions, self.noise.repeat(len(self._members), 1), lambda place, _: both[:, place]
+            self.actions, self.noise.repeat(len(self._members), 1), lambda index, _: both[:, index]
         )
         return self.read(outcomes.movedim(-2, 0))
 

@@ -140,10 +140,10 @@ class UnitCube(Solved):
 
     def faults(self) -> list[str]:
         """Sizes, and widths or scales that are not positive."""
-        found = super().faults()
-        if not found and not bool((self.width > 0).all() and (self.scale > 0).all()):
-            found.append("width and scale: expected numbers above 0")
-        return found
+        faults = super().faults()
+        if not faults and not bool((self.width > 0).all() and (self.scale > 0).all()):
+            faults.append("width and scale: expected numbers above 0")
+        return faults
 
     def solve(self, *examples: Tensor) -> None:
         """Smallest and largest inputs, means and standard deviations, of inputs (n, N, p), values (n, N) and

@@ -65,8 +65,8 @@ FEWEST_ROWS, SCORED_ROWS = 30, 10_000
 
 def latent_face() -> FaceCoordinates:
     """The region {t : t >= 0} of one coordinate."""
-    one = torch.ones(1, 1, dtype=torch.float64)
-    return FaceCoordinates(one, -one, torch.zeros(1, dtype=torch.float64))
+    unit = torch.ones(1, 1, dtype=torch.float64)
+    return FaceCoordinates(unit, -unit, torch.zeros(1, dtype=torch.float64))
 
 
 def values_of(outcomes: Tensor) -> Values:
@@ -100,9 +100,9 @@ class OutcomeKind(Solved):
 
     def faults(self) -> list[str]:
         """Sizes, and a choice that is none."""
-        found = super().faults()
-        if found or float(self.classified) in (0.0, 1.0):
-            return found
+        faults = super().faults()
+        if faults or float(self.classified) in (0.0, 1.0):
+            return faults
         return [f"classified: expected 0 or 1; got {float(self.classified)}"]
 
     @property
@@ -133,7 +133,7 @@ class OutcomeKind(Solved):
         Raises:
             ValueError: if an outcome has two values only, and all rows are desired or none is.
         """
-        inputs, outcomes = (each.detach().to(torch.float64) for each in examples)
+        inputs, outcomes = (example.detach().to(torch.float64) for example in examples)
         values, number = values_of(outcomes), len(outcomes)
         count = int(self._desired(outcomes).sum())
         rarer = min(count, number - count)
@@ -146,8 +146,8 @@ class OutcomeKind(Solved):
         self.classified = outcomes.new_tensor([float(values == "binary")])
         if values != "few" or rarer < FEWEST_ROWS:
             return
-        some = drawn(number, SCORED_ROWS, generator(self.seed + 2)).to(outcomes.device)
-        inputs, outcomes = inputs[some], outcomes[some]
+        scored = drawn(number, SCORED_ROWS, generator(self.seed + 2)).to(outcomes.device)
+        inputs, outcomes = inputs[scored], outcomes[scored]
         desired = self._desired(outcomes)
         folds = torch.randperm(len(desired), generator=generator(self.seed)).to(desired.device) % 2
         scores = []
@@ -203,16 +203,16 @@ class OutcomeRegression(AdjustedSurrogate):
             raise ValueError(f"expected at least 1 member; got {members}")
         bounded("members", members, 1000)
         self.members, self.seed = members, seed
-        used = {name for found in self.adjustments for name in found.before}
+        used = {name for adjusted in self.adjustments for name in adjusted.before}
         self.before = tuple(name for name in self.task.graph.names if name in used)
         self._settings = (frequencies, evidence_rows, iterations)
         self._kept: KeptDraws[PosteriorSuccess] = KeptDraws(KEPT_CELLS)
         self.covariates = nn.ModuleList([self._regression(500)] if self.before else [])
         self.between = nn.ModuleDict(
             {
-                str(place): self._regression(600 + place)
-                for place, found in enumerate(self.adjustments)
-                if found.between
+                str(index): self._regression(600 + index)
+                for index, adjusted in enumerate(self.adjustments)
+                if adjusted.between
             }
         )
         self.outcome_kind = OutcomeKind(
@@ -246,11 +246,11 @@ class OutcomeRegression(AdjustedSurrogate):
         for part in self.covariates:
             assert isinstance(part, FeatureRegression)
             yield part, (context, self._shown(table, self.before))
-        for which, found in enumerate(self.adjustments):
+        for which, adjusted in enumerate(self.adjustments):
             between = self.models(which).between
             if between is not None:
-                known = (*self.task.context, *found.before, *found.first)
-                yield between, (self._shown(table, known), self._shown(table, found.between))
+                inputs = (*self.task.context, *adjusted.before, *adjusted.first)
+                yield between, (self._shown(table, inputs), self._shown(table, adjusted.between))
             for member in self.models(which).outcomes:
                 yield member, (self.inputs(table, which), targets)
             habit, near = self.habit(which), self.near[which]
@@ -262,9 +262,9 @@ class OutcomeRegression(AdjustedSurrogate):
 
     def faults(self) -> list[str]:
         """The parts' faults, and regressions whose inputs or outputs differ from the task's."""
-        found = super().faults()
-        if found:
-            return found
+        faults = super().faults()
+        if faults:
+            return faults
         context, count = len(self.task.context), self.faces.count
         expected: list[tuple[str, FeatureRegression, int, int]] = []
         for part in self.covariates:
@@ -290,21 +290,21 @@ class OutcomeRegression(AdjustedSurrogate):
 
     def models(self, which: int) -> ConditionalModels:
         """The regressions of a candidate set."""
-        found = self.adjustments[which]
+        adjusted = self.adjustments[which]
         names = self.task.candidates[which]
         members = self.fits[which]
         assert isinstance(members, nn.ModuleList)
-        between = self.between[str(which)] if found.between else None
-        before = self.covariates[0] if found.before else None
+        between = self.between[str(which)] if adjusted.between else None
+        before = self.covariates[0] if adjusted.before else None
         assert between is None or isinstance(between, FeatureRegression)
         assert before is None or isinstance(before, FeatureRegression)
         return ConditionalModels(
             self.faces,
             [member for member in members if isinstance(member, FeatureRegression)],
             before,
-            [self.before.index(name) for name in found.before],
+            [self.before.index(name) for name in adjusted.before],
             between,
-            [names.index(name) for name in found.first],
+            [names.index(name) for name in adjusted.first],
         )
 
     def contexts(self, given: Tensor) -> Tensor:
@@ -317,8 +317,8 @@ class OutcomeRegression(AdjustedSurrogate):
 
     def covariates_of(self, table: Table, which: int) -> Tensor:
         """z = (x, u, v) of rows for a candidate set, standardised, (n, p)."""
-        found = self.adjustments[which]
-        return self._shown(table, (*self.task.context, *found.before, *found.between))
+        adjusted = self.adjustments[which]
+        return self._shown(table, (*self.task.context, *adjusted.before, *adjusted.between))
 
     def set_to(self, table: Table, which: int) -> Tensor:
         """The actions of rows for a candidate set, standardised, (n, k)."""
@@ -330,9 +330,9 @@ class OutcomeRegression(AdjustedSurrogate):
 
     def habit(self, which: int) -> FeatureRegression:
         """h, the regression of a candidate set's actions on z (`near_rows`)."""
-        found = self.habits[which]
-        assert isinstance(found, FeatureRegression)
-        return found
+        regression = self.habits[which]
+        assert isinstance(regression, FeatureRegression)
+        return regression
 
     def success(self, which: int, draws: int, points: int, purpose: int) -> PosteriorSuccess:
         """Posterior draws of the success of a candidate set: so many functions, and residuals of each;
@@ -340,7 +340,7 @@ class OutcomeRegression(AdjustedSurrogate):
         """
         models = self.models(which)
         parts = [part for part in (*models.outcomes, models.before, models.between) if part is not None]
-        source = [each for part in (*parts, self.outcome_kind) for each in part.buffers()]
+        source = [buffer for part in (*parts, self.outcome_kind) for buffer in part.buffers()]
         cells = draws * points * models.outcomes[0].coefficients.numel()
 
         def make() -> PosteriorSuccess:
@@ -363,8 +363,8 @@ class OutcomeRegression(AdjustedSurrogate):
         contexts = self.contexts(given.unsqueeze(0))
         if altered:
             success = self.success(self.task.candidates.index(tuple(altered)), MODELS, EACH, JUDGEMENT)
-            shown = self.scaler.standardised(tuple(altered), action.unsqueeze(0))
-            values = success.values(contexts, shown) + success.noise
+            standardised = self.scaler.standardised(tuple(altered), action.unsqueeze(0))
+            values = success.values(contexts, standardised) + success.noise
         else:
             values = self._without_action(contexts, MODELS, EACH)
         return OutcomeDraws(values.reshape(-1, self.faces.count).to(given.device), self.faces.basis)
@@ -389,8 +389,8 @@ class OutcomeRegression(AdjustedSurrogate):
             known = torch.cat((known, models.between(inputs)), -1)
         whole = torch.cat((known, actions), -1)
         flat = whole.reshape(-1, whole.shape[-1])
-        found: Sequence[Tensor] = [member.support(flat) for member in models.outcomes]
-        return torch.stack(list(found)).mean(0).reshape(whole.shape[:-1])
+        supports: Sequence[Tensor] = [member.support(flat) for member in models.outcomes]
+        return torch.stack(list(supports)).mean(0).reshape(whole.shape[:-1])
 
     def beyond(self, success: PosteriorSuccess, which: int, contexts: Tensor, actions: Tensor) -> Tensor:
         """S (`near_rows`) of a candidate set, by draws of covariates: (B, |X|), (..., B, k), standardised ->
@@ -411,10 +411,10 @@ class OutcomeRegression(AdjustedSurrogate):
         inputs = self.inputs(table, which)
         return held_out(members, self.faces, inputs, targets, folds, draws, points, stream)
 
-    def _regression(self, place: int, classified: bool = False) -> FeatureRegression:
+    def _regression(self, index: int, classified: bool = False) -> FeatureRegression:
         """A regression, or a classification, with a seed of its own."""
         kind = FeatureClassifier if classified else FeatureRegression
-        return kind(*self._settings, seed=1000 * self.seed + place)
+        return kind(*self._settings, seed=1000 * self.seed + index)
 
     def _model(self, classified: bool) -> None:
         """Takes unfitted models of the slack or of success, unless it has them; their states have the same
@@ -426,7 +426,7 @@ class OutcomeRegression(AdjustedSurrogate):
         self.no_action = self._regression(900, classified)
 
     def _support(self) -> tuple[nn.ModuleList, nn.ModuleList]:
-        habits = nn.ModuleList(self._regression(800 + place) for place in range(len(self.adjustments)))
+        habits = nn.ModuleList(self._regression(800 + index) for index in range(len(self.adjustments)))
         return habits, near_rows(self.adjustments, len(self.task.context))
 
     def _fits(self, classified: bool) -> nn.ModuleList:

@@ -120,15 +120,15 @@ class PosteriorSuccess:
         """Some of the points z = (x, u, v) at which the outcomes are evaluated, as many for each draw,
         standardised: (B, |X|), (..., B, k) -> (B, D or 1, m, p), (..., B, D, m, p) where there is v.
         """
-        each = -(-SCATTERED // self.draws)
+        count = -(-SCATTERED // self.draws)
         known = self.known_means(contexts)
         if self.before is None:
             known = known if self.between is not None else known[:, :1]
         else:
-            noise = self.before[1][:, :each, list(self.models.columns)]
+            noise = self.before[1][:, :count, list(self.models.columns)]
             known = known + torch.nn.functional.pad(noise, (contexts.shape[-1], 0))
         if self.between is not None:
-            between = self.between_means(known, actions) + self.between[1][:, :each]
+            between = self.between_means(known, actions) + self.between[1][:, :count]
             known = torch.cat((known.expand(*between.shape[:-1], -1), between), -1)
         return known
 
@@ -154,7 +154,7 @@ class PosteriorSuccess:
         """t without its noise, (B, |X|), (..., B, k) -> (..., B, D, P or 1, q)."""
         if self.between is None:
             means = self.known_means(contexts)
-            return torch.cat([self.values_of(each, means, actions) for each in range(self.members)], -3)
+            return torch.cat([self.values_of(fit, means, actions) for fit in range(self.members)], -3)
         whole = self.known(contexts)
         between = self.between_means(whole, actions) + self.between[1]
         whole = torch.cat((whole.expand(*between.shape[:-1], -1), between), -1)
@@ -245,20 +245,20 @@ class SuccessInContexts(SuccessOfMany):
         if success.between is not None:
             means = success.between_means(self.known, actions)
             moving = torch.cat((means, moving.expand(*means.shape[:-1], -1)), -1)
-        found = []
-        for place, (member, own) in enumerate(zip(success.models.outcomes, self.coefficients, strict=True)):
+        values_of_fits = []
+        for fit, (member, own) in enumerate(zip(success.models.outcomes, self.coefficients, strict=True)):
             part = moving
             if moving.shape[2] > 1:
-                part = moving[:, :, place * success.each : (place + 1) * success.each]
+                part = moving[:, :, fit * success.each : (fit + 1) * success.each]
             # (n, B, D or 1, P or 1, q, C) -> (B, q, D or 1, P or 1, n, C)
             places = range(member.inputs - part.shape[-1], member.inputs)
-            shown = member.moved_features(part, places).permute(1, 4, 2, 3, 0, 5)
-            if shown.shape[3] == 1:
-                values = shown.squeeze(3) @ own.mT
+            features = member.moved_features(part, places).permute(1, 4, 2, 3, 0, 5)
+            if features.shape[3] == 1:
+                values = features.squeeze(3) @ own.mT
             else:
-                values = (shown @ own.unsqueeze(-1)).squeeze(-1).transpose(-2, -1)
-            found.append(member.in_units(values.permute(3, 0, 2, 4, 1)))
-        return torch.cat(found, 2)
+                values = (features @ own.unsqueeze(-1)).squeeze(-1).transpose(-2, -1)
+            values_of_fits.append(member.in_units(values.permute(3, 0, 2, 4, 1)))
+        return torch.cat(values_of_fits, 2)
 
 
 def with_actions(inputs: Tensor, actions: Tensor) -> Tensor:
@@ -272,9 +272,9 @@ def resampled(residuals: Tensor, draws: int, points: int, stream: torch.Generato
     one row from each of P strata of the sorted rows, in random order.
     """
     order = residuals[:, 0].argsort(stable=True)
-    place = torch.rand(draws, points, dtype=torch.float64, generator=stream)
+    within = torch.rand(draws, points, dtype=torch.float64, generator=stream)
     strata = torch.rand(draws, points, generator=stream).argsort(-1)
-    rows = ((strata + place) * (len(residuals) / points)).long().clamp_max(len(residuals) - 1)
+    rows = ((strata + within) * (len(residuals) / points)).long().clamp_max(len(residuals) - 1)
     return residuals[order[rows.to(residuals.device)]]
 
 
@@ -292,15 +292,15 @@ def held_out(
     to, (n,); each fold (n,) is predicted from the others, with the kernels of all rows. Targets (n, q) are
     what was fitted to.
     """
-    found, each = inputs.new_zeros(len(inputs)), -(-draws // len(members))
+    probabilities, count = inputs.new_zeros(len(inputs)), -(-draws // len(members))
     for fold in folds.unique().tolist():
-        own = folds == fold
+        held = folds == fold
         for member in members:
-            other = deepcopy(member)
-            other.condition(inputs[~own], targets[~own])
-            functions = other.draws(each, stream)
-            noise = resampled(other.residuals, each, points, stream)
-            values = other.drawn(functions, inputs[own].unsqueeze(0).expand(each, -1, -1))
+            refitted = deepcopy(member)
+            refitted.condition(inputs[~held], targets[~held])
+            functions = refitted.draws(count, stream)
+            noise = resampled(refitted.residuals, count, points, stream)
+            values = refitted.drawn(functions, inputs[held].unsqueeze(0).expand(count, -1, -1))
             inside = faces.desired(values.unsqueeze(-2) + noise.unsqueeze(1))
-            found[own] += inside.to(torch.float64).mean((0, -1)) / len(members)
-    return found
+            probabilities[held] += inside.to(torch.float64).mean((0, -1)) / len(members)
+    return probabilities

@@ -66,9 +66,9 @@ class StackWeight(Solved):
 
     def faults(self) -> list[str]:
         """Sizes, and a weight that is none."""
-        found = super().faults()
-        if found or 0 <= float(self.weight) <= 1:
-            return found
+        faults = super().faults()
+        if faults or 0 <= float(self.weight) <= 1:
+            return faults
         return [f"weight: expected a number in [0, 1]; got {float(self.weight)}"]
 
     def solve(self, *examples: Tensor) -> None:
@@ -76,12 +76,12 @@ class StackWeight(Solved):
         predictions, desired = examples
         first, second = predictions.clamp(0, 1).flatten(1).unflatten(1, (-1, 2)).unbind(-1)
         target = desired.unsqueeze(-1)
-        apart = first - second
-        best = ((target - second) * apart).sum() / apart.square().sum().clamp_min(1e-300)
+        difference = first - second
+        best = ((target - second) * difference).sum() / difference.square().sum().clamp_min(1e-300)
         rows = min(float(desired.sum()), float((1 - desired).sum()))
         self.counts = desired.new_tensor([float(desired.sum()), float(len(desired))])
         self.scores = torch.stack(
-            [(target - each).square().mean() for each in (first, second, desired.mean())]
+            [(target - prediction).square().mean() for prediction in (first, second, desired.mean())]
         )
         expected = 0.5 * _share(rows, EQUAL_ROWS)
         weight = expected + (float(best.clamp(0, 1)) - expected) * _share(rows, PRIOR_ROWS)
@@ -120,7 +120,9 @@ class StackedRegression(RehearsalSurrogate, SeparateMembers):
         super().__init__(task)
         self.indicator, self.outcome = indicator(task=self.task), outcome(task=self.task)
         other = {
-            type(each).__name__ for each in self.indicator.values() if not isinstance(each, SpectralEnsemble)
+            type(estimator).__name__
+            for estimator in self.indicator.values()
+            if not isinstance(estimator, SpectralEnsemble)
         }
         if other:
             raise ValueError(
@@ -153,9 +155,9 @@ class StackedRegression(RehearsalSurrogate, SeparateMembers):
         yield from self.outcome.parts(table)
         yield from self.indicator.common_parts(table)
 
-    def member_parts(self, place: int, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+    def member_parts(self, index: int, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
         """The indicator's estimator of a candidate set."""
-        yield from self.indicator.member_parts(place, table)
+        yield from self.indicator.member_parts(index, table)
 
     def closing_parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
         """The weight."""
@@ -166,13 +168,13 @@ class StackedRegression(RehearsalSurrogate, SeparateMembers):
         predictions = [
             torch.stack(
                 (
-                    each.left_out(self.indicator.examples(which, table), folds.to(desired.device)),
+                    estimator.left_out(self.indicator.examples(which, table), folds.to(desired.device)),
                     self.outcome.left_out(table, which, folds.to(desired.device)),
                 ),
                 -1,
             )
-            for which, each in enumerate(self.indicator.values())
-            if isinstance(each, SpectralEnsemble)
+            for which, estimator in enumerate(self.indicator.values())
+            if isinstance(estimator, SpectralEnsemble)
         ]
         yield self.stack, (torch.stack(predictions, 1), desired)
 
@@ -182,18 +184,18 @@ class StackedRegression(RehearsalSurrogate, SeparateMembers):
 
     def outcome_draws(self, altered: Sequence[str], given: Tensor, action: Tensor) -> OutcomeDraws | None:
         """Those of the outcome regression, with its weight."""
-        found = self.outcome.outcome_draws(altered, given, action)
-        return None if found is None else replace(found, weight=1 - self.weight)
+        draws = self.outcome.outcome_draws(altered, given, action)
+        return None if draws is None else replace(draws, weight=1 - self.weight)
 
     def faults(self) -> list[str]:
         """The parts' faults, and those of both."""
-        found = super().faults()
-        if found:
-            return found
+        faults = super().faults()
+        if faults:
+            return faults
         parts = {"indicator": self.indicator, "outcome": self.outcome}
         return [f"{name}.{fault}" for name, part in parts.items() for fault in part.faults()]
 
     def _take(self, question: Question) -> None:
         super()._take(question)
-        for each in (self.indicator, self.outcome):
-            each.adopt(question)
+        for surrogate in (self.indicator, self.outcome):
+            surrogate.adopt(question)

@@ -29,17 +29,17 @@ class TabulatedSuccess(SuccessOfMany):
         super().__init__(success)
         self.nodes = max(nodes, key=lambda each: each.count)
         size = max(1, CHUNK // (self.nodes.count * success.draws * max(success.points, success.width)))
-        found = []
-        for some in torch.arange(len(contexts)).split(size):
-            means = success.known_means(contexts[some])
+        values = []
+        for rows in torch.arange(len(contexts)).split(size):
+            means = success.known_means(contexts[rows])
             parts = [
-                (self.nodes.lift(each), success.values_of(fit, means, each.places[:, some].unsqueeze(-1)))
+                (self.nodes.lift(each), success.values_of(fit, means, each.places[:, rows].unsqueeze(-1)))
                 for fit, each in enumerate(nodes)
             ]
             self._shape = (success.draws, *parts[0][1].shape[-2:])
             lifted = [lift @ part.flatten(2).transpose(0, 1) for lift, part in parts]
-            found.append(torch.cat(lifted, -1))
-        self.values = torch.cat(found)
+            values.append(torch.cat(lifted, -1))
+        self.values = torch.cat(values)
 
     @classmethod
     def over(cls, success: PosteriorSuccess, contexts: Tensor, lower: Tensor, upper: Tensor) -> Self | None:
@@ -49,7 +49,7 @@ class TabulatedSuccess(SuccessOfMany):
         if lower.shape[-1] != 1 or success.between is not None:
             return None
         members, half = success.models.outcomes, float((upper - lower).max()) / 2
-        fastest = [float(each.frequencies_of([each.inputs - 1]).abs().max()) for each in members]
+        fastest = [float(member.frequencies_of([member.inputs - 1]).abs().max()) for member in members]
         counts = [nodes_for(frequency * half, MOST_NODES) for frequency in fastest]
         ends = lower.squeeze(-1), upper.squeeze(-1)
         nodes = [ChebyshevNodes(*ends, count) for count in counts if count is not None]

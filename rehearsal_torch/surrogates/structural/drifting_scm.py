@@ -92,14 +92,14 @@ class DriftingLinear(LinearSurrogate):
 
     def mechanisms(self) -> list[LinearGaussian]:
         """The initial least-squares mechanisms."""
-        return [each for each in self.starts if isinstance(each, LinearGaussian)]
+        return [start for start in self.starts if isinstance(start, LinearGaussian)]
 
     def estimate(self, equation: Equation) -> AffineMechanism:
         """The ensemble's weights (p, c) and intercept (c,), and the noise covariance (c, c) of the initial
         rows.
         """
         which = self.equations.index(equation)
-        begin = sum(len(each.members) for each in self.equations[:which])
+        begin = sum(len(earlier.members) for earlier in self.equations[:which])
         end = begin + len(equation.members)
         intercepts, gains = self.regressions.coefficients()
         return AffineMechanism(

@@ -110,7 +110,7 @@ class Pushforward:
     def __call__(self, values: Tensor) -> Tensor:
         """Altered variables (..., B, k) -> n samples each, (..., B, n, m)."""
         known = dict(self.known)
-        known.update((name, values[..., place].unsqueeze(-1)) for place, name in enumerate(self.altered))
+        known.update((name, values[..., column].unsqueeze(-1)) for column, name in enumerate(self.altered))
         follow(known, self.noise, self.open)
         draws = [known[name] for name in self.wanted]
         count = len(next(iter(self.noise.values()))) if self.noise else 1
@@ -119,20 +119,22 @@ class Pushforward:
 
     def first(self, count: int) -> "Pushforward":
         """The push-forward restricted to the first `count` samples."""
-        known = {name: each[..., :count] if each.shape[-1] > 1 else each for name, each in self.known.items()}
+        known = {
+            name: draws[..., :count] if draws.shape[-1] > 1 else draws for name, draws in self.known.items()
+        }
         return Pushforward(
             self.altered,
             self.wanted,
             known,
-            {name: each[:count] for name, each in self.noise.items()},
+            {name: draws[:count] for name, draws in self.noise.items()},
             self.open,
         )
 
     def of(self, which: Tensor) -> "Pushforward":
         """The push-forward restricted to some of the B decision contexts."""
         known = {
-            name: each[which] if each.ndim > 1 and each.shape[-2] > 1 else each
-            for name, each in self.known.items()
+            name: draws[which] if draws.ndim > 1 and draws.shape[-2] > 1 else draws
+            for name, draws in self.known.items()
         }
         return Pushforward(self.altered, self.wanted, known, self.noise, self.open)
 
@@ -141,11 +143,11 @@ def follow(
     known: dict[str, Tensor], noise: Mapping[str, Tensor], equations: Sequence[FittedEquation]
 ) -> None:
     """Adds the members of equations, in order, to the known values."""
-    for each in equations:
-        own = torch.stack([noise[name] for name in each.equation.members], -1)
-        parents = stacked([known[name] for name in each.equation.parents], own)
-        found = each.mechanism.forward(parents, own)
-        known.update(zip(each.equation.members, found.unbind(-1), strict=True))
+    for fitted in equations:
+        own = torch.stack([noise[name] for name in fitted.equation.members], -1)
+        parents = stacked([known[name] for name in fitted.equation.parents], own)
+        values = fitted.mechanism.forward(parents, own)
+        known.update(zip(fitted.equation.members, values.unbind(-1), strict=True))
 
 
 def stacked(columns: Sequence[Tensor], like: Tensor) -> Tensor:
@@ -219,14 +221,14 @@ class FlowStructural(RehearsalSurrogate):
 
     def fitted(self, wanted: Sequence[Equation]) -> list[FittedEquation]:
         """Equations with their fitted mechanisms."""
-        found = []
+        fitted = []
         for equation in wanted:
-            place = self.equations.index(equation)
-            linear, flow = self.linear[place], self.flows[place] if len(self.flows) else None
+            index = self.equations.index(equation)
+            linear, flow = self.linear[index], self.flows[index] if len(self.flows) else None
             assert isinstance(linear, LinearGaussian)
             assert flow is None or isinstance(flow, ConditionalFlow)
-            found.append(FittedEquation(equation, LinearFlow(linear, flow)))
-        return found
+            fitted.append(FittedEquation(equation, LinearFlow(linear, flow)))
+        return fitted
 
     def under(self, altered: Sequence[str]) -> list[FittedEquation]:
         """The equations that hold when `altered` is set by intervention, in order; ValueError if one may not
@@ -255,19 +257,19 @@ class FlowStructural(RehearsalSurrogate):
         graph = self.task.graph.altered(altered)
         reached, needed = graph.descendants(altered), graph.ancestors(wanted)
         # Members of a clique are evaluated jointly: all are needed, or affected, as soon as one of them is.
-        under = [each for each in self.under(altered) if needed & set(each.equation.members)]
+        under = [fitted for fitted in self.under(altered) if needed & set(fitted.equation.members)]
         names = self.scaler.names
         drawn = {name: noise[:, names.index(name)] for name in names}
         standardised = self.scaler.standardised(self.task.context, given).to(noise)
-        known = {name: standardised[:, place : place + 1] for place, name in enumerate(self.task.context)}
-        determined = [each for each in under if not reached & set(each.equation.members)]
+        known = {name: standardised[:, column : column + 1] for column, name in enumerate(self.task.context)}
+        determined = [fitted for fitted in under if not reached & set(fitted.equation.members)]
         follow(known, drawn, determined)
         return Pushforward(
             tuple(altered),
             tuple(wanted),
             known,
             drawn,
-            tuple(each for each in under if reached & set(each.equation.members)),
+            tuple(fitted for fitted in under if reached & set(fitted.equation.members)),
         )
 
     def rehearse(self, noise: Tensor, alteration: Alteration, given: Tensor) -> Tensor:
@@ -277,8 +279,8 @@ class FlowStructural(RehearsalSurrogate):
         """
         own = noise.to(self.device)
         pushforward = self.pushforward(own, alteration.names, given, self.scaler.names)
-        found = pushforward(self.scaler.standardised(alteration.names, alteration.values).to(own))
-        return self.scaler.units(self.scaler.names, found).to(noise.device)
+        samples = pushforward(self.scaler.standardised(alteration.names, alteration.values).to(own))
+        return self.scaler.units(self.scaler.names, samples).to(noise.device)
 
     def _spread(self, table: Table) -> Table:
         """Dequantises columns with few distinct values by uniform noise of half their smallest gap to both

@@ -110,11 +110,11 @@ class PosteriorModels(SampledModels):
         if count < 1:
             raise ValueError(f"expected at least 1 model; got {count}")
         self.task, self.hypotheses, self.count, self._draw = task, tuple(hypotheses), count, draw
-        place = (
+        positions = (
             torch.arange(count, dtype=torch.float64) + torch.rand(1, dtype=torch.float64, generator=stream)
         ) / count
         ends = weights.cpu().cumsum(0)
-        chosen = torch.searchsorted(ends / ends[-1], place).clamp_max(len(weights) - 1)
+        chosen = torch.searchsorted(ends / ends[-1], positions).clamp_max(len(weights) - 1)
         self._graphs = chosen.to(weights.device)
         lengths = torch.bincount(chosen, minlength=len(weights)).tolist()
         starts = [sum(lengths[:index]) for index in range(len(lengths))]
@@ -157,10 +157,10 @@ class PosteriorModels(SampledModels):
             for equation in self._under(index, altered):
                 drawn = self.equation_draws(index, equation)
                 above = [self._place[name] for name in equation.parents]
-                own = [self._place[name] for name in equation.members]
-                noise = self._noise[own, start:end]
-                for row, place in enumerate(own):
-                    value = offset[place, :, start:end]
+                members = [self._place[name] for name in equation.members]
+                noise = self._noise[members, start:end]
+                for row, variable in enumerate(members):
+                    value = offset[variable, :, start:end]
                     value += drawn.intercept[:, row]
                     for column, up in enumerate(above):
                         value.addcmul_(drawn.weights[:, column, row], offset[up, :, start:end])
@@ -168,7 +168,7 @@ class PosteriorModels(SampledModels):
                         value.addcmul_(drawn.root[:, row, column], noise[column])
                     moving = [column for column in range(len(above)) if equation.parents[column] in reached]
                     for column in moving:
-                        gain[place, :, start:end] += (
+                        gain[variable, :, start:end] += (
                             drawn.weights[:, column, row] * gain[above[column], :, start:end]
                         )
                 if reached & set(equation.parents):
@@ -179,27 +179,27 @@ class PosteriorModels(SampledModels):
         """The outcomes of each model as a function of context, altered variables and standard normal noise:
         the recursion of `scenarios`, with the coefficients of all of them instead of one sample of the noise.
         """
-        place, seen, size = self._place, len(self.task.context), len(self.task.graph.names)
+        index_of, seen, size = self._place, len(self.task.context), len(self.task.graph.names)
         free = seen + len(altered)
         # Columns: context, altered variables, noise of every variable, constant.
         whole = self._noise.new_zeros(size, free + size + 1, self.count)
         for column, name in enumerate((*self.task.context, *altered)):
-            whole[place[name], column] = 1.0
+            whole[index_of[name], column] = 1.0
         for index, start, end in self.blocks:
             for equation in self._under(index, altered):
                 drawn = self.equation_draws(index, equation)
-                own = [place[name] for name in equation.members]
-                above = whole[[place[name] for name in equation.parents], :, start:end]
-                for row, to in enumerate(own):
+                members = [index_of[name] for name in equation.members]
+                above = whole[[index_of[name] for name in equation.parents], :, start:end]
+                for row, to in enumerate(members):
                     value = whole[to, :, start:end]
                     value += torch.einsum("pcn,np->cn", above, drawn.weights[:, :, row])
                     value[-1] += drawn.intercept[:, row]
                     for column in range(row + 1):
-                        value[free + own[column]] += drawn.root[:, row, column]
-        found = whole[[place[name] for name in self.task.outcomes]].permute(2, 0, 1)
-        noise = found[..., free:-1]
+                        value[free + members[column]] += drawn.root[:, row, column]
+        outcomes = whole[[index_of[name] for name in self.task.outcomes]].permute(2, 0, 1)
+        noise = outcomes[..., free:-1]
         return AffineResponse(
-            found[..., :seen], found[..., seen:free], found[..., -1], noise, noise @ noise.mT
+            outcomes[..., :seen], outcomes[..., seen:free], outcomes[..., -1], noise, noise @ noise.mT
         )
 
     def log_density(self, rows: Tensor, altered: Sequence[str]) -> Tensor:
@@ -210,19 +210,21 @@ class PosteriorModels(SampledModels):
             for equation in self._under(index, altered):
                 drawn = self.equation_draws(index, equation)
                 above = [self._place[name] for name in equation.parents]
-                own = [self._place[name] for name in equation.members]
+                members = [self._place[name] for name in equation.members]
                 inverse = inverse_root(drawn.root)
                 # Whitened residuals are L^-1 (v - b - W' pa): one product for all rows and models.
                 constant_gain = inverse @ drawn.intercept.unsqueeze(-1)
                 gains = torch.cat([inverse, -inverse @ drawn.weights.mT, -constant_gain], -1)
-                shown = torch.cat([rows[..., own], rows[..., above], torch.ones_like(rows[..., :1])], -1)
-                constant = inverse.diagonal(dim1=-2, dim2=-1).log().sum(-1) - len(own) / 2 * math.log(
+                columns = torch.cat(
+                    [rows[..., members], rows[..., above], torch.ones_like(rows[..., :1])], -1
+                )
+                constant = inverse.diagonal(dim1=-2, dim2=-1).log().sum(-1) - len(members) / 2 * math.log(
                     2 * math.pi
                 )
                 part = density[..., start:end]
                 part += constant
-                for row in range(len(own)):
-                    part -= 0.5 * (shown @ gains[:, row].mT).square()
+                for row in range(len(members)):
+                    part -= 0.5 * (columns @ gains[:, row].mT).square()
         return density
 
     def entropy(self, altered: Sequence[str]) -> Tensor:
@@ -312,14 +314,14 @@ class StructuralPosterior(ScenarioModel):
         ValueError if the table does not begin with unaltered rows.
         """
         self.task.check(table)
-        place = {name: index for index, name in enumerate(table.names)}
+        column = {name: index for index, name in enumerate(table.names)}
         first = rows_before_alteration(table.altered, self.initial)
         yield self.overlap, self.overlap.examples(table)
         early = torch.arange(len(table), device=table.values.device) < first
         for equation, regression in zip(self.equations, self.regressions, strict=True):
-            of_clique = table.altered[:, [place[name] for name in equation.clique]]
+            of_clique = table.altered[:, [column[name] for name in equation.clique]]
             wanted = of_clique.new_tensor([name in equation.altered for name in equation.clique])
-            own = (of_clique == wanted).all(-1)
+            exact = (of_clique == wanted).all(-1)
             share = (
                 min(1.0, self.prior_weight * (len(equation.parents) + 2) / first) if equation.altered else 1.0
             )
@@ -327,19 +329,24 @@ class StructuralPosterior(ScenarioModel):
             # The first rows are unaltered, so that none of them belongs to an altered part.
             yield (
                 self._typed(regression),
-                (table.columns(equation.parents), table.columns(equation.members), basis, own & ~early),
+                (
+                    table.columns(equation.parents),
+                    table.columns(equation.members),
+                    basis,
+                    exact & ~early,
+                ),
             )
 
     def graph_log_weights(self) -> Tensor:
         """log p(G | D), (H,), normalised."""
         self.require_fitted()
         score = {
-            each: regression.score
-            for each, regression in zip(self.equations, map(self._typed, self.regressions), strict=True)
+            equation: regression.score
+            for equation, regression in zip(self.equations, map(self._typed, self.regressions), strict=True)
         }
         evidence = torch.stack(
             [
-                torch.stack([score[each] for each in hypothesis.equations]).sum()
+                torch.stack([score[equation] for equation in hypothesis.equations]).sum()
                 for hypothesis in self.hypotheses
             ]
         )
@@ -351,12 +358,12 @@ class StructuralPosterior(ScenarioModel):
 
     def sampled(self, count: int, seed: int = 0) -> PosteriorModels:
         """K models; see `ScenarioModel.sampled`."""
-        place = {each: index for index, each in enumerate(self.equations)}
+        index_of = {each: index for index, each in enumerate(self.equations)}
 
         def draw(equation: Equation, length: int) -> EquationDraws:
             # One generator per equation, so that samples do not depend on the order of queries.
-            stream = paired_generator(seed, 1 + place[equation])
-            return EquationDraws.of(*self._typed(self.regressions[place[equation]]).draw(length, stream))
+            stream = paired_generator(seed, 1 + index_of[equation])
+            return EquationDraws.of(*self._typed(self.regressions[index_of[equation]]).draw(length, stream))
 
         return PosteriorModels(
             self.task, self.hypotheses, self.graph_weights(), count, draw, paired_generator(seed, 0)

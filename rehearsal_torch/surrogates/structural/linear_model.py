@@ -104,9 +104,9 @@ class LinearModel:
         total, gain, seen = self._seen(context)
         free = self.intercept + self._left(noise)
         drive = free + (given - free @ seen.mT) @ gain.mT
-        place = torch.zeros(len(self.altered), len(self.names), dtype=noise.dtype, device=noise.device)
-        place[range(len(self.altered)), positions(self.names, self.altered)] = 1.0
-        return (drive + values @ place) @ total.mT
+        columns = torch.zeros(len(self.altered), len(self.names), dtype=noise.dtype, device=noise.device)
+        columns[range(len(self.altered)), positions(self.names, self.altered)] = 1.0
+        return (drive + values @ columns) @ total.mT
 
     def _left(self, columns: Tensor) -> Tensor:
         """(..., d) with zeros for altered variables, which have no noise."""
@@ -124,6 +124,6 @@ class LinearModel:
         square = seen @ shared
         # Scaled to a unit diagonal first: contexts may be in any units.
         scale = square.diagonal(dim1=-2, dim2=-1).clamp_min(1e-300).sqrt()
-        shown = square / scale.unsqueeze(-1) / scale.unsqueeze(-2)
-        gain = torch.linalg.solve(shown, (shared / scale.unsqueeze(-2)).mT).mT / scale.unsqueeze(-2)
+        scaled = square / scale.unsqueeze(-1) / scale.unsqueeze(-2)
+        gain = torch.linalg.solve(scaled, (shared / scale.unsqueeze(-2)).mT).mT / scale.unsqueeze(-2)
         return total, gain, seen

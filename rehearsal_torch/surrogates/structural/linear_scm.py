@@ -56,11 +56,11 @@ class Equation:
         unaltered = table.unaltered(self.members)
         if not self.altered:
             return unaltered
-        place = [table.names.index(name) for name in self.altered]
-        own = unaltered.altered[:, place].all(-1)
-        if int(own.sum()) < 10 * (len(self.parents) + 1):
+        columns = [table.names.index(name) for name in self.altered]
+        same = unaltered.altered[:, columns].all(-1)
+        if int(same.sum()) < 10 * (len(self.parents) + 1):
             return unaltered
-        return Table(unaltered.names, unaltered.values[own], unaltered.altered[own])
+        return Table(unaltered.names, unaltered.values[same], unaltered.altered[same])
 
 
 def of_clique(clique: tuple[str, ...], parents: Sequence[str], task: RehearsalTask) -> Iterator[Equation]:
@@ -81,7 +81,7 @@ def holding(equations: Iterable[Equation], altered: Sequence[str], box: Box | No
     if box is not None and (unknown := [name for name in altered if name not in box.names]):
         raise ValueError(f"{unknown} may not be altered; actionable are {list(box.names)}")
     cut = set(altered)
-    return [each for each in equations if set(each.altered) == cut & set(each.clique)]
+    return [equation for equation in equations if set(equation.altered) == cut & set(equation.clique)]
 
 
 def rows_before_alteration(touched: Tensor, initial: int | None) -> int:
@@ -114,7 +114,9 @@ def equations(task: RehearsalTask) -> tuple[Equation, ...]:
                 "observed context; take one out of the clique"
             )
     graph = task.graph
-    return tuple(each for clique in graph.cliques for each in of_clique(clique, graph.parents(clique), task))
+    return tuple(
+        equation for clique in graph.cliques for equation in of_clique(clique, graph.parents(clique), task)
+    )
 
 
 MAX_CONTEXTS = 64
@@ -168,13 +170,13 @@ class LinearSurrogate(RehearsalSurrogate, ABC):
         None if there are none. An equation that holds under many is drawn once.
         """
         self.require_fitted()
-        drawn, found = dict[Equation, AffineMechanism | None](), list[LinearModel | None]()
+        drawn, models = dict[Equation, AffineMechanism | None](), list[LinearModel | None]()
         for altered in sets:
             holding = self.under(altered)
             drawn |= {each: self.drawn(each) for each in holding if each not in drawn}
             known = [each for equation in holding if (each := drawn[equation]) is not None]
-            found.append(self._assembled(altered, known) if len(known) == len(holding) else None)
-        return found
+            models.append(self._assembled(altered, known) if len(known) == len(holding) else None)
+        return models
 
     def responses_of(
         self, sets: Sequence[Sequence[str]]
@@ -184,8 +186,8 @@ class LinearSurrogate(RehearsalSurrogate, ABC):
         """
         asked, models = (self.task.context, self.task.outcomes), self.linear_models_of(sets)
         return [
-            (self.response(names), None if each is None else each.response(*asked))
-            for names, each in zip(sets, models, strict=True)
+            (self.response(names), None if model is None else model.response(*asked))
+            for names, model in zip(sets, models, strict=True)
         ]
 
     def under(self, altered: Sequence[str]) -> list[Equation]:
@@ -203,27 +205,27 @@ class LinearSurrogate(RehearsalSurrogate, ABC):
         |X|) -> (..., d), where the noise is.
         """
         linear_model = self.linear_model(alteration.names)
-        there = positions(self.task.graph.names, linear_model.names)
-        back = positions(linear_model.names, self.task.graph.names)
-        own, values, seen = (
-            each.to(linear_model.weights.device) for each in (noise[..., there], alteration.values, given)
+        order = positions(self.task.graph.names, linear_model.names)
+        inverse = positions(linear_model.names, self.task.graph.names)
+        model_noise, values, seen = (
+            tensor.to(linear_model.weights.device) for tensor in (noise[..., order], alteration.values, given)
         )
-        found = linear_model.rehearse(own, values, self.task.context, seen)
-        return found[..., back].to(noise.device)
+        variables = linear_model.rehearse(model_noise, values, self.task.context, seen)
+        return variables[..., inverse].to(noise.device)
 
     def _assembled(self, altered: Sequence[str], learnt: Sequence[AffineMechanism]) -> LinearModel:
         order = self._order(altered)
-        place = {name: index for index, name in enumerate(order)}
+        index_of = {name: index for index, name in enumerate(order)}
         like, width = learnt[0].intercept, len(order)
         lead = like.shape[:-1]
         weights, covariance = like.new_zeros(*lead, width, width), like.new_zeros(*lead, width, width)
         intercept = like.new_zeros(*lead, width)
         for equation, mechanism in zip(self.under(altered), learnt, strict=True):
             # The members that are not altered follow each other.
-            first = place[equation.members[0]]
+            first = index_of[equation.members[0]]
             to = slice(first, first + len(equation.members))
             for row, parent in enumerate(equation.parents):
-                weights[..., place[parent], to] = mechanism.weights[..., row, :]
+                weights[..., index_of[parent], to] = mechanism.weights[..., row, :]
             intercept[..., to] = mechanism.intercept
             covariance[..., to, to] = mechanism.covariance
         return LinearModel(order, tuple(altered), weights, intercept, covariance)
@@ -264,7 +266,7 @@ class LinearStructural(LinearSurrogate):
         bounded("draws", draws, MAX_DRAWS, 0)
         self.draws, self.seed = draws, seed
         self._kept: KeptDraws[list[tuple[AffineResponse, AffineResponse | None]]] = KeptDraws(KEPT_CELLS)
-        self._places = {equation: place for place, equation in enumerate(self.equations)}
+        self._places = {equation: index for index, equation in enumerate(self.equations)}
         self.mechanisms = nn.ModuleList(
             LinearGaussian(len(each.parents), len(each.members)) for each in self.equations
         )
@@ -280,10 +282,10 @@ class LinearStructural(LinearSurrogate):
 
     def mechanism(self, equation: Equation) -> LinearGaussian:
         """The mechanism of an equation."""
-        found = self.mechanisms[self._places[equation]]
-        if not isinstance(found, LinearGaussian):
-            raise TypeError(f"expected a LinearGaussian; got {type(found).__name__}")
-        return found
+        mechanism = self.mechanisms[self._places[equation]]
+        if not isinstance(mechanism, LinearGaussian):
+            raise TypeError(f"expected a LinearGaussian; got {type(mechanism).__name__}")
+        return mechanism
 
     def estimate(self, equation: Equation) -> AffineMechanism:
         """Least squares, weights (p, c)."""
@@ -310,7 +312,7 @@ class LinearStructural(LinearSurrogate):
         """Independent of `draws`."""
         self.require_fitted()
         drawn = [
-            self.mechanism(each).posterior(count, spaced_generator(seed, self._places[each]))
-            for each in self.under(altered)
+            self.mechanism(equation).posterior(count, spaced_generator(seed, self._places[equation]))
+            for equation in self.under(altered)
         ]
         return self._assembled(altered, drawn).response(self.task.context, self.task.outcomes)

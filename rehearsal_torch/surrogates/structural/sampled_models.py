@@ -63,20 +63,20 @@ def hypothesis_of(graph: RehearsalGraph | Mapping[str, Any], task: RehearsalTask
     Raises:
         ValueError: if it is not a rehearsal graph, or its variables are not the task's.
     """
-    made = graph_of(graph)
-    made.require_cliques("a hypothesis of a structural posterior")
-    if set(made.names) != set(task.graph.names):
-        unmatched = sorted(set(made.names) ^ set(task.graph.names))
+    built = graph_of(graph)
+    built.require_cliques("a hypothesis of a structural posterior")
+    if set(built.names) != set(task.graph.names):
+        unmatched = sorted(set(built.names) ^ set(task.graph.names))
         raise ValueError(
             f"expected a graph over {list(task.graph.names)}; {unmatched} are in only one of the two: a "
             "hypothesis has the task's variables"
         )
     equations: list[Equation] = []
-    for clique in made.cliques:
+    for clique in built.cliques:
         rest = _sorted([name for name in clique if name not in task.context], task)
-        parents = _sorted([*made.parents(clique), *(name for name in clique if name in task.context)], task)
+        parents = _sorted([*built.parents(clique), *(name for name in clique if name in task.context)], task)
         equations += of_clique(rest, parents, task) if rest else ()
-    return Hypothesis(made, tuple(equations))
+    return Hypothesis(built, tuple(equations))
 
 
 def hypotheses_of(
@@ -88,7 +88,7 @@ def hypotheses_of(
 
 def shared(hypotheses: Sequence[Hypothesis]) -> tuple[Equation, ...]:
     """All equations of the hypotheses, each once."""
-    return tuple(dict.fromkeys(each for one in hypotheses for each in one.equations))
+    return tuple(dict.fromkeys(equation for hypothesis in hypotheses for equation in hypothesis.equations))
 
 
 def _sorted(names: Sequence[str], task: RehearsalTask) -> tuple[str, ...]:
@@ -115,8 +115,8 @@ class AffineScenarios:
 
     def only(self, names: Sequence[str]) -> "AffineScenarios":
         """The scenarios of some variables, such as the outcomes, in the given order; KeyError for others."""
-        place = positions(self.names, names)
-        return AffineScenarios(tuple(names), self.altered, self.offset[..., place], self.gain[..., place, :])
+        kept = positions(self.names, names)
+        return AffineScenarios(tuple(names), self.altered, self.offset[..., kept], self.gain[..., kept, :])
 
     def rows(self, actions: Tensor) -> Tensor:
         """All variables under actions, (..., B, k) -> (..., B, K, d)."""
