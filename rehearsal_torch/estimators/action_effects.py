@@ -45,11 +45,6 @@ class ActionEffects(Solved):
 
     def __init__(self, states: int, doses: int, threshold: float = 4.0, max_terms: int = 6) -> None:
         super().__init__()
-        if states < 1 or doses < 1 or not threshold > 0 or max_terms < 1:
-            raise ValueError(
-                "expected at least one state and one dose, a positive threshold and max_terms >= 1; got "
-                f"{states}, {doses}, {threshold} and {max_terms}"
-            )
         self.states, self.count, self.threshold, self.max_terms = states, doses, threshold, max_terms
         self.register_fitted("coefficients")
         self.coefficients: Tensor

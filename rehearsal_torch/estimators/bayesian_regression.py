@@ -40,8 +40,6 @@ class BayesianRegression(Solved, ABC):
 
     def __init__(self, parents: int, outputs: int, forgetting: float = 1.0) -> None:
         super().__init__()
-        if parents < 0 or outputs < 1:
-            raise ValueError(f"expected parents >= 0 and outputs >= 1; got {parents} and {outputs}")
         if not 0 < forgetting <= 1:
             raise ValueError(
                 f"expected forgetting in (0, 1]; got {forgetting}: 1 forgets nothing, 0.95 remembers about "
@@ -66,7 +64,7 @@ class BayesianRegression(Solved, ABC):
         to, (n,) bool. A row that is neither counts only as a time step.
 
         Raises:
-            ValueError: if the widths are wrong, a row is both, or the basis has fewer than 3 rows.
+            ValueError: if the basis has fewer than 3 rows.
         """
 
     @abstractmethod
@@ -82,14 +80,6 @@ class BayesianRegression(Solved, ABC):
     def _begin(self, examples: tuple[Tensor, ...]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """The examples, validated, with columns standardised by the basis."""
         parents, values, basis, to_predict = (example.detach() for example in examples)
-        count = len(values)
-        if parents.shape != (count, self.parents) or values.shape != (count, self.outputs):
-            raise ValueError(
-                f"expected parents (n, {self.parents}) and values (n, {self.outputs}); got "
-                f"{tuple(parents.shape)} and {tuple(values.shape)}"
-            )
-        if bool(((basis > 0) & to_predict).any()):
-            raise ValueError("a row is in the basis or predicted; some are both and would count twice")
         if int((basis > 0).sum()) < 3:
             raise ValueError(
                 f"expected at least 3 rows in the basis; got {int((basis > 0).sum())}: "

@@ -50,13 +50,6 @@ class Assignment:
     covariates: Tensor
     names: tuple[str, ...]
 
-    def __post_init__(self) -> None:
-        if self.covariates.shape != (len(self.actions), len(self.names)):
-            raise ValueError(
-                f"expected covariates of shape ({len(self.actions)}, {len(self.names)}); got "
-                f"{tuple(self.covariates.shape)}"
-            )
-
     @property
     def estimable(self) -> bool:
         """Whether there are rows enough for the regression: two more than coefficients and actions."""

@@ -57,11 +57,6 @@ class DriftingRegression(Solved):
         radius: float = 2.0,
     ) -> None:
         super().__init__()
-        if len({len(parents), len(child), len(members), len(altered)}) != 1:
-            raise ValueError(
-                f"expected as many sets of parents as children; got {len(parents)}, {len(child)}, "
-                f"{len(members)}, {len(altered)}"
-            )
         if not steps or min(steps) <= 0 or horizon < 1 or radius <= 0 or (rate is not None and rate <= 0):
             raise ValueError(
                 f"expected positive step sizes, horizon, radius and rate; got {list(steps)}, {horizon}, "

@@ -55,14 +55,12 @@ class GaussianProcesses(Part, ABC):
         kernel: The kernel of all of them; "learnt" selects one per regression.
 
     Raises:
-        ValueError: if there is no regression, or the kernel is unknown.
+        ValueError: if the kernel is unknown.
     """
 
     def __init__(self, widths: Sequence[int], penalty: Penalty | None = None, kernel: Kernel = "rbf") -> None:
         super().__init__()
         self.penalty, self.choice = penalty, places(kernel)
-        if not widths or min(widths) < 0:
-            raise ValueError(f"expected the number of inputs of at least one regression; got {list(widths)}")
         self.widths = tuple(int(width) for width in widths)
         blank = torch.empty(0, dtype=torch.float64)
         used = torch.arange(max(self.widths)) < torch.tensor(self.widths).unsqueeze(-1)
@@ -104,24 +102,7 @@ class GaussianProcesses(Part, ABC):
     def hold(self, inputs: Tensor, targets: Tensor, kept: Tensor, ratios: Tensor | None = None) -> Rows:
         """Stores training rows: inputs (n, N, p) in the unit cube, standardised targets (n, N), the mask of
         kept rows (n, N), and relative noise variances (n, N), None for 1.
-
-        Raises:
-            ValueError: if the shapes are wrong.
         """
-        count = len(inputs)
-        if (
-            inputs.shape != (count, *self.log_lengths.shape)
-            or targets.shape != (count, len(self.widths))
-            or kept.shape != targets.shape
-        ):
-            shapes = (
-                f"(n, {len(self.widths)}, {self.log_lengths.shape[1]}), (n, {len(self.widths)}) and (n, "
-                f"{len(self.widths)})"
-            )
-            raise ValueError(
-                f"expected inputs, targets and kept rows of shapes {shapes}; got "
-                f"{[tuple(tensor.shape) for tensor in (inputs, targets, kept)]}"
-            )
         keep = kept.mT.to(self.log_lengths)
         # Copies: the state shares no memory with the examples.
         self.inputs = (

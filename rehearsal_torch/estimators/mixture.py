@@ -73,11 +73,6 @@ class GaussianMixtures(Solved):
     def solve(self, *examples: Tensor) -> None:
         """Fits to values (n, N) and the mask of those that count, (n, N) bool."""
         values, kept = examples[0].detach().double(), examples[1].bool()
-        if values.ndim != 2 or values.shape[1] != self.count or kept.shape != values.shape:
-            raise ValueError(
-                f"expected values and kept rows of shape (n, {self.count}); got {tuple(values.shape)} and "
-                f"{tuple(kept.shape)}"
-            )
         last = (self.weights, self.means, self.variances) if self.weights.numel() else None
         rows = kept.sum(0)
         allowed = (rows // ROWS_PER_COMPONENT).clamp(1, self.max_components)

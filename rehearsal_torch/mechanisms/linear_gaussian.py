@@ -35,8 +35,6 @@ class LinearGaussian(Solved, GenerativeMechanism):
 
     def __init__(self, parents: int, outputs: int) -> None:
         super().__init__()
-        if parents < 0 or outputs < 1:
-            raise ValueError(f"expected parents >= 0 and outputs >= 1; got {parents} and {outputs}")
         self.parents, self.outputs = parents, outputs
         self.register_fitted("weights", "intercept", "covariance", "centre", "spread", "counts")
 
@@ -57,15 +55,10 @@ class LinearGaussian(Solved, GenerativeMechanism):
         the rows get zero weight (the minimum-norm solution).
 
         Raises:
-            ValueError: if the widths are wrong or there are fewer than 3 rows.
+            ValueError: if there are fewer than 3 rows.
         """
         parents, values = (example.detach().to(torch.float64) for example in examples)
         count = len(values)
-        if parents.shape != (count, self.parents) or values.shape != (count, self.outputs):
-            raise ValueError(
-                f"expected parents (n, {self.parents}) and values (n, {self.outputs}); got "
-                f"{tuple(parents.shape)} and {tuple(values.shape)}"
-            )
         if count < 3:
             raise ValueError(
                 f"expected at least 3 rows for a least-squares fit; got {count}: collect more rows in which "

