@@ -44,8 +44,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from rehearsal_torch.estimators.gp_conditioning import ConditionedPosterior, conditioned, covariance
-from rehearsal_torch.estimators.gp_posterior import Posterior
+from rehearsal_torch.estimators.gp_posterior import ConditionedPosterior, Posterior, conditioned, covariance
 from rehearsal_torch.estimators.kernel import lower_root
 from rehearsal_torch.estimators.mixture import log_densities
 from rehearsal_torch.mechanisms.mechanism import NodeMechanism

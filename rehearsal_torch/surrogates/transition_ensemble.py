@@ -8,7 +8,7 @@ Each member draws n of the n transitions with replacement, by a seed of its own:
 those held out for early stopping. They are drawn one by one rather than patient by patient, so that members
 differ less than models of other patients would. Ranges and dose levels are those of the whole table: all
 members use the same coordinates and actions. The abducted noise is each member's own. A search sees the
-stacked states of all members (`mechanisms.stacked_trajectory`).
+stacked states of all members (`mechanisms.trajectory`).
 
 Source: Efron (1979) (bootstrap); Lakshminarayanan, Pritzel and Blundell (2017) (ensembles).
 """
@@ -24,8 +24,7 @@ from rehearsal_torch.data.part import Solved, Trained
 from rehearsal_torch.data.question import Question
 from rehearsal_torch.data.sizes import bounded
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.mechanisms.stacked_trajectory import stacked
-from rehearsal_torch.mechanisms.trajectory import Trajectory
+from rehearsal_torch.mechanisms.trajectory import Trajectory, stacked
 from rehearsal_torch.seeding import paired_generator
 from rehearsal_torch.surrogates.noise_check import NoiseCheck
 from rehearsal_torch.surrogates.surrogate import SeparateMembers

@@ -20,8 +20,7 @@ from rehearsal_torch.data.part import Solved, Trained
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.estimators.drifting_regression import STEPS, DriftingRegression
-from rehearsal_torch.mechanisms.affine import AffineMechanism
-from rehearsal_torch.mechanisms.linear_gaussian import LinearGaussian
+from rehearsal_torch.mechanisms.linear_gaussian import AffineMechanism, LinearGaussian
 from rehearsal_torch.surrogates.structural.linear_scm import Equation, LinearSurrogate, rows_before_alteration
 
 

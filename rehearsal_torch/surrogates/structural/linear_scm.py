@@ -23,8 +23,7 @@ from rehearsal_torch.data.part import Sizes, Solved, Trained
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.sizes import bounded
 from rehearsal_torch.data.table import Table, positions
-from rehearsal_torch.mechanisms.affine import AffineMechanism
-from rehearsal_torch.mechanisms.linear_gaussian import LinearGaussian
+from rehearsal_torch.mechanisms.linear_gaussian import AffineMechanism, LinearGaussian
 from rehearsal_torch.seeding import spaced_generator
 from rehearsal_torch.spaces.box import Alteration, Box
 from rehearsal_torch.surrogates.outcome_draws import KeptDraws
