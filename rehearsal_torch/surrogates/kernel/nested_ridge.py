@@ -145,12 +145,8 @@ class AlterationValue(Solved, ABC):
         """
 
     @abstractmethod
-    def std(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:
-        """The posterior standard deviation of J, (..., B, k) -> (..., B)."""
-
     def value_and_std(self, prepared: Prepared, actions: Tensor, target: int = 0) -> tuple[Tensor, Tensor]:
-        """Both, which may share work, (..., B, k) -> (..., B) each."""
-        return self.value(prepared, actions, target), self.std(prepared, actions, target)
+        """J and its posterior standard deviation, (..., B, k) -> (..., B) each."""
 
     def difference_and_std(
         self,

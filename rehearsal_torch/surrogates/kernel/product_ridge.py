@@ -219,8 +219,8 @@ class ProductRidge(AlterationValue):
         centres, widths = self.centres.to(actions), self.widths[:, 2].to(actions)
         return summed_with_gradient(actions, centres, widths, prepared.pieces[0].to(actions))
 
-    def std(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:
-        """Standard deviation within and between models, (..., B, k) -> (..., B)."""
+    def value_and_std(self, prepared: Prepared, actions: Tensor, target: int = 0) -> tuple[Tensor, Tensor]:
+        """Eq. (9), and the standard deviation within and between models."""
         _, _, reach, prior, _ = prepared.pieces
         means, inner = [], []
         for model in range(len(self.widths)):
@@ -229,7 +229,8 @@ class ProductRidge(AlterationValue):
             variance = self._variance(query.flatten(0, -2), prior[:, model].expand(shape).flatten(), model)
             inner.append(self.amplitudes[model, target] * variance.reshape(shape))
             means.append(query @ self.coefficients[model, :, target])
-        return (torch.stack(inner).mean(0) + torch.stack(means).var(0, correction=0)).sqrt()
+        variance = torch.stack(inner).mean(0) + torch.stack(means).var(0, correction=0)
+        return self.value(prepared, actions, target), variance.sqrt()
 
     def _query(self, reach: Tensor, actions: Tensor, model: int) -> Tensor:
         """q, (..., B, n)."""

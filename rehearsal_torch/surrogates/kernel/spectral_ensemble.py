@@ -120,10 +120,6 @@ class SpectralEnsemble(AlterationValue):
             value, gradient = value + more, gradient + more_gradient
         return value / count, gradient / count
 
-    def std(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:
-        """See `AlterationValue.std`."""
-        return self.value_and_std(prepared, actions, target)[1]
-
     def value_and_std(self, prepared: Prepared, actions: Tensor, target: int = 0) -> tuple[Tensor, Tensor]:
         """See `AlterationValue.value_and_std`."""
         pairs = [member.value_and_std(part, actions, target) for member, part in self._parts(prepared)]

@@ -325,10 +325,6 @@ class SpectralRidge(AlterationValue):
         even, odd = self.coefficients[:, target].to(actions).chunk(2)
         return torch.cat((even * cosine + odd * sine, odd * cosine - even * sine), -1)
 
-    def std(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:
-        """See `AlterationValue.std`."""
-        return self.value_and_std(prepared, actions, target)[1]
-
     def value_and_std(self, prepared: Prepared, actions: Tensor, target: int = 0) -> tuple[Tensor, Tensor]:
         """See `AlterationValue.value_and_std`."""
         features = self.expected(prepared, actions)

@@ -100,13 +100,8 @@ class ExogenousModel(CausalModel):
         super().__init__(task)
         if not 0 <= independence < float("inf"):
             raise ValueError(f"expected independence >= 0; got {independence}")
-        for given, known in (
-            (phi, Phi),
-            (decoder, Decoder),
-            (scale, Scale),
-            (fitting, Fitting),
-            (epistemic, Epistemic),
-        ):
+        options = ((phi, Phi), (decoder, Decoder), (scale, Scale), (fitting, Fitting), (epistemic, Epistemic))
+        for given, known in options:
             if given not in get_args(known):
                 raise ValueError(f"expected one of {list(get_args(known))}; got {given!r}")
         self.rows = NodeRows(self.task, structure)
@@ -139,45 +134,30 @@ class ExogenousModel(CausalModel):
         yield self.cube, (inputs, values, kept)
         scaled, standard = self.cube.scaled(inputs), self.cube.standard(values)
         yield _fitted(self.encoder, scaled, standard, kept)
-        held, count = self.encoder.rows, self.encoder.rows.inputs.shape[1]
+        held = self.encoder.rows
+        places, targets, kept = held.inputs.transpose(0, 1), held.targets.mT, held.kept.mT
+
+        def every(value: Tensor) -> Tensor:
+            """The same in every row."""
+            return value.expand(len(targets), *value.shape)
+
         if self.spread is not None and self.weighted is not None:
-            residuals, variances = (each.mT for each in self.encoder.factors().left_out())
-            rows = (held.inputs.transpose(0, 1), held.kept.mT)
-            yield (
-                self.spread,
-                (rows[0], residuals, variances, self.encoder.log_noises.exp().expand(count, -1), rows[1]),
-            )
+            residuals, variances = (column.mT for column in self.encoder.factors().left_out())
+            yield self.spread, (places, residuals, variances, every(self.encoder.log_noises.exp()), kept)
             self.weighted.like(self.encoder)
-            lengths = self.encoder.log_lengths.expand(count, -1, -1)
-            varies = self.spread.varies.expand(count, -1)
-            yield (
-                self.weighted,
-                (rows[0], held.targets.mT, rows[1], self.spread.at(rows[0]), lengths, varies),
-            )
+            lengths, varies = every(self.encoder.log_lengths), every(self.spread.varies)
+            yield self.weighted, (places, targets, kept, self.spread.at(places), lengths, varies)
         if self.weighted is not None and self.mixed is not None and self.first is not None:
             residual, std = self.weighted.left_out_residuals()
             noise = (residual / std).mT
-            yield self.first, (noise, held.kept.mT)
-            first_mixtures = torch.stack(
-                [self.first.weights, self.first.means, self.first.variances], -2
-            ).expand(count, -1, -1, -1)
-            lengths = self.weighted.log_lengths.expand(count, -1, -1)
+            yield self.first, (noise, kept)
+            mixtures = torch.stack([self.first.weights, self.first.means, self.first.variances], -2)
+            lengths, variances = every(self.weighted.log_lengths), self.weighted.ratios.mT
             self.mixed.like(self.encoder)
-            yield (
-                self.mixed,
-                (
-                    held.inputs.transpose(0, 1),
-                    held.targets.mT,
-                    held.kept.mT,
-                    self.weighted.ratios.mT,
-                    lengths,
-                    first_mixtures,
-                    noise,
-                ),
-            )
-        yield self.mixtures, (self.noise_of_rows().mT, held.kept.mT)
+            yield self.mixed, (places, targets, kept, variances, lengths, every(mixtures), noise)
+        yield self.mixtures, (self.noise_of_rows().mT, kept)
         if self.decoders is not None:
-            yield _fitted(self.decoders, self._joined(), held.targets.mT, held.kept.mT)
+            yield _fitted(self.decoders, self._joined(), targets, kept)
 
     def used(self) -> tuple[str, ...]:
         """The reward is learnt only under "black_box"; otherwise it is a known function of the nodes."""
@@ -263,34 +243,24 @@ class ExogenousModel(CausalModel):
     def network(self) -> CausalNetwork:
         """A snapshot of the model."""
         self.require_fitted()
-        means, shapes, decoders = (
-            None if part is None else part.posteriors()
-            for part in (self.processes, self._shapes(), self.decoders)
-        )
-        assert means is not None
-        plain = self._plain()
-        cube, mechanisms = self.cube, list[NodeMechanism]()
+        means, plain, cube = self.processes.posteriors(), self._plain(), self.cube
+        shapes = None if self.spread is None else self.spread.processes.posteriors()
+        decoders = None if self.decoders is None else self.decoders.posteriors()
+        mechanisms = list[NodeMechanism]()
         for index, names in enumerate(self.rows.inputs):
-            level = (
-                self.processes.log_noises[index].exp() if self.spread is None else self.spread.level[index]
-            )
-            stretch, shift = (
-                (torch.ones_like(level), torch.zeros_like(level))
-                if self.mixed is None
-                else (self.mixed.noise_std[index], self.mixed.noise_mean[index])
-            )
-            level, shift = level * stretch.square(), shift / stretch
+            levels = self.processes.log_noises.exp() if self.spread is None else self.spread.level
+            level, shift = levels[index], torch.zeros_like(levels[index])
+            if self.mixed is not None:
+                stretch = self.mixed.noise_std[index]
+                level, shift = level * stretch.square(), self.mixed.noise_mean[index] / stretch
             noise = Noise(level, torch.zeros_like(level))
             if self.spread is not None and shapes is not None and bool(self.spread.varies[index]):
                 noise = Noise(level, self.spread.rho[index], shapes[index])
-            scales = (
+            encoder = ClosedForm(
                 cube.offset[index, : len(names)],
                 cube.width[index, : len(names)],
                 cube.centre[index],
                 cube.scale[index],
-            )
-            encoder = ClosedForm(
-                *scales,
                 means[index],
                 noise,
                 shift,
@@ -317,12 +287,10 @@ class ExogenousModel(CausalModel):
         """The regression under normal noise of each node that has another noise."""
         count = len(self.rows.inputs)
         other = torch.zeros(count, dtype=torch.bool)
-        if self.epistemic == "averaged":
-            for adopted in (
-                None if self.spread is None else self.spread.varies,
-                None if self.mixed is None else self.mixed.adopted,
-            ):
-                other = other if adopted is None else other | adopted.cpu()
+        if self.epistemic == "averaged" and self.spread is not None:
+            other = other | self.spread.varies.cpu()
+        if self.epistemic == "averaged" and self.mixed is not None:
+            other = other | self.mixed.adopted.cpu()
         if not bool(other.any()):
             return [None] * count
         levels = self.encoder.log_noises.exp()
@@ -330,9 +298,6 @@ class ExogenousModel(CausalModel):
             NormalRegression(posterior, levels[index]) if bool(other[index]) else None
             for index, posterior in enumerate(self.encoder.posteriors())
         ]
-
-    def _shapes(self) -> GaussianProcesses | None:
-        return None if self.spread is None else self.spread.processes
 
     @torch.no_grad()
     def draws(self, count: int, seed: int = 0) -> Tensor:

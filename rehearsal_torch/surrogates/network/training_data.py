@@ -14,6 +14,7 @@ Source: Ren et al. (2025), Sec. 5; Astudillo and Frazier (2021), Sec. 3 (a funct
 that ignores it).
 """
 
+from collections.abc import Callable
 from typing import Literal
 
 import torch
@@ -106,26 +107,20 @@ class UnitCube(Solved):
 
     def __init__(self, rows: NodeRows) -> None:
         super().__init__()
-        box = rows.structured_task.box
-        bounds = box.bounds()
-        known = torch.tensor(
-            [
-                [name in bounds for name in names] + [True] * (rows.max_inputs - len(names))
-                for names in rows.inputs
+        bounds, count = rows.structured_task.box.bounds(), rows.max_inputs
+
+        def padded(values: Callable[[str], float], rest: float) -> Tensor:
+            table = [
+                [values(name) for name in names] + [rest] * (count - len(names)) for names in rows.inputs
             ]
-        ).reshape(-1, rows.max_inputs)
-        lower = [
-            [bounds.get(name, (0.0, 1.0))[0] for name in names] + [0.0] * (rows.max_inputs - len(names))
-            for names in rows.inputs
-        ]
-        width = [
-            [bounds[name][1] - bounds[name][0] if name in bounds else 1.0 for name in names]
-            + [1.0] * (rows.max_inputs - len(names))
-            for names in rows.inputs
-        ]
+            return torch.tensor(table, dtype=torch.float64).reshape(-1, count)
+
+        known = padded(lambda name: name in bounds, True).bool()
+        lower = padded(lambda name: bounds.get(name, (0.0, 1.0))[0], 0.0)
+        width = padded(lambda name: bounds[name][1] - bounds[name][0] if name in bounds else 1.0, 1.0)
         self.register_buffer("known", known, persistent=False)
-        self.register_buffer("low", torch.tensor(lower, dtype=torch.float64), persistent=False)
-        self.register_buffer("wide", torch.tensor(width, dtype=torch.float64), persistent=False)
+        self.register_buffer("low", lower, persistent=False)
+        self.register_buffer("wide", width, persistent=False)
         self.register_fitted("offset", "width", "centre", "scale")
 
     def sizes(self) -> Sizes:
