@@ -90,12 +90,8 @@ class BayesianRegression(Solved, ABC):
         self.location, scale = basis_columns.mean(0), basis_columns.std(0)
         self.scale = torch.where(scale > 0, scale, torch.ones_like(scale))
         scaled = (columns - self.location) / self.scale
-        return (
-            scaled[:, : self.parents],
-            scaled[:, self.parents :],
-            basis.to(torch.float64),
-            to_predict.bool(),
-        )
+        inputs, targets = scaled[:, : self.parents], scaled[:, self.parents :]
+        return inputs, targets, basis.to(torch.float64), to_predict.bool()
 
     def _raw(self, weights: Tensor, start: Tensor, root: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Standardised weights (K, p, c), intercepts (K, c) and factors (K, c, c) in the columns' units, the

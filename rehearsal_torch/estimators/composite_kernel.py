@@ -19,6 +19,7 @@ Source: Rasmussen and Williams (2006), Eq. 4.24 (sums of kernels), 5.1 (length-s
 """
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,6 +60,18 @@ def products(inputs: Tensor) -> Tensor:
     return torch.where(first == second, (paired - 1) / math.sqrt(2), paired)
 
 
+def minimum(
+    function: Callable[[np.ndarray], tuple[float, np.ndarray]],
+    start: np.ndarray,
+    bounds: Sequence[tuple[float | None, float | None]],
+    iterations: int,
+) -> np.ndarray:
+    """Where a function with its gradient is smallest, by L-BFGS-B."""
+    options = {"maxiter": iterations, "maxfun": 2 * iterations, "maxcor": 20}
+    found = minimize(function, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    return np.asarray(found.x)
+
+
 def most_probable(inputs: Tensor, output: Tensor, iterations: int) -> CompositeKernel:
     """The parameters with the largest evidence times prior, for standardised inputs (n, p), p may be 0, and
     output (n,), by at most so many L-BFGS-B iterations.
@@ -69,16 +82,8 @@ def most_probable(inputs: Tensor, output: Tensor, iterations: int) -> CompositeK
     start = np.concatenate(
         [np.full(width, math.log(0.5 * math.sqrt(scale))), np.log([1.0, 0.5 * scale, 0.1 * scale, 0.4])]
     )
-    low = np.full(len(start), LOWEST)
-    optimum = minimize(
-        evidence.with_prior,
-        start,
-        jac=True,
-        method="L-BFGS-B",
-        bounds=list(zip(low, np.full(len(start), HIGHEST), strict=True)),
-        options={"maxiter": iterations, "maxfun": 2 * iterations, "maxcor": 20},
-    )
-    widths, smooth, linear, product, noise = evidence.read(optimum.x)
+    optimum = minimum(evidence.with_prior, start, [(LOWEST, HIGHEST)] * len(start), iterations)
+    widths, smooth, linear, product, noise = evidence.read(optimum)
     return CompositeKernel(widths, smooth, linear, product, noise)
 
 

@@ -61,25 +61,14 @@ class ConjugateRegression(BayesianRegression):
             raise ValueError(
                 f"expected positive precisions and noises; got {list(precisions)} and {list(noises)}"
             )
-        pairs = [(precision, noise) for precision in precisions for noise in noises]
+        pairs = [(kappa, noise) for kappa in precisions for noise in noises]
         kappa, share = (torch.tensor(values, dtype=torch.float64) for values in zip(*pairs, strict=True))
         self.freedom = outputs + 1.0
-        self.register_buffer(
-            "prior_precision",
-            torch.cat(
-                [
-                    torch.full((len(pairs), 1), LOOSE, dtype=torch.float64),
-                    kappa.unsqueeze(-1).expand(-1, parents),
-                ],
-                -1,
-            ),
-            persistent=False,
-        )
-        self.register_buffer(
-            "prior_scatter",
-            self.freedom * share.reshape(-1, 1, 1) * torch.eye(outputs, dtype=torch.float64),
-            persistent=False,
-        )
+        loose = torch.full((len(pairs), 1), LOOSE, dtype=torch.float64)
+        precision = torch.cat([loose, kappa.unsqueeze(-1).expand(-1, parents)], -1)
+        scatter = self.freedom * share.reshape(-1, 1, 1) * torch.eye(outputs, dtype=torch.float64)
+        self.register_buffer("prior_precision", precision, persistent=False)
+        self.register_buffer("prior_scatter", scatter, persistent=False)
         self.register_fitted("posterior_mean", "root", "scatter", "count", "mixture_weights")
 
     def sizes(self) -> Sizes:
@@ -194,13 +183,8 @@ class ConjugateRegression(BayesianRegression):
             0.5 * self.prior_precision.log().sum(-1) - root.diagonal(dim1=-2, dim2=-1).log().sum(-1)
         )
         noise = self.freedom / 2 * torch.logdet(self.prior_scatter) - half * torch.logdet(scatter)
-        return (
-            fit
-            + noise
-            + _multigamma(half, width)
-            - _multigamma(half.new_tensor(self.freedom / 2), width)
-            - count * width / 2 * math.log(math.pi)
-        )
+        gammas = (_multigamma(half, width), _multigamma(half.new_tensor(self.freedom / 2), width))
+        return fit + noise + gammas[0] - gammas[1] - count * width / 2 * math.log(math.pi)
 
     def _predictive(self, rows: Tensor, mean: Tensor, root: Tensor, scatter: Tensor, count: Tensor) -> Tensor:
         """Log predictive density of rows (..., 1, q) under each prior's posterior, in the values' units:
@@ -213,12 +197,8 @@ class ConjugateRegression(BayesianRegression):
             # One posterior for all rows: one triangular solve per mixture component, with all rows as
             # right-hand sides.
             flat = inputs.reshape(-1, inner).mT
-            lever = (
-                torch.linalg.solve_triangular(root, flat.expand(len(root), *flat.shape), upper=False)
-                .square()
-                .sum(-2)
-                .mT.reshape(lead)
-            )
+            white = torch.linalg.solve_triangular(root, flat.expand(len(root), *flat.shape), upper=False)
+            lever = white.square().sum(-2).mT.reshape(lead)
         else:
             whitened_inputs = torch.linalg.solve_triangular(
                 root.expand(*lead, *root.shape[-2:]), inputs.expand(*lead, inner).unsqueeze(-1), upper=False
@@ -235,12 +215,8 @@ class ConjugateRegression(BayesianRegression):
         whole, width = freedom + self.outputs, self.outputs
         constant = torch.lgamma(whole / 2) - torch.lgamma(freedom / 2) - width / 2 * (freedom * math.pi).log()
         inside = spread.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-        return (
-            constant
-            - inside
-            - whole / 2 * (distance / freedom).log1p()
-            - self.scale[self.parents :].log().sum()
-        )
+        units = self.scale[self.parents :].log().sum()
+        return constant - inside - whole / 2 * (distance / freedom).log1p() - units
 
     def _followed(
         self, rows: Tensor, products: Tensor, weight: Tensor, to_predict: Tensor, start: Tensor

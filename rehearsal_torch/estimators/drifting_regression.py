@@ -85,20 +85,9 @@ class DriftingRegression(Solved):
     def sizes(self) -> Sizes:
         """J regressions with H experts each, over d columns."""
         count, experts = len(self.child), len(self.steps)
-        own = {
-            "experts": (count, experts, self.max_parents + 1),
-            "weights": (count, experts),
-            "radii": (count,),
-            "rates": (count,),
-        }
-        return {
-            **own,
-            "location": ("d",),
-            "scale": ("d",),
-            "fingerprint": (2, "d"),
-            "processed": (),
-            "initial_rows": (),
-        }
+        votes = {"experts": (count, experts, self.max_parents + 1), "weights": (count, experts)}
+        columns = {"location": ("d",), "scale": ("d",), "fingerprint": (2, "d")}
+        return {**votes, **columns, "radii": (count,), "rates": (count,), "processed": (), "initial_rows": ()}
 
     def solve(self, *examples: Tensor) -> None:
         """Processes rounds: rows (n, d); the mask of cells that were set, (n, d); the initial coefficients,
@@ -171,13 +160,8 @@ class DriftingRegression(Solved):
         ]
         use = torch.tensor(counts, device=row.device).unsqueeze(-1)
         standardised = (row - self.location) / self.scale
-        inputs = torch.cat(
-            [
-                torch.ones_like(standardised[:1]).expand(len(self.child), 1),
-                torch.where(self.there, standardised[self.place], standardised.new_zeros(())),
-            ],
-            -1,
-        )
+        parents = torch.where(self.there, standardised[self.place], standardised.new_zeros(()))
+        inputs = torch.nn.functional.pad(parents, (1, 0), value=1.0)
         error = (self.experts * inputs.unsqueeze(1)).sum(-1) - standardised[list(self.child)].unsqueeze(-1)
         log_weights = self.weights.log() - 0.5 * self.rates.unsqueeze(-1) * error.square()
         self.weights = torch.where(use, torch.softmax(log_weights, -1).clamp_min(1e-12), self.weights)

@@ -57,12 +57,9 @@ class EvidenceRidge(BayesianRegression):
         """
         parents, values, basis, to_predict = self._begin(examples)
         raw = torch.cat([example.reshape(len(values), -1).to(torch.float64) for example in examples], -1)
-        done = (
-            len(self.processed_rows)
-            if 0 < len(self.processed_rows) <= len(raw)
-            and torch.equal(self.processed_rows, raw[: len(self.processed_rows)])
-            else 0
-        )
+        done = len(self.processed_rows)
+        if done > len(raw) or not torch.equal(self.processed_rows, raw[:done]):
+            done = 0
         ages, last = torch.arange(len(values), dtype=torch.float64, device=values.device), len(values) - 1
         score = self.score * self.forgetting ** (len(raw) - done) if done else values.new_zeros(())
         for row in to_predict.nonzero().squeeze(-1).tolist():
@@ -94,13 +91,8 @@ class EvidenceRidge(BayesianRegression):
         lever = torch.einsum("cij,...i->...cj", self.spread, before).square().sum(-1)
         covariance = self.root @ self.root.mT + torch.diag_embed(lever)
         root = torch.linalg.cholesky(covariance)
-        error = (
-            torch.linalg.solve_triangular(
-                root, (after - before @ self.posterior_mean).unsqueeze(-1), upper=False
-            )
-            .square()
-            .sum((-2, -1))
-        )
+        apart = (after - before @ self.posterior_mean).unsqueeze(-1)
+        error = torch.linalg.solve_triangular(root, apart, upper=False).square().sum((-2, -1))
         inside = root.diagonal(dim1=-2, dim2=-1).log().sum(-1) + self.scale[self.parents :].log().sum()
         return -0.5 * error - inside - self.outputs / 2 * math.log(2 * math.pi)
 

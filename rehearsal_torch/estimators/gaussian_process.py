@@ -257,12 +257,8 @@ class TrainedProcesses(GaussianProcesses, Trained):
         for order, kind in enumerate(self.choice):
             best = values[order * STARTS : (order + 1) * STARTS].argmax(0) + order * STARTS
             lengths = torch.where(used, self.trial_lengths[best, index], 0.0)
-            candidates.append(
-                (
-                    kind,
-                    HyperParameters(lengths, torch.where(used.any(-1), self.trial_noises[best, index], 0.0)),
-                )
-            )
+            noises = torch.where(used.any(-1), self.trial_noises[best, index], 0.0)
+            candidates.append((kind, HyperParameters(lengths, noises)))
         self._choose(candidates)
 
     def _begin(self, rows: Rows) -> None:

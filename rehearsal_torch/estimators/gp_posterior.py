@@ -117,12 +117,8 @@ def standing(rows: Rows) -> HyperParameters:
         .clamp_min(math.log(2 * LENGTH_FLOOR))
         .expand(rows.used.shape)
     )
-    return HyperParameters(
-        lengths.clone(),
-        torch.full(
-            rows.used.shape[:1], NOISE_MEAN - NOISE_SPREAD**2, dtype=torch.float64, device=rows.inputs.device
-        ),
-    )
+    noise = torch.tensor(NOISE_MEAN - NOISE_SPREAD**2, dtype=torch.float64, device=rows.inputs.device)
+    return HyperParameters(lengths.clone(), noise.repeat(len(rows.used)))
 
 
 def starts(rows: Rows, last: HyperParameters | None = None) -> list[HyperParameters]:
@@ -199,15 +195,9 @@ def maximise(
         (math.log(NOISE_FLOOR), math.log(NOISIEST))
     ]
     point = torch.cat([lengths, noises.unsqueeze(-1)], -1).cpu().numpy()
+    stopping = {"factr": None, "ftol": TOLERANCE, "pgtol": 1e-6, "maxiter": iterations}
     results, values, _ = fmin_l_bfgs_b_batched(
-        both,
-        point,
-        bounds=limits,
-        factr=None,
-        ftol=TOLERANCE,
-        pgtol=1e-6,
-        maxiter=iterations,
-        pass_batch_indices=True,
+        both, point, bounds=limits, pass_batch_indices=True, **stopping
     )
     best = values.reshape(len(begin), count).argmin(0)
     chosen = torch.from_numpy(results.reshape(len(begin), count, width + 1)[best, np.arange(count)]).to(
@@ -268,16 +258,12 @@ class Posterior:
         inverse = inverse_root(factored.root[index][kept][:, kept]).mT.contiguous()
         kind = 0 if rows.kinds is None else int(rows.kinds[index])
         vague = (hyper.log_noises[index].exp() / kept.sum()).sqrt()
-        return cls(
-            scales,
-            places,
+        halves, weights, mean = (
             0.5 * places.square().sum(-1),
             factored.weights[index][kept],
-            inverse,
             factored.mean[index],
-            vague,
-            kind,
         )
+        return cls(scales, places, halves, weights, inverse, mean, vague, kind)
 
     def products(self, scaled: Tensor) -> Tensor:
         """k(w, W), (..., p) -> (..., n)."""

@@ -57,12 +57,8 @@ def _gram(values: Tensor) -> Tensor:
 
 
 def _centred(kernel: Tensor) -> Tensor:
-    return (
-        kernel
-        - kernel.mean(-1, keepdim=True)
-        - kernel.mean(-2, keepdim=True)
-        + kernel.mean((-2, -1), keepdim=True)
-    )
+    rows, columns = kernel.mean(-1, keepdim=True), kernel.mean(-2, keepdim=True)
+    return kernel - rows - columns + kernel.mean((-2, -1), keepdim=True)
 
 
 def normalised_hsic(left: Tensor, right: Tensor) -> Tensor:
@@ -91,12 +87,8 @@ def dependence(noise: Tensor, inputs: Tensor, permutations: int = 200, seed: int
     own, other = centred_gram(noise.unsqueeze(-1)), centred_gram(inputs)
     value = normalised_hsic(own, other)
     stream = generator(seed)
-    permuted = torch.stack(
-        [
-            normalised_hsic(own[order][:, order], other)
-            for order in (torch.randperm(len(noise), generator=stream) for _ in range(permutations))
-        ]
-    )
+    orders = [torch.randperm(len(noise), generator=stream) for _ in range(permutations)]
+    permuted = torch.stack([normalised_hsic(own[order][:, order], other) for order in orders])
     return Dependence(
         float(value), float(permuted.mean()), float((1 + (permuted >= value).sum()) / (1 + permutations))
     )

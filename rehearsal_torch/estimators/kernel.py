@@ -134,13 +134,8 @@ class Rows:
         if count <= most:
             return self
         rows = torch.linspace(0, count - 1, most, dtype=torch.float64, device=device).round().long()
-        few = replace(
-            self,
-            inputs=self.inputs[..., rows, :],
-            targets=self.targets[..., rows],
-            kept=self.kept[..., rows],
-            ratios=self.ratios[..., rows],
-        )
+        columns = {name: getattr(self, name)[..., rows] for name in ("targets", "kept", "ratios")}
+        few = replace(self, inputs=self.inputs[..., rows, :], **columns)
         return self if bool((few.counts < self.counts.clamp(max=most // 4)).any()) else few
 
     @property

@@ -86,13 +86,8 @@ class MixtureRegression(GaussianProcesses, Solved):
             return
         before = self._density(rows.only(places), places)
         pseudo, components, log_lengths = self._turns(rows.only(places), places, TURNS)
-        after = _left_out_density(
-            pseudo,
-            factors(pseudo, log_lengths, torch.zeros_like(before)),
-            self.values[places],
-            self.scales[places],
-            components,
-        )
+        factored = factors(pseudo, log_lengths, torch.zeros_like(before))
+        after = _left_out_density(pseudo, factored, self.values[places], self.scales[places], components)
         self.gain[places] = after - before
         self._take(places, after - before > MARGIN, pseudo, components, log_lengths)
 

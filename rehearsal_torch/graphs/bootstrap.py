@@ -99,11 +99,11 @@ def bootstrap(
         reason = _unusable(rows)
         if not reason:
             try:
-                graphs = learn(rows, names, test, level, background, bidirected, max_graphs).graphs
-                for graph in graphs:
+                learnt = learn(rows, names, test, level, background, bidirected, max_graphs).graphs
+                for graph in learnt:
                     key = signature(graph)
                     graph_of.setdefault(key, graph)
-                    votes[key] = votes.get(key, 0.0) + 1 / len(graphs)
+                    votes[key] = votes.get(key, 0.0) + 1 / len(learnt)
             except TooManyGraphsError:
                 reason = f"more than {max_graphs} graphs"
         if reason:
@@ -118,13 +118,8 @@ def bootstrap(
     keys = sorted(graph_of, key=lambda key: -votes[key])
     total = sum(votes.values()) if weights == "frequency" else float(len(keys))
     masses = [votes[key] / total if weights == "frequency" else 1 / total for key in keys]
-    return GraphPosterior(
-        tuple(graph_of[key] for key in keys),
-        tuple(masses),
-        tuple(votes[key] for key in keys),
-        resamples,
-        failures,
-    )
+    graphs, counts = tuple(graph_of[key] for key in keys), tuple(votes[key] for key in keys)
+    return GraphPosterior(graphs, tuple(masses), counts, resamples, failures)
 
 
 def _unusable(rows: Tensor) -> str:

@@ -38,12 +38,9 @@ def dependence(action: Tensor, outcomes: Tensor, given: Tensor) -> float:
     """
     if len(action) < 20:
         return 1.0
-    rows = (
-        torch.linspace(0, len(action) - 1, min(MAX_POINTS, len(action)), dtype=torch.float64)
-        .round()
-        .long()
-        .to(action.device)
-    )
+    count = len(action)
+    rows = torch.linspace(0, count - 1, min(MAX_POINTS, count), dtype=torch.float64).round().long()
+    rows = rows.to(action.device)
     standardised = _standardised(action[rows].double().unsqueeze(-1))
     tested = _standardised(torch.cat([standardised, standardised.square(), outcomes[rows].double()], -1))
     residuals = _left_out(_standardised(given[rows].double()), tested)

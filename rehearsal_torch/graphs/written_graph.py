@@ -268,12 +268,8 @@ def _which(plain: Any) -> str:
     keys = plain if isinstance(plain, dict) else {}
     if isinstance(plain, OrderForm) or ("order" in keys and "parents" not in keys):
         return ORDER
-    return (
-        CLIQUES
-        if isinstance(plain, CliquesForm)
-        or ("parents" not in keys and not {"cliques", "edges", "bows"}.isdisjoint(keys))
-        else PARENTS
-    )
+    of_cliques = "parents" not in keys and not {"cliques", "edges", "bows"}.isdisjoint(keys)
+    return CLIQUES if isinstance(plain, CliquesForm) or of_cliques else PARENTS
 
 
 def _edges(plain: Any) -> Any:

@@ -84,13 +84,8 @@ class ConditionalFlow(Trained, GenerativeMechanism):
             if values:
                 pieces = torch.broadcast_tensors(*values)
                 lead = torch.broadcast_shapes(parents.shape[:-1], pieces[0].shape)
-                seen = torch.cat(
-                    [
-                        parents.expand(*lead, parents.shape[-1]),
-                        torch.stack([piece.expand(lead) for piece in pieces], -1),
-                    ],
-                    -1,
-                )
+                known = torch.stack([piece.expand(lead) for piece in pieces], -1)
+                seen = torch.cat([parents.expand(*lead, parents.shape[-1]), known], -1)
             affine, spline = self._transforms(index, seen)
             values.append(affine.inv(spline.inv(noise[..., index])))
         return torch.stack(torch.broadcast_tensors(*values), -1)

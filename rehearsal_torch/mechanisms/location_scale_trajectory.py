@@ -111,13 +111,8 @@ def location_scale_curvature(
     upper, lower = slice(0, half), slice(half, 2 * half)
     first = _Half(inner[upper], location, *(x[..., upper] for x in (derivative, second, second_bound, third)))
     # The scale has far less curvature: one bound for all actions suffices.
-    other = _Half(
-        inner[lower],
-        scale[0],
-        derivative[..., lower],
-        second[..., lower],
-        *(x[..., lower].amax(1, keepdim=True) for x in (second_bound, third)),
-    )
+    bounds = (x[..., lower].amax(1, keepdim=True) for x in (second_bound, third))
+    other = _Half(inner[lower], scale[0], derivative[..., lower], second[..., lower], *bounds)
     raw = hidden[..., half:] @ scale[0].mT + scale[1]
     rate, lean = torch.sigmoid(raw), covectors.unsqueeze(1) * noise
     raw_norm = spectral_bound(scale[0]) * spectral_bound(other.inner)
@@ -163,12 +158,8 @@ def _hessian_lipschitz(
         first.hessian(first.third * torch.linalg.vector_norm(first.inner, dim=-1) * weight.abs())
     )
     far = spectral_bound(other.hessian(other.third * torch.linalg.vector_norm(other.inner, dim=-1) * pull))
-    return (
-        own
-        + far
-        + lean.abs().amax(-1)
-        * (_SIGMOID_SECOND * raw_norm**3 + 0.75 * raw_norm * other.second_derivative_bound(other.outer))
-    )
+    mixed = _SIGMOID_SECOND * raw_norm**3 + 0.75 * raw_norm * other.second_derivative_bound(other.outer)
+    return own + far + lean.abs().amax(-1) * mixed
 
 
 class LocationScaleTrajectory(CurvedTrajectory):
@@ -221,30 +212,16 @@ class LocationScaleTrajectory(CurvedTrajectory):
         table = ((torch.einsum("taq,mhq->tamh", fixed, rest) + networks.bias) * root[:, :, 0]).flatten(-2)
         weights = (inner[:, :, :width] * root).reshape(2 * hidden, width)
         shift = networks.shift * root[:, :, 0]
-        return cls(
-            states,
-            observed,
-            weights,
-            table,
-            (outer[0] * root[0], shift[0]),
-            (outer[1] * root[1], shift[1]),
-            floor,
-        )
+        location, scale = ((outer[half] * root[half], shift[half]) for half in (0, 1))
+        return cls(states, observed, weights, table, location, scale, floor)
 
     def to(self, dtype: torch.dtype) -> "LocationScaleTrajectory":
         """The same trajectory in another precision."""
         location, scale = (
             (weight.to(dtype), shift.to(dtype)) for weight, shift in (self.location, self.scale)
         )
-        return LocationScaleTrajectory(
-            self.states.to(dtype),
-            self.observed,
-            self.inner.to(dtype),
-            self.offsets.to(dtype),
-            location,
-            scale,
-            self.floor,
-        )
+        states, inner, offsets = (each.to(dtype) for each in (self.states, self.inner, self.offsets))
+        return LocationScaleTrajectory(states, self.observed, inner, offsets, location, scale, self.floor)
 
     def with_noise(self, noise: Tensor) -> "LocationScaleTrajectory":
         """The same maps with other noise, (T - 1, D)."""
@@ -293,16 +270,8 @@ class LocationScaleTrajectory(CurvedTrajectory):
 
     def curvature(self, states: Tensor, time: int, covectors: Tensor, radii: Tensor) -> Curvature:
         """(n, D), t, (n, D), (n,) -> derivatives and their bounds on the balls."""
-        return location_scale_curvature(
-            states,
-            covectors,
-            radii,
-            self.inner,
-            self.offsets[time],
-            self.location[0],
-            self.scale,
-            self.noise[time],
-        )
+        step = self.inner, self.offsets[time], self.location[0], self.scale, self.noise[time]
+        return location_scale_curvature(states, covectors, radii, *step)
 
     def _read(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
         """h and phi from sigmoids, (n, 2 H) -> (n, D) each; weights are the left factors, for which narrow

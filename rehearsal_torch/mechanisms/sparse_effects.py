@@ -141,13 +141,9 @@ class SparseEffects(nn.Module, TransitionMechanism):
     def unroll(self, states: Tensor, fixed: Tensor, observed: Tensor) -> Trajectory:
         """The episode's trajectory in float64: (T, c), (T - 1, A, p - c), (T,) long."""
         states, fixed = states.to(torch.float64), fixed.to(torch.float64)
-        blind = LocationScaleTrajectory.fold(
-            self.networks.exact(),
-            self.blind.floor,
-            states,
-            self.unseen(fixed[:, :1]),
-            torch.zeros_like(observed),
-        )
+        networks, unseen = self.networks.exact(), self.unseen(fixed[:, :1])
+        alone = torch.zeros_like(observed)
+        blind = LocationScaleTrajectory.fold(networks, self.blind.floor, states, unseen, alone)
         matrices, shifts = self.effects.maps(self.shares(fixed).flatten(0, 1))
         steps = fixed.shape[:2]
         return SparseTrajectory(blind, observed, matrices.unflatten(0, steps), shifts.unflatten(0, steps))

@@ -132,13 +132,8 @@ class Box:
                 raise ValueError(f"{[name]}: expected (lower, upper) for each variable")
             else:
                 ends[name] = (float(given[0]), float(given[1]))
-        lower, upper = ([end[side] for end in ends.values()] for side in (0, 1))
-        return cls(
-            tuple(bounds),
-            torch.tensor(lower, dtype=torch.float64),
-            torch.tensor(upper, dtype=torch.float64),
-            levels,
-        )
+        lower, upper = torch.tensor(list(ends.values()), dtype=torch.float64).reshape(-1, 2).unbind(-1)
+        return cls(tuple(bounds), lower, upper, levels)
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data for `of`."""

@@ -220,12 +220,9 @@ class MixedRegion(CandidateRegion):
         eye = torch.eye(len(free)).to(points)
         left = self.offsets - 1e-9 - outside[:, self.places] @ self.normals[:, self.places].mT
         sides = torch.cat([torch.ones_like(points[0, free]), torch.zeros_like(points[0, free])])
-        answer = project(
-            outside[:, free],
-            torch.ones_like(points[0, free]),
-            torch.cat([self.normals[:, free], eye, -eye]),
-            torch.cat([left, sides.expand(len(outside), -1)], -1),
-        )
+        normals = torch.cat([self.normals[:, free], eye, -eye])
+        offsets = torch.cat([left, sides.expand(len(outside), -1)], -1)
+        answer = project(outside[:, free], torch.ones_like(points[0, free]), normals, offsets)
         outside[:, free] = torch.where(
             answer.feasible.unsqueeze(-1), answer.points.clamp(0.0, 1.0), outside[:, free]
         )

@@ -121,16 +121,9 @@ def conjugate_gradients(
         warnings.simplefilter("ignore", DeprecationWarning)
         from linear_operator.utils.linear_cg import linear_cg
     # The solver's own `eps` of 1e-10 bounds squares of residuals, and would stop it at residuals of 1e-5.
-    solution: Tensor = linear_cg(
-        product,
-        vectors,
-        tolerance=tolerance,
-        eps=1e-30,
-        stop_updating_after=tolerance / 10,
-        max_iter=iterations,
-        max_tridiag_iter=0,
-        preconditioner=precondition,
-    )
+    stopping = {"tolerance": tolerance, "stop_updating_after": tolerance / 10, "eps": 1e-30}
+    limits = {"max_iter": iterations, "max_tridiag_iter": 0}
+    solution: Tensor = linear_cg(product, vectors, preconditioner=precondition, **stopping, **limits)
     return solution
 
 

@@ -41,11 +41,11 @@ from typing import Any
 import numpy as np
 import torch
 from scipy.linalg.lapack import dpstrf
-from scipy.optimize import minimize
 from torch import Tensor
 
 from rehearsal_torch.data.part import Sizes, Solved
 from rehearsal_torch.data.table import evenly
+from rehearsal_torch.estimators.composite_kernel import minimum
 
 FLOOR = 1e-4
 NARROWEST = math.log(1e3)
@@ -156,15 +156,8 @@ def _descend(
     begin = np.append(start.detach().cpu().numpy(), RATIO)
     # Bounds keep the factorisation stable: a ratio of 1e-4 to 1e6.
     bounds = [(None, None)] * (len(begin) - 1) + [(math.log(1e-2), math.log(1e3))]
-    optimum = minimize(
-        both,
-        begin,
-        jac=True,
-        method="L-BFGS-B",
-        bounds=bounds,
-        options={"maxiter": iterations, "maxfun": 2 * iterations, "maxcor": 20},
-    )
-    free, log_ratio = torch.from_numpy(optimum.x[:-1]).to(inputs), float(optimum.x[-1])
+    optimum = minimum(both, begin, bounds, iterations)
+    free, log_ratio = torch.from_numpy(optimum[:-1]).to(inputs), float(optimum[-1])
     best = directions(free)
     return Metric(best, math.exp(2 * log_ratio) + FLOOR, -evidence(inputs, outputs, best, log_ratio)[0])
 

@@ -132,15 +132,11 @@ class CausalNetwork:
         known = {name: actions[..., index].unsqueeze(-2) for index, name in enumerate(self.task.actions)}
         known |= {node: values[..., index].unsqueeze(-2) for index, node in enumerate(self.task.nodes)}
         shape = (*values.shape[:-2], 1, values.shape[-2])
-        return CausalNetwork(
-            self.task,
-            tuple(
-                mechanism.conditioned(
-                    mechanism.scaled(self._inputs(node, known, shape)), known[node].unsqueeze(-1)
-                )
-                for node, mechanism in zip(self.task.nodes, self.mechanisms, strict=True)
-            ),
-        )
+        mechanisms = []
+        for node, mechanism in zip(self.task.nodes, self.mechanisms, strict=True):
+            inputs = mechanism.scaled(self._inputs(node, known, shape))
+            mechanisms.append(mechanism.conditioned(inputs, known[node].unsqueeze(-1)))
+        return CausalNetwork(self.task, tuple(mechanisms))
 
     def _inputs(self, node: str, known: Mapping[str, Tensor], shape: Sequence[int]) -> Tensor:
         """A node's inputs (..., p); of a node without any, (*shape, 0)."""
@@ -275,11 +271,7 @@ def _set(network: CausalNetwork, fixed: Mapping[str, float] | None, like: Tensor
     unknown = [name for name in fixed or {} if name not in network.task.nodes]
     if unknown:
         raise ValueError(f"{unknown} are not nodes of this model; it has {list(network.task.nodes)}")
-    return (
-        None
-        if fixed is None
-        else {
-            name: torch.full((1,), float(value), dtype=torch.float64, device=like.device)
-            for name, value in fixed.items()
-        }
-    )
+    if fixed is None:
+        return None
+    home = like.device
+    return {name: torch.tensor([float(fixed[name])], dtype=torch.float64, device=home) for name in fixed}

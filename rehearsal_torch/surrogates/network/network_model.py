@@ -96,13 +96,9 @@ class NetworkOutputs:
 
     def read(self, values: Tensor) -> Tensor:
         """The outputs of node values, (..., N) -> (..., m)."""
-        return torch.stack(
-            [
-                values[..., self.nodes.index(name)] if name in self.nodes else self.network.reward(values)
-                for name in self.names
-            ],
-            -1,
-        )
+        columns = [self.nodes.index(name) if name in self.nodes else None for name in self.names]
+        reward = self.network.reward
+        return torch.stack([reward(values) if at is None else values[..., at] for at in columns], -1)
 
     def node_values(self, observations: Tensor) -> Tensor:
         """Node values in the network's order, (..., N), of observations: (..., N) in this order, or in that
@@ -310,15 +306,7 @@ class NetworkModel(Model):
         width = transformed(actions.new_zeros(actions.shape[-2], len(places))).shape
         shape = (*actions.shape[:-2], *width)
         if observation_noise:
-            return ExperimentPosterior(
-                self.network,
-                actions,
-                self.noise,
-                self.epistemic,
-                self.quantiles,
-                lambda values: transformed(read(values)),
-                shape,
-            )
+            return self._experiments(actions, lambda values: transformed(read(values)), shape)
         return NetworkPosterior(
             lambda epistemic: transformed(self._values(actions, epistemic, read)), self.epistemic, shape
         )
@@ -391,16 +379,13 @@ class NetworkModel(Model):
         actions = self._actions(X)
         if not actions.shape[-2]:
             return self._with(sampler.sample_shape + actions.shape[:-2], self.fantasy_members)
-        outcomes = ExperimentPosterior(
-            self.network,
-            actions,
-            self.noise,
-            self.epistemic,
-            self.quantiles,
-            lambda values: values,
-            (*actions.shape[:-1], len(self.nodes)),
-        )
+        shape = (*actions.shape[:-1], len(self.nodes))
+        outcomes = self._experiments(actions, lambda values: values, shape)
         return self._after(X, actions, sampler(outcomes), self.fantasy_members)
+
+    def _experiments(self, actions: Tensor, read: Read, shape: tuple[int, ...]) -> ExperimentPosterior:
+        draws = self.noise, self.epistemic, self.quantiles
+        return ExperimentPosterior(self.network, actions, *draws, read, shape)
 
     def _values(self, actions: Tensor, epistemic: Tensor, read: Read) -> Tensor:
         """The outputs of plausible networks, (*b, q, k), (E, *b, N) -> (E, *b, q, m)."""

@@ -208,13 +208,8 @@ class OutcomeRegression(AdjustedSurrogate):
         self._settings = (frequencies, evidence_rows, iterations)
         self._kept: KeptDraws[PosteriorSuccess] = KeptDraws(KEPT_CELLS)
         self.covariates = nn.ModuleList([self._regression(500)] if self.before else [])
-        self.between = nn.ModuleDict(
-            {
-                str(index): self._regression(600 + index)
-                for index, adjusted in enumerate(self.adjustments)
-                if adjusted.between
-            }
-        )
+        sequential_sets = [index for index, adjusted in enumerate(self.adjustments) if adjusted.between]
+        self.between = nn.ModuleDict({str(index): self._regression(600 + index) for index in sequential_sets})
         self.outcome_kind = OutcomeKind(
             partial(self._regression, 0), FaceCoordinates.of(self.task.region), 1000 * seed + 96
         )
@@ -298,14 +293,10 @@ class OutcomeRegression(AdjustedSurrogate):
         before = self.covariates[0] if adjusted.before else None
         assert between is None or isinstance(between, FeatureRegression)
         assert before is None or isinstance(before, FeatureRegression)
-        return ConditionalModels(
-            self.faces,
-            [member for member in members if isinstance(member, FeatureRegression)],
-            before,
-            [self.before.index(name) for name in adjusted.before],
-            between,
-            [names.index(name) for name in adjusted.first],
-        )
+        outcomes = [member for member in members if isinstance(member, FeatureRegression)]
+        columns = [self.before.index(name) for name in adjusted.before]
+        first = [names.index(name) for name in adjusted.first]
+        return ConditionalModels(self.faces, outcomes, before, columns, between, first)
 
     def contexts(self, given: Tensor) -> Tensor:
         """Contexts in units to standardised ones, (B, |X|)."""

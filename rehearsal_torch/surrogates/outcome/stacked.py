@@ -165,17 +165,12 @@ class StackedRegression(RehearsalSurrogate, SeparateMembers):
         folds = torch.empty_like(order)
         folds[order] = torch.arange(len(order)) % 2
         desired = self.task.region.contains(table.columns(self.task.outcomes)).to(torch.float64)
-        predictions = [
-            torch.stack(
-                (
-                    estimator.left_out(self.indicator.examples(which, table), folds.to(desired.device)),
-                    self.outcome.left_out(table, which, folds.to(desired.device)),
-                ),
-                -1,
-            )
-            for which, estimator in enumerate(self.indicator.values())
-            if isinstance(estimator, SpectralEnsemble)
-        ]
+        folds = folds.to(desired.device)
+        predictions = []
+        for which, estimator in enumerate(self.indicator.values()):
+            assert isinstance(estimator, SpectralEnsemble)
+            first = estimator.left_out(self.indicator.examples(which, table), folds)
+            predictions.append(torch.stack((first, self.outcome.left_out(table, which, folds)), -1))
         yield self.stack, (torch.stack(predictions, 1), desired)
 
     def used(self) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from rehearsal_torch.data.part import Solved, Trained
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.table import Table, positions
 from rehearsal_torch.estimators.drifting_regression import STEPS, DriftingRegression
 from rehearsal_torch.mechanisms.linear_gaussian import AffineMechanism, LinearGaussian
 from rehearsal_torch.surrogates.structural.linear_scm import Equation, LinearSurrogate, rows_before_alteration
@@ -53,13 +53,13 @@ class DriftingLinear(LinearSurrogate):
         self.starts = nn.ModuleList(
             LinearGaussian(len(each.parents), len(each.members)) for each in self.equations
         )
-        place = {name: index for index, name in enumerate(self.task.graph.names)}
-        each = [(equation, member) for equation in self.equations for member in equation.members]
+        names = self.task.graph.names
+        members = [(equation, member) for equation in self.equations for member in equation.members]
         self.regressions = DriftingRegression(
-            [[place[name] for name in equation.parents] for equation, _ in each],
-            [place[member] for _, member in each],
-            [[place[name] for name in equation.members] for equation, _ in each],
-            [[place[name] for name in equation.altered] for equation, _ in each],
+            [positions(names, equation.parents) for equation, _ in members],
+            [names.index(member) for _, member in members],
+            [positions(names, equation.members) for equation, _ in members],
+            [positions(names, equation.altered) for equation, _ in members],
             steps,
             rate,
             horizon,
@@ -79,15 +79,8 @@ class DriftingLinear(LinearSurrogate):
         for equation, start in zip(self.equations, self.mechanisms(), strict=True):
             yield start, (head.columns(equation.parents), head.columns(equation.members))
         yield self.contexts, (table.columns(self.task.context),)
-        yield (
-            self.regressions,
-            (
-                values,
-                touched,
-                *(each.expand(len(values), *each.shape) for each in self._first()),
-                torch.full((len(values),), first),
-            ),
-        )
+        initial = [each.expand(len(values), *each.shape) for each in self._first()]
+        yield self.regressions, (values, touched, *initial, torch.full((len(values),), first))
 
     def mechanisms(self) -> list[LinearGaussian]:
         """The initial least-squares mechanisms."""

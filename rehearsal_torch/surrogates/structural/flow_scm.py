@@ -27,7 +27,7 @@ sampling from the alteration graph with fixed noise, differentiable in z); Qin e
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -122,13 +122,7 @@ class Pushforward:
         known = {
             name: draws[..., :count] if draws.shape[-1] > 1 else draws for name, draws in self.known.items()
         }
-        return Pushforward(
-            self.altered,
-            self.wanted,
-            known,
-            {name: draws[:count] for name, draws in self.noise.items()},
-            self.open,
-        )
+        return replace(self, known=known, noise={name: draws[:count] for name, draws in self.noise.items()})
 
     def of(self, which: Tensor) -> "Pushforward":
         """The push-forward restricted to some of the B decision contexts."""
@@ -136,7 +130,7 @@ class Pushforward:
             name: draws[which] if draws.ndim > 1 and draws.shape[-2] > 1 else draws
             for name, draws in self.known.items()
         }
-        return Pushforward(self.altered, self.wanted, known, self.noise, self.open)
+        return replace(self, known=known)
 
 
 def follow(
@@ -264,13 +258,8 @@ class FlowStructural(RehearsalSurrogate):
         known = {name: standardised[:, column : column + 1] for column, name in enumerate(self.task.context)}
         determined = [fitted for fitted in under if not reached & set(fitted.equation.members)]
         follow(known, drawn, determined)
-        return Pushforward(
-            tuple(altered),
-            tuple(wanted),
-            known,
-            drawn,
-            tuple(fitted for fitted in under if reached & set(fitted.equation.members)),
-        )
+        open_ = tuple(fitted for fitted in under if reached & set(fitted.equation.members))
+        return Pushforward(tuple(altered), tuple(wanted), known, drawn, open_)
 
     def rehearse(self, noise: Tensor, alteration: Alteration, given: Tensor) -> Tensor:
         """All variables after an alteration with values (..., B, k), in the graph's order and in units, (...,

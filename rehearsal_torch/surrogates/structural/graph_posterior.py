@@ -327,15 +327,8 @@ class StructuralPosterior(ScenarioModel):
             )
             basis = early.to(torch.float64) * share
             # The first rows are unaltered, so that none of them belongs to an altered part.
-            yield (
-                self._typed(regression),
-                (
-                    table.columns(equation.parents),
-                    table.columns(equation.members),
-                    basis,
-                    exact & ~early,
-                ),
-            )
+            rows = table.columns(equation.parents), table.columns(equation.members)
+            yield self._typed(regression), (*rows, basis, exact & ~early)
 
     def graph_log_weights(self) -> Tensor:
         """log p(G | D), (H,), normalised."""
@@ -344,12 +337,8 @@ class StructuralPosterior(ScenarioModel):
             equation: regression.score
             for equation, regression in zip(self.equations, map(self._typed, self.regressions), strict=True)
         }
-        evidence = torch.stack(
-            [
-                torch.stack([score[equation] for equation in hypothesis.equations]).sum()
-                for hypothesis in self.hypotheses
-            ]
-        )
+        scores = [[score[equation] for equation in hypothesis.equations] for hypothesis in self.hypotheses]
+        evidence = torch.stack([torch.stack(of_hypothesis).sum() for of_hypothesis in scores])
         return torch.log_softmax(self.prior.log() + evidence, 0)
 
     def graph_weights(self) -> Tensor:

@@ -88,13 +88,8 @@ class LinearModel:
             by_context @ (seen @ self.intercept.unsqueeze(-1))
         ).squeeze(-1)
         noise = self._left(of_outcomes - by_context @ seen)
-        return AffineResponse(
-            by_context,
-            of_outcomes[..., positions(self.names, self.altered)],
-            start,
-            noise,
-            noise @ self.covariance @ noise.mT,
-        )
+        action = of_outcomes[..., positions(self.names, self.altered)]
+        return AffineResponse(by_context, action, start, noise, noise @ self.covariance @ noise.mT)
 
     def rehearse(self, noise: Tensor, values: Tensor, context: Sequence[str], given: Tensor) -> Tensor:
         """All variables after the alteration, (..., d), in the order of `names`, from noise of N(0, Sigma)
