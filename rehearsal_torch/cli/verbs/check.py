@@ -9,10 +9,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rehearsal_torch.cli.choice.asked import YAML, asks_for
+from rehearsal_torch.cli.choice.asked import asks_for
 from rehearsal_torch.cli.choice.unread_file import refuse_table
 from rehearsal_torch.cli.spelling import on_file, spoken, weighed
 from rehearsal_torch.cli.subcommand import Option, Verb
+from rehearsal_torch.problems.written.recognised import YAML
 from rehearsal_torch.user_error import UserError, as_user_error
 
 if TYPE_CHECKING:
@@ -67,8 +68,9 @@ def check(options: Mapping[str, str]) -> int:
 
 def _cases(path: str) -> tuple[list[str], list[str]]:
     """What a file that asks for cases holds, the command that decides last; and the warnings."""
-    from rehearsal_torch.cli.choice.applicable import AUTO, fits
     from rehearsal_torch.cli.choice.settled import wished
+    from rehearsal_torch.methods.applicable import fits
+    from rehearsal_torch.methods.presets import AUTO
     from rehearsal_torch.problems.written.own_problem import OwnProblem
     from rehearsal_torch.problems.written.sample_warnings import warned
 

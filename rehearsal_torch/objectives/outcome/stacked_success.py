@@ -54,6 +54,7 @@ class StackedSuccess(AlterationObjective):
 
     takes = (StackedRegression,)
     of_success = True
+    pools = True
 
     def __init__(
         self,

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rehearsal_torch.cli.errors import exit_code
-from rehearsal_torch.cli.installation import APP
 from rehearsal_torch.cli.signals import Stopped
 from rehearsal_torch.cli.spelling import spoken
 from rehearsal_torch.cli.subcommand import Option, Verb
+from rehearsal_torch.files.installation import APP
 from rehearsal_torch.user_error import UserError
 
 if TYPE_CHECKING:
