@@ -132,13 +132,8 @@ class Box:
                 raise ValueError(f"{[name]}: expected (lower, upper) for each variable")
             else:
                 ends[name] = (float(given[0]), float(given[1]))
-        lower, upper = ([end[side] for end in ends.values()] for side in (0, 1))
-        return cls(
-            tuple(bounds),
-            torch.tensor(lower, dtype=torch.float64),
-            torch.tensor(upper, dtype=torch.float64),
-            levels,
-        )
+        lower, upper = torch.tensor(list(ends.values()), dtype=torch.float64).reshape(-1, 2).unbind(-1)
+        return cls(tuple(bounds), lower, upper, levels)
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data for `of`."""
@@ -163,17 +158,17 @@ class Box:
         missing = [name for name in names if name not in self.names]
         if missing:
             raise KeyError(f"no bounds for {missing}; there are bounds for {list(self.names)}")
-        place = [self.names.index(name) for name in names]
+        columns = [self.names.index(name) for name in names]
         levels = {name: self.levels[name] for name in names if name in self.levels}
-        return Box(tuple(names), self.lower[place], self.upper[place], levels)
+        return Box(tuple(names), self.lower[columns], self.upper[columns], levels)
 
     def project(self, values: Tensor) -> Tensor:
         """The nearest point of the box, (..., k) -> (..., k)."""
         inside = torch.minimum(torch.maximum(values, self.lower.to(values)), self.upper.to(values))
         for name, levels in self.levels.items():
-            place = self.names.index(name)
+            column = self.names.index(name)
             inside = inside.clone()
-            inside[..., place] = nearest(inside[..., place], levels)
+            inside[..., column] = nearest(inside[..., column], levels)
         return inside
 
     def contains(self, values: Tensor) -> Tensor:
@@ -211,7 +206,7 @@ class Box:
 
 def levels_text(levels: Sequence[float]) -> str:
     """Levels as text for messages: the first ten."""
-    return ", ".join([f"{each:g}" for each in levels[:10]] + (["..."] if len(levels) > 10 else []))
+    return ", ".join([f"{level:g}" for level in levels[:10]] + (["..."] if len(levels) > 10 else []))
 
 
 def nearest(values: Tensor, levels: Sequence[float]) -> Tensor:
