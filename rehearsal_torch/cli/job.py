@@ -21,12 +21,12 @@ from typing import Any
 
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from rehearsal_torch.cli.build import plain, screen
 from rehearsal_torch.cli.errors import UNWRITABLE, lies_in, user_error_from, writing_to
 from rehearsal_torch.cli.installation import checkout
-from rehearsal_torch.cli.resume import agree, cleared
+from rehearsal_torch.cli.resume import HYDRA, agree, cleared
 from rehearsal_torch.cli.signals import obey_cluster
 from rehearsal_torch.cli.spelling import typed_as
 from rehearsal_torch.files.addresses import beginning
@@ -184,6 +184,8 @@ def _record(
         folder.write_json("run.json", run)
         written = True
         folder.write_yaml("config.yaml", content)
+        if not before:
+            _write_hydra(folder, config)
         screen(config)
         message = work(config, folder, sweep)
         seconds = time.perf_counter() - began
@@ -209,6 +211,16 @@ def _record(
                 raise
             raise wrong from error
         print(f"job in {folder.path} failed: {_sentence(wrong, folder)}", file=sys.stderr, flush=True)
+
+
+def _write_hydra(folder: RunFolder, config: DictConfig) -> None:
+    """Writes what Hydra writes with ``output_subdir=.hydra``. Hydra would write it before the folder is known
+    to be free. Nothing reads it.
+    """
+    hydra = HydraConfig.get()
+    nodes = {"config": config, "hydra": OmegaConf.create({"hydra": hydra}), "overrides": hydra.overrides.task}
+    for name, node in nodes.items():
+        folder.write(f"{HYDRA}/{name}.yaml", OmegaConf.to_yaml(node))
 
 
 def _removed(folder: RunFolder) -> UserError:
