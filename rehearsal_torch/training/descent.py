@@ -20,17 +20,24 @@ epoch: the weights kept are almost those drawn at the start. Held-out losses are
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from inspect import signature
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, Union
 
 from rehearsal_torch.data.part import Examples, Trained, in_words
 from rehearsal_torch.files.addresses import check_no_user
 from rehearsal_torch.training.gpus import possible, settled
+from rehearsal_torch.user_error import did_you_mean
 
 if TYPE_CHECKING:
     from lightning.pytorch.callbacks import Callback
     from lightning.pytorch.loggers import Logger
+
+
+OwnCallback = Union["Callback", Callable[[], "Callback"]]
+# Arguments of Lightning's Trainer that are no flags here, and what is instead.
+OWN = {"logger": "choose logger=csv, or give `loggers`", "default_root_dir": "give `folder`"}
 
 
 class Descent:
@@ -56,15 +63,20 @@ class Descent:
         clip: The maximum gradient norm; None does not clip.
         threads: The number of CPU threads during training. One is enough for batches of a few hundred rows;
             more are not faster, and change the order of summation. None keeps torch's own number.
-        callbacks: Factories of further Lightning callbacks.
+        callbacks: Further callbacks of Lightning, in a list or by names: each training gets a copy of each.
+            Functions without arguments are called for each training, and make one.
+        ckpt_path: Where trainings begin: the folder of a run, or one with ``<part>/last.ckpt``, or a file of
+            Lightning's, which is read without running code from it; None begins anew. A training that
+            `folder` holds goes on where it stopped.
+        flags: Further arguments of Lightning's Trainer, such as ``gradient_clip_val``.
 
     Attributes:
         history: (epoch, name, value) of all trainings so far; names are ``<part>/train_loss`` and
             ``<part>/held_out_loss``.
 
     Raises:
-        ValueError: if a number is out of range, there are loggers and no folder, or a logger's address has a
-            password in it.
+        ValueError: if a number is out of range, there are loggers and no folder, a logger's address has a
+            password in it, `ckpt_path` is not there, or Lightning's Trainer has no such flag.
     """
 
     def __init__(
@@ -82,7 +94,9 @@ class Descent:
         seed: int = 0,
         clip: float | None = None,
         threads: int | None = 1,
-        callbacks: Mapping[str, Callable[[], "Callback"]] | None = None,
+        callbacks: "Mapping[str, OwnCallback] | Sequence[OwnCallback] | None" = None,
+        ckpt_path: str | Path | None = None,
+        **flags: Any,
     ) -> None:
         if (
             min(max_epochs, batch_size, 1 if patience is None else patience) < 1
@@ -114,6 +128,13 @@ class Descent:
             )
         for key, make in (loggers or {}).items():
             check_no_user(getattr(make, "keywords", {}).get("tracking_uri"), f"logger.{key}.tracking_uri")
+        if ckpt_path is not None and not Path(ckpt_path).exists():
+            raise ValueError(
+                f"ckpt_path: there is no such file or folder ({ckpt_path}): give the folder of a run, or a "
+                "file of Lightning's, such as last.ckpt"
+            )
+        if flags:
+            _check_flags(flags, clip)
         self.max_epochs, self.batch_size, self.learning_rate, self.patience = (
             max_epochs,
             batch_size,
@@ -126,16 +147,25 @@ class Descent:
             precision,
             progress,
         )
-        self.loggers, self.callbacks = dict(loggers or {}), dict(callbacks or {})
+        self.loggers = dict(loggers or {})
+        self.callbacks = list(callbacks.values() if isinstance(callbacks, Mapping) else callbacks or ())
         self.folder = None if folder is None else Path(folder)
+        self.ckpt_path, self.flags = None if ckpt_path is None else Path(ckpt_path), flags
         self.seed, self.clip, self.threads = seed, clip, threads
         self.history: list[tuple[int, str, float]] = []
 
     def settled(self) -> "Descent":
         """A copy without a history, for other processes: the accelerator "auto" is what it is in this one."""
-        made = copy(self)
-        made.history, made.accelerator = [], settled(self.accelerator)
-        return made
+        other = copy(self)
+        other.history, other.accelerator = [], settled(self.accelerator)
+        return other
+
+    @staticmethod
+    def further_arguments() -> tuple[str, ...]:
+        """The flags of Lightning's Trainer that `flags` may hold."""
+        from lightning.pytorch import Trainer  # takes seconds to import
+
+        return tuple(name for name in signature(Trainer).parameters if name not in OWN)
 
     def train(
         self,
@@ -168,6 +198,22 @@ class Descent:
         ]
         self.history.extend(readings)
         return readings
+
+
+def _check_flags(flags: Mapping[str, Any], clip: float | None) -> None:
+    """Refuses what is no flag of Lightning's Trainer, or is set otherwise."""
+    known = Descent.further_arguments()
+    for name in flags:
+        if name in OWN:
+            raise ValueError(f"{name} is set by a training itself: {OWN[name]}")
+        if name not in known:
+            settings = [argument for argument in signature(Descent).parameters if argument != "flags"]
+            remedy = did_you_mean(name, [*settings, *known]) or "see the arguments of Lightning's Trainer"
+            raise ValueError(
+                f"expected a setting of a training or a flag of Lightning's Trainer; got {name}: {remedy}"
+            )
+    if clip is not None and flags.get("gradient_clip_val") is not None:
+        raise ValueError("clip and gradient_clip_val are one: leave one of them out")
 
 
 TRAIN, HELD_OUT = "train_loss", "held_out_loss"

@@ -64,23 +64,33 @@ def fit_parts(
     Raises:
         ValueError: if a part has to be trained and there is no trainer.
     """
-    checks = None if held_out is None else enumerate(held_out)
-    for place, (part, examples) in enumerate(steps):
+    for part, examples, check in unsolved(steps, held_out, quiet):
         name = names.get(id(part), type(part).__name__)
-        if isinstance(part, Solved):
-            with Progress(f"fitting the model, part {place + 1}", quiet=quiet):
-                part.solve(*examples)
-            _make_contiguous(part)
-        elif trainer is None:
+        if trainer is None:
             raise ValueError(
                 f"part {name!r} ({type(part).__name__}) is trained by gradients: pass a trainer, such as "
                 "trainer=Descent(max_epochs=100)"
             )
-        else:
-            check = None
-            if checks is not None and part.uses_held_out:
-                check = next(each[1] for other, each in checks if other == place)
-            trainer.train(part, examples, check, name)
+        trainer.train(part, examples, check, name)
+
+
+def unsolved(
+    steps: Steps, held_out: Steps | None, quiet: bool = True
+) -> Iterator[tuple[Trained, Examples, Examples | None]]:
+    """Solves the parts with a solver, in order, and yields the others with their examples and held-out ones;
+    see `fit_parts`.
+    """
+    checks = None if held_out is None else enumerate(held_out)
+    for place, (part, examples) in enumerate(steps):
+        if isinstance(part, Solved):
+            with Progress(f"fitting the model, part {place + 1}", quiet=quiet):
+                part.solve(*examples)
+            _make_contiguous(part)
+            continue
+        check = None
+        if checks is not None and part.uses_held_out:
+            check = next(step[1] for other, step in checks if other == place)
+        yield part, examples, check
 
 
 def _make_contiguous(part: Solved) -> None:

@@ -137,7 +137,7 @@ def test_a_training_of_the_cpu_does_not_go_on_on_a_gpu_unasked(tmp_path, monkeyp
     ):
         run(Descent(**settings, accelerator="auto"), Line(), rows(), None, "line")
     run(Descent(**settings), Line(), rows(), None, "line")
-    kept = torch.load(tmp_path / "line/last.ckpt", weights_only=True)["hyper_parameters"]["settings"]
+    kept = torch.load(tmp_path / "line/last.ckpt", weights_only=True)["hyper_parameters"]
     assert "accelerator" not in kept, "as in folders that were written before GPUs were told apart"
 
 
@@ -477,7 +477,9 @@ def rows_callbacks(count=40, seed=0):
 
 
 def trainer(score):
-    return SimpleNamespace(callback_metrics={HELD_OUT: torch.tensor(score)}, current_epoch=7)
+    return SimpleNamespace(
+        callback_metrics={HELD_OUT: torch.tensor(score)}, current_epoch=7, sanity_checking=False
+    )
 
 
 def test_the_weights_of_the_least_loss_are_kept_the_first_of_equals():
