@@ -437,7 +437,7 @@ def test_a_store_of_mlflow_holds_the_losses_and_no_surroundings(tmp_path, monkey
             [value for _, name, value in history if name == f"line/{loss}"], rel=1e-6
         )
     assert found.data.tags["mlflow.runName"] == "line"
-    assert found.data.params["settings/learning_rate"] == "0.001"
+    assert found.data.params["learning_rate"] == "0.001"
     for path in (each for each in (tmp_path / "line/mlflow").rglob("*") if each.is_file()):
         assert "somebody-i-know" not in path.read_text()
         assert "pytest" not in path.read_text().replace(str(tmp_path), "")
