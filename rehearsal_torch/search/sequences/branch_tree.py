@@ -40,7 +40,7 @@ from rehearsal_torch.mechanisms.trajectory import CurvedTrajectory
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.search.budget import Budget
 from rehearsal_torch.search.sequences.change_events import ChangeEvents, change_events, roll_out
-from rehearsal_torch.search.sequences.decision_process import Effort
+from rehearsal_torch.search.sequences.decision_process import Effort, limit_reached
 from rehearsal_torch.search.sequences.gain_bound import GainBound, gain_bound
 
 WIDTH = 0.1
@@ -76,13 +76,8 @@ class SetModel:
     """
 
     def __init__(self, bound: GainBound, times: Tensor) -> None:
-        self.bound, self.gains, self.pairs, self.changes, self.times = (
-            bound,
-            bound.gains,
-            bound.pairs,
-            bound.changes,
-            times,
-        )
+        self.bound, self.times, self.changes = bound, times, bound.changes
+        self.gains, self.pairs = bound.gains, bound.pairs
         slots, place = torch.unique(times, return_inverse=True)
         counts = torch.bincount(place, minlength=len(slots))
         start = counts.cumsum(0) - counts
@@ -300,15 +295,14 @@ class EventTree:
 
     Args:
         objective: The episode; its trajectory must bound its curvature, and its reward must be linear.
-        limits: Limits of the search.
     """
 
     def __init__(self, objective: CounterfactualReturn, effort: Effort, limits: Limits) -> None:
         assert isinstance(objective.trajectory, CurvedTrajectory)
         gradient = objective.gradient()
         assert gradient is not None
-        self.effort, self.limits, self.observed = effort, limits, objective.outcome()
-        self.open = objective.open.tolist()
+        self.objective, self.effort, self.limits = objective, effort, limits
+        self.observed, self.open = objective.outcome(), objective.open.tolist()
         self.trajectory, self.gradient = objective.trajectory, gradient.to(objective.trajectory.states)
         self.tolerance = objective.rounding(1e-9, max(1.0, abs(self.observed)))
         self.best, self.sequence = 0.0, objective.observed
@@ -317,9 +311,8 @@ class EventTree:
         left = min(objective.changes, len(self.open))
         self._heap: list[tuple[float, int, _Node]] = []  # by descending bounds, then as they came
         if left:
-            self._push(
-                _Node(-torch.inf, self.trajectory.states, objective.observed, 0.0, left, objective.choices)
-            )
+            states, observed = self.trajectory.states, objective.observed
+            self._push(_Node(-torch.inf, states, observed, 0.0, left, objective.choices))
 
     @property
     def bound(self) -> float:
@@ -336,10 +329,11 @@ class EventTree:
     def run(self) -> str:
         """Expands nodes until none can be better; returns "", or which limit ended the search."""
         while self._heap and -self._heap[0][0] > self.best + self.tolerance:
-            if self.limits.nodes is not None and self.effort.expanded >= self.limits.nodes and self.recentred:
-                return f"stopped after node_limit={self.limits.nodes} expanded nodes"
-            if self.recentred and self.limits.budget.out():
-                return self.limits.budget.reason()
+            # The root is always completed.
+            if self.recentred and (
+                reached := limit_reached(self.limits.nodes, self.effort, self.limits.budget)
+            ):
+                return reached
             self._expand(heapq.heappop(self._heap)[-1])
             if self.loose:
                 return ""
@@ -387,9 +381,8 @@ class EventTree:
         before = len(bound.gains)
         while not found.complete and len(events.gains) <= SHRUNK * before:
             before = len(events.gains)
-            events, model = self._sieve(
-                node, events, SetModel(gain_bound(self.trajectory, self.gradient, events, left), events.times)
-            )
+            model = SetModel(gain_bound(self.trajectory, self.gradient, events, left), events.times)
+            events, model = self._sieve(node, events, model)
             found = model.search(self._threshold(node), min(QUICK, self.limits.leaves))
             self.effort.expanded += found.grown
         if not found.complete:

@@ -65,6 +65,13 @@ class Effort:
     network_evaluations: int = 0
 
 
+def limit_reached(nodes: int | None, effort: Effort, budget: Budget) -> str:
+    """Which limit ends a search, in a sentence; empty while none does."""
+    if nodes is not None and effort.expanded >= nodes:
+        return f"stopped after node_limit={nodes} expanded nodes"
+    return budget.reason() if budget.out() else ""
+
+
 def sequence_decision(
     objective: CounterfactualReturn,
     actions: Tensor,
@@ -102,10 +109,8 @@ def sequence_decision(
     value, warnings = float(objective(sequence)) if changed else outcome, objective.warnings()
     finite = math.isfinite(value)
     if changed and not finite:
-        changed, reason = (
-            [],
-            f"the best sequence found has the return {value}: the model is undefined there",
-        )
+        reason = f"the best sequence found has the return {value}: the model is undefined there"
+        changed = []
     elif changed and not value > outcome:
         message = (
             f"by the model's own estimate no better than the observed actions ({value:.6g} against "
@@ -116,26 +121,23 @@ def sequence_decision(
         else:
             warnings = (*warnings, message)
     default_reason = "" if changed or by_hand else PROVEN_BEST if gap == 0.0 else NONE_FOUND
-    found = {
-        "search": search,
-        **asdict(effort),
+    work = asdict(effort) | {
         "effective_branching_factor": branching_factor(effort.expanded, objective.horizon),
         "gap": gap,
         "proven": gap == 0.0,
     }
     names = tuple(action_name(time) for time in changed)
+    doses = objective.surrogate.doses(sequence[changed]).tolist() if changed else []
     return Decision(
         Alteration(names, sequence[changed].cpu()) if changed else None,
         value,
         status="recommended" if changed else "no_action" if finite else "refused",
         estimate=_return(value),
         baseline=_return(outcome),
-        doses=dict(zip(names, map(tuple, objective.surrogate.doses(sequence[changed]).tolist()), strict=True))
-        if changed
-        else {},
+        doses=dict(zip(names, map(tuple, doses), strict=True)),
         warnings=warnings,
         reason=reason or default_reason,
-        trace={**found, **trace, **budget.facts(gap)},
+        trace={"search": search, **work, **trace, **budget.facts(gap)},
         seconds=budget.spent(),
     )
 
@@ -166,7 +168,6 @@ class CounterfactualProcess:
     """Steps and rewards in the search tree of one episode; every network evaluation is counted.
 
     Args:
-        objective: The episode, its reward and its limit of changes.
         dtype: Precision of states and rewards; float32 only if the trajectory supports it, otherwise the
             precision of the trajectory.
 
@@ -254,9 +255,6 @@ class CounterfactualProcess:
             states: At time T - 1, (n, D).
             spent: Changes made, (n,).
             totals: The rewards before, (n, *lanes).
-
-        Returns:
-            (n,), (n,) long.
         """
         time = self.horizon - 1
         if not self.objective.lanes:

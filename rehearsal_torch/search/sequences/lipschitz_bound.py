@@ -49,13 +49,8 @@ class Anchors(ABC):
 
     @abstractmethod
     def __call__(self, process: CounterfactualProcess, lipschitz: Tensor) -> list[Tensor]:
-        """Returns anchor states for each time step.
-
-        Args:
-            lipschitz: L_t, (T,).
-
-        Returns:
-            T tensors (n_t, D), each n_t at least 1, in the coordinates of the trajectory.
+        """Anchor states of each time step, T tensors (n_t, D), each n_t at least 1, in the coordinates of the
+        trajectory; `lipschitz` are L_t, (T,).
         """
 
 
@@ -108,11 +103,9 @@ class MonteCarlo(Anchors):
         """The observed sequence, then `count` random ones, (count + 1, H) long."""
         objective, observed = process.objective, process.objective.observed.cpu()
         free = objective.open
-        weights = (
-            lipschitz[free.to(lipschitz.device)].cpu()
-            if self.weights == "lipschitz"
-            else torch.ones(len(free), dtype=torch.float64)
-        )
+        weights = torch.ones(len(free), dtype=torch.float64)
+        if self.weights == "lipschitz":
+            weights = lipschitz[free.to(lipschitz.device)].cpu()
         order = free[torch.multinomial(weights.expand(count, -1), len(free), generator=generator)]
         # The first k' of a weighted permutation are a weighted draw of k' without replacement.
         changes = torch.randint(1, min(objective.changes, len(free)) + 1, (count, 1), generator=generator)
@@ -168,12 +161,8 @@ class UnboundedError(ValueError):
     """No finite Lipschitz constant is known, so that there is no Lipschitz bound."""
 
 
-def value_constants(objective: CounterfactualReturn, constants: Tensor | None = None) -> Tensor:
+def value_constants(objective: CounterfactualReturn) -> Tensor:
     """The Lipschitz constants L_t of the value, (T,) float64.
-
-    Args:
-        constants: (T - 1,) constants K_t that hold for all states of the search and its anchors (on a ball,
-            for instance); None for the global constants of the trajectory.
 
     Raises:
         UnboundedError: if the trajectory or the reward has no finite constant, or the value is no sum over
@@ -181,7 +170,7 @@ def value_constants(objective: CounterfactualReturn, constants: Tensor | None = 
     """
     if objective.worst:
         raise UnboundedError(NO_SUM)
-    known = objective.trajectory.lipschitz() if constants is None else constants
+    known = objective.trajectory.lipschitz()
     if known is None or not bool(torch.isfinite(known).all()) or not objective.constant < torch.inf:
         missing = (
             "reward has no finite Lipschitz constant in these coordinates"
@@ -219,10 +208,9 @@ class LipschitzBound:
         budget: Budget = UNLIMITED,
     ) -> None:
         self.process, self.exact, self.lipschitz = process, exact, lipschitz
-        scale = float(process.objective.rewards(process.objective.trajectory.states).abs().sum()) + float(
-            lipschitz[0]
-        )
-        self.margin = process.objective.rounding(1e-12, 1.0 + scale)
+        objective = process.objective
+        scale = float(objective.rewards(objective.trajectory.states).abs().sum()) + float(lipschitz[0])
+        self.margin = objective.rounding(1e-12, 1.0 + scale)
         # An anchor at which the model has no finite state gives no bound.
         self.anchors, self.distances = [each[each.isfinite().all(-1)] for each in anchors], 0
         T, every = process.horizon, list(range(process.changes + 1))
@@ -260,17 +248,13 @@ class LipschitzBound:
         if time == process.horizon - 1:
             return self._last(states, spent)
         rewards, other = process.rewards(states, time), process.others[time]
-        best = process.kept(rewards, time).unsqueeze(-1) + self.at(
-            process.keep(states, time), time + 1, spent
-        )
-        able = [column for column, made in enumerate(spent) if made < process.changes]
+        kept = self.at(process.keep(states, time), time + 1, spent)
+        best = process.kept(rewards, time).unsqueeze(-1) + kept
+        able = [column for column, changes in enumerate(spent) if changes < process.changes]
         if able and len(other):
-            children = self.at(
-                process.branch(states, time).flatten(0, 1), time + 1, [spent[column] + 1 for column in able]
-            )
-            gained = process.changed(rewards, time).unsqueeze(-1) + children.unflatten(
-                0, (len(states), len(other))
-            )
+            children, more = process.branch(states, time).flatten(0, 1), [spent[place] + 1 for place in able]
+            bounds = self.at(children, time + 1, more).unflatten(0, (len(states), len(other)))
+            gained = process.changed(rewards, time).unsqueeze(-1) + bounds
             best[:, able] = torch.maximum(best[:, able], gained.amax(1))
         return best
 

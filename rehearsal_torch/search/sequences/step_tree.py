@@ -16,7 +16,7 @@ Rounding: everything is computed in float64; returns that differ by less than th
 """
 
 import heapq
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations, count
 from math import comb
 
@@ -28,7 +28,7 @@ from rehearsal_torch.mechanisms.trajectory import CurvedTrajectory
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.search.sequences.baselines import greedy_sequence
 from rehearsal_torch.search.sequences.branch_tree import Limits
-from rehearsal_torch.search.sequences.decision_process import CounterfactualProcess, Effort
+from rehearsal_torch.search.sequences.decision_process import CounterfactualProcess, Effort, limit_reached
 from rehearsal_torch.search.sequences.group_bounds import GroupBounds, Paths
 
 NUMBERS = 4_000_000
@@ -61,15 +61,8 @@ class Groups:
 
     def part(self, rows: slice) -> "Groups":
         """Some of the groups."""
-        return replace(
-            self,
-            bounds=self.bounds[rows],
-            later=self.later[rows],
-            path=self.path[rows],
-            states=self.states[rows],
-            gathered=self.gathered[rows],
-            sequences=self.sequences[rows],
-        )
+        own = (self.bounds, self.later, self.path, self.states, self.gathered, self.sequences)
+        return Groups(self.time, *(tensor[rows] for tensor in own))
 
 
 class StepTree:
@@ -125,12 +118,10 @@ class StepTree:
         self._plant()
         self.root = self.bound
         while self._heap and -self._heap[0][0] > self.best + self.tolerance:
-            if self.limits.nodes is not None and self.effort.expanded >= self.limits.nodes:
-                return f"stopped after node_limit={self.limits.nodes} expanded nodes"
+            if reached := limit_reached(self.limits.nodes, self.effort, self.limits.budget):
+                return reached
             if self.evaluations is not None and self.effort.network_evaluations >= self.evaluations:
                 return f"stopped after evaluations={self.evaluations} single steps of the model"
-            if self.limits.budget.out():
-                return self.limits.budget.reason()
             self._expand(heapq.heappop(self._heap)[-1])
         return self._left_out if self.gap() else ""
 
@@ -158,9 +149,8 @@ class StepTree:
         width = groups.states.shape[-1]
         others = self.process.others[groups.time]
         last = groups.later.shape[1] == 0
-        most = max(
-            1, NUMBERS // (len(others) * width * (1 if last else self.objective.horizon - groups.time))
-        )
+        steps = 1 if last else self.objective.horizon - groups.time
+        most = max(1, NUMBERS // (len(others) * width * steps))
         if taken > most:
             self._push(groups.part(slice(most, taken)))
             taken = most
@@ -201,17 +191,9 @@ class StepTree:
             here = (times[:, 0] == time).nonzero()[:, 0]
             here = here[bounds[here].argsort(descending=True)]
             path, at = rows[here], time - paths.start
-            self._push(
-                Groups(
-                    time,
-                    bounds[here],
-                    times[here, 1:],
-                    path,
-                    paths.states[path, at],
-                    gathered[path] + paths.before[path, at],
-                    sequences[path].to(torch.int16),
-                )
-            )
+            before, own = gathered[path] + paths.before[path, at], sequences[path].to(torch.int16)
+            states, later = paths.states[path, at], times[here, 1:]
+            self._push(Groups(time, bounds[here], later, path, states, before, own))
         self._prune()
 
     def _push(self, groups: Groups) -> None:
