@@ -27,7 +27,7 @@ screening, are ours.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
@@ -38,6 +38,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.finite import ranked
+from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.trials.expected_reward import CausalObjective
 from rehearsal_torch.objectives.trials.improvement import incumbent
 from rehearsal_torch.objectives.trials.reward_frame import RewardFrame
@@ -162,15 +163,14 @@ class BotorchAcquisition(CausalObjective):
         pending: Tensor | None = None,
     ) -> None:
         super().__init__(surrogate, case, draws, evaluation_draws, seed, pending)
-        if function not in FUNCTIONS or not 0 <= beta < float("inf") or not len(self.visited):
-            raise ValueError(
-                f"expected a function of {list(FUNCTIONS)}, beta >= 0 and at least one visited action; got "
-                f"function={function!r}, beta={beta} and {len(self.visited)} actions"
-            )
-        self.function, self.beta = function, beta
-        model = NetworkModel(
-            surrogate, members=members, draws=member_draws, seed=self.seed + 2, as_fitted=True
+        require(
+            function in FUNCTIONS and 0 <= beta < float("inf") and len(self.visited) > 0,
+            f"a function of {list(FUNCTIONS)}, beta >= 0 and at least one visited action",
+            **{"function": function, "beta": beta, "actions": len(self.visited)},
         )
+        self.function, self.beta = function, beta
+        sizes: dict[str, Any] = {"members": members, "draws": member_draws}
+        model = NetworkModel(surrogate, **sizes, seed=self.seed + 2, as_fitted=True)
         # An action that is no longer allowed does not count as the incumbent.
         inside = self.visited[self.allowed(self.visited)]
         visited = inside if len(inside) else self.visited

@@ -97,13 +97,8 @@ class OutOfTimeError(Exception):
 
 
 def ascended(function: UnitAcquisition, starts: Tensor, steps: int) -> tuple[Tensor, Tensor]:
-    """The end points (R, d) of ascents and their values (R,), best first; if the budget is spent, the best
-    points so far.
-
-    Args:
-        function: What is maximised.
-        starts: (R, d), in unit coordinates, feasible.
-        steps: Maximum number of steps.
+    """The end points (R, d) of ascents from feasible starts (R, d), in unit coordinates, and their values
+    (R,), best first; if the budget is spent, the best points so far.
     """
     function.begin(starts)
     region = function.region
@@ -124,7 +119,7 @@ def ascended(function: UnitAcquisition, starts: Tensor, steps: int) -> tuple[Ten
         settings |= {"factr": FACTOR, "pgtol": GRADIENT}
     try:
         with torch.enable_grad():
-            found, values = optimize_acqf(
+            candidates, values = optimize_acqf(
                 function,
                 unit,
                 q=1,
@@ -137,7 +132,7 @@ def ascended(function: UnitAcquisition, starts: Tensor, steps: int) -> tuple[Ten
                 retry_on_optimization_warning=False,
             )
         assert values is not None
-        points = found[:, 0]
+        points = candidates[:, 0]
     except OutOfTimeError:
         assert function.points is not None
         assert function.values is not None
