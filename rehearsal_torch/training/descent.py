@@ -26,6 +26,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal, Union
 
 from rehearsal_torch.data.part import Examples, Trained, in_words
+from rehearsal_torch.data.sizes import require
 from rehearsal_torch.files.addresses import check_no_user
 from rehearsal_torch.training.gpus import possible, settled
 from rehearsal_torch.user_error import did_you_mean
@@ -98,30 +99,31 @@ class Descent:
         ckpt_path: str | Path | None = None,
         **flags: Any,
     ) -> None:
-        if (
-            min(max_epochs, batch_size, 1 if patience is None else patience) < 1
-            or learning_rate <= 0
-            or (clip is not None and clip <= 0)
-        ):
-            given = (
-                f"max_epochs={max_epochs}, batch_size={batch_size}, learning_rate={learning_rate}, "
-                f"patience={patience}, clip={clip}"
-            )
-            raise ValueError(f"expected numbers above zero; got {given}")
-        if threads is not None and threads < 1:
-            raise ValueError(f"expected at least one thread, or null for torch's own number; got {threads}")
-        if accelerator not in ("cpu", "gpu", "auto"):
-            raise ValueError(f"expected accelerator cpu, gpu or auto; got {accelerator!r}")
-        if precision not in ("32-true", "64-true"):
-            raise ValueError(
-                "expected precision 32-true or 64-true (the spectral norms are exact, which lower "
-                f"precisions are not); got {precision!r}"
-            )
-        if not possible(devices, accelerator):
-            raise ValueError(
-                "expected the number of processes or GPUs, or a list of different numbers of GPUs; got "
-                f"devices={devices!r} and accelerator={accelerator}"
-            )
+        numbers = {"max_epochs": max_epochs, "batch_size": batch_size, "learning_rate": learning_rate}
+        optional = {"patience": patience, "clip": clip}
+        given = [*numbers.values(), *(value for value in optional.values() if value is not None)]
+        require(
+            min(given) > 0 and max_epochs >= 1 and batch_size >= 1,
+            "numbers above zero",
+            **numbers,
+            **optional,
+        )
+        require(
+            threads is None or threads >= 1,
+            "at least one thread, or null for torch's own number",
+            threads=threads,
+        )
+        require(accelerator in ("cpu", "gpu", "auto"), "cpu, gpu or auto", accelerator=accelerator)
+        require(
+            precision in ("32-true", "64-true"),
+            "32-true or 64-true (the spectral norms are exact, which lower precisions are not)",
+            precision=precision,
+        )
+        require(
+            possible(devices, accelerator),
+            "the number of processes or GPUs, or a list of different numbers of GPUs",
+            **{"devices": devices, "accelerator": accelerator},
+        )
         if loggers and folder is None:
             raise ValueError(
                 f"loggers {sorted(loggers)} need a place to write to: set `folder`, or choose logger=none"
@@ -135,18 +137,10 @@ class Descent:
             )
         if flags:
             _check_flags(flags, clip)
-        self.max_epochs, self.batch_size, self.learning_rate, self.patience = (
-            max_epochs,
-            batch_size,
-            learning_rate,
-            patience,
-        )
-        self.accelerator, self.devices, self.precision, self.progress = (
-            accelerator,
-            devices if isinstance(devices, int) else list(devices),
-            precision,
-            progress,
-        )
+        self.max_epochs, self.batch_size = max_epochs, batch_size
+        self.learning_rate, self.patience = learning_rate, patience
+        self.accelerator, self.precision, self.progress = accelerator, precision, progress
+        self.devices = devices if isinstance(devices, int) else list(devices)
         self.loggers = dict(loggers or {})
         self.callbacks = list(callbacks.values() if isinstance(callbacks, Mapping) else callbacks or ())
         self.folder = None if folder is None else Path(folder)
@@ -178,8 +172,7 @@ class Descent:
 
         Args:
             part: The part; it is returned to its device and precision.
-            examples: The loss's arguments, (n, ...) each.
-            held_out: The same for held-out rows, (m, ...) each, or None.
+            examples: The loss's arguments, (n, ...) each; `held_out`, the same for held-out rows.
             name: The part's name in the history and the folder.
 
         Returns:
@@ -192,10 +185,8 @@ class Descent:
         """
         from rehearsal_torch.training.harness import run  # Lightning takes seconds to import
 
-        readings = [
-            (epoch, f"{name}/{what}", value)
-            for epoch, what, value in run(self, part, examples, held_out, name)
-        ]
+        losses = run(self, part, examples, held_out, name)
+        readings = [(epoch, f"{name}/{loss}", value) for epoch, loss, value in losses]
         self.history.extend(readings)
         return readings
 
@@ -244,20 +235,20 @@ def faults(metrics: Readings, most: int) -> list[str]:
             held_out = held_out or bool(checked)
         elif checked and len(checked) < most and checked.index(min(checked)) < FIRST:
             early.append(in_words(part))
-    found = []
+    sentences = []
     if falling:
         what = "held-out loss" if held_out else "loss"
-        found.append(
+        sentences.append(
             f"training not converged: the {what} of {joined(falling)} was still falling in the last of "
             f"{most} epochs: raise trainer.max_epochs"
         )
     if early:
-        found.append(
+        sentences.append(
             f"training ended at once: the held-out loss of {joined(early)} was smallest in the first "
             f"{FIRST} epochs, and early stopping kept these weights: lower trainer.learning_rate, or look "
             "for held-out rows that differ from the others"
         )
-    return found
+    return sentences
 
 
 def still_falling(losses: Sequence[float]) -> bool:

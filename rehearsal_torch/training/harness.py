@@ -477,16 +477,9 @@ def _settings(
     """The settings that determine the result, as plain values: Lightning's checkpoints must be readable
     without unpickling.
     """
-    decisive = {
-        "batch_size": how.batch_size,
-        "learning_rate": how.learning_rate,
-        "patience": how.patience,
-        "precision": how.precision,
-        "seed": how.seed,
-    }
+    decisive = ("batch_size", "learning_rate", "patience", "precision", "seed", "clip")
     return {
-        **decisive,
-        "clip": how.clip,
+        **{name: getattr(how, name) for name in decisive},
         "examples": _digest(examples),
         "held_out": _digest(() if held_out is None else held_out),
         **({"devices": world} if world > 1 else {}),

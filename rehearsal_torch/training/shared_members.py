@@ -178,8 +178,8 @@ def fit_members(
     fits = _Fits(surrogate, table, held_out, silent, torch.get_rng_state())
     # A solver's bits depend on the number of threads, and a worker has one.
     with line, threads(1 if timed else None):
-        found = results(_member, fits, range(len(members)), workers, timed=timed, ahead=1)
-        for place, (state, readings) in enumerate(found):
+        states = results(_member, fits, range(len(members)), workers, timed=timed, ahead=1)
+        for place, (state, readings) in enumerate(states):
             if place:
                 _adopt(members[place], state, timed)
             else:
@@ -222,8 +222,8 @@ def _adopt(member: nn.Module, state: dict[str, np.ndarray], solved: bool) -> Non
 
 def _tensor(value: np.ndarray) -> Tensor:
     """An array as a tensor that begins where tensors begin: the last bits of products depend on it."""
-    found = torch.from_numpy(value)
-    return found if found.data_ptr() % ALIGNED == 0 else found.clone()
+    tensor = torch.from_numpy(value)
+    return tensor if tensor.data_ptr() % ALIGNED == 0 else tensor.clone()
 
 
 def _trained(members: Sequence[nn.Module]) -> bool:
