@@ -157,15 +157,10 @@ class BranchAndBound(Search[CounterfactualReturn]):
         try:
             decision = search.improve(objective, known) if isinstance(search, AStar) else search(objective)
         except UnboundedError as error:
-            decision = self._in_time(GreedyChanges(), budget)(objective)
-            why = f"{why}; {error}"
+            search = self._in_time(GreedyChanges(), budget)
+            decision, why = search(objective), f"{why}; {error}"
         used, gap = decision.trace.get("search", type(search).__name__), decision.trace.get("gap")
-        stopped = str(decision.trace.get("stopped", "")).partition(";")[0]
-        if budget.limit_s is not None and search.budget_s != self.fallback.budget_s:
-            # It has had the remaining time, which is not what was asked for.
-            rest, whole = Budget(search.budget_s).reason(), budget.reason()
-            stopped = stopped.replace(rest, whole)
-            decision = replace(decision, reason=decision.reason.replace(rest, whole))
+        stopped = Budget(search.budget_s).reason() if "stopped" in decision.trace else ""
         # The effort of both searches counts.
         done = {name: decision.trace.get(name, 0) + count for name, count in asdict(effort).items()}
         kept: dict[str, object] = {"search": "branch_and_bound", "fallback": used, **done}
@@ -199,7 +194,8 @@ class BranchAndBound(Search[CounterfactualReturn]):
         """A copy of a search with the remaining time, or less if its own budget is smaller."""
         limited = copy(search)
         if budget.limit_s is not None:
-            limited.budget_s = min(budget.left(), torch.inf if limited.budget_s is None else limited.budget_s)
+            own = torch.inf if limited.budget_s is None else limited.budget_s
+            limited.budget_s = min(budget.remaining(), own)
         return limited
 
 
