@@ -207,15 +207,15 @@ def run(
         current_kept(used),
         threads(how.threads),
         line,
-        _place(folder, world) as place,
+        _place(folder, world) as kept_in,
     ):
-        callbacks = _callbacks(how, best, place, held_out is not None)
+        callbacks = _callbacks(how, best, kept_in, held_out is not None)
         # Of several processes, this one only waits.
         callbacks += [EpochCount(line)] if world == 1 else []
         _fit(how, module, data, callbacks, folder, begin, used, world)
         if world > 1:
-            assert place is not None
-            state = torch.load(place / "last.ckpt", map_location="cpu", weights_only=True)
+            assert kept_in is not None
+            state = torch.load(kept_in / "last.ckpt", map_location="cpu", weights_only=True)
             module.load_state_dict(state["state_dict"])
             module.on_load_checkpoint(state)
             if held_out is not None:
@@ -367,14 +367,14 @@ def _loggers(how: "Descent", folder: Path, world: int) -> Iterator["Logger"]:
             raise ValueError(
                 f"expected the name of a logger, of letters, digits and underscores; got {name!r}"
             )
-        place = (folder / name).resolve()
-        place.mkdir(parents=True, exist_ok=True)
+        own_folder = (folder / name).resolve()
+        own_folder.mkdir(parents=True, exist_ok=True)
         named = {_NAMES[name]: folder.name} if name in _NAMES else {}
         if not getattr(make, "keywords", {}).get("tracking_uri", "elsewhere"):
             # Lightning would take the signs of the path for those of an address.
-            named["tracking_uri"] = place.as_uri()
+            named["tracking_uri"] = own_folder.as_uri()
         try:
-            logger = make(save_dir=str(place), **named)
+            logger = make(save_dir=str(own_folder), **named)
             # Of several processes, the first one begins.
             _ = getattr(logger, "experiment", None) if world == 1 else None
         except ModuleNotFoundError as error:
@@ -419,7 +419,7 @@ def _callbacks(how: "Descent", best: BestWeights, folder: Path | None, checked: 
         )
     if folder is not None:
         callbacks.append(LastState(folder))
-    own = [copy.deepcopy(each) if isinstance(each, Callback) else each() for each in how.callbacks]
+    own = [copy.deepcopy(given) if isinstance(given, Callback) else given() for given in how.callbacks]
     for callback in own:
         if not isinstance(callback, Callback):
             raise ValueError(
@@ -531,7 +531,8 @@ def _cast(how: "Descent", examples: Examples) -> Examples:
     """Detached examples in the precision of the training, so that no batch needs a conversion."""
     double = how.precision == "64-true"
     return tuple(
-        each.detach().double() if double and each.is_floating_point() else each.detach() for each in examples
+        example.detach().double() if double and example.is_floating_point() else example.detach()
+        for example in examples
     )
 
 

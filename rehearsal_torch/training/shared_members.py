@@ -81,15 +81,15 @@ def unsolved(
     see `fit_parts`.
     """
     checks = None if held_out is None else enumerate(held_out)
-    for place, (part, examples) in enumerate(steps):
+    for number, (part, examples) in enumerate(steps):
         if isinstance(part, Solved):
-            with Progress(f"fitting the model, part {place + 1}", quiet=quiet):
+            with Progress(f"fitting the model, part {number + 1}", quiet=quiet):
                 part.solve(*examples)
             _make_contiguous(part)
             continue
         check = None
         if checks is not None and part.uses_held_out:
-            check = next(step[1] for other, step in checks if other == place)
+            check = next(step[1] for other, step in checks if other == number)
         yield part, examples, check
 
 
@@ -179,15 +179,15 @@ def fit_members(
     # A solver's bits depend on the number of threads, and a worker has one.
     with line, threads(1 if timed else None):
         states = results(_member, fits, range(len(members)), workers, timed=timed, ahead=1)
-        for place, (state, readings) in enumerate(states):
-            if place:
-                _adopt(members[place], state, timed)
+        for number, (state, readings) in enumerate(states):
+            if number:
+                _adopt(members[number], state, timed)
             else:
                 # Fitted here, and not to be sent to the others' processes.
                 first = state
             if trainer is not None:
                 trainer.history.extend(readings)
-            line.at(place + 1)
+            line.at(number + 1)
         del state
     _adopt(members[0], first, timed)
     del first
@@ -195,18 +195,18 @@ def fit_members(
     fit_parts(surrogate.closing_parts(table), checks, names, trainer, quiet)
 
 
-def _member(fits: _Fits, place: int) -> _Found:
+def _member(fits: _Fits, number: int) -> _Found:
     """The state of a member after its fit, as arrays, which travel in half the time, and the losses."""
     surrogate, trainer = fits.surrogate, copy.copy(fits.trainer)
     if trainer is not None:
         trainer.history = []
     names = {id(module): name for name, module in surrogate.named_modules()}
-    checks = None if fits.held_out is None else surrogate.member_parts(place, fits.held_out)
+    checks = None if fits.held_out is None else surrogate.member_parts(number, fits.held_out)
     # A training whose loss draws goes on from the random state of the process that asked for it.
     with torch.random.fork_rng(devices=[]):
         torch.set_rng_state(fits.random)
-        fit_parts(surrogate.member_parts(place, fits.table), checks, names, trainer, True)
-    member = surrogate.separate()[place]
+        fit_parts(surrogate.member_parts(number, fits.table), checks, names, trainer, True)
+    member = surrogate.separate()[number]
     state = {name: value.cpu().numpy() for name, value in member.state_dict().items()}
     if not _trained([member]):
         # What is common is as before.
@@ -229,7 +229,7 @@ def _tensor(value: np.ndarray) -> Tensor:
 def _trained(members: Sequence[nn.Module]) -> bool:
     """Whether members have parts without a solver."""
     return any(
-        isinstance(each, Trained) and not isinstance(each, Solved)
+        isinstance(part, Trained) and not isinstance(part, Solved)
         for member in members
-        for each in member.modules()
+        for part in member.modules()
     )

@@ -83,28 +83,28 @@ class KnownBaseline(qLogNoisyExpectedImprovement):
         return samples, self.objective(samples, X=X)
 
 
-def _noisy_improvement(made: Ingredients) -> AcquisitionFunction:
+def _noisy_improvement(given: Ingredients) -> AcquisitionFunction:
     return KnownBaseline(
-        made.model,
-        made.best,
-        sampler=made.sampler,
-        objective=made.objective,
-        X_pending=made.pending,
+        given.model,
+        given.best,
+        sampler=given.sampler,
+        objective=given.objective,
+        X_pending=given.pending,
         # Pruned already, from posterior samples that are at hand.
         prune_baseline=False,
     )
 
 
-def _improvement(made: Ingredients) -> AcquisitionFunction:
+def _improvement(given: Ingredients) -> AcquisitionFunction:
     return qLogExpectedImprovement(
-        made.model, 0.0, sampler=made.sampler, objective=made.objective, X_pending=made.pending
+        given.model, 0.0, sampler=given.sampler, objective=given.objective, X_pending=given.pending
     )
 
 
-def _bound(made: Ingredients) -> AcquisitionFunction:
+def _bound(given: Ingredients) -> AcquisitionFunction:
     # BoTorch's beta is the square of the multiplier.
     return qUpperConfidenceBound(
-        made.model, made.beta**2, sampler=made.sampler, objective=made.objective, X_pending=made.pending
+        given.model, given.beta**2, sampler=given.sampler, objective=given.objective, X_pending=given.pending
     )
 
 
@@ -196,8 +196,10 @@ class BotorchAcquisition(CausalObjective):
 
         sampler = MemberSampler(torch.Size([len(model.epistemic)]))
         objective = GenericMCObjective(standardised)
-        made = FUNCTIONS[self.function](Ingredients(model, sampler, objective, best, self.pending, self.beta))
-        return _Scaled(made, frame if self.function in BOUNDS else RewardFrame())
+        function = FUNCTIONS[self.function](
+            Ingredients(model, sampler, objective, best, self.pending, self.beta)
+        )
+        return _Scaled(function, frame if self.function in BOUNDS else RewardFrame())
 
     def built(self, screening: bool) -> AcquisitionFunction:
         """BoTorch's acquisition function, of (..., q, k) in the actions' units."""

@@ -212,8 +212,8 @@ class CausalObjective(Objective, ABC):
         lower, upper = self.box.lower.to(actions), self.box.upper.to(actions)
         slack = 1e-6 * self.box.width.to(actions)
         inside = ((actions >= lower - slack) & (actions <= upper + slack)).all(-1)
-        for place, values in self._choices(self.task.box.levels):
-            inside &= (nearest(actions[:, place], values) - actions[:, place]).abs() <= slack[place]
+        for index, values in self._choices(self.task.box.levels):
+            inside &= (nearest(actions[:, index], values) - actions[:, index]).abs() <= slack[index]
         limits = self.task.limits
         if limits is None:
             return inside
@@ -225,10 +225,10 @@ class CausalObjective(Objective, ABC):
         k + further); further coordinates are 0.
         """
         inside = self.visited[self.box.contains(self.visited) & self.allowed(self.visited)]
-        for place, values in self._choices(self.levels):
-            at = nearest(inside[:, place], values)
-            near = (at - inside[:, place]).abs() <= 1e-6 * self.box.width[place]
-            inside = torch.cat([inside[:, :place], at.unsqueeze(-1), inside[:, place + 1 :]], -1)[near]
+        for index, values in self._choices(self.levels):
+            at = nearest(inside[:, index], values)
+            near = (at - inside[:, index]).abs() <= 1e-6 * self.box.width[index]
+            inside = torch.cat([inside[:, :index], at.unsqueeze(-1), inside[:, index + 1 :]], -1)[near]
         if not len(inside):
             return self.noise.new_empty(0, self.bounds.shape[-1])
         means = ranked(self.expected(inside, self._screened_points))

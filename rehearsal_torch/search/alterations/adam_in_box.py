@@ -79,23 +79,22 @@ class AdamInBox(BatchSearch[Candidates[CentreDistance]]):
         """Returns the best set and action for each case."""
         budget = Budget(self.budget_s)
         sets = objective.sets
-        actions = [self.coarse(one, budget) for one in in_time(sets, budget)]
-        values = ranked(
-            torch.stack([one.share(each, VALIDATION) for one, each in zip(sets, actions, strict=False)])
-        )
+        actions = [self.coarse(candidate, budget) for candidate in in_time(sets, budget)]
+        shares = [candidate.share(best, VALIDATION) for candidate, best in zip(sets, actions, strict=False)]
+        values = ranked(torch.stack(shares))
         best = values.amax(0)
-        for place, one in enumerate(sets[: len(actions)]):
-            promising = torch.nonzero(values[place] >= best - self.near).squeeze(-1)
+        for row, candidate in enumerate(sets[: len(actions)]):
+            promising = torch.nonzero(values[row] >= best - self.near).squeeze(-1)
             if not len(promising):
                 continue
             if budget.out():
                 break
-            starts, steps = actions[place].unsqueeze(0), max(self.steps // 2, 1)
-            finer = self.descend(one, starts, None, promising, self.rate / 4, steps, budget)[0]
-            reached = ranked(one.share(finer, VALIDATION))
-            better = reached >= values[place]
-            actions[place] = torch.where(better.unsqueeze(-1), finer, actions[place])
-            values[place] = torch.where(better, reached, values[place])
+            starts, steps = actions[row].unsqueeze(0), max(self.steps // 2, 1)
+            finer = self.descend(candidate, starts, None, promising, self.rate / 4, steps, budget)[0]
+            reached = ranked(candidate.share(finer, VALIDATION))
+            better = reached >= values[row]
+            actions[row] = torch.where(better.unsqueeze(-1), finer, actions[row])
+            values[row] = torch.where(better, reached, values[row])
         return chosen(objective, actions, values, "adam_in_box", budget, declines=self.declines)
 
     def coarse(self, objective: CentreDistance, budget: Budget = UNLIMITED) -> Tensor:

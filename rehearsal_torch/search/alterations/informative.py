@@ -107,87 +107,91 @@ class Qualifying:
     budget: AlterationBudget | None
     programs: Programs
 
-    def points(self, one: SuccessProbability, index: int, budget: Budget = UNLIMITED) -> Points:
+    def points(self, candidate: SuccessProbability, index: int, budget: Budget = UNLIMITED) -> Points:
         """The qualifying points of one set in one case, as far as the time budget allows."""
-        if len(one.names) == 1:
-            covers = self._covers(one, index)
-            inside = spread(self._pieces(covers).to(one.lower), self.pool)
-            points, likeliest = inside.unsqueeze(-1), self._likeliest(one, index, covers[0][0])
-            return self._first(one, index, one.origin[index] + points, likeliest)
+        if len(candidate.names) == 1:
+            covers = self._covers(candidate, index)
+            inside = spread(self._pieces(covers).to(candidate.lower), self.pool)
+            points, likeliest = inside.unsqueeze(-1), self._likeliest(candidate, index, covers[0][0])
+            return self._first(candidate, index, candidate.origin[index] + points, likeliest)
         how = self.programs
-        points = joint_candidates(one, index, self.tau, how.count, how.scenarios, how.nodes, budget=budget)
-        return self._first(one, index, self._affordable(one, points), self.best(one, index, budget).points)
+        limits = (how.count, how.scenarios, how.nodes)
+        points = self._affordable(
+            candidate, joint_candidates(candidate, index, self.tau, *limits, budget=budget)
+        )
+        return self._first(candidate, index, points, self.best(candidate, index, budget).points)
 
-    def pieces(self, one: SuccessProbability, index: int) -> Tensor:
+    def pieces(self, candidate: SuccessProbability, index: int) -> Tensor:
         """The qualifying values of a set of one variable in one case: disjoint closed intervals, (p, 2)."""
-        return one.origin[index] + self._pieces(self._covers(one, index)).to(one.lower)
+        return candidate.origin[index] + self._pieces(self._covers(candidate, index)).to(candidate.lower)
 
     def _pieces(self, covers: Sequence[tuple[Cover, int]]) -> Tensor:
         """The same relative to the origin."""
         return meet(*(cover.at_least(math.ceil(self.tau * count - 1e-9)) for cover, count in covers))
 
-    def best(self, one: SuccessProbability, index: int, budget: Budget = UNLIMITED) -> Points:
+    def best(self, candidate: SuccessProbability, index: int, budget: Budget = UNLIMITED) -> Points:
         """The most probable affordable point that sweeps find in one set for one case, (1, k); (0, k) if
         there is none.
         """
-        if len(one.names) == 1:
-            points = self._likeliest(one, index, self._covers(one, index)[0][0])
+        if len(candidate.names) == 1:
+            points = self._likeliest(candidate, index, self._covers(candidate, index)[0][0])
         else:
-            swept_point = self._affordable(one, swept(one, 4, 5, 500, budget)[[index]])
-            points = torch.cat([self.anywhere(one, index), swept_point])
+            swept_point = self._affordable(candidate, swept(candidate, 4, 5, 500, budget)[[index]])
+            points = torch.cat([self.anywhere(candidate, index), swept_point])
             if len(points):
-                points = points[one.share_of(index, points, validating=False).argsort(descending=True)[:1]]
-        return Points(points, float(one.share_of(index, points).max()) if len(points) else -1.0)
+                shares = candidate.share_of(index, points, validating=False)
+                points = points[shares.argsort(descending=True)[:1]]
+        return Points(points, float(candidate.share_of(index, points).max()) if len(points) else -1.0)
 
-    def anywhere(self, one: SuccessProbability, index: int) -> Tensor:
+    def anywhere(self, candidate: SuccessProbability, index: int) -> Tensor:
         """Affordable points spread over the box, (m, k)."""
-        if len(one.names) > 1:
-            return self._affordable(one, one.starts(self.pool)[:, index])
-        lower, upper = self._bounds(one, index)
+        if len(candidate.names) > 1:
+            return self._affordable(candidate, candidate.starts(self.pool)[:, index])
+        lower, upper = self._bounds(candidate, index)
         if not bool(lower <= upper):
-            return one.lower.new_empty(0, 1)
-        return one.origin[index] + spread(torch.stack([lower, upper], -1), self.pool).unsqueeze(-1)
+            return candidate.lower.new_empty(0, 1)
+        return candidate.origin[index] + spread(torch.stack([lower, upper], -1), self.pool).unsqueeze(-1)
 
-    def _covers(self, one: SuccessProbability, index: int) -> list[tuple[Cover, int]]:
+    def _covers(self, candidate: SuccessProbability, index: int) -> list[tuple[Cover, int]]:
         """The intervals of both samples, relative to the origin, and the numbers of scenarios."""
-        lower, upper = self._bounds(one, index)
+        lower, upper = self._bounds(candidate, index)
         covers = []
-        for part in (one.search_scenarios, one.validation_scenarios):
+        for part in (candidate.search_scenarios, candidate.validation_scenarios):
             left, right = intervals(part.gains[..., 0], part.slack[:, [index]], lower, upper)
             covers.append((Cover.of(left[:, 0], right[:, 0]), len(left)))
         return covers
 
-    def _likeliest(self, one: SuccessProbability, index: int, cover: Cover) -> Tensor:
+    def _likeliest(self, candidate: SuccessProbability, index: int, cover: Cover) -> Tensor:
         """The affordable value of one variable under which most scenarios are desired, (1, 1), or any where
         none is; (0, 1) if none is affordable.
         """
         point, count = cover.deepest()
         if not count:
-            return self.anywhere(one, index)[:1]
-        return one.origin[index] + one.lower.new_tensor([[point]])
+            return self.anywhere(candidate, index)[:1]
+        return candidate.origin[index] + candidate.lower.new_tensor([[point]])
 
-    def _bounds(self, one: SuccessProbability, index: int) -> tuple[Tensor, Tensor]:
+    def _bounds(self, candidate: SuccessProbability, index: int) -> tuple[Tensor, Tensor]:
         """Bounds of one variable, relative to the origin, (1,) each; lower > upper if none is affordable."""
-        lower, upper, origin = one.lower[index], one.upper[index], one.origin[index]
+        lower, upper, origin = candidate.lower[index], candidate.upper[index], candidate.origin[index]
         if self.budget is not None:
-            first, last = self.budget.reach(one.names[0])
+            first, last = self.budget.reach(candidate.names[0])
             lower, upper = lower.clamp_min(first), upper.clamp_max(last)
         return lower - origin, upper - origin
 
-    def _affordable(self, one: SuccessProbability, points: Tensor) -> Tensor:
-        return points if self.budget is None else points[self.budget.affordable(one.names, points)]
+    def _affordable(self, candidate: SuccessProbability, points: Tensor) -> Tensor:
+        return points if self.budget is None else points[self.budget.affordable(candidate.names, points)]
 
-    def _first(self, one: SuccessProbability, index: int, points: Tensor, best: Tensor) -> Points:
+    def _first(self, candidate: SuccessProbability, index: int, points: Tensor, best: Tensor) -> Points:
         """The points, led by the most probable one if it qualifies, and the share that this one reaches."""
         if not len(best):
-            return Points(points, float(one.share_of(index, points).max()) if len(points) else -1.0)
-        reached = one.share_of(index, best)
-        searched = one.share_of(index, best, validating=False)
+            return Points(points, float(candidate.share_of(index, points).max()) if len(points) else -1.0)
+        reached = candidate.share_of(index, best)
+        searched = candidate.share_of(index, best, validating=False)
         if not (bool(reached[0] >= self.tau) and bool(searched[0] >= self.tau)):
             return Points(points[: self.pool], float(reached[0]))
         others = points[: self.pool - 1]
-        if len(one.names) > 1:
-            others = apart(points, best, self.pool - 1, one.upper[index] - one.lower[index])
+        if len(candidate.names) > 1:
+            others = apart(points, best, self.pool - 1, candidate.upper[index] - candidate.lower[index])
         return Points(torch.cat([best, others]), float(reached[0]))
 
 
@@ -395,20 +399,20 @@ class Informative(BatchSearch[Candidates[SuccessProbability]]):
         """Returns the most informative qualifying alteration for each case."""
         allowed = Budget(self.budget_s)
         sets, count = objective.sets, len(objective.cases)
-        actions = [(one.lower + one.upper) / 2 for one in sets]
+        actions = [(candidate.lower + candidate.upper) / 2 for candidate in sets]
         values = actions[0].new_full((len(sets), count), -torch.inf)
         facts: list[dict[str, Any]] = []
         for index in range(count):
-            found = self._of_sets(sets, self.qualifying.points, index, allowed)
-            pools = [points.points for points in found]
+            qualifying = self._of_sets(sets, self.qualifying.points, index, allowed)
+            pools = [points.points for points in qualifying]
             trace: dict[str, Any] = {
                 "tau": self.tau,
                 "most_probable": {
-                    one.label(): round(float(points.share), 4)
-                    for one, points in zip(sets, found, strict=True)
+                    candidate.label(): round(float(points.share), 4)
+                    for candidate, points in zip(sets, qualifying, strict=True)
                     if points.share >= 0
                 },
-                "qualifying": [list(one.names) for one, pool in zip(sets, pools, strict=True) if len(pool)],
+                "qualifying": [list(sets[which].names) for which, pool in enumerate(pools) if len(pool)],
             }
             if not trace["qualifying"]:
                 pools = self._fallen_back(sets, index, trace, allowed)
@@ -424,8 +428,9 @@ class Informative(BatchSearch[Candidates[SuccessProbability]]):
         allowed: Budget,
     ) -> list[Points]:
         """What is found in each set for one case: nothing in those for which there is no time."""
-        points = [look(one, index, allowed) for one in in_time(sets, allowed)]
-        return points + [Points(one.lower.new_empty(0, len(one.names)), -1.0) for one in sets[len(points) :]]
+        points = [look(candidate, index, allowed) for candidate in in_time(sets, allowed)]
+        empty = [candidate.lower.new_empty(0, len(candidate.names)) for candidate in sets[len(points) :]]
+        return points + [Points(none, -1.0) for none in empty]
 
     def _fallen_back(
         self, sets: Sequence[SuccessProbability], index: int, trace: dict[str, Any], allowed: Budget
@@ -433,26 +438,26 @@ class Informative(BatchSearch[Candidates[SuccessProbability]]):
         """The pools if no point qualifies; writes the reason into `trace`. A refusal still reports what it
         would have set.
         """
-        found = self._of_sets(sets, self.qualifying.best, index, allowed)
-        place = max(range(len(sets)), key=lambda which: found[which].share)
-        if found[place].share < 0:
+        likeliest = self._of_sets(sets, self.qualifying.best, index, allowed)
+        best_set = max(range(len(sets)), key=lambda which: likeliest[which].share)
+        if likeliest[best_set].share < 0:
             trace["refused"] = (
                 "no affordable candidate alteration was found before budget_s was spent: raise budget_s"
                 if allowed.ran_out
                 else "the cost budget allows none of the candidate alterations: raise its limit"
             )
-            return [points.points for points in found]
+            return [points.points for points in likeliest]
         sentence = (
-            f"nothing found reaches tau={self.tau:g}; the most probable, {sets[place].label()}, "
-            f"reaches {found[place].share:.3f}"
+            f"nothing found reaches tau={self.tau:g}; the most probable, {sets[best_set].label()}, "
+            f"reaches {likeliest[best_set].share:.3f}"
         )
         if self.fallback == "drop":
             trace["dropped"] = f"{sentence}: the constraint is dropped"
-            return [self.qualifying.anywhere(one, index) for one in sets]
+            return [self.qualifying.anywhere(candidate, index) for candidate in sets]
         trace["refused" if self.fallback == "refuse" else "dropped"] = (
             f"{sentence}: {'lower tau if that is enough' if self.fallback == 'refuse' else 'taken'}"
         )
-        return [best.points if which == place else best.points[:0] for which, best in enumerate(found)]
+        return [best.points if which == best_set else best.points[:0] for which, best in enumerate(likeliest)]
 
     def _take(
         self,
@@ -468,10 +473,9 @@ class Informative(BatchSearch[Candidates[SuccessProbability]]):
         a contending point keeps minus infinity.
         """
         evaluated: list[tuple[int, Tensor, Tensor]] = []
-        for width in sorted({len(one.names) for one in sets}):
-            places = [
-                place for place, one in enumerate(sets) if len(one.names) == width and len(pools[place])
-            ]
+        for width in sorted({len(candidate.names) for candidate in sets}):
+            wide = [which for which, candidate in enumerate(sets) if len(candidate.names) == width]
+            places = [which for which in wide if len(pools[which])]
             if places:
                 evaluated += self._informed(sets, pools, places, index, allowed)
         trace["evaluations"] = sum(len(information) for _, _, information in evaluated)
@@ -479,20 +483,20 @@ class Informative(BatchSearch[Candidates[SuccessProbability]]):
             return
         enough = max(float(information.max()) for _, _, information in evaluated) - self.indifference
         contenders = [
-            (place, points[information >= enough], information[information >= enough])
-            for place, points, information in evaluated
+            (which, points[information >= enough], information[information >= enough])
+            for which, points, information in evaluated
         ]
         if self.indifference > 0:
-            shares = [sets[place].share_of(index, points) for place, points, _ in contenders]
+            shares = [sets[which].share_of(index, points) for which, points, _ in contenders]
             likeliest = max(float(share.max()) for share in shares if len(share))
             contenders = [
-                (place, points[share >= likeliest], information[share >= likeliest])
-                for (place, points, information), share in zip(contenders, shares, strict=True)
+                (which, points[share >= likeliest], information[share >= likeliest])
+                for (which, points, information), share in zip(contenders, shares, strict=True)
             ]
-        for place, points, information in contenders:
+        for which, points, information in contenders:
             if len(points):
-                actions[place][index] = points[information.argmax()]
-                values[place, index] = information.max()
+                actions[which][index] = points[information.argmax()]
+                values[which, index] = information.max()
 
     def _informed(
         self,
@@ -505,19 +509,19 @@ class Informative(BatchSearch[Candidates[SuccessProbability]]):
         """For the sets at these places, with the same number of variables: the place, the evaluated points,
         and the information of each.
         """
-        pools = [pools[place] for place in places]
+        pools = [pools[which] for which in places]
         largest = max(len(pool) for pool in pools)
         padded = torch.stack([torch.cat([pool, pool[:1].expand(largest - len(pool), -1)]) for pool in pools])
         valid = torch.stack([torch.arange(largest, device=padded.device) < len(pool) for pool in pools])
 
         def information(points: Tensor) -> Tensor:
             at = zip(places, points, strict=True)
-            return torch.stack([sets[place].information.at(index, part) for place, part in at])
+            return torch.stack([sets[which].information.at(index, part) for which, part in at])
 
-        found = explored(
+        evaluated = explored(
             information, padded, valid, self.probes, self.iterations, self.acquisition, self.kappa, allowed
         )
         return [
-            (place, padded[row][found.places[row]], ranked(found.values[row]))
-            for row, place in enumerate(places)
+            (which, padded[row][evaluated.places[row]], ranked(evaluated.values[row]))
+            for row, which in enumerate(places)
         ]

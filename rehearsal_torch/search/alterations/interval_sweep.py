@@ -81,9 +81,9 @@ class Cover:
         if not len(self.begins):
             return float("nan"), 0
         before = self.before()
-        place = int(before.argmax())
-        last = self.ends[np.searchsorted(self.ends, self.begins[place], side="left")]
-        return float(self.begins[place] + last) / 2, int(before[place]) + 1
+        begin = int(before.argmax())
+        last = self.ends[np.searchsorted(self.ends, self.begins[begin], side="left")]
+        return float(self.begins[begin] + last) / 2, int(before[begin]) + 1
 
 
 def meet(one: Tensor, other: Tensor) -> Tensor:
@@ -157,9 +157,10 @@ class IntervalSweep(BatchSearch[Candidates[CountObjective]]):
         budget = Budget(self.budget_s)
         sets = objective.sets
         actions = [
-            swept(one, self.begin, self.rounds, self.screening_draws, budget) for one in in_time(sets, budget)
+            swept(candidate, self.begin, self.rounds, self.screening_draws, budget)
+            for candidate in in_time(sets, budget)
         ]
-        values = torch.stack([one.share(each) for one, each in zip(sets, actions, strict=False)])
+        values = torch.stack([candidate.share(best) for candidate, best in zip(sets, actions, strict=False)])
         return chosen(objective, actions, ranked(values), "interval_sweep", budget, declines=self.declines)
 
 
@@ -210,8 +211,8 @@ def line_sweeps(
         across = torch.randn(2 * (width - 1), 1, width, dtype=starts.dtype, generator=stream) * reach
         lines = torch.cat([axes.unsqueeze(1).expand(-1, len(reach), -1), across]).to(starts)
         # Where all boxes are points there is no line across.
-        for place, direction in enumerate(lines[(lines != 0).flatten(1).any(-1)]):
-            if (sweep or place) and budget.out():
+        for number, direction in enumerate(lines[(lines != 0).flatten(1).any(-1)]):
+            if (sweep or number) and budget.out():
                 return actions, counts
             first, last = chord(actions, direction, lower, upper)
             gains = _along(scenarios.gains, direction)
@@ -240,9 +241,9 @@ def chord(actions: Tensor, direction: Tensor, lower: Tensor, upper: Tensor) -> t
     B) each; 0 along a direction of zero.
     """
     moves = direction != 0
-    one, other = ((end - actions) / direction.where(moves, 1.0) for end in (lower, upper))
-    first = torch.minimum(one, other).where(moves, -torch.inf).amax(-1).clamp_max(0.0)
-    last = torch.maximum(one, other).where(moves, torch.inf).amin(-1).clamp_min(0.0)
+    at_lower, at_upper = ((end - actions) / direction.where(moves, 1.0) for end in (lower, upper))
+    first = torch.minimum(at_lower, at_upper).where(moves, -torch.inf).amax(-1).clamp_max(0.0)
+    last = torch.maximum(at_lower, at_upper).where(moves, torch.inf).amin(-1).clamp_min(0.0)
     return first.where(moves.any(-1), 0.0), last.where(moves.any(-1), 0.0)
 
 
@@ -280,9 +281,9 @@ def most_covered(left: Tensor, right: Tensor, lower: Tensor, upper: Tensor) -> t
     # Stable: where one interval begins at the end of another, both contain the point; beginnings come first.
     ends, order = torch.sort(ends, dim=-2, stable=True)
     depth = steps.gather(-2, order).cumsum(-2)
-    count, place = depth.max(-2)
-    first = ends.gather(-2, place.unsqueeze(-2)).squeeze(-2)
-    following = (place + 1).clamp_max(ends.shape[-2] - 1)
+    count, deepest = depth.max(-2)
+    first = ends.gather(-2, deepest.unsqueeze(-2)).squeeze(-2)
+    following = (deepest + 1).clamp_max(ends.shape[-2] - 1)
     last = ends.gather(-2, following.unsqueeze(-2)).squeeze(-2)
     middle = torch.where(count > 0, (first + last) / 2, (lower + upper) / 2)
     return middle.clamp(lower, upper), count
@@ -295,5 +296,5 @@ def _min_violation(gains: Tensor, slack: Tensor, lower: Tensor, upper: Tensor) -
     shares = torch.linspace(0, 1, POINTS, dtype=lower.dtype, device=lower.device)
     points = [lower + share * (upper - lower) for share in shares]
     excess = [_of_cases(gains) * point.unsqueeze(-2).unsqueeze(-1) - slack for point in points]
-    violation = torch.stack([each.clamp_min(0).amax(-1).mean(-2) for each in excess])
+    violation = torch.stack([above.clamp_min(0).amax(-1).mean(-2) for above in excess])
     return torch.stack(points).gather(0, violation.argmin(0, keepdim=True)).squeeze(0)

@@ -98,8 +98,10 @@ class MixedInteger(BatchSearch[Candidates[CountObjective]]):
         """Returns the best set and action for each case."""
         budget = Budget(self.budget_s)
         sets = objective.sets
-        actions, traces = zip(*(self.best(one, budget) for one in in_time(sets, budget)), strict=True)
-        values = torch.stack([one.share(each) for one, each in zip(sets, actions, strict=False)])
+        actions, traces = zip(
+            *(self.best(candidate, budget) for candidate in in_time(sets, budget)), strict=True
+        )
+        values = torch.stack([candidate.share(best) for candidate, best in zip(sets, actions, strict=False)])
         winner = values.argmax(0).tolist()
         facts = [traces[which][index] for index, which in enumerate(winner)]
         return chosen(objective, list(actions), ranked(values), "mixed_integer", budget, facts, self.declines)
@@ -175,13 +177,13 @@ def solve(
     violation, coefficients, limits = violation / unit, coefficients / unit[:, None], limits / unit
     rows = np.arange(len(which))
     entries = np.concatenate([coefficients.ravel(), violation])
-    place = (
+    indices = (
         np.concatenate([np.repeat(rows, width), rows]),
         np.concatenate([np.tile(np.arange(width), len(rows)), width + which]),
     )
     total = width + len(undecided)
     cost = np.concatenate([np.zeros(width), -np.ones(len(undecided))])
-    matrix = coo_array((entries, place), shape=(len(rows), total)).tocsc()
+    matrix = coo_array((entries, indices), shape=(len(rows), total)).tocsc()
     constraints = [LinearConstraint(matrix, -np.inf, limits + violation)]
     if known > free:
         constraints.append(LinearConstraint(-cost[None], known - free, np.inf))

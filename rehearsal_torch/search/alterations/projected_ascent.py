@@ -77,11 +77,11 @@ class ProjectedAscent(BatchSearch[Candidates[AlterationObjective]]):
         """See `BatchSearch.batch_search`. Trace: ``starts``, ``steps`` used."""
         budget = Budget(self.budget_s)
         best_actions, values, used = [], [], 0
-        for one in in_time(objective.sets, budget):
-            actions, steps = self.ascend(one, budget)
-            compared, acceptable = ranked(one.comparison_value(actions)), one.acceptable(actions)
+        for candidate in in_time(objective.sets, budget):
+            actions, steps = self.ascend(candidate, budget)
+            compared, acceptable = ranked(candidate.comparison_value(actions)), candidate.acceptable(actions)
             if not bool(acceptable.any(0).all()):
-                actions, compared, acceptable = self._with_starts(one, actions, compared, acceptable)
+                actions, compared, acceptable = self._with_starts(candidate, actions, compared, acceptable)
             # The best acceptable action; if there is none, the best end point of an ascent.
             compared = compared.where(acceptable | ~acceptable.any(0), -torch.inf)
             value, best = compared.max(0)

@@ -92,8 +92,10 @@ class ProjectionNewton(BatchSearch[Candidates[GaussianSuccess]]):
         """Returns the best set and action for each case."""
         budget = Budget(self.budget_s)
         sets = objective.sets
-        actions = [self.best(one, budget) for one in in_time(sets, budget)]
-        compared = [self.compared_value(one, best) for one, best in zip(sets, actions, strict=False)]
+        actions = [self.best(candidate, budget) for candidate in in_time(sets, budget)]
+        compared = [
+            self.compared_value(candidate, best) for candidate, best in zip(sets, actions, strict=False)
+        ]
         values = torch.stack(compared)
         return chosen(objective, actions, ranked(values), "projection_newton", budget, declines=self.declines)
 

@@ -84,8 +84,8 @@ class SampledRefinement(BatchSearch[Candidates[AlterationObjective]]):
         budget = Budget(self.budget_s)
         actions, values, accepted = [], [], []
         used = torch.zeros(len(objective.cases), dtype=torch.long)
-        for one in in_time(objective.sets, budget):
-            table = one.tabulated()
+        for candidate in in_time(objective.sets, budget):
+            table = candidate.tabulated()
             action, value, may, count = self._best_accepted(table, budget)
             evaluations = torch.full_like(used, count)
             if not bool(may.all()):

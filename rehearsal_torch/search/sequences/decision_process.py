@@ -244,9 +244,9 @@ class CounterfactualProcess:
         best, action = self.kept(rewards, time), self.trajectory.observed[time].expand(len(states))
         if time > self.last:
             return best, action
-        other, place = self.changed(rewards, time).max(-1)
+        other, best_other = self.changed(rewards, time).max(-1)
         better = (spent < self.changes) & (other > best)
-        return torch.where(better, other, best), torch.where(better, self.others[time][place], action)
+        return torch.where(better, other, best), torch.where(better, self.others[time][best_other], action)
 
     def ended(self, states: Tensor, spent: Tensor, totals: Tensor) -> tuple[Tensor, Tensor]:
         """The returns of complete paths with the best last action, and that action.
@@ -266,9 +266,9 @@ class CounterfactualProcess:
         if time > self.last:
             return best, action
         changed = self.objective.joined(totals.unsqueeze(1) + self.changed(rewards, time))
-        other, place = changed.max(-1)
+        other, best_other = changed.max(-1)
         better = (spent < self.changes) & (other > best)
-        return torch.where(better, other, best), torch.where(better, self.others[time][place], action)
+        return torch.where(better, other, best), torch.where(better, self.others[time][best_other], action)
 
     def _rollout(self, states: Tensor, time: int) -> Tensor:
         total = self.kept(self.rewards(states, time), time)

@@ -118,13 +118,12 @@ class MonteCarlo(Anchors):
         """The fewest of the drawn sequences that yield `size` states."""
         sequences, block = process.objective.observed.unsqueeze(0), 64
         while True:
-            found = (
-                torch.cat(_firsts(sequences, process.horizon)).bincount(minlength=len(sequences)).cumsum(0)
-            )
-            enough = (found >= (self.size or 1)).nonzero()
+            firsts = torch.cat(_firsts(sequences, process.horizon))
+            states = firsts.bincount(minlength=len(sequences)).cumsum(0)
+            enough = (states >= (self.size or 1)).nonzero()
             if len(enough):
                 return sequences[: int(enough[0, 0]) + 1]
-            if len(sequences) > block and int(found[-1]) == int(found[len(sequences) // 2]):
+            if len(sequences) > block and int(states[-1]) == int(states[len(sequences) // 2]):
                 return sequences
             sequences = torch.cat(
                 [sequences, self._draw(process, lipschitz, max(block, len(sequences)), generator)[1:]]
@@ -134,7 +133,7 @@ class MonteCarlo(Anchors):
 def _firsts(sequences: Tensor, horizon: int) -> list[Tensor]:
     """For each time step, the index of the first sequence of each distinct prefix, (n_t,) long, ascending."""
     group = torch.zeros(len(sequences), dtype=torch.long, device=sequences.device)
-    rows, found = torch.arange(len(sequences), device=sequences.device), []
+    rows, firsts = torch.arange(len(sequences), device=sequences.device), []
     for time in range(horizon):
         if time:
             group = torch.unique(
@@ -143,8 +142,8 @@ def _firsts(sequences: Tensor, horizon: int) -> list[Tensor]:
         first = torch.full((int(group.max()) + 1,), len(sequences), device=group.device).scatter_reduce(
             0, group, rows, "amin"
         )
-        found.append(first.sort().values)
-    return found
+        firsts.append(first.sort().values)
+    return firsts
 
 
 ENTRIES = 1 << 16  # distances held at once: few enough to stay in the processor's cache
@@ -212,7 +211,7 @@ class LipschitzBound:
         scale = float(objective.rewards(objective.trajectory.states).abs().sum()) + float(lipschitz[0])
         self.margin = objective.rounding(1e-12, 1.0 + scale)
         # An anchor at which the model has no finite state gives no bound.
-        self.anchors, self.distances = [each[each.isfinite().all(-1)] for each in anchors], 0
+        self.anchors, self.distances = [states[states.isfinite().all(-1)] for states in anchors], 0
         T, every = process.horizon, list(range(process.changes + 1))
         self.values = [torch.empty(0)] * T
         self.values[-1] = _above(self._last(self.anchors[-1], every))
@@ -230,7 +229,7 @@ class LipschitzBound:
         """Upper bounds on V(x, l, t) for several l, (n, D), t, (m,) -> (n, m); all l share the distances."""
         process = self.process
         out = states.new_empty(len(states), len(spent))
-        bounded = [column for column, made in enumerate(spent) if not self.fixed(time, made)]
+        bounded = [column for column, changes in enumerate(spent) if not self.fixed(time, changes)]
         if len(bounded) < len(spent):
             last = time == process.horizon - 1
             out[:] = self._last(states, spent) if last else process.to_go(states, time).unsqueeze(-1)
@@ -252,7 +251,8 @@ class LipschitzBound:
         best = process.kept(rewards, time).unsqueeze(-1) + kept
         able = [column for column, changes in enumerate(spent) if changes < process.changes]
         if able and len(other):
-            children, more = process.branch(states, time).flatten(0, 1), [spent[place] + 1 for place in able]
+            children = process.branch(states, time).flatten(0, 1)
+            more = [spent[column] + 1 for column in able]
             bounds = self.at(children, time + 1, more).unflatten(0, (len(states), len(other)))
             gained = process.changed(rewards, time).unsqueeze(-1) + bounds
             best[:, able] = torch.maximum(best[:, able], gained.amax(1))
@@ -260,8 +260,9 @@ class LipschitzBound:
 
     def _last(self, states: Tensor, spent: Sequence[int]) -> Tensor:
         """V at time T - 1, (n, D), (m,) -> (n, m)."""
-        found = [self.process.final(states, states.new_full((len(states),), made))[0] for made in spent]
-        return torch.stack(found, -1)
+        process, spents = self.process, [states.new_full((len(states),), changes) for changes in spent]
+        values = [process.final(states, changes)[0] for changes in spents]
+        return torch.stack(values, -1)
 
     def interpolated(self, states: Tensor, time: int, spent: Sequence[int]) -> Tensor:
         """Upper bounds on V(x, l, t) from the anchors at time t only, (n, D), t, (m,) -> (n, m)."""
@@ -274,8 +275,8 @@ class LipschitzBound:
             part = torch.cdist(
                 states[start : start + rows], anchors, compute_mode="donot_use_mm_for_euclid_dist"
             ).mul_(lipschitz_constant)
-            for column, made in enumerate(spent):
-                torch.amin(part + values[:, made], 1, out=out[start : start + rows, column])
+            for column, changes in enumerate(spent):
+                torch.amin(part + values[:, changes], 1, out=out[start : start + rows, column])
         return out.add_(self.margin)
 
 

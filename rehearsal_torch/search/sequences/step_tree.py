@@ -128,10 +128,10 @@ class StepTree:
     def _plant(self) -> None:
         """The groups of the root, one for each set of time steps."""
         path = self.bounds.observed
-        found = sum(comb(len(self.open), size) for size in range(1, self.changes + 1))
-        if found > self.sets:
+        sets = sum(comb(len(self.open), size) for size in range(1, self.changes + 1))
+        if sets > self.sets:
             self._given_up = self.bounds.anywhere()
-            self._left_out = f"its {found:,} sets of time steps are more than sets={self.sets:,}"
+            self._left_out = f"its {sets:,} sets of time steps are more than sets={self.sets:,}"
             return
         for size in range(1, self.changes + 1):
             times = torch.tensor(list(combinations(self.open, size)), device=self.device)
@@ -155,9 +155,9 @@ class StepTree:
             self._push(groups.part(slice(most, taken)))
             taken = most
         self.effort.expanded += taken
-        path, place = groups.path[:taken].unique(return_inverse=True)
+        path, group = groups.path[:taken].unique(return_inverse=True)
         row = torch.arange(taken, device=self.device)
-        first = torch.full_like(path, taken).scatter_reduce_(0, place, row, "amin")
+        first = torch.full_like(path, taken).scatter_reduce_(0, group, row, "amin")
         states, sequences = groups.states[first], groups.sequences[first]
         rewards = self.process.rewards(states, groups.time)
         gathered = groups.gathered[first].unsqueeze(1) + self.process.changed(rewards, groups.time)
@@ -168,19 +168,19 @@ class StepTree:
         states = self.process.branch(states, groups.time).flatten(0, 1)
         if last:
             ahead = self.process.to_go(states, groups.time + 1)
-            found = self.objective.joined(gathered + ahead.view_as(gathered))
-            self._offer(found, sequences, groups.time, others)
+            values = self.objective.joined(gathered + ahead.view_as(gathered))
+            self._offer(values, sequences, groups.time, others)
             self.rolled_out += len(ahead)
             return
-        made = self.bounds.roll(states, groups.time + 1)
-        found = self.objective.joined(gathered + made.before[:, -1].view_as(gathered))
-        self._offer(found, sequences, groups.time, others)
+        following = self.bounds.roll(states, groups.time + 1)
+        values = self.objective.joined(gathered + following.before[:, -1].view_as(gathered))
+        self._offer(values, sequences, groups.time, others)
         sequences = sequences.repeat_interleave(len(others), 0)
         sequences[:, groups.time] = others.to(sequences).repeat(len(path))
         lane = torch.arange(len(others), device=self.device)
-        rows = (place.unsqueeze(1) * len(others) + lane).flatten()
+        rows = (group.unsqueeze(1) * len(others) + lane).flatten()
         later = groups.later[:taken].repeat_interleave(len(others), 0)
-        self._grow(made, rows, later, gathered.flatten(0, 1), sequences)
+        self._grow(following, rows, later, gathered.flatten(0, 1), sequences)
 
     def _grow(self, paths: Paths, rows: Tensor, times: Tensor, gathered: Tensor, sequences: Tensor) -> None:
         """Bounds groups, and keeps those that may be better."""
@@ -220,11 +220,11 @@ class StepTree:
     ) -> None:
         """Updates the incumbent if a return is better by more than rounding."""
         flat = ranked(values.flatten())
-        place = int(flat.argmax())
-        if not float(flat[place]) > self.best + 1e-3 * self.tolerance:
+        best = int(flat.argmax())
+        if not float(flat[best]) > self.best + 1e-3 * self.tolerance:
             return
-        self.best = float(flat[place])
-        self.sequence = sequences[place // values[0].numel()].long()
+        self.best = float(flat[best])
+        self.sequence = sequences[best // values[0].numel()].long()
         if time is not None and actions is not None:
             self.sequence = self.sequence.clone()
-            self.sequence[time] = actions[place % len(actions)]
+            self.sequence[time] = actions[best % len(actions)]

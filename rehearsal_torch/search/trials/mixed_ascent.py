@@ -210,10 +210,10 @@ def _begun(function: UnitAcquisition, region: MixedRegion, starts: Tensor, steps
 def evaluated(function: UnitAcquisition, points: Tensor) -> Tensor:
     """The values of points (n, d), (n,); once the budget is spent, minus infinity."""
     values = points.new_full((len(points),), -torch.inf)
-    for place in range(0, len(points), CHUNK):
-        if place and function.budget.out():
+    for begin in range(0, len(points), CHUNK):
+        if begin and function.budget.out():
             break
-        part = slice(place, place + CHUNK)
+        part = slice(begin, begin + CHUNK)
         values[part] = function(points[part].unsqueeze(1))
     return values
 

@@ -55,7 +55,7 @@ class PerturbedNetworks(nn.Module):
 
     def __init__(self, inputs: dict[int, int], restarts: int, draws: torch.Generator) -> None:
         super().__init__()
-        self.places = {place: index for index, place in enumerate(inputs)}
+        self.places = {node: index for index, node in enumerate(inputs)}
         self.weights = nn.ParameterList()
         for width in inputs.values():
             hidden, unit = HIDDEN * width, torch.rand(restarts, dtype=torch.float64, generator=draws)
@@ -150,9 +150,9 @@ class OptimisticNetworks(Search[Optimism]):
         starts = region.into(INSET + (1 - 2 * INSET) * unit.to(region.lower))
         task = objective.network.task
         widths = {
-            place: len(task.inputs(node))
-            for place, node in enumerate(task.nodes)
-            if objective.perturbations[place] is None
+            index: len(task.inputs(node))
+            for index, node in enumerate(task.nodes)
+            if objective.perturbations[index] is None
         }
         networks = PerturbedNetworks(widths, self.restarts, draws).to(starts.device)
         known = torch.cat([recommended.action.unsqueeze(0), objective.starts(self.incumbents)])

@@ -107,7 +107,7 @@ def ascended(function: UnitAcquisition, starts: Tensor, steps: int) -> tuple[Ten
     limits, held = None, None
     normals, offsets = region.normals, region.offsets
     if isinstance(region, MixedRegion):
-        held = {place: starts[:, place] for place in region.places}
+        held = {coordinate: starts[:, coordinate] for coordinate in region.places}
         # A limit on coordinates with levels alone is satisfied by the starts.
         open_ = (normals[:, region.free] != 0).any(-1)
         normals, offsets = normals[open_], offsets[open_]
