@@ -8,13 +8,13 @@ import torch
 import yaml
 
 import rehearsal_torch as rt
-from rehearsal_torch.api.methods import RequestError
-from rehearsal_torch.cli.run import build
 from rehearsal_torch.cli.verbs.fitting import fit
 from rehearsal_torch.data.reading import TableError
 from rehearsal_torch.data.task_file import TaskError
+from rehearsal_torch.methods.run import build
 from rehearsal_torch.run_folder import RunFolder
-from tests.cli.test_run import configured
+from rehearsal_torch.user_error import RequestError
+from tests.methods.test_run import configured
 from tests.toys.pumps import SMALL, fitted, table, task, told
 
 
@@ -60,7 +60,7 @@ def test_what_leaves_the_data_of_the_fit_is_warned_of(loaded):
     later = table(units=1, seed=9)
     later.loc[2, "heat"] = 400.0
     found = loaded.look_back(loaded.read(later)[0], 1)
-    assert any(each.startswith("range: heat") for each in found.warnings)
+    assert any(each.startswith("heat") for each in found.warnings)
 
 
 def test_it_says_why_no_hidden_cause_is_known(loaded, model):
@@ -136,7 +136,7 @@ def test_amounts_beyond_those_of_the_fit_are_warned_of(loaded):
     later = table(units=1, seed=9)
     later.loc[2, "oil"] = 50.0
     (said,) = (each for each in loaded.look_back(loaded.read(later)[0], 1).warnings if "oil" in each)
-    assert said.startswith("range: oil is up to 50; the observations lie between 0 and ")
+    assert said.startswith("oil is up to 50; the observations lie between 0 and ")
     assert said.endswith(", and it is taken as the highest of their levels")
     assert said in rt.look_back(loaded, loaded.read(later)[0], 1).warnings
 

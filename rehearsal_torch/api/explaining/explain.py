@@ -32,7 +32,6 @@ from rehearsal_torch.api.explaining.explanation import (
     RunnerUp,
     WithoutEdge,
 )
-from rehearsal_torch.api.methods import RequestError
 from rehearsal_torch.api.what_if import number, objectives_in
 from rehearsal_torch.data.codings.class_actions import cycled
 from rehearsal_torch.data.codings.recorded import wanted_in
@@ -50,6 +49,7 @@ from rehearsal_torch.search.alterations.net_value import decided
 from rehearsal_torch.search.search import BatchSearch
 from rehearsal_torch.spaces.box import Alteration, Box
 from rehearsal_torch.surrogates.overlap import ROUNDING
+from rehearsal_torch.user_error import RequestError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,7 +93,7 @@ def explain(
         edges: tuple[WithoutEdge, ...] = ()
         if len(model.surrogate.overlap.graphs) > 1:
             notes.append("Single edges were not taken out: the method weighs several graphs itself.")
-        elif decision.status == "refused":
+        elif decision.undecided:
             notes.append("Single edges were not taken out: nothing is recommended that could stand.")
         else:
             refitted = None if past is None else past.under
@@ -134,7 +134,7 @@ def _considered(decision: Decision) -> Decision:
     if decision.alteration is not None or not isinstance(would, Mapping):
         return decision
     values = torch.tensor(list(would.values()), dtype=torch.float64)
-    return replace(decision, alteration=Alteration(tuple(would), values), status="recommended")
+    return replace(decision, alteration=Alteration(tuple(would), values))
 
 
 def _adjusted(model: "RehearsalModel", names: tuple[str, ...]) -> Adjusted:
@@ -245,7 +245,7 @@ def _elsewhere(objective: AlterationObjective, box: Box, action: Tensor) -> Tens
     if not len(points):
         return None
     points = points.to(objective.starts(1).device)
-    value = NetValue.of(objective) if weighing(objective.cases[0]) else objective.comparison_value
+    value = NetValue.of(objective) if weighing(objective.cases[0].costs) else objective.comparison_value
     values = ranked(value(points))[:, 0]
     values = values.masked_fill(~objective.acceptable(points)[:, 0], -torch.inf)
     if not bool(values.isfinite().any()):
@@ -277,5 +277,5 @@ def _compared(
         apart = apart if told is None or told[0] is None else told[0]
     elif (known := between_sets(one, pair[0], beside, pair[1])) is not None:
         apart, basis = known
-    against = "" if found is None else found.refused or found.unsupported or found.declined
-    return RunnerUp(setting, of, estimate, apart, against, basis)
+    against = None if found is None else found.refused or found.unsupported or found.declined
+    return RunnerUp(setting, of, estimate, apart, str(against or ""), basis)

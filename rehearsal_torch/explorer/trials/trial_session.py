@@ -28,7 +28,6 @@ from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
 from rehearsal_torch.api.configured import in_words, undisturbed
-from rehearsal_torch.api.methods import RequestError
 from rehearsal_torch.api.optimiser import CausalOptimiser
 from rehearsal_torch.data.trials.trial import Suggestion, Trial
 from rehearsal_torch.explorer.replies import PATIENCE, Turns, told
@@ -36,6 +35,7 @@ from rehearsal_torch.explorer.trials.trial_rows import shown_trials
 from rehearsal_torch.reporting.page.assumptions import TRIALS
 from rehearsal_torch.reporting.page.question import of_trials
 from rehearsal_torch.reporting.trial_view import WIDTH
+from rehearsal_torch.user_error import RequestError
 
 MOST = 1000
 Numbers = Annotated[dict[str, FiniteFloat], Field(max_length=MOST)]

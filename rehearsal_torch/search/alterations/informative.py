@@ -51,6 +51,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.data.question import Kind
 from rehearsal_torch.data.sizes import require
@@ -441,10 +442,11 @@ class Informative(BatchSearch[Candidates[SuccessProbability]]):
         likeliest = self._of_sets(sets, self.qualifying.best, index, allowed)
         best_set = max(range(len(sets)), key=lambda which: likeliest[which].share)
         if likeliest[best_set].share < 0:
-            trace["refused"] = (
+            trace["refused"] = Finding(
+                "unqualified",
                 "no affordable candidate alteration was found before budget_s was spent: raise budget_s"
                 if allowed.ran_out
-                else "the cost budget allows none of the candidate alterations: raise its limit"
+                else "the cost budget allows none of the candidate alterations: raise its limit",
             )
             return [points.points for points in likeliest]
         sentence = (
@@ -454,9 +456,10 @@ class Informative(BatchSearch[Candidates[SuccessProbability]]):
         if self.fallback == "drop":
             trace["dropped"] = f"{sentence}: the constraint is dropped"
             return [self.qualifying.anywhere(candidate, index) for candidate in sets]
-        trace["refused" if self.fallback == "refuse" else "dropped"] = (
-            f"{sentence}: {'lower tau if that is enough' if self.fallback == 'refuse' else 'taken'}"
-        )
+        if self.fallback == "refuse":
+            trace["refused"] = Finding("unqualified", f"{sentence}: lower tau if that is enough")
+        else:
+            trace["dropped"] = f"{sentence}: taken"
         return [best.points if which == best_set else best.points[:0] for which, best in enumerate(likeliest)]
 
     def _take(

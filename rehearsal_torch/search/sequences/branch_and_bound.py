@@ -40,6 +40,7 @@ from typing import Any, final
 import torch
 
 from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.question import Kind
 from rehearsal_torch.data.sizes import require
 from rehearsal_torch.mechanisms.trajectory import CurvedTrajectory
@@ -168,15 +169,18 @@ class BranchAndBound(Search[CounterfactualReturn]):
         if tree is not None:
             bound = min(torch.inf if gap is None else decision.value + gap, tree.observed + tree.bound)
             if tree.observed + tree.best > decision.value + tree.tolerance:
-                own: dict[str, Any] = {"equal": tree.tolerance, "reason": decision.reason}
+                text = "" if decision.reason is None else decision.reason.text
+                own: dict[str, Any] = {"equal": tree.tolerance, "reason": text}
                 decision = sequence_decision(objective, known, Effort(), budget, search=used, gap=None, **own)
             above = bound - decision.value
             gap = None if bound == torch.inf else above if above > tree.tolerance else 0.0
             if tree.bound < torch.inf:
                 root = min(decision.trace.get("root_bound", torch.inf), tree.observed + tree.bound)
                 kept["root_bound"] = root
-        rest_reason = f"; {decision.reason}" if decision.reason else ""
-        reason = f"branch_and_bound fell back to {used}: {why}{rest_reason}"
+        text = f"branch_and_bound fell back to {used}: {why}"
+        reason = Finding("no_gain" if decision.alteration is None else "note", text)
+        if decision.reason is not None:
+            reason = replace(decision.reason, text=f"{text}; {decision.reason.text}")
         trace = {**decision.trace, **kept, "gap": gap, "proven": gap == 0.0}
         trace |= ended(stopped, gap) if stopped else {}
         return replace(decision, trace=trace, reason=reason, seconds=budget.spent())

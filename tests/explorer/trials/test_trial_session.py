@@ -7,9 +7,9 @@ import threading
 
 import pytest
 
-from rehearsal_torch.api.methods import RequestError
 from rehearsal_torch.explorer.replies import BusyError, Turns
 from rehearsal_torch.reporting.trial_view import WIDTH
+from rehearsal_torch.user_error import RequestError
 from tests.places import ROOT
 from tests.toys.explored_trials import file_of_trials, quick, quick_session, system
 from tests.toys.served import Served

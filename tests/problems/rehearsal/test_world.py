@@ -70,7 +70,7 @@ def setting(name="a", value=0.5):
     return Decision(Alteration((name,), torch.tensor([value], dtype=DOUBLE)), 0.0)
 
 
-NOTHING = Decision(None, 0.0, status="no_action")
+NOTHING = Decision(None, 0.0)
 
 
 def test_contexts_depend_on_seed_and_index_alone():
@@ -192,7 +192,7 @@ def test_sizes_that_make_no_world_are_refused(settings_, said):
 
 def test_the_card_is_plain_data_with_the_share_of_desired_rows():
     world = Toy(TASK, SampleSize(rows=200, contexts=7), validation=0.5)
-    world.facts["source"] = "by hand"
+    world.details["source"] = "by hand"
     card, table = world.card(), world.observations()
     assert json.loads(json.dumps(card)) == card
     assert (card["world"], card["rows"], card["contexts"], card["source"]) == ("Toy", 100, 7, "by hand")
