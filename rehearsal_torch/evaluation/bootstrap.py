@@ -19,8 +19,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import bootstrap
-from scipy.stats import t as student
 
 from rehearsal_torch.seeding import numpy_generator
 
@@ -57,6 +55,8 @@ def t_interval(values: Sequence[float], level: float = 0.95) -> Interval:
     Args:
         values: (n,), finite.
     """
+    from scipy.stats import t as student
+
     numbers = np.asarray(values, dtype=np.float64)
     count = len(numbers)
     mean = float(numbers.mean()) if count else math.nan
@@ -107,6 +107,9 @@ def mean_interval(
         sample: tuple[NDArray[np.float64], ...] = (sums, sizes)
     else:
         sample = (numbers,)
+    # A third of a second, which runs without a known truth are spared.
+    from scipy.stats import bootstrap
+
     found = bootstrap(
         sample,
         np.mean if len(sample) == 1 else _ratio,

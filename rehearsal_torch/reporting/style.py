@@ -24,6 +24,8 @@ from typing import Any
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.axis import XAxis, YAxis
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
@@ -53,8 +55,7 @@ DASHES: tuple[str | tuple[int, tuple[int, ...]], ...] = (
     (0, (1, 1)),
     (0, (3, 1, 1, 1)),
 )
-# What files say of themselves: nothing that differs between equal figures.
-METADATA: dict[str, dict[str, Any]] = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
+PNG_DPI = 150
 
 _SETTINGS: dict[Any, Any] = {
     "font.size": 11,
@@ -73,7 +74,6 @@ _SETTINGS: dict[Any, Any] = {
     "lines.linewidth": 1.6,
     "svg.fonttype": "none",
     "svg.hashsalt": "rehearsal_torch",
-    "savefig.dpi": 150,
 }
 
 
@@ -116,13 +116,26 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
         folder: Folder to write to; created if missing.
         name: File name without its extension.
     """
+    # `Figure.savefig` would solve the layout again, and draw twice, for each file.
+    figure.set_dpi(PNG_DPI)
+    layout = figure.get_layout_engine()
+    if layout is not None:
+        layout.execute(figure)
+        figure.set_layout_engine("none")
+    png = BytesIO()
+    FigureCanvasAgg(figure).print_png(png, metadata={"Software": None})
     files = []
-    for kind, metadata in METADATA.items():
-        content = BytesIO()
-        figure.savefig(content, format=kind, metadata=metadata)
+    for kind, content in (("png", png.getvalue()), ("svg", svg(figure))):
         files.append(folder / f"{name}.{kind}")
-        write_bytes(files[-1], content.getvalue())
+        write_bytes(files[-1], content)
     return files
+
+
+def svg(figure: Figure) -> bytes:
+    """A figure as an SVG file, equal for equal figures; to be called within `drawing`."""
+    content = BytesIO()
+    FigureCanvasSVG(figure).print_svg(content, metadata={"Date": None, "Creator": None})
+    return content.getvalue()
 
 
 # Doses and scores of the AI-Clinician table: column to letter, name and unit.

@@ -12,9 +12,9 @@ from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.reporting.figures.graph import graph_figure
 from rehearsal_torch.reporting.page.markup import Markup, bullets, joined, paragraphs, tag
 from rehearsal_torch.reporting.page.material import Material, counted, listed, mapping
-from rehearsal_torch.reporting.page.pictures import drawn, embedded
+from rehearsal_torch.reporting.page.pictures import embedded
 from rehearsal_torch.reporting.page.question import region, settable
-from rehearsal_torch.reporting.style import drawing
+from rehearsal_torch.reporting.style import drawing, svg
 
 DRAWN, LISTED = 40, 400
 # What alterations of cases take for granted.
@@ -79,7 +79,7 @@ def _drawn(graph: RehearsalGraph, of: Material) -> Markup | None:
     with warnings.catch_warnings(), drawing():
         # Letters that matplotlib's font lacks are drawn by the browser, with its own.
         warnings.filterwarnings("ignore", r"Glyph .* missing from")
-        picture = drawn(graph_figure(graph, *roles))
+        picture = svg(graph_figure(graph, *roles))
     alternative = (
         f"Causal graph of {counted(len(graph.names), 'variable')} with {counted(len(graph.edges), 'arrow')}; "
         "all of them are listed below."

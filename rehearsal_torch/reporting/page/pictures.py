@@ -9,14 +9,11 @@ become too small to read.
 
 import base64
 import re
-from io import BytesIO
 from pathlib import Path
-
-from matplotlib.figure import Figure
 
 from rehearsal_torch.reporting.page.markup import Markup, joined, tag
 from rehearsal_torch.reporting.page.material import Material
-from rehearsal_torch.reporting.style import METADATA, Wording
+from rehearsal_torch.reporting.style import Wording
 
 LARGEST, MOST = 6 * 2**20, 24
 # Pixels from which on a picture takes the whole width of the page, and the share of its own width below which
@@ -130,13 +127,6 @@ def embedded(content: bytes, alternative: str, caption: Markup | str) -> Markup:
     if wide:
         image = tag("div", image, class_="scroll", role="group", aria_label="picture", tabindex="0")
     return tag("figure", tag("figcaption", caption), image, class_="wide" if wide else None)
-
-
-def drawn(figure: Figure) -> bytes:
-    """A figure as an SVG file, equal for equal figures; to be called within `style.drawing`."""
-    stream = BytesIO()
-    figure.savefig(stream, format="svg", metadata=METADATA["svg"])
-    return stream.getvalue()
 
 
 def _size(content: bytes) -> tuple[int, int]:
