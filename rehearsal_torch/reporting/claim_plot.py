@@ -12,14 +12,13 @@ With more than three actions, those along which the claim changes most are shown
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.evaluation.claim_curves import BEFORE, CLAIM, PRESENT, ROWS, SET
 from rehearsal_torch.evaluation.rehearsal_rows import number
-from rehearsal_torch.reporting.style import BLACK, BLUE, GREEN, PALE, panels
+from rehearsal_torch.reporting.style import BLACK, BLUE, GREEN, PALE, legend_below, panels
 
 Rows = Sequence[Mapping[str, str]]
 ACROSS = 3
@@ -72,13 +71,9 @@ def draw(
                 axes.set_xticks(at, [_short(coding.levels[place]) for place in at])
         for axes in line[len(along) :]:
             axes.set_visible(False)
-    handles: dict[str, Artist] = {}
-    for axes in figure.axes:
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            handles.setdefault(label, handle)
     columns = 1 if across == 1 else 3
-    figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=columns)
-    figure.set_figheight(figure.get_figheight() + LINE * -(-len(handles) // columns))
+    entries = legend_below(figure, columns)
+    figure.set_figheight(figure.get_figheight() + LINE * -(-entries // columns))
     return figure
 
 

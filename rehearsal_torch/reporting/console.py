@@ -23,7 +23,6 @@ from rehearsal_torch.reporting import (
 from rehearsal_torch.reporting.decision_table import method_rows
 from rehearsal_torch.reporting.figures import recovery_panels
 from rehearsal_torch.reporting.page import cautions, probability_sentences
-from rehearsal_torch.reporting.page.comparison import online_sentences
 from rehearsal_torch.reporting.page.markup import name_of, whom
 from rehearsal_torch.reporting.page.material import Material, finite
 from rehearsal_torch.reporting.page.sequence_sentences import answer_of, said_of_episode
@@ -88,8 +87,9 @@ def numbers(of: Material) -> list[str]:
             )
             for head, *cells in method_rows(found)
         ]
-        said = (overall(run.decisions), graphs_overall(run.decisions), untouched_score.line(run))
-        lines += [*online_sentences(run), *(f"{text.rstrip('.')}." for text in said if text)]
+        lines += alteration_report.online_sentences(run)
+        doubts = (overall(run.decisions), graphs_overall(run.decisions), untouched_score.line(run))
+        lines += [f"{text.rstrip('.')}." for text in doubts if text]
     else:
         rows = summary.summary(run, of.words)
         sequences = [one for one in run.decisions if is_sequence(one)]

@@ -13,13 +13,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
-from rich.console import Console
-from rich.table import Table
 
 from rehearsal_torch.evaluation.rehearsal_rows import Row
 from rehearsal_torch.evaluation.summaries import MethodSummary, grouped, summed
 from rehearsal_torch.reporting.decision_table import figure, percent
-from rehearsal_torch.reporting.style import COLOURS, MARKERS, panels
+from rehearsal_torch.reporting.style import legend_below, panels, point_style
+from rehearsal_torch.reporting.text_table import markdown_table, text_table
 
 Cells = dict[str, dict[str, MethodSummary]]
 WIDTH = 160
@@ -44,22 +43,12 @@ def cells(rows: Sequence[Row], no_action_count: Mapping[tuple[object, object], i
 
 def as_text(found: Cells, title: str) -> str:
     """The table for a terminal, `WIDTH` columns wide."""
-    heads, body = _table(found)
-    table = Table(title=title, title_justify="left", title_style="")
-    for index, head in enumerate(heads):
-        table.add_column(head, justify="left" if index == 0 else "right", overflow="fold")
-    for line in body:
-        table.add_row(*line)
-    console = Console(width=WIDTH, color_system=None, force_terminal=False)
-    with console.capture() as captured:
-        console.print(table, markup=False)
-    return "\n".join(line.rstrip() for line in captured.get().splitlines())
+    return text_table(*_table(found), title, width=WIDTH)
 
 
 def markdown(found: Cells) -> list[str]:
     """The table as lines of Markdown."""
-    heads, body = _table(found)
-    return as_markdown(heads, body)
+    return markdown_table(*_table(found))
 
 
 def shares(found: Cells) -> list[str]:
@@ -71,7 +60,7 @@ def shares(found: Cells) -> list[str]:
         [dataset, *(percent(line[name].share) if name in line else "-" for name in names)]
         for dataset, line in found.items()
     ]
-    return as_markdown(["world", *names], body)
+    return markdown_table(["world", *names], body)
 
 
 def draw(found: Cells) -> Figure:
@@ -100,24 +89,14 @@ def draw(found: Cells) -> Figure:
     for index, name in enumerate(names):
         offset = (index - (len(names) - 1) / 2) * 0.7 / max(len(names), 1)
         known = [(place, line[name]) for place, line in enumerate(found.values()) if name in line]
-        colour, marker = COLOURS[index % len(COLOURS)], MARKERS[index % len(MARKERS)]
         bars = np.nan_to_num([one.std for _, one in known])
         x, y = [place + offset for place, _ in known], [one.auf.mean for _, one in known]
-        axes.errorbar(
-            x, y, bars, linestyle="", color=colour, marker=marker, markersize=5, capsize=2, label=name
-        )
+        axes.errorbar(x, y, bars, **point_style(index), markersize=5, capsize=2, label=name)
     axes.set_xticks(range(len(found)), list(found))
     axes.set(ylabel="True probability of a desired outcome", ylim=(0, 1.02))
     axes.grid(visible=False, axis="x")
-    figure_.legend(
-        *axes.get_legend_handles_labels(), loc="outside lower center", ncols=max(2, min(5, int(width // 1.8)))
-    )
+    legend_below(figure_, max(2, min(5, int(width // 1.8))))
     return figure_
-
-
-def as_markdown(heads: Sequence[str], body: Sequence[Sequence[str]]) -> list[str]:
-    """Heads and cells as lines of Markdown."""
-    return [f"| {' | '.join(line)} |" for line in (heads, ["---"] + ["---:"] * (len(heads) - 1), *body)]
 
 
 def plus_minus(one: MethodSummary) -> str:

@@ -9,12 +9,7 @@ posterior mean and the true probability, the two intervals stand below each othe
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from io import StringIO
 from typing import Any
-
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from rehearsal_torch.data.sensitivity import factor
 from rehearsal_torch.evaluation.overturning import graphs_overall, overall, sensitivity_of
@@ -28,76 +23,50 @@ from rehearsal_torch.evaluation.rehearsal_rows import (
 )
 from rehearsal_torch.evaluation.summaries import MethodSummary
 from rehearsal_torch.reporting import cost_words
+from rehearsal_torch.reporting.text_table import text_table
 from rehearsal_torch.spaces.box import setting_text
 
-SHOWN, WIDTH = 10, 110
+SHOWN = 10
 MAX_NAMES, MAX_SETTINGS = 4, 5
 
 
-def cases(decisions: Sequence[Decided], title: str, shown: int = SHOWN) -> str:
+def cases(decisions: Sequence[Decided], title: str) -> str:
     """The first decisions, one row per case."""
-    some, every = decisions[:shown], [_sentences(one) for one in decisions]
-    shared = [text for text in every[0] if all(text in each for each in every)] if len(every) > 1 else []
-    weighed = any(sensitivity_of(one) for one in some)
-    truth, notes = any(scored_by_world(one) for one in some), any(len(each) > len(shared) for each in every)
-    bounds_truth = any(truth_bounds(one) for one in some)
-    costs, nets = cost_words.priced(some), cost_words.weighed(some)
-    table = Table()
-    for head in ("case", "context", "alteration"):
-        table.add_column(head, overflow="fold")
-    for head in (
-        "probability,\nestimated",
-        "intervals:\nposterior mean,\ntruth" if bounds_truth else "interval",
-        *(["cost"] if costs else []),
-        *(["net gain"] if nets else []),
-        *(["strength of hidden\ncause to overturn"] if weighed else []),
-        *(["probability, true\n(best possible)"] if truth else []),
-    ):
-        table.add_column(head, justify="right", no_wrap=True)
+    shown, every = decisions[:SHOWN], [_sentences(decision) for decision in decisions]
+    shared = [text for text in every[0] if all(text in other for other in every)] if len(every) > 1 else []
+    truth = any(map(scored_by_world, shown))
+    notes = any(len(sentences) > len(shared) for sentences in every)
+    bounded = any(map(truth_bounds, shown))
+    columns: list[tuple[str, Callable[[Decided], str]]] = [
+        ("case", lambda decision: str(decision.get("identity", ""))),
+        ("context", known),
+        ("alteration", change),
+        ("probability,\nestimated", _estimated),
+        ("intervals:\nposterior mean,\ntruth", _both_intervals) if bounded else ("interval", interval),
+    ]
+    columns += [("cost", cost_words.cost_cell)] if cost_words.priced(shown) else []
+    columns += [("net gain", cost_words.gain_cell)] if cost_words.weighed(shown) else []
+    if any(sensitivity_of(decision) for decision in shown):
+        columns.append(("strength of hidden\ncause to overturn", tipping))
+    columns += [("probability, true\n(best possible)", _true)] if truth else []
+    words = [0, 1, 2]
     if notes:
-        table.add_column("note", overflow="fold")
-    for one in some:
-        line = [
-            str(one.get("identity", "")),
-            known(one),
-            change(one),
-            _from_to(before(one), claim(one) if one.get("alteration") is not None else None),
-            "\n".join([interval(one), *([truth_interval(one)] if bounds_truth else [])]),
-            *([cost_words.cost_cell(one)] if costs else []),
-            *([cost_words.gain_cell(one)] if nets else []),
-            *([tipping(one)] if weighed else []),
-        ]
-        if truth:
-            score = one.get("score") or {}
-            line.append(
-                f"{_from_to(score.get('no_action'), score.get('probability'))} "
-                f"({figure(score.get('oracle'))})"
-            )
-        table.add_row(
-            *(
-                Text(cell)
-                for cell in [
-                    *line,
-                    *(["; ".join(text for text in _sentences(one) if text not in shared)] if notes else []),
-                ]
-            )
+        words.append(len(columns))
+        columns.append(
+            ("note", lambda decision: "; ".join(text for text in _sentences(decision) if text not in shared))
         )
-    more = len(decisions) - len(some)
+    rows = [[cell(decision) for _, cell in columns] for decision in shown]
+    table = text_table([head for head, _ in columns], rows, texts=words, folds=words)
+    more = len(decisions) - len(shown)
     below = [f"... and {more} more in table.csv"] if more > 0 else []
     below += [f"All cases: {text}" for text in shared]
     below += [text for text in (overall(decisions), graphs_overall(decisions)) if text]
-    return "\n".join([title, printed(table), *below])
+    return "\n".join([title, table, *below])
 
 
-def methods(found: Mapping[str, MethodSummary], title: str) -> str:
+def methods(summaries: Mapping[str, MethodSummary], title: str) -> str:
     """Methods, one column each: see `method_rows`."""
-    table = Table(title=title, title_justify="left", title_style="")
-    table.add_column("")
-    for name in found:
-        table.add_column(name, justify="right", overflow="fold")
-    for line in method_rows(found):
-        table.add_row(*line)
-    return printed(table)
+    return text_table(["", *summaries], method_rows(summaries), title)
 
 
 def method_rows(found: Mapping[str, MethodSummary]) -> list[list[str]]:
@@ -252,11 +221,18 @@ def percent(value: float) -> str:
     return "-" if math.isnan(value) else f"{round(100 * value):d}%"
 
 
-def printed(table: Table) -> str:
-    """A table as plain text."""
-    text = StringIO()
-    Console(file=text, width=WIDTH, color_system=None, force_terminal=False).print(table)
-    return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
+def _estimated(one: Decided) -> str:
+    return _from_to(before(one), claim(one) if one.get("alteration") is not None else None)
+
+
+def _both_intervals(one: Decided) -> str:
+    return f"{interval(one)}\n{truth_interval(one)}"
+
+
+def _true(one: Decided) -> str:
+    score = one.get("score") or {}
+    best = figure(score.get("oracle"))
+    return f"{_from_to(score.get('no_action'), score.get('probability'))} ({best})"
 
 
 def _from_to(before: object, after: object) -> str:

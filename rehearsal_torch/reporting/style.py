@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import XAxis, YAxis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -93,6 +94,50 @@ def panels(
     figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False)
     return figure, [list(line) for line in grid]
+
+
+def panel_list(
+    count: int, columns: int, *, width: float = 5.2, height: float = 3.6
+) -> tuple[Figure, list[Axes]]:
+    """`panels` one after the other, so many in a line at most; the rest of the last line stays empty."""
+    across = min(count, columns)
+    figure, grid = panels(-(-count // across), across, width=width, height=height)
+    every = [axes for line in grid for axes in line]
+    for axes in every[count:]:
+        axes.set_visible(False)
+    return figure, every[:count]
+
+
+def line_style(index: int) -> dict[str, Any]:
+    """Colour and dash of line number `index` of a figure."""
+    return {"color": COLOURS[index % len(COLOURS)], "linestyle": DASHES[index % len(DASHES)]}
+
+
+def point_style(index: int) -> dict[str, Any]:
+    """Colour and marker of points that no line joins, number `index` of a figure."""
+    return {
+        "color": COLOURS[index % len(COLOURS)],
+        "marker": MARKERS[index % len(MARKERS)],
+        "linestyle": "",
+    }
+
+
+def legend_below(figure: Figure, columns: int = 1, of: Sequence[Axes] | None = None) -> int:
+    """One legend for all panels, or for some, below them, with each label once; returns the number of its
+    entries.
+    """
+    handles: dict[str, Artist] = {}
+    for axes in figure.axes if of is None else of:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=columns)
+    return len(handles)
+
+
+def diagonal(axes: Axes, label: str) -> None:
+    """The line on which both coordinates are equal, over the range shown."""
+    low, high = min(axes.get_xlim()[0], axes.get_ylim()[0]), max(axes.get_xlim()[1], axes.get_ylim()[1])
+    axes.plot([low, high], [low, high], "-", color="#777777", linewidth=1, label=label)
 
 
 def logarithmic(axis: XAxis | YAxis) -> None:

@@ -10,22 +10,18 @@ Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 (counterfactual improvement,
 import math
 import statistics
 from collections.abc import Sequence
-from io import StringIO
-
-from rich.console import Console
-from rich.table import Table
 
 from rehearsal_torch.evaluation.bootstrap import mean_interval
 from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, effort
 from rehearsal_torch.reporting.figures import truth_errors
 from rehearsal_torch.reporting.style import Wording
+from rehearsal_torch.reporting.text_table import text_table
 
 Row = dict[str, float | int | str]
 # The names of the related rewards of a step score (objectives.step_score), and of one with costs
 # (objectives.episode_reward).
 WITHOUT, WITH = "without doses", "with doses"
 UNPAID, PAID = "without costs", "with costs"
-WIDTH = 110
 # What the scores of simulated episodes are called; returns, of which more is better.
 SCORES = {
     "true_observed": "true return as observed",
@@ -59,7 +55,9 @@ def summary(run: Recorded, words: Wording) -> list[Row]:
 
 def as_text(rows: Sequence[Row], words: Wording, title: str) -> str:
     """Rows as tables for a terminal: the results, then the scores that the problem computed."""
-    shown = [_table(*each) for each in tables(rows, words, title)]
+    shown = [
+        text_table(heads, body, caption, folds=()) for caption, heads, body in tables(rows, words, title)
+    ]
     return "\n".join([*shown[:1], *sentences(rows, words), *shown[1:]])
 
 
@@ -358,14 +356,3 @@ def _number(value: float | int | str, times: float = 1.0) -> str:
 
 def _span(row: Row, name: str) -> str:
     return f"{_number(row[f'{name}_low'])} to {_number(row[f'{name}_high'])}"
-
-
-def _table(title: str, heads: Sequence[str], body: Sequence[Sequence[str]]) -> str:
-    table = Table(title=title, title_justify="left", title_style="")
-    for index, head in enumerate(heads):
-        table.add_column(head, justify="left" if index == 0 else "right", no_wrap=True)
-    for line in body:
-        table.add_row(*line)
-    text = StringIO()
-    Console(file=text, width=WIDTH, color_system=None, force_terminal=False).print(table)
-    return "\n".join(line.rstrip() for line in text.getvalue().splitlines())

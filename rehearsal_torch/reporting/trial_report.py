@@ -5,15 +5,15 @@ from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
-from rich.table import Table
 
 from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, claim, effort
 from rehearsal_torch.evaluation.rehearsal_rows import number
 from rehearsal_torch.evaluation.summaries import trial_summary
 from rehearsal_torch.evaluation.trial_rows import Row, scored, trial_rows
 from rehearsal_torch.files.rows import as_csv
-from rehearsal_torch.reporting.decision_table import figure, printed
+from rehearsal_torch.reporting.decision_table import figure
 from rehearsal_torch.reporting.figures import trial_panels
+from rehearsal_torch.reporting.text_table import text_table
 from rehearsal_torch.spaces.box import setting_text
 
 SHOWN = 10
@@ -26,19 +26,14 @@ def concerns(run: Recorded) -> bool:
 
 def tables(run: Recorded) -> str:
     """The last rounds and the recommendation, for a terminal."""
-    heads, body = last_rounds(run)
-    table = Table()
-    for head in heads:
-        table.add_column(head, justify="left" if head == "tried" else "right", overflow="fold")
-    for line in body:
-        table.add_row(*line)
+    table = text_table(*last_rounds(run), texts=(1,))
     last = run.decisions[-1]
     message = f"Recommended now: {settings(kept(last))}"
     if claim(last) is not None:
         message += f"; predicted reward {figure(claim(last))}"
     lines = [
         f"{len(run.decisions)} trials in {run.path}; the last {min(SHOWN, len(run.decisions))}:",
-        printed(table),
+        table,
         message,
     ]
     return "\n".join([*lines, *reached(run)])

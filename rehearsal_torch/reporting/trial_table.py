@@ -10,13 +10,10 @@ Source: Ren et al. (2025), Fig. 4-14 and Tab. 2-3 as one table; the normalised r
 import math
 from collections.abc import Sequence
 
-from rich.table import Table
-
 from rehearsal_torch.evaluation.bootstrap import Interval, mean_interval
 from rehearsal_torch.evaluation.summaries import TrialSummary, mean, trial_summary
 from rehearsal_torch.evaluation.trial_rows import Row
-from rehearsal_torch.reporting.cross_table import as_markdown
-from rehearsal_torch.reporting.decision_table import printed
+from rehearsal_torch.reporting.text_table import markdown_table, text_table
 
 Cells = dict[str, dict[str, TrialSummary]]
 
@@ -97,22 +94,13 @@ def methods(found: Cells) -> list[str]:
 
 def as_text(rows: Sequence[Row]) -> str:
     """The table for a terminal."""
-    heads, body = _table(rows)
-    table = Table(
-        title="Expected reward of the recommended action, mean over seeds",
-        title_justify="left",
-        title_style="",
-    )
-    for place, head in enumerate(heads):
-        table.add_column(head, justify="right" if place else "left", overflow="fold")
-    for line in body:
-        table.add_row(*line)
-    return printed(table)
+    title = "Expected reward of the recommended action, mean over seeds"
+    return text_table(*_table(rows), title)
 
 
 def markdown(rows: Sequence[Row]) -> list[str]:
     """The table as lines of Markdown."""
-    return as_markdown(*_table(rows))
+    return markdown_table(*_table(rows))
 
 
 def shown(value: float) -> str:

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from rehearsal_torch.evaluation.recorded_run import Decided
-from rehearsal_torch.reporting.style import BLACK, BLUE, ORANGE, Dose, Wording
+from rehearsal_torch.reporting.style import BLACK, BLUE, ORANGE, Dose, Wording, legend_below
 
 WIDTH, OUTCOME, ACTION, MOST_ACTIONS, LONG = 4.6, 2.4, 1.3, 4, 40
 
@@ -54,14 +54,7 @@ def draw(shown: Sequence[tuple[str, Decided]], count: int, words: Wording) -> Fi
         grid[0, column].set_title(_title(why, one, count, words))
         grid[-1, column].set_xlabel(words.time)
         grid[-1, column].xaxis.set_major_locator(MaxNLocator(integer=True))
-    handles = {
-        label: handle
-        for axes in grid[0]
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
-    }
-    figure.legend(
-        list(handles.values()), list(handles), loc="outside lower center", ncols=min(len(shown), 2) + 1
-    )
+    legend_below(figure, min(len(shown), 2) + 1)
     return figure
 
 
@@ -104,15 +97,8 @@ def _outcome(axes: Axes, one: Decided, words: Wording) -> None:
     axes.plot(times, predicted, "--s", color=BLUE, markersize=4, label="predicted under the changes")
     ends = [[words.sign * value for value in _list(one, key)] for key in ("rewards_lower", "rewards_upper")]
     if all(ends):
-        axes.fill_between(
-            times,
-            ends[0],
-            ends[1],
-            color=BLUE,
-            alpha=0.2,
-            linewidth=0,
-            label="range of the models' predictions",
-        )
+        label = "range of the models' predictions"
+        axes.fill_between(times, ends[0], ends[1], color=BLUE, alpha=0.2, linewidth=0, label=label)
     axes.set_ylabel(words.level)
 
 
@@ -120,15 +106,8 @@ def _action(axes: Axes, one: Decided, place: int, dose: Dose, start: int = 0) ->
     """One coordinate of the actions, observed and recommended, as steps."""
     for key, style, marker, colour in (("observed_doses", "-", "o", BLACK), ("doses", "--", "s", BLUE)):
         values = [row[place] for row in _list(one, key) if place < len(row)]
-        axes.plot(
-            range(start, start + len(values)),
-            values,
-            style,
-            marker=marker,
-            color=colour,
-            markersize=3,
-            drawstyle="steps-post",
-        )
+        times = range(start, start + len(values))
+        axes.plot(times, values, style, marker=marker, color=colour, markersize=3, drawstyle="steps-post")
     if dose.levels:
         axes.set_yticks(range(len(dose.levels)), dose.levels)
         axes.set_ylim(-0.3, len(dose.levels) - 0.7)

@@ -18,22 +18,12 @@ from functools import partial
 from textwrap import fill
 
 import numpy as np
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from rehearsal_torch.evaluation.rehearsal_rows import number
-from rehearsal_torch.evaluation.surrogate_curves import (
-    CHOSEN,
-    FAR,
-    LEARNT,
-    NEAR,
-    NODE,
-    NOISE,
-    REWARD,
-    TRUE,
-)
-from rehearsal_torch.reporting.style import BLACK, BLUE, GREEN, VERMILION
+from rehearsal_torch.evaluation.surrogate_curves import CHOSEN, FAR, LEARNT, NEAR, NODE, NOISE, REWARD, TRUE
+from rehearsal_torch.reporting.style import BLACK, BLUE, GREEN, VERMILION, legend_below
 from rehearsal_torch.spaces.box import setting_text
 
 Rows = Sequence[Mapping[str, str]]
@@ -86,11 +76,7 @@ def figures(rows: Rows) -> dict[str, Figure]:
     for level, line in enumerate(lines):
         for place, draw in enumerate(line):
             draw(figure.add_subplot(grid[level, place]))
-    handles: dict[str, Artist] = {}
-    for axes in figure.axes:
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            handles.setdefault(label, handle)
-    figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=across)
+    legend_below(figure, across)
     figure.suptitle(_heading(actions, names, min(HEADING * across, 120)), fontsize=11)
     return {"surrogate": figure}
 
@@ -163,15 +149,13 @@ def _density(axes: Axes, rows: Rows, node: str) -> None:
     if len(recovered):
         bins = int(np.clip(2 * len(recovered) ** 0.5, 5, 30))
         axes.hist(recovered, bins, density=True, color=VERMILION, alpha=0.35, label="recovered from trials")
-    for series, colour, dash, label in (
-        (LEARNT, BLUE, "-", "learnt density"),
-        (TRUE, BLACK, "--", "true density"),
+    for series, colour, dash, width, label in (
+        (LEARNT, BLUE, "-", 1.6, "learnt density"),
+        (TRUE, BLACK, "--", 1.1, "true density"),
     ):
         x, density, _ = _columns(rows, series)
         if len(x):
-            axes.plot(
-                x, density, color=colour, linestyle=dash, linewidth=1.1 if dash == "--" else 1.6, label=label
-            )
+            axes.plot(x, density, color=colour, linestyle=dash, linewidth=width, label=label)
     axes.set(xlabel="Noise (standard deviations)", ylabel="Density", title=_words(f"Noise of {node}"))
 
 

@@ -5,9 +5,7 @@ The tables are those of the console (`alteration_report`, `trial_report`, `summa
 
 from collections.abc import Sequence
 
-from rehearsal_torch.data.estimates.percent import percents
-from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, claim, effort
-from rehearsal_torch.evaluation.summaries import LAST, online_summary
+from rehearsal_torch.evaluation.recorded_run import Decided, claim, effort
 from rehearsal_torch.reporting import alteration_report, observed_outcomes, trial_report, untouched_score
 from rehearsal_torch.reporting import summary as sequence_summary
 from rehearsal_torch.reporting.decision_table import figure, method_rows
@@ -32,19 +30,6 @@ def indented(rows: Sequence[Sequence[str]]) -> list[list[Child]]:
     ]
 
 
-def online_sentences(run: Recorded) -> list[str]:
-    """What an online run has come to, a sentence for each method; empty for other runs."""
-    said = []
-    for name, each in alteration_report.learnt(run).items():
-        one = online_summary(each)
-        late, best = percents([one.late, one.late + one.left])
-        said.append(
-            f"{name}: {one.rounds} online rounds, {one.successes:.0f} of them successful; mean true chance "
-            f"{late} in the last {min(LAST, one.rounds)}, best possible {best}."
-        )
-    return said
-
-
 def _alterations(of: Material) -> Markup:
     found = alteration_report.summaries(of.run)
     rows = indented(method_rows(found))
@@ -52,7 +37,7 @@ def _alterations(of: Material) -> Markup:
     return joined(
         [
             table("All cases of the run", ["", *found], rows),
-            paragraphs(online_sentences(of.run)),
+            paragraphs(alteration_report.online_sentences(of.run)),
             _parts(of.shown),
             tag("p", score) if score else None,
         ]
