@@ -110,7 +110,7 @@ def mean_interval(
     # A third of a second, which runs without a known truth are spared.
     from scipy.stats import bootstrap
 
-    found = bootstrap(
+    interval = bootstrap(
         sample,
         np.mean if len(sample) == 1 else _ratio,
         paired=len(sample) > 1,
@@ -119,16 +119,16 @@ def mean_interval(
         method="BCa",
         rng=numpy_generator(0),
     ).confidence_interval
-    return Interval(mean, float(found.low), float(found.high), count)
+    return Interval(mean, float(interval.low), float(interval.high), count)
 
 
 def _by_unit(
     numbers: NDArray[np.float64], units: Sequence[str]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The sum of the values of each unit and their number."""
-    _, place = np.unique(np.asarray(units, dtype=str), return_inverse=True)
-    sums = np.bincount(place, weights=numbers).astype(np.float64)
-    return sums, np.bincount(place).astype(np.float64)
+    _, unit = np.unique(np.asarray(units, dtype=str), return_inverse=True)
+    sums = np.bincount(unit, weights=numbers).astype(np.float64)
+    return sums, np.bincount(unit).astype(np.float64)
 
 
 def _ratio(sums: NDArray[np.float64], sizes: NDArray[np.float64], axis: int) -> NDArray[np.float64]:

@@ -75,12 +75,12 @@ class Recorded:
         """The decisions by (search, k), in ascending order of k, searches in order of appearance; k is None
         for decisions other than action sequences.
         """
-        found: dict[tuple[str, int | None], list[Decided]] = defaultdict(list)
+        groups: dict[tuple[str, int | None], list[Decided]] = defaultdict(list)
         for decided in self.decisions:
-            found[
+            groups[
                 search_of(decided), decided["trajectory"]["changes"] if is_sequence(decided) else None
             ].append(decided)
-        return dict(sorted(found.items(), key=lambda item: -1 if item[0][1] is None else item[0][1]))
+        return dict(sorted(groups.items(), key=lambda item: -1 if item[0][1] is None else item[0][1]))
 
 
 def is_sequence(decided: Decided) -> bool:
@@ -103,8 +103,8 @@ def claim(decided: Decided, part: str = "point", of: str = "estimate") -> Any:
     """A part (``point``, ``lower`` or ``upper``) of the estimate, or of another field such as the baseline;
     None if it is missing.
     """
-    stated = decided.get(of)
-    return stated.get(part) if isinstance(stated, Mapping) else None
+    estimate = decided.get(of)
+    return estimate.get(part) if isinstance(estimate, Mapping) else None
 
 
 def before(decided: Decided, part: str = "point") -> Any:
@@ -178,7 +178,7 @@ def read(path: str | Path) -> Recorded:
 def _kind(run: Mapping[str, Any], path: Path) -> Kind | None:
     """The kind of a run, as run.json records it; None if it does not."""
     named = run.get("kind")
-    kind = next((each for each in KINDS if each == named), None)
+    kind = next((known for known in KINDS if known == named), None)
     if named and kind is None:
         expected = f"{', '.join(KINDS[:-1])} or {KINDS[-1]}"
         raise PlainFileError(
@@ -213,9 +213,9 @@ def counterpart(trajectory: Mapping[str, Any], score: Mapping[str, object]) -> s
     return matching[0] if matching else None
 
 
-def _equal(one: object, other: object) -> bool:
+def _equal(first: object, second: object) -> bool:
     return (
-        isinstance(one, int | float)
-        and isinstance(other, int | float)
-        and math.isclose(one, other, rel_tol=1e-6, abs_tol=1e-6)
+        isinstance(first, int | float)
+        and isinstance(second, int | float)
+        and math.isclose(first, second, rel_tol=1e-6, abs_tol=1e-6)
     )

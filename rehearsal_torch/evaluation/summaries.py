@@ -163,10 +163,10 @@ def summed(rows: Sequence[Row], no_action_count: int, present_count: int = 0) ->
 
 def grouped(rows: Sequence[Row], *keys: str) -> dict[tuple[object, ...], list[Row]]:
     """The rows grouped by some of their columns, in order of appearance."""
-    found: dict[tuple[object, ...], list[Row]] = defaultdict(list)
+    groups: dict[tuple[object, ...], list[Row]] = defaultdict(list)
     for row in rows:
-        found[tuple(row[key] for key in keys)].append(row)
-    return dict(found)
+        groups[tuple(row[key] for key in keys)].append(row)
+    return dict(groups)
 
 
 def mean(values: Sequence[float]) -> float:

@@ -104,14 +104,14 @@ def truth_rows(
     """
     # The truth lies on the CPU.
     surrogate = surrogate.on_cpu()
-    named = iter(["SOFA"] * len(decisions) if claims is None else claims)
+    claimed = iter(["SOFA"] * len(decisions) if claims is None else claims)
     for case, decision in decisions:
         episode = case.episode
         yield from _errors(surrogate, problem, episode, decision, "recommended")
         yield from _errors(
             surrogate, problem, episode, random_change(surrogate, problem, episode), "random change"
         )
-        yield from _gains(surrogate, problem, case, decision, changes, optimum, next(named))
+        yield from _gains(surrogate, problem, case, decision, changes, optimum, next(claimed))
 
 
 def random_change(surrogate: Model, problem: SepsisSimulated, episode: Episode) -> Decision:
@@ -152,19 +152,19 @@ class _Errors:
 def _errors(
     surrogate: Model, problem: SepsisSimulated, episode: Episode, decision: Decision, sequence: str
 ) -> Iterator[TruthRow]:
-    for estimator, found in _differences(surrogate, problem, episode, decision).items():
+    for estimator, errors in _differences(surrogate, problem, episode, decision).items():
         # Nothing comes after the last step.
-        after = _rmse(found.after) if len(found.after) else []
-        for feature, value in zip(found.features, after, strict=bool(after)):
+        after = _rmse(errors.after) if len(errors.after) else []
+        for feature, value in zip(errors.features, after, strict=bool(after)):
             yield TruthRow(episode.identity, sequence, "rmse", feature, estimator, value)
-        if "SOFA" in found.features:
-            value = _rmse(found.values)[found.features.index("SOFA")]
+        if "SOFA" in errors.features:
+            value = _rmse(errors.values)[errors.features.index("SOFA")]
             yield TruthRow(episode.identity, sequence, "rmse of all steps", "SOFA", estimator, value)
 
 
 def _rmse(errors: Tensor) -> list[float]:
-    found: list[float] = errors.square().mean(0).sqrt().tolist()
-    return found
+    roots: list[float] = errors.square().mean(0).sqrt().tolist()
+    return roots
 
 
 @torch.no_grad()
@@ -183,27 +183,30 @@ def _differences(
         return {}
     chosen = trajectory.observed.clone()
     chosen[list(changed)] = torch.tensor(list(changed.values()))
-    before, after = (each[problem.action_lag :] for each in problem.trajectories_of_doses(episode, decision))
+    before, after = (
+        members[problem.action_lag :] for members in problem.trajectories_of_doses(episode, decision)
+    )
     predictions = {
         "learnt": (replay(trajectory, chosen.unsqueeze(0))[0], after),
         "observed trajectory": (trajectory.states, before),
         "fresh noise": (_fresh(surrogate, episode, chosen[:-1]), after),
     }
     truth = problem.true_states(episode, decision)
-    found = {}
+    errors = {}
     for estimator, (states, doses) in predictions.items():
-        each = [
-            _scored(surrogate.names, own, doses[:, 0]) for own in surrogate.member_units(states).unbind(-2)
+        members = [
+            _scored(surrogate.names, predicted, doses[:, 0])
+            for predicted in surrogate.member_units(states).unbind(-2)
         ]
-        features, values = each[0][0], torch.stack([own for _, own in each]).mean(0)
-        place = [FEATURES.index(name) for name in features]
-        found[estimator] = _Errors(features, values - truth[:, place], min(changed))
-    return found
+        features, values = members[0][0], torch.stack([predicted for _, predicted in members]).mean(0)
+        columns = [FEATURES.index(name) for name in features]
+        errors[estimator] = _Errors(features, values - truth[:, columns], min(changed))
+    return errors
 
 
 def _scored(names: Sequence[str], states: Tensor, vasopressor: Tensor) -> tuple[tuple[str, ...], Tensor]:
     """The predicted features with a known truth; SOFA by its rules where only its vitals are states."""
-    columns = {name: states[:, place] for place, name in enumerate(names)}
+    columns = {name: states[:, column] for column, name in enumerate(names)}
     if "SOFA" not in columns and all(name in columns for name in STATES):
         vitals = torch.stack([columns[name] for name in STATES], -1)
         vitals[:, STATES.index("GCS")] = vitals[:, STATES.index("GCS")].round()
@@ -216,8 +219,8 @@ def _fresh(surrogate: Model, episode: Episode, actions: Tensor) -> Tensor:
     """The states under the actions with fresh noise, (T, D), or (T, M D) of an ensemble: the prediction of a
     model without abduction.
     """
-    each = surrogate.each if isinstance(surrogate, TransitionEnsemble) else (surrogate,)
-    return torch.cat([_fresh_states(model, episode, actions) for model in each], -1)
+    members = surrogate.each if isinstance(surrogate, TransitionEnsemble) else (surrogate,)
+    return torch.cat([_fresh_states(model, episode, actions) for model in members], -1)
 
 
 def _fresh_states(surrogate: TransitionModel, episode: Episode, actions: Tensor) -> Tensor:

@@ -10,8 +10,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from rehearsal_torch.evaluation import hidden_causes
-from rehearsal_torch.evaluation.overturning import graphs_overall, overall
+from rehearsal_torch.evaluation.overturning import graphs_overall, overall, sequences_overall
 from rehearsal_torch.evaluation.recorded_run import Decided, is_sequence
 from rehearsal_torch.reporting import (
     alteration_report,
@@ -93,7 +92,7 @@ def numbers(of: Material) -> list[str]:
     else:
         rows = summary.summary(run, of.words)
         sequences = [one for one in run.decisions if is_sequence(one)]
-        weighed = hidden_causes.overall(sequences, of.words.actions)
+        weighed = sequences_overall(sequences, of.words.actions)
         lines = [*summary.lines(rows, of.words), *summary.sentences(rows, of.words)]
         lines += [*([weighed] if weighed else []), *observed_outcomes.text(observed_outcomes.groups(run))]
     return ["Summary", *_listed(lines)] if lines else []

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+
 from tests.api.test_optimiser import optimiser, system, told
 
 REWARDS = [0.2, 0.9, 0.4, 0.95]

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from rehearsal_torch.data.codings.texts import recorded_codings
 from rehearsal_torch.data.hidden_cause import share
 from rehearsal_torch.data.sensitivity import factor
-from rehearsal_torch.evaluation import hidden_causes, overturning
+from rehearsal_torch.evaluation import overturning
 from rehearsal_torch.evaluation.recorded_run import Decided, effort
 from rehearsal_torch.graphs.separation import adjustment
 from rehearsal_torch.reporting.page.assumptions import graph_of, roles_in
@@ -102,7 +102,7 @@ def _and(names: Sequence[str]) -> str:
 def _overall(of: Material) -> list[str]:
     decisions = of.run.decisions
     if of.sequences:
-        return [text for text in [hidden_causes.overall(decisions, of.words.actions)] if text]
+        return [text for text in [overturning.sequences_overall(decisions, of.words.actions)] if text]
     if of.alterations:
         if all(one.get("alteration") is None for one in decisions):
             return [_NOTHING]
@@ -159,7 +159,7 @@ def _episodes(decisions: list[Decided], words: Wording) -> Markup | None:
     """Episode by episode: strengths of hidden causes, and the state of the proof."""
     rows = []
     for one in decisions:
-        found = hidden_causes.hidden_cause_of(one)
+        found = overturning.hidden_cause_of(one)
         proven, gap = effort(one, "proven"), finite(effort(one, "gap"))
         rows.append(
             [
