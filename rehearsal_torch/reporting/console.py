@@ -37,12 +37,14 @@ def answers(of: Material, shown: int = SHOWN) -> list[str]:
     if not decisions:
         return [f"No decisions in {of.run.path} yet."]
     if of.trials:
-        title, headline, said = said_of_trials(of)
+        title, headline, sentences = said_of_trials(of)
         # Of a system of one's own there are two settings, the next one and that to keep.
-        return _wrapped(f"{title}: {' '.join([headline, *said[: 3 if headline.startswith('Try') else 1]])}")
-    every = probability_sentences.overall(decisions, of.wanted) if of.alterations else ""
-    lines = _wrapped(every) if every else []
-    lines += [line for one in decisions[:shown] for line in _wrapped(_answer(one, of))]
+        return _wrapped(
+            f"{title}: {' '.join([headline, *sentences[: 3 if headline.startswith('Try') else 1]])}"
+        )
+    summary_sentence = probability_sentences.overall(decisions, of.wanted) if of.alterations else ""
+    lines = _wrapped(summary_sentence) if summary_sentence else []
+    lines += [line for decision in decisions[:shown] for line in _wrapped(_answer(decision, of))]
     more = len(decisions) - shown
     return lines + ([f"... and {more} more: decisions.jsonl"] if more > 0 else [])
 
@@ -53,17 +55,17 @@ def warnings(of: Material, told: Sequence[str] = ()) -> list[str]:
     Args:
         told: Sentences that were told before, without their full stops.
     """
-    general = [text for text in cautions.of_the_run(of) if not any(each in text for each in told)]
+    general = [text for text in cautions.of_the_run(of) if not any(known in text for known in told)]
     if of.alterations:
         # What is said of the graph, every decision says itself.
         general = [text for text in general if not text.startswith("graph")]
-    found: dict[str, tuple[str, list[tuple[str, str]]]] = {}
+    grouped: dict[str, tuple[str, list[tuple[str, str]]]] = {}
     for name, text in cautions.of_decisions(of.run.decisions):
-        found.setdefault(_NUMBER.sub("#", text), (text, []))[1].append((name, text))
+        grouped.setdefault(_NUMBER.sub("#", text), (text, []))[1].append((name, text))
     lines = [f"- {text}" for text in general]
-    for text, cases in found.values():
+    for text, cases in grouped.values():
         names = list(dict.fromkeys(name for name, _ in cases))
-        differ = len({each for _, each in cases}) > 1
+        differ = len({known for _, known in cases}) > 1
         numbers = f"; the numbers are those of {of.nouns[0]} {names[0]}" if differ else ""
         lines.append(f"- {text} ({whom(names, len(of.run.decisions), *of.nouns)}{numbers})")
     return ["Warnings", *_listed(lines)] if lines else []
@@ -77,21 +79,21 @@ def numbers(of: Material) -> list[str]:
     if of.trials:
         lines = [f"{each}." for each in trial_report.reached(run)] + recovery_panels.in_short(run.truth)
     elif of.alterations:
-        found = alteration_report.summaries(run)
-        several = len(found) > 1
+        methods = alteration_report.summaries(run)
+        several = len(methods) > 1
         lines = [
             f"{head}: "
             + ", ".join(
-                f"{name} {cell}" if several else cell for name, cell in zip(found, cells, strict=True)
+                f"{name} {cell}" if several else cell for name, cell in zip(methods, cells, strict=True)
             )
-            for head, *cells in method_rows(found)
+            for head, *cells in method_rows(methods)
         ]
         lines += alteration_report.online_sentences(run)
         doubts = (overall(run.decisions), graphs_overall(run.decisions), untouched_score.line(run))
         lines += [f"{text.rstrip('.')}." for text in doubts if text]
     else:
         rows = summary.summary(run, of.words)
-        sequences = [one for one in run.decisions if is_sequence(one)]
+        sequences = [decision for decision in run.decisions if is_sequence(decision)]
         weighed = sequences_overall(sequences, of.words.actions)
         lines = [*summary.lines(rows, of.words), *summary.sentences(rows, of.words)]
         lines += [*([weighed] if weighed else []), *observed_outcomes.text(observed_outcomes.groups(run))]
@@ -110,20 +112,23 @@ def files(of: Material, written: Iterable[Path]) -> list[str]:
     return [part for line in lines for part in _wrapped(line)]
 
 
-def _answer(one: Decided, of: Material) -> str:
+def _answer(decision: Decided, of: Material) -> str:
     if of.sequences:
-        title, headline, _ = said_of_episode(one, of.words)
-        said = [headline, *answer_of(one, of.words)]
+        title, headline, _ = said_of_episode(decision, of.words)
+        sentences = [headline, *answer_of(decision, of.words)]
     else:
-        title, headline = f"Case {name_of(one)}", probability_sentences.headline(one, of.units)
-        said = [headline, *(probability_sentences.chances(one, of.wanted) if of.alterations else _value(one))]
-    if one.get("alteration") is None and one.get("reason"):
-        said.append(f"Why: {one['reason']}.")
-    return f"{title}: {' '.join(said)}"
+        title, headline = f"Case {name_of(decision)}", probability_sentences.headline(decision, of.units)
+        sentences = [
+            headline,
+            *(probability_sentences.chances(decision, of.wanted) if of.alterations else _value(decision)),
+        ]
+    if decision.get("alteration") is None and decision.get("reason"):
+        sentences.append(f"Why: {decision['reason']}.")
+    return f"{title}: {' '.join(sentences)}"
 
 
-def _value(one: Decided) -> list[str]:
-    value = finite(one.get("value"))
+def _value(decision: Decided) -> list[str]:
+    value = finite(decision.get("value"))
     return [] if value is None else [f"Value of the objective: {value:.4g}."]
 
 

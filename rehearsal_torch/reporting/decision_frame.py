@@ -58,15 +58,15 @@ def decision_frame(
         index: The index of the frame; None numbers the rows from 0.
     """
     settings = [line.get("alteration") or {} for line in lines]
-    named = dict.fromkeys([*actions, *(name for each in settings for name in each)])
+    named = dict.fromkeys([*actions, *(name for setting in settings for name in setting)])
     known = dict.fromkeys(name for line in lines for name in line.get("given") or {})
     now = list(dict.fromkeys(name for line in lines for name in line.get("present") or {}))
     priced = cost_words.priced(lines)
     # Without present values, cross-fitted claims alone have the gain over no action.
     gained = bool(now) or any("gain" in line for line in lines)
     rows = [
-        _row(line, each, list(named), list(known), now, priced, gained)
-        for line, each in zip(lines, settings, strict=True)
+        _row(line, setting, list(named), list(known), now, priced, gained)
+        for line, setting in zip(lines, settings, strict=True)
     ]
     columns = _row({}, {}, list(named), list(known), now, priced, gained)
     return pd.DataFrame(rows, columns=list(columns), index=index)
@@ -123,14 +123,16 @@ def _cell(value: object) -> Any:
 
 def quantity(lines: Sequence[Decided]) -> str:
     """What the estimates are of, in words; "value" if no decision has one."""
-    found = (claim(line, "of", part) for line in lines for part in ("estimate", "baseline"))
-    return next((str(each) for each in found if each), "value")
+    named = (claim(line, "of", part) for line in lines for part in ("estimate", "baseline"))
+    return next((str(of) for of in named if of), "value")
 
 
 def beyond(frame: pd.DataFrame) -> "pd.Series[bool]":
     """Which decisions lie outside the data, so that sentences and figures have no number for them."""
     return pd.Series(
-        [bool(outside(text.split("; "))[0]) for text in frame["warnings"]], index=frame.index, dtype=bool
+        [bool(outside(warnings.split("; "))[0]) for warnings in frame["warnings"]],
+        index=frame.index,
+        dtype=bool,
     )
 
 
@@ -144,23 +146,23 @@ def summary(frame: pd.DataFrame, of: str, wanted: str = "") -> str:
     """
     counts = frame["status"].value_counts()
     parts = [f"{words} in {counts[name]}" for name, words in STATUS.items() if name in counts]
-    said = f"{len(frame)} case{'' if len(frame) == 1 else 's'}: {', '.join(parts) or 'none'}."
+    sentence = f"{len(frame)} case{'' if len(frame) == 1 else 's'}: {', '.join(parts) or 'none'}."
     every = frame["status"] == "recommended"
     acted = frame[every & ~beyond(frame)]
     if every.any() and acted.empty:
-        return f"{said} Where one is recommended, it lies outside the data."
+        return f"{sentence} Where one is recommended, it lies outside the data."
     after, before = acted["estimate"].mean(), acted["no_action"].mean()
     if math.isnan(after):
-        return said
+        return sentence
     without = "no action"
     if "unchanged" in acted and not acted["unchanged"].isna().any():
         before, without = acted["unchanged"].mean(), "the present values"
-    told, fine = Intervals(), alike(before, after)
-    number = told.chance if is_chance(of) else told.plain
+    intervals, fine = Intervals(), alike(before, after)
+    number = intervals.chance if is_chance(of) else intervals.plain
     beside = "" if math.isnan(before) else f", {number(before, fine=fine)} with {without}"
     where = "" if len(acted) == every.sum() else " within the data"
     claimed = f"the estimated {in_words(of, wanted)} is {number(after, fine=fine)} on average{beside}."
-    return f"{said} Where one is recommended{where}, {claimed}{cost_words.average(acted)}"
+    return f"{sentence} Where one is recommended{where}, {claimed}{cost_words.average(acted)}"
 
 
 SHOWN = 10
@@ -201,7 +203,7 @@ def decision_html(frame: pd.DataFrame, sentences: Sequence[str], shown: int = SH
 
 def table_html(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table of plain texts."""
-    head = "".join(f"<th>{escape(each)}</th>" for each in heads)
+    head = "".join(f"<th>{escape(head)}</th>" for head in heads)
     lines = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
     body = "".join(f"<tr>{line}</tr>" for line in lines)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

@@ -96,8 +96,8 @@ def _panel(axes: Axes, frame: pd.DataFrame, of: str) -> None:
     if refused.any():
         at = np.where(kept, present, before)
         axes.plot(places[refused], at[refused], "x", color=VERMILION, label="refused")
-    for place in places[hidden]:
-        axes.axvspan(place - 0.5, place + 0.5, color=PALE, linewidth=0, zorder=0.2, label="outside the data")
+    for case in places[hidden]:
+        axes.axvspan(case - 0.5, case + 0.5, color=PALE, linewidth=0, zorder=0.2, label="outside the data")
     axes.set(xlabel="Case", ylabel=fill(f"Claimed {of}", BROAD))
     if of.startswith("probability"):
         axes.set_ylim(-0.02, 1.02)

@@ -69,151 +69,162 @@ def methods(summaries: Mapping[str, MethodSummary], title: str) -> str:
     return text_table(["", *summaries], method_rows(summaries), title)
 
 
-def method_rows(found: Mapping[str, MethodSummary]) -> list[list[str]]:
+def method_rows(summaries: Mapping[str, MethodSummary]) -> list[list[str]]:
     """What is known of methods, a row each: its name, then a cell for each method. Number of cases without
     action, true and claimed probabilities, and coverage of the claimed intervals.
     """
     lines: list[tuple[str, Callable[[MethodSummary], str]]] = [
-        ("cases", lambda one: str(one.count)),
-        ("cases without action", lambda one: str(one.no_action_count)),
+        ("cases", lambda summary: str(summary.count)),
+        ("cases without action", lambda summary: str(summary.no_action_count)),
     ]
-    if any(one.auf.count for one in found.values()):
+    if any(summary.auf.count for summary in summaries.values()):
         lines += [
-            ("true probability of a desired outcome", lambda one: figure(one.auf.mean)),
-            ("  95% interval of that mean", lambda one: f"{figure(one.auf.low)} to {figure(one.auf.high)}"),
-            ("  with no action", lambda one: figure(one.no_action)),
-            ("  best possible", lambda one: figure(one.oracle)),
-            ("  share of the possible gain", lambda one: percent(one.share)),
+            ("true probability of a desired outcome", lambda summary: figure(summary.auf.mean)),
+            (
+                "  95% interval of that mean",
+                lambda summary: f"{figure(summary.auf.low)} to {figure(summary.auf.high)}",
+            ),
+            ("  with no action", lambda summary: figure(summary.no_action)),
+            ("  best possible", lambda summary: figure(summary.oracle)),
+            ("  share of the possible gain", lambda summary: percent(summary.share)),
         ]
-    lines.append(("estimated probability", lambda one: figure(one.claimed)))
-    if any(one.present_count for one in found.values()):
+    lines.append(("estimated probability", lambda summary: figure(summary.claimed)))
+    if any(summary.present_count for summary in summaries.values()):
         lines.append(("  where nothing is set, that of", _of_nothing))
-    both = any(one.truth.intervals for one in found.values())
-    if any(one.intervals for one in found.values()):
+    both = any(summary.truth.intervals for summary in summaries.values())
+    if any(summary.intervals for summary in summaries.values()):
         which = "intervals of the posterior mean" if both else "intervals"
         lines.append(
-            (f"  {which} that contain the truth", lambda one: f"{percent(one.covered)} of {one.intervals}")
+            (
+                f"  {which} that contain the truth",
+                lambda summary: f"{percent(summary.covered)} of {summary.intervals}",
+            )
         )
-        lines.append(("  their mean width", lambda one: figure(one.width)))
+        lines.append(("  their mean width", lambda summary: figure(summary.width)))
     if both:
         lines += [
             (
                 "  intervals of the truth that contain it",
-                lambda one: f"{percent(one.truth.covered)} of {one.truth.intervals}",
+                lambda summary: f"{percent(summary.truth.covered)} of {summary.truth.intervals}",
             ),
-            ("  their mean width", lambda one: figure(one.truth.width)),
-            ("  one-sided lower bounds that it reaches", lambda one: percent(one.truth.least)),
+            ("  their mean width", lambda summary: figure(summary.truth.width)),
+            ("  one-sided lower bounds that it reaches", lambda summary: percent(summary.truth.least)),
         ]
     lines.append(
-        ("median seconds per decision", lambda one: "-" if math.isnan(one.seconds) else f"{one.seconds:.2g}")
+        (
+            "median seconds per decision",
+            lambda summary: "-" if math.isnan(summary.seconds) else f"{summary.seconds:.2g}",
+        )
     )
-    return [[head, *(cell(one) for one in found.values())] for head, cell in lines]
+    return [[head, *(cell(summary) for summary in summaries.values())] for head, cell in lines]
 
 
-def _of_nothing(one: MethodSummary) -> str:
+def _of_nothing(summary: MethodSummary) -> str:
     """What the estimates of decisions without an alteration are of."""
-    if not one.no_action_count:
+    if not summary.no_action_count:
         return "-"
-    if one.present_count < one.no_action_count:
-        return "the present values, or no action" if one.present_count else "no action"
+    if summary.present_count < summary.no_action_count:
+        return "the present values, or no action" if summary.present_count else "no action"
     return "the present values"
 
 
 def per_decision(decisions: Sequence[Decided], dataset: str, method: str, seed: int) -> list[dict[str, Any]]:
     """One row per decision, with its context and its settings, for CSV."""
     lines = []
-    for one in decisions:
-        base = row(dataset, method, seed, one)
-        given = {f"given/{name}": value for name, value in one["given"].items()}
-        setting = {f"set/{name}": value for name, value in (one.get("alteration") or {}).items()}
+    for decision in decisions:
+        base = row(dataset, method, seed, decision)
+        given = {f"given/{name}": value for name, value in decision["given"].items()}
+        setting = {f"set/{name}": value for name, value in (decision.get("alteration") or {}).items()}
         own = {
-            "before": number(before(one)),
-            **({"usual": number(claim(one, of="baseline"))} if "unchanged" in one else {}),
+            "before": number(before(decision)),
+            **({"usual": number(claim(decision, of="baseline"))} if "unchanged" in decision else {}),
             **{
-                f"gain{end}": number(claim(one, part, "gain"))
+                f"gain{end}": number(claim(decision, part, "gain"))
                 for end, part in (("", "point"), ("_lower", "lower"), ("_upper", "upper"))
-                if "gain" in one
+                if "gain" in decision
             },
-            **(cost_words.cells(one) if cost_words.priced([one]) else {}),
-            **{f"present/{name}": value for name, value in (one.get("present") or {}).items()},
-            "share": number((one.get("score") or {}).get("share")),
-            "support": number(effort(one, "support")),
-            "distance": number(effort(one, "distance")),
+            **(cost_words.cells(decision) if cost_words.priced([decision]) else {}),
+            **{f"present/{name}": value for name, value in (decision.get("present") or {}).items()},
+            "share": number((decision.get("score") or {}).get("share")),
+            "support": number(effort(decision, "support")),
+            "distance": number(effort(decision, "distance")),
         }
-        weighed = sensitivity_of(one)
+        weighed = sensitivity_of(decision)
         if weighed is not None:
             own |= {"tipping": weighed.tipping}
             own |= {} if weighed.yardstick is None else {"yardstick": weighed.yardstick}
-        weight = effort(one, "indicator_weight")
+        weight = effort(decision, "indicator_weight")
         if weight is not None:
             own["indicator_weight"] = number(weight)
         lines.append(
             base
-            | truth_bounds(one)
+            | truth_bounds(decision)
             | own
             | given
             | setting
             | {
-                "status": one.get("status", ""),
-                "declined": one.get("alteration") is None,
-                "reason": one.get("reason", ""),
-                "warnings": "; ".join(one.get("warnings") or ()),
+                "status": decision.get("status", ""),
+                "declined": decision.get("alteration") is None,
+                "reason": decision.get("reason", ""),
+                "warnings": "; ".join(decision.get("warnings") or ()),
             }
         )
     return lines
 
 
-def known(one: Decided) -> str:
+def known(decision: Decided) -> str:
     """The context of a case, abbreviated."""
-    return _pairs(one.get("given") or {}, MAX_NAMES)
+    return _pairs(decision.get("given") or {}, MAX_NAMES)
 
 
-def change(one: Decided) -> str:
+def change(decision: Decided) -> str:
     """The altered variables and their values; without an alteration the status ("no action", "refused")."""
-    return _pairs(one.get("alteration") or {}, MAX_SETTINGS) or str(one.get("status", "-")).replace("_", " ")
+    return _pairs(decision.get("alteration") or {}, MAX_SETTINGS) or str(decision.get("status", "-")).replace(
+        "_", " "
+    )
 
 
-def interval(one: Decided) -> str:
+def interval(decision: Decided) -> str:
     """The interval of the estimate; a dash without an alteration or an interval."""
-    lower, upper = interval_of(one)
-    if one.get("alteration") is None or lower is None or upper is None:
+    lower, upper = interval_of(decision)
+    if decision.get("alteration") is None or lower is None or upper is None:
         return "-"
     return f"{figure(lower)} to {figure(upper)}"
 
 
-def tipping(one: Decided) -> str:
+def tipping(decision: Decided) -> str:
     """The strength of a hidden common cause that would overturn the decision; a dash if it is not known,
     and none where the interval contains no action already.
     """
-    found = sensitivity_of(one)
-    if found is None:
+    sensitivity = sensitivity_of(decision)
+    if sensitivity is None:
         return "-"
-    return "none" if found.tipping == 1 else factor(found.tipping)
+    return "none" if sensitivity.tipping == 1 else factor(sensitivity.tipping)
 
 
-def truth_interval(one: Decided) -> str:
+def truth_interval(decision: Decided) -> str:
     """The interval for the true probability; a dash without one."""
-    found = truth_bounds(one)
-    if not found or math.isnan(found["truth_lower"]):
+    bounds = truth_bounds(decision)
+    if not bounds or math.isnan(bounds["truth_lower"]):
         return "-"
-    return f"{figure(found['truth_lower'])} to {figure(found['truth_upper'])}"
+    return f"{figure(bounds['truth_lower'])} to {figure(bounds['truth_upper'])}"
 
 
-def _sentences(one: Decided) -> list[str]:
+def _sentences(decision: Decided) -> list[str]:
     """The reason for no action with the alteration it replaces, or the warnings."""
-    would = _pairs(effort(one, "would_set") or {}, MAX_SETTINGS)
+    would = _pairs(effort(decision, "would_set") or {}, MAX_SETTINGS)
     parts = (
-        str(one.get("reason") or ""),
+        str(decision.get("reason") or ""),
         f"would have set {would}" if would else "",
-        *(one.get("warnings") or ()),
+        *(decision.get("warnings") or ()),
     )
     return [text for text in parts if text]
 
 
 def figure(value: object) -> str:
     """A probability in three decimals; a dash if there is none."""
-    found = number(value)
-    return "-" if math.isnan(found) else f"{found:.3f}"
+    probability = number(value)
+    return "-" if math.isnan(probability) else f"{probability:.3f}"
 
 
 def percent(value: float) -> str:
@@ -221,16 +232,16 @@ def percent(value: float) -> str:
     return "-" if math.isnan(value) else f"{round(100 * value):d}%"
 
 
-def _estimated(one: Decided) -> str:
-    return _from_to(before(one), claim(one) if one.get("alteration") is not None else None)
+def _estimated(decision: Decided) -> str:
+    return _from_to(before(decision), claim(decision) if decision.get("alteration") is not None else None)
 
 
-def _both_intervals(one: Decided) -> str:
-    return f"{interval(one)}\n{truth_interval(one)}"
+def _both_intervals(decision: Decided) -> str:
+    return f"{interval(decision)}\n{truth_interval(decision)}"
 
 
-def _true(one: Decided) -> str:
-    score = one.get("score") or {}
+def _true(decision: Decided) -> str:
+    score = decision.get("score") or {}
     best = figure(score.get("oracle"))
     return f"{_from_to(score.get('no_action'), score.get('probability'))} ({best})"
 

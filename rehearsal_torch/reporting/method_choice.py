@@ -40,8 +40,10 @@ def told(run: Recorded) -> list[str]:
     path = run.path / RECORD
     if not path.exists():
         return []
-    found: list[str] = checked(read_json(path), str(path), {"sentences": TEXTS}, ("sentences",))["sentences"]
-    return found
+    sentences: list[str] = checked(read_json(path), str(path), {"sentences": TEXTS}, ("sentences",))[
+        "sentences"
+    ]
+    return sentences
 
 
 def text(run: Recorded) -> list[str]:
@@ -62,21 +64,21 @@ def section(run: Recorded) -> Markup:
 
 def _rows(run: Recorded) -> Sequence[Sequence[str]]:
     """The methods that were compared, as cells."""
-    found = read_rows(run.path / TABLE, ("method", "compared", "chosen", *NUMBERS), NUMBERS)
+    lines = read_rows(run.path / TABLE, ("method", "compared", "chosen", *NUMBERS), NUMBERS)
     return [
         (
-            each["method"],
-            _cell(each["value"]),
-            _within(each["gain_lower"], each["gain_upper"]),
-            _pair(each["behind"], each["behind_error"]),
-            _cell(each["brier"], 4),
-            _cell(each["brier_context"], 4),
-            _cell(each["brier_constant"], 4),
-            _cell(each["judges"], 2),
-            "taken" if each["chosen"] == "yes" else "",
+            line["method"],
+            _cell(line["value"]),
+            _within(line["gain_lower"], line["gain_upper"]),
+            _pair(line["behind"], line["behind_error"]),
+            _cell(line["brier"], 4),
+            _cell(line["brier_context"], 4),
+            _cell(line["brier_constant"], 4),
+            _cell(line["judges"], 2),
+            "taken" if line["chosen"] == "yes" else "",
         )
-        for each in found
-        if each["compared"] == "yes"
+        for line in lines
+        if line["compared"] == "yes"
     ]
 
 

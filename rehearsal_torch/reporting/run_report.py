@@ -100,51 +100,51 @@ def draw(run: Recorded) -> list[Path]:
 
 def _figures(run: Recorded, words: Wording) -> dict[str, Figure]:
     """File name to figure, for everything that the run recorded."""
-    found = {}
+    figures = {}
     parts = training_curve.trained_parts(run.metrics)
     if parts:
-        found["training"] = training_curve.draw(run.metrics, parts, words)
+        figures["training"] = training_curve.draw(run.metrics, parts, words)
     if trial_report.concerns(run):
         learnt = recovery_panels.figures(run.truth) | surrogate_panels.figures(run.curves)
-        return found | learnt | trial_report.figures(run)
+        return figures | learnt | trial_report.figures(run)
     if alteration_report.concerns(run):
-        return found | alteration_report.figures(run)
+        return figures | alteration_report.figures(run)
     groups = {
         f"{search}, at most {changes} changes": decided
         for (search, changes), decided in run.groups().items()
         if changes is not None
     }
     if not groups:
-        return found
-    found["improvement"] = improvement_distribution.draw(
+        return figures
+    figures["improvement"] = improvement_distribution.draw(
         {
-            label: finite([one["trajectory"]["improvement"] for one in decided])
+            label: finite([decision["trajectory"]["improvement"] for decision in decided])
             for label, decided in groups.items()
         },
         words,
     )
-    found["outcomes"] = outcomes.draw(groups, words)
+    figures["outcomes"] = outcomes.draw(groups, words)
     if any(
-        effort_of(one, "proven") and one.get("seconds") is not None
+        effort_of(decision, "proven") and decision.get("seconds") is not None
         for decided in groups.values()
-        for one in decided
+        for decision in decided
     ):
-        found["effort"] = effort.draw(groups, words)
+        figures["effort"] = effort.draw(groups, words)
     last = list(groups.values())[-1]
-    found[words.file] = courses.draw(courses.chosen(last), len(last), words)
+    figures[words.file] = courses.draw(courses.chosen(last), len(last), words)
     pairs = {label: _claims(decided) for label, decided in groups.items()}
     if any(claimed for claimed, _ in pairs.values()):
-        found["truth"] = claimed_and_true.draw({label: pair for label, pair in pairs.items() if pair[0]})
+        figures["truth"] = claimed_and_true.draw({label: pair for label, pair in pairs.items() if pair[0]})
     if any(row["quantity"] == "rmse" for row in run.truth):
-        found["truth_errors"] = truth_errors.draw(run.truth)
-    return found
+        figures["truth_errors"] = truth_errors.draw(run.truth)
+    return figures
 
 
-def _claims(decided: list[Decided]) -> tuple[list[float], list[float]]:
+def _claims(decisions: list[Decided]) -> tuple[list[float], list[float]]:
     """The claimed and the true improvements, of the decisions whose truth is known."""
     both = []
-    for one in decided:
-        score, trajectory = one.get("score"), one["trajectory"]
+    for decision in decisions:
+        score, trajectory = decision.get("score"), decision["trajectory"]
         if isinstance(score, dict):
             # Scores of own worlds may have nothing but the improvement.
             alone = "true_observed" not in score

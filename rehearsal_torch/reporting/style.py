@@ -209,8 +209,9 @@ class Dose:
 
     def level(self, value: object) -> str:
         """The name of a level; empty for anything that is not the number of a named level."""
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        return next((name for place, name in enumerate(self.levels) if number and place == value), "")
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return ""
+        return next((name for number, name in enumerate(self.levels) if number == value), "")
 
 
 @dataclass(frozen=True)
@@ -311,26 +312,26 @@ def wording(config: Mapping[str, Any], words: Mapping[str, Any] | None = None) -
     Args:
         words: What the data set says of its units and columns (`Recorded.words`); None or empty if nothing.
     """
-    said = dict(words or {})
+    own = dict(words or {})
     # The record may have been edited: what has another form is left out.
-    units_of = _mapping(said.get("units_of"))
-    reward = said.get("reward")
+    units_of = _mapping(own.get("units_of"))
+    reward = own.get("reward")
     where = {"reward": reward} if isinstance(reward, Mapping) else config
-    places = (said.get("actions"), *_find(config, "doses"))
+    places = (own.get("actions"), *_find(config, "doses"))
     names = [str(name) for name in next((each for each in places if each and isinstance(each, list)), [])]
-    doses = _own_doses(names, units_of, _mapping(said.get("levels"))) if said else tuple(map(_dose, names))
-    found = _outcome(where)
-    if found.variable in units_of:
-        found = replace(found, unit=str(units_of[found.variable]))
-    if not said:
-        return replace(found, doses=doses)
-    first = said.get("first")
-    unit = str(said.get("unit") or "unit")
-    units = str(said.get("units") or f"{unit}s")
+    doses = _own_doses(names, units_of, _mapping(own.get("levels"))) if own else tuple(map(_dose, names))
+    words_of = _outcome(where)
+    if words_of.variable in units_of:
+        words_of = replace(words_of, unit=str(units_of[words_of.variable]))
+    if not own:
+        return replace(words_of, doses=doses)
+    first = own.get("first")
+    unit = str(own.get("unit") or "unit")
+    units = str(own.get("units") or f"{unit}s")
     return replace(
-        found,
+        words_of,
         doses=doses,
-        step=f"one {said['step']}" if said.get("step") else "",
+        step=f"one {own['step']}" if own.get("step") else "",
         subject=unit,
         subjects=units,
         episode=unit,
@@ -343,16 +344,20 @@ def wording(config: Mapping[str, Any], words: Mapping[str, Any] | None = None) -
 
 def _outcome(config: Mapping[str, Any]) -> Wording:
     """The words for the reward alone."""
-    rewards = [found for found in _find(config, "reward") if isinstance(found, Mapping)]
-    scores = [found for found in rewards if isinstance(found.get("components"), Mapping)]
+    rewards = [reward_of for reward_of in _find(config, "reward") if isinstance(reward_of, Mapping)]
+    scores = [reward_of for reward_of in rewards if isinstance(reward_of.get("components"), Mapping)]
     if scores and not scores[0].get("costs") and not scores[0].get("weights"):
         name = str(scores[0].get("name") or "score")
         return Wording(name, -1.0, _UNITS.get(name, "points"), _STEPS.get(name, ""))
-    name = next((str(found["name"]) for found in rewards if found.get("name")), "")
-    costly = [found for found in rewards if found.get("costs") or found.get("components")]
+    name = next((str(reward_of["name"]) for reward_of in rewards if reward_of.get("name")), "")
+    costly = [reward_of for reward_of in rewards if reward_of.get("costs") or reward_of.get("components")]
     if costly and not costly[0].get("weights"):
         return Wording(name or "cost", -1.0)
-    weights = [found for found in _find(config, "weights") if isinstance(found, Mapping) and len(found) == 1]
+    weights = [
+        reward_of
+        for reward_of in _find(config, "weights")
+        if isinstance(reward_of, Mapping) and len(reward_of) == 1
+    ]
     if weights and not costly:
         ((variable, weight),) = weights[0].items()
         if isinstance(weight, int | float) and weight == -1:
@@ -364,17 +369,17 @@ def _own_doses(
     names: Sequence[str], units_of: Mapping[Any, Any], levels_of: Mapping[Any, Any]
 ) -> tuple[Dose, ...]:
     """The coordinates of an action of an own data set, with letters that differ, where they can."""
-    found: list[Dose] = []
-    for place, name in enumerate(names):
-        taken = {each.letter for each in found}
+    doses: list[Dose] = []
+    for index, name in enumerate(names):
+        taken = {dose.letter for dose in doses}
         free = [letter for letter in name.upper() if letter.isalpha() and letter not in taken]
-        letter, unit = free[0] if free else str(place + 1), str(units_of.get(name, ""))
+        letter, unit = free[0] if free else str(index + 1), str(units_of.get(name, ""))
         levels = levels_of.get(name)
         named = tuple(map(str, levels)) if isinstance(levels, list) else ()
         # Without names and unit it may be a level, of which a higher one need not be more of anything.
         upwards = f"towards {named[-1]}" if named else "more" if unit else "higher value"
-        found.append(Dose(letter, name, unit, named, upwards))
-    return tuple(found)
+        doses.append(Dose(letter, name, unit, named, upwards))
+    return tuple(doses)
 
 
 def _dose(name: str) -> Dose:

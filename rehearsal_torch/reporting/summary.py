@@ -44,7 +44,7 @@ def summary(run: Recorded, words: Wording) -> list[Row]:
     rows = []
     for (search, changes), decided in run.groups().items():
         row = _plain(search, decided) if changes is None else _sequence(search, changes, decided, words)
-        scores = [score for one in decided if isinstance(score := one.get("score"), dict)]
+        scores = [score for decision in decided if isinstance(score := decision.get("score"), dict)]
         for name in dict.fromkeys(key for score in scores for key in score):
             row |= _with_interval(f"score/{name}", finite([score.get(name) for score in scores]))
         rows.append(row)
@@ -72,14 +72,14 @@ def lines(rows: Sequence[Row], words: Wording) -> list[str]:
     """The results in short, an entry a line: what was observed, what the model predicts, what the problem
     scored, and how long it took.
     """
-    found = []
+    entries = []
     for row in rows:
         of = f"{_of(row)}: " if "k" in row else f"{row['search']}: "
         of = of if len(rows) > 1 else ""
         if "k" in row:
             better = _number(row["improvement"], 100)
             span = f"{_number(row['improvement_low'], 100)} to {_number(row['improvement_high'], 100)}"
-            found += [
+            entries += [
                 f"{of}{row[words.subjects]} {words.episodes}, at most {row['k']} changed actions each",
                 f"{of}cumulative {words.variable} as observed: {_number(row['observed'])} on average",
                 f"{of}better under the recommended changes, by the model: by {better}% on average "
@@ -90,17 +90,17 @@ def lines(rows: Sequence[Row], words: Wording) -> list[str]:
                 f"{_number(row['proven'], 100)}%",
             ]
         else:
-            found += [
+            entries += [
                 f"{of}decisions: {row['decisions']}, refused: {row['refused']}",
                 f"{of}mean value: {_number(row['value'])}{_ends(row, 'value')}",
             ]
-        found += [
+        entries += [
             f"{of}{_called(name)}: {_number(row[name])} on average{_ends(row, name)}"
             for name in row
             if name.startswith("score/") and not name.endswith(("_low", "_high"))
         ]
-        found.append(f"{of}median seconds for each decision: {_number(row['seconds_median'])}")
-    return found
+        entries.append(f"{of}median seconds for each decision: {_number(row['seconds_median'])}")
+    return entries
 
 
 def headline(rows: Sequence[Row], words: Wording) -> list[str]:
@@ -296,20 +296,22 @@ def _truth(run: Recorded, words: Wording) -> Row:
 
 def _sequence(search: str, changes: int, decided: Sequence[Decided], words: Wording) -> Row:
     row: Row = {"search": search, "k": changes, words.subjects: len(decided)}
-    row["observed"] = _mean([words.sign * one["trajectory"]["observed"] for one in decided])
-    row |= {"no_action": sum(one.get("status") == "no_action" for one in decided)}
-    causes = [effort(one, "cause") for one in decided if one.get("status") == "refused"]
+    row["observed"] = _mean([words.sign * decision["trajectory"]["observed"] for decision in decided])
+    row |= {"no_action": sum(decision.get("status") == "no_action" for decision in decided)}
+    causes = [effort(decision, "cause") for decision in decided if decision.get("status") == "refused"]
     row |= {"refused": len(causes)}
     row |= {f"refused: {key}": causes.count(key) for key in ("model", "scores") if key in causes}
-    improvements = finite([one["trajectory"]["improvement"] for one in decided])
+    improvements = finite([decision["trajectory"]["improvement"] for decision in decided])
     row |= _with_interval("improvement", improvements)
     row["improvement_median"] = _median(improvements)
-    row["proven"] = _mean([float(bool(effort(one, "proven"))) for one in decided])
-    row["seconds_median"] = _median(finite([one.get("seconds") for one in decided]))
-    row["expanded_median"] = _median(finite([effort(one, "expanded") for one in decided]))
-    row["ebf"] = _mean(finite([effort(one, "effective_branching_factor") for one in decided]))
-    for name in dict.fromkeys(name for one in decided for name in one["trajectory"].get("related", ())):
-        shares = [_share(one["trajectory"].get("related", {}).get(name)) for one in decided]
+    row["proven"] = _mean([float(bool(effort(decision, "proven"))) for decision in decided])
+    row["seconds_median"] = _median(finite([decision.get("seconds") for decision in decided]))
+    row["expanded_median"] = _median(finite([effort(decision, "expanded") for decision in decided]))
+    row["ebf"] = _mean(finite([effort(decision, "effective_branching_factor") for decision in decided]))
+    for name in dict.fromkeys(
+        name for decision in decided for name in decision["trajectory"].get("related", ())
+    ):
+        shares = [_share(decision["trajectory"].get("related", {}).get(name)) for decision in decided]
         row |= _with_interval(f"improvement {name}", finite(shares))
     return row
 
@@ -326,16 +328,16 @@ def _plain(search: str, decided: Sequence[Decided]) -> Row:
     row: Row = {
         "search": search,
         "decisions": len(decided),
-        "refused": sum(one.get("status") == "refused" for one in decided),
+        "refused": sum(decision.get("status") == "refused" for decision in decided),
     }
-    row |= _with_interval("value", finite([one.get("value") for one in decided]))
-    row["seconds_median"] = _median(finite([one.get("seconds") for one in decided]))
+    row |= _with_interval("value", finite([decision.get("value") for decision in decided]))
+    row["seconds_median"] = _median(finite([decision.get("seconds") for decision in decided]))
     return row
 
 
 def _with_interval(name: str, values: Sequence[float]) -> Row:
-    found = mean_interval(values)
-    return {name: found.mean, f"{name}_low": found.low, f"{name}_high": found.high}
+    interval = mean_interval(values)
+    return {name: interval.mean, f"{name}_low": interval.low, f"{name}_high": interval.high}
 
 
 def _mean(values: Sequence[float]) -> float:

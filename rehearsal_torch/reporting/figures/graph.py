@@ -75,7 +75,7 @@ def layout(graph: RehearsalGraph, context: Sequence[str] = (), outcomes: Sequenc
     tiers = []
     for part in ("X", "Z", "Y"):
         depth: dict[Clique, int] = {}
-        for clique, parents in ((each, graph.parents(each)) for each in graph.cliques):
+        for clique, parents in ((clique, graph.parents(clique)) for clique in graph.cliques):
             if part_of[clique] == part:
                 depth[clique] = max(
                     (depth[clique_of[name]] + 1 for name in parents if clique_of[name] in depth), default=0
@@ -83,31 +83,31 @@ def layout(graph: RehearsalGraph, context: Sequence[str] = (), outcomes: Sequenc
         if depth:
             first = len(columns)
             columns += [
-                [("clique", clique) for clique in depth if depth[clique] == place]
-                for place in range(max(depth.values()) + 1)
+                [("clique", clique) for clique in depth if depth[clique] == number]
+                for number in range(max(depth.values()) + 1)
             ]
-            column |= {name: first + place for clique, place in depth.items() for name in clique}
+            column |= {name: first + number for clique, number in depth.items() for name in clique}
             tiers.append((part if parts else "", first, len(columns) - 1))
     near: dict[tuple[Entry, int], list[tuple[Entry, int]]] = {}
     for source, target in graph.edges:
         steps: list[tuple[Entry, int]] = [(("clique", clique_of[source]), column[source])]
-        steps += [(("passing", (source,)), place) for place in range(column[source] + 1, column[target])]
+        steps += [(("passing", (source,)), number) for number in range(column[source] + 1, column[target])]
         steps.append((("clique", clique_of[target]), column[target]))
-        for entry, place in steps[1:-1]:
-            if entry not in columns[place]:
-                columns[place].append(entry)
-        for one, other in pairwise(steps):
-            near.setdefault(one, []).append(other)
-            near.setdefault(other, []).append(one)
+        for entry, number in steps[1:-1]:
+            if entry not in columns[number]:
+                columns[number].append(entry)
+        for step, following in pairwise(steps):
+            near.setdefault(step, []).append(following)
+            near.setdefault(following, []).append(step)
     heights = _sorted(columns, near)
     passing = {
-        (entry[1][0], place): height for (entry, place), height in heights.items() if entry[0] == "passing"
+        (entry[1][0], number): height for (entry, number), height in heights.items() if entry[0] == "passing"
     }
     height: dict[str, float] = {}
     for clique in graph.cliques:
         middle = heights[("clique", clique), column[clique[0]]]
         height |= {name: middle + (len(clique) - 1) / 2 - index for index, name in enumerate(clique)}
-    return Layout(column, height, passing, tuple(tiers), max(sum(map(_size, each)) for each in columns))
+    return Layout(column, height, passing, tuple(tiers), max(sum(map(_size, clique)) for clique in columns))
 
 
 def _part(parts: Sequence[str]) -> str:
@@ -124,28 +124,28 @@ def _sorted(
 ) -> dict[tuple[Entry, int], float]:
     """Sorts the columns in place; returns (entry, column) to the height of its middle."""
     heights = {
-        (entry, place): height
-        for place, column in enumerate(columns)
+        (entry, number): height
+        for number, column in enumerate(columns)
         for entry, height in _stacked(column).items()
     }
     for sweep in range(_SWEEPS):
-        for place in range(len(columns)) if sweep % 2 == 0 else reversed(range(len(columns))):
+        for number in range(len(columns)) if sweep % 2 == 0 else reversed(range(len(columns))):
             target = {}
-            for entry in columns[place]:
-                joined = [heights[other] for other in near.get((entry, place), ())]
-                target[entry] = sum(joined) / len(joined) if joined else heights[entry, place]
-            columns[place].sort(key=lambda entry: -target[entry])
-            heights |= {(entry, place): height for entry, height in _stacked(columns[place]).items()}
+            for entry in columns[number]:
+                joined = [heights[other] for other in near.get((entry, number), ())]
+                target[entry] = sum(joined) / len(joined) if joined else heights[entry, number]
+            columns[number].sort(key=lambda entry: -target[entry])
+            heights |= {(entry, number): height for entry, height in _stacked(columns[number]).items()}
     return heights
 
 
 def _stacked(column: Sequence[Entry]) -> dict[Entry, float]:
     """Heights of the entries of a column, from the top, centred at zero."""
-    top, found = sum(map(_size, column)) / 2, {}
+    top, heights = sum(map(_size, column)) / 2, {}
     for entry in column:
-        found[entry] = top - _size(entry) / 2
+        heights[entry] = top - _size(entry) / 2
         top -= _size(entry)
-    return found
+    return heights
 
 
 def draw_graph(
@@ -193,25 +193,25 @@ def graph_figure(
     _bands(axes, placed, spots)
     ends = _ends(placed, graph)
     for line, edges in (("->", graph.edges), ("<->", graph.bidirected)):
-        for one, other in edges:
-            first, second = (one, other) if line == "->" else (min(one, other), max(one, other))
-            share = 1.0 if probabilities is None else probabilities.get((first, line, second), 0.0)
+        for source, target in edges:
+            tail, head = (source, target) if line == "->" else (min(source, target), max(source, target))
+            share = 1.0 if probabilities is None else probabilities.get((tail, line, head), 0.0)
             # A bow has a directed edge as well: the bi-directional one is drawn beside it.
             bow = {
-                "posA": spots.centres[one],
-                "posB": spots.centres[other],
+                "posA": spots.centres[source],
+                "posB": spots.centres[target],
                 "connectionstyle": "arc3,rad=0.35",
                 "shrinkA": 12,
                 "shrinkB": 12,
             }
             path = (
-                _within(placed, spots, one, other)
-                if placed.column[one] >= placed.column[other]
-                else _across(placed, spots, one, other, ends[one, other])
+                _within(placed, spots, source, target)
+                if placed.column[source] >= placed.column[target]
+                else _across(placed, spots, source, target, ends[source, target])
             )
             axes.add_patch(
                 FancyArrowPatch(
-                    **(bow if line == "<->" and (one, other) in graph.bows else {"path": path}),
+                    **(bow if line == "<->" and (source, target) in graph.bows else {"path": path}),
                     arrowstyle="-|>" if line == "->" else "<|-|>",
                     mutation_scale=10,
                     linewidth=0.4 + 0.8 * share,
@@ -247,13 +247,13 @@ class _Spots:
 def _spots(placed: Layout) -> _Spots:
     widths = {name: LETTER * len(name) + 0.28 for name in placed.column}
     columns, left = [], 0.4
-    for place in range(max(placed.column.values()) + 1):
-        wide = max(widths[name] for name in placed.column if placed.column[name] == place)
+    for column in range(max(placed.column.values()) + 1):
+        wide = max(widths[name] for name in placed.column if placed.column[name] == column)
         columns.append((left, left + wide))
         left += wide + GAP
     spots = _Spots({}, widths, columns, left - GAP + 0.4, ROW * placed.span + 0.25 + TITLE)
-    for name, place in placed.column.items():
-        spots.centres[name] = (sum(columns[place]) / 2, spots.level(placed.height[name]))
+    for name, column in placed.column.items():
+        spots.centres[name] = (sum(columns[column]) / 2, spots.level(placed.height[name]))
     return spots
 
 
@@ -261,12 +261,12 @@ def _ends(placed: Layout, graph: RehearsalGraph) -> dict[tuple[str, str], float]
     """Offset of the end of each edge from the middle of its target, in inches: edges end apart, in the order
     of the heights that they come from.
     """
-    found = {}
+    offsets = {}
     for target in graph.names:
         sources = [
-            one
-            for one, other in graph.edges
-            if other == target and placed.column[one] < placed.column[target]
+            source
+            for source, other in graph.edges
+            if other == target and placed.column[source] < placed.column[target]
         ]
         before = placed.column[target] - 1
         sources.sort(
@@ -275,22 +275,22 @@ def _ends(placed: Layout, graph: RehearsalGraph) -> dict[tuple[str, str], float]
             )
         )
         step = min(0.08, 0.22 / max(len(sources) - 1, 1))
-        found.update(
+        offsets.update(
             {(name, target): step * (index - (len(sources) - 1) / 2) for index, name in enumerate(sources)}
         )
-    return found
+    return offsets
 
 
-def _across(placed: Layout, spots: _Spots, one: str, other: str, end: float) -> Path:
+def _across(placed: Layout, spots: _Spots, source: str, target: str, end: float) -> Path:
     """A smooth path to the right, horizontal where it passes a column."""
-    (x, y), points, codes = spots.centres[one], [], [Path.MOVETO]
-    points.append((x + spots.widths[one] / 2, y))
+    (x, y), points, codes = spots.centres[source], [], [Path.MOVETO]
+    points.append((x + spots.widths[source] / 2, y))
     goals = [
-        (*spots.columns[place], spots.level(placed.passing[one, place]))
-        for place in range(placed.column[one] + 1, placed.column[other])
+        (*spots.columns[column], spots.level(placed.passing[source, column]))
+        for column in range(placed.column[source] + 1, placed.column[target])
     ]
-    x, y = spots.centres[other]
-    goals.append((x - spots.widths[other] / 2, x - spots.widths[other] / 2, y + end))
+    x, y = spots.centres[target]
+    goals.append((x - spots.widths[target] / 2, x - spots.widths[target] / 2, y + end))
     for left, right, level in goals:
         x, y = points[-1]
         middle = (x + left) / 2
@@ -302,18 +302,18 @@ def _across(placed: Layout, spots: _Spots, one: str, other: str, end: float) -> 
     return Path(points, codes)
 
 
-def _within(placed: Layout, spots: _Spots, one: str, other: str) -> Path:
+def _within(placed: Layout, spots: _Spots, source: str, target: str) -> Path:
     """A path between boxes of one column, or back to an earlier one: straight between neighbours, else around
     the boxes between them.
     """
-    (x, y), (right, level) = spots.centres[one], spots.centres[other]
+    (x, y), (right, level) = spots.centres[source], spots.centres[target]
     if (
-        placed.column[one] == placed.column[other]
-        and abs(abs(placed.height[one] - placed.height[other]) - 1) < 1e-6
+        placed.column[source] == placed.column[target]
+        and abs(abs(placed.height[source] - placed.height[target]) - 1) < 1e-6
     ):
         half = HEIGHT / 2 if level > y else -HEIGHT / 2
         return Path([(x, y + half), (right, level - half)], [Path.MOVETO, Path.LINETO])
-    start, end = (x + spots.widths[one] / 2, y), (right + spots.widths[other] / 2, level)
+    start, end = (x + spots.widths[source] / 2, y), (right + spots.widths[target] / 2, level)
     out = max(start[0], end[0]) + 0.35
     return Path([start, (out, y), (out, level), end], [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4])
 

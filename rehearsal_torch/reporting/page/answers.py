@@ -26,15 +26,15 @@ _KINDS = {"recommended": None, "no_action": "none", "refused": "refused"}
 
 def answers(of: Material) -> Markup:
     """The section's content: the question, then one box for each case."""
-    boxes = [_box(one, of) for one in of.shown]
+    boxes = [_box(decision, of) for decision in of.shown]
     more = 0 if of.trials else len(of.run.decisions) - len(boxes)
     rest = f"{counted(more, 'further case')} of {len(of.run.decisions)} in decisions.jsonl and table.csv."
-    every = [probability_sentences.overall(of.run.decisions, of.wanted)] if of.alterations else []
-    every += headline(summary(of.run, of.words), of.words) if of.sequences else []
+    sentences = [probability_sentences.overall(of.run.decisions, of.wanted)] if of.alterations else []
+    sentences += headline(summary(of.run, of.words), of.words) if of.sequences else []
     return joined(
         [
             paragraphs(question(of)),
-            *(tag("p", each, class_="answer") for each in every if each),
+            *(tag("p", sentence, class_="answer") for sentence in sentences if sentence),
             tag("p", WITHHELD) if of.withholds else None,
             *boxes,
             tag("p", rest) if more > 0 else None,
@@ -44,47 +44,51 @@ def answers(of: Material) -> Markup:
 
 def verdicts(decisions: Sequence[Decided]) -> str:
     """How many cases got which answer, in words."""
-    found = [str(one.get("status")) for one in decisions]
+    statuses = [str(decision.get("status")) for decision in decisions]
     parts = [
-        f"{found.count(status)} {words}"
+        f"{statuses.count(status)} {words}"
         for status, words in (
             ("recommended", "with a recommendation"),
             ("no_action", "without action"),
             ("refused", "refused"),
         )
-        if status in found
+        if status in statuses
     ]
     return ", ".join(parts)
 
 
-def _box(one: Decided, of: Material) -> Markup:
+def _box(decision: Decided, of: Material) -> Markup:
     if of.trials:
-        title, headline, said = said_of_trials(of)
+        title, headline, sentences = said_of_trials(of)
     elif of.sequences:
-        title, headline, said = said_of_episode(one, of.words)
+        title, headline, sentences = said_of_episode(decision, of.words)
     else:
-        title, headline, said = _said_of_case(one, of)
+        title, headline, sentences = _said_of_case(decision, of)
     return tag(
         "div",
         tag("h3", title),
         tag("p", headline, class_="answer"),
-        paragraphs(said),
-        class_=" ".join(["case", *filter(None, [_KINDS.get(str(one.get("status")))])]),
+        paragraphs(sentences),
+        class_=" ".join(["case", *filter(None, [_KINDS.get(str(decision.get("status")))])]),
     )
 
 
-def _said_of_case(one: Decided, of: Material) -> tuple[str, str, list[str]]:
-    said = [probability_sentences.context(one, of.units)]
+def _said_of_case(decision: Decided, of: Material) -> tuple[str, str, list[str]]:
+    sentences = [probability_sentences.context(decision, of.units)]
     if of.alterations:
-        said += probability_sentences.chances(one, of.wanted) + probability_sentences.truth(one)
+        sentences += probability_sentences.chances(decision, of.wanted) + probability_sentences.truth(
+            decision
+        )
     else:
-        value = finite(one.get("value"))
-        said += [] if value is None else [f"Value of the objective: {value:.4g}."]
-    if one.get("alteration") is None and one.get("reason"):
-        said.append(f"Why: {one['reason']}.")
-    said += [f"Warning: {text}." for text in further(one.get("warnings") or (), " ".join(said))]
+        value = finite(decision.get("value"))
+        sentences += [] if value is None else [f"Value of the objective: {value:.4g}."]
+    if decision.get("alteration") is None and decision.get("reason"):
+        sentences.append(f"Why: {decision['reason']}.")
+    sentences += [
+        f"Warning: {text}." for text in further(decision.get("warnings") or (), " ".join(sentences))
+    ]
     return (
-        f"Case {name_of(one)}",
-        probability_sentences.headline(one, of.units),
-        [text for text in said if text],
+        f"Case {name_of(decision)}",
+        probability_sentences.headline(decision, of.units),
+        [text for text in sentences if text],
     )

@@ -31,12 +31,12 @@ def indented(rows: Sequence[Sequence[str]]) -> list[list[Child]]:
 
 
 def _alterations(of: Material) -> Markup:
-    found = alteration_report.summaries(of.run)
-    rows = indented(method_rows(found))
+    methods = alteration_report.summaries(of.run)
+    rows = indented(method_rows(methods))
     score = untouched_score.line(of.run)
     return joined(
         [
-            table("All cases of the run", ["", *found], rows),
+            table("All cases of the run", ["", *methods], rows),
             paragraphs(alteration_report.online_sentences(of.run)),
             _parts(of.shown),
             tag("p", score) if score else None,
@@ -48,19 +48,21 @@ def _parts(decisions: list[Decided]) -> Markup:
     """Case by case: no action, the decision, what each part of a method of several estimates, and the claim
     before it was corrected for the choice.
     """
-    names = list(dict.fromkeys(name for one in decisions for name in mapping(effort(one, "estimates"))))
-    corrected = any(effort(one, "claimed_in_sample") is not None for one in decisions)
-    compared = any("unchanged" in one for one in decisions)
+    names = list(
+        dict.fromkeys(name for decision in decisions for name in mapping(effort(decision, "estimates")))
+    )
+    corrected = any(effort(decision, "claimed_in_sample") is not None for decision in decisions)
+    compared = any("unchanged" in decision for decision in decisions)
     rows = [
         [
-            name_of(one),
-            figure(claim(one, of="baseline")),
-            *([figure(claim(one, of="unchanged"))] if compared else []),
-            figure(claim(one)) if one.get("alteration") is not None else "-",
-            *(_cell(mapping(effort(one, "estimates")).get(name)) for name in names),
-            *([_cell(effort(one, "claimed_in_sample"))] if corrected else []),
+            name_of(decision),
+            figure(claim(decision, of="baseline")),
+            *([figure(claim(decision, of="unchanged"))] if compared else []),
+            figure(claim(decision)) if decision.get("alteration") is not None else "-",
+            *(_cell(mapping(effort(decision, "estimates")).get(name)) for name in names),
+            *([_cell(effort(decision, "claimed_in_sample"))] if corrected else []),
         ]
-        for one in decisions
+        for decision in decisions
     ]
     before = ["usual in such a case", "present values"] if compared else ["no action"]
     heads = ["case", *before, "decision", *(f"by {name}" for name in names)]
@@ -84,13 +86,13 @@ def _trials(of: Material) -> Markup:
 def _others(of: Material) -> Markup:
     rows = sequence_summary.summary(of.run, of.words)
     title = f"{len(of.run.decisions)} decisions"
-    made = [
+    tables = [
         table(caption, heads, body, texts=(0, 2) if "score" in heads else (0,))
         for caption, heads, body in sequence_summary.tables(rows, of.words, title)
     ]
-    said = sequence_summary.sentences(rows, of.words)
+    sentences = sequence_summary.sentences(rows, of.words)
     observed = observed_outcomes.text(observed_outcomes.groups(of.run))
-    return joined([*made[:1], paragraphs(said), *made[1:], paragraphs(observed)])
+    return joined([*tables[:1], paragraphs(sentences), *tables[1:], paragraphs(observed)])
 
 
 def _cell(value: object) -> str:

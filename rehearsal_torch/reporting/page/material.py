@@ -38,21 +38,21 @@ _KNOWN = ("given", "present")
 _OUTSIDE = re.compile(r"^(range: .+) is (?!set to ).+?(; the observations lie between )")
 
 
-def without_values(one: Decided) -> Decided:
+def without_values(decision: Decided) -> Decided:
     """A decision without the values of its case; the record itself stays as it is.
 
     Args:
-        one: A line of ``decisions.jsonl``.
+        decision: A line of ``decisions.jsonl``.
     """
-    found: dict[str, Any] = {key: value for key, value in one.items() if key not in _KNOWN}
-    present = one.get("present")
+    kept: dict[str, Any] = {key: value for key, value in decision.items() if key not in _KNOWN}
+    present = decision.get("present")
     stated = _stated(present) if isinstance(present, Mapping) else {}
-    warnings, reason = one.get("warnings"), one.get("reason")
+    warnings, reason = decision.get("warnings"), decision.get("reason")
     if warnings:
-        found["warnings"] = [sentence_without(str(text), stated) for text in warnings]
+        kept["warnings"] = [sentence_without(str(text), stated) for text in warnings]
     if reason:
-        found["reason"] = sentence_without(str(reason), stated)
-    return found
+        kept["reason"] = sentence_without(str(reason), stated)
+    return kept
 
 
 def sentence_without(text: str, stated: Mapping[str, str]) -> str:
@@ -127,7 +127,7 @@ class Material:
         """
         if self.rows or not self.alterations:
             return False
-        scored = any("desired_no_action" in mapping(one.get("score")) for one in self.run.decisions)
+        scored = any("desired_no_action" in mapping(decision.get("score")) for decision in self.run.decisions)
         held_out = self.card.get("kept_aside")
         return scored or (bool(held_out) and held_out == self.card.get("cases"))
 
@@ -197,10 +197,10 @@ def finite(value: object) -> float | None:
     if isinstance(value, bool | str):
         return None
     try:
-        found = number(value)
+        parsed = number(value)
     except OverflowError:
         return None
-    return found if math.isfinite(found) else None
+    return parsed if math.isfinite(parsed) else None
 
 
 def shown(value: object) -> str:
@@ -233,6 +233,6 @@ def named(values: Mapping[str, object], between: str = ", ") -> str:
     return between.join(f"{name} {shown(value)}" for name, value in values.items())
 
 
-def counted(count: int, one: str, several: str = "") -> str:
+def counted(count: int, noun: str, nouns: str = "") -> str:
     """A number with its noun: ``1 case``, ``2 cases``."""
-    return f"{count:,} {one if count == 1 else several or f'{one}s'}"
+    return f"{count:,} {noun if count == 1 else nouns or f'{noun}s'}"

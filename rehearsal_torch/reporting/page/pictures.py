@@ -95,16 +95,16 @@ def pictures(of: Material) -> Markup:
     """The figures of a run folder, in the order of `CAPTIONS`, others last; empty without any."""
     order, words = list(CAPTIONS), of.words
     folder = of.run.path / "figures"
-    found = sorted(folder.glob("*.svg")) if folder.is_dir() else []
-    found.sort(
+    files = sorted(folder.glob("*.svg")) if folder.is_dir() else []
+    files.sort(
         key=lambda path: (
             order.index(_key(path.stem, words)) if _key(path.stem, words) in order else len(order)
         )
     )
-    if not found:
+    if not files:
         return Markup()
-    shown = tag("div", *(_picture(path, words) for path in found[:MOST]), class_="pictures")
-    left = [path.name for path in found[MOST:]]
+    shown = tag("div", *(_picture(path, words) for path in files[:MOST]), class_="pictures")
+    left = [path.name for path in files[MOST:]]
     return joined([shown, tag("p", f"Further figures in the folder: {', '.join(left)}.") if left else None])
 
 

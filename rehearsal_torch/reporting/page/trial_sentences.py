@@ -18,23 +18,23 @@ def said_of_trials(of: Material) -> tuple[str, str, list[str]]:
     last, count = of.run.decisions[-1], len(of.run.decisions)
     kept_setting, tried = mapping(kept(last)), mapping(last.get("alteration"))
     keep = f"Keep {_at(kept_setting, of)}." if kept_setting else "Nothing is recommended."
-    said = [*_predicted(of), *_runner_up(of), *_before(of)]
+    sentences = [*_predicted(of), *_runner_up(of), *_before(of)]
     title, headline = f"Recommendation after {counted(count, 'decision')}", keep
     if last.get("reward") is None and tried:
         name = str(last.get("identity") or "")
         title = f"{name[:1].upper()}{name[1:]}" if name else "Next experiment"
         headline = f"Try {_at(tried, of)}."
         if tried == kept_setting:
-            said = ["It is also the setting to keep, if you had to stop now.", *said]
+            sentences = ["It is also the setting to keep, if you had to stop now.", *sentences]
         else:
-            said = [*_next(of), f"To keep, if you had to stop now: {_at(kept_setting, of)}.", *said]
+            sentences = [*_next(of), f"To keep, if you had to stop now: {_at(kept_setting, of)}.", *sentences]
     elif last.get("reward") is None and kept_setting and last.get("reason"):
         title, headline = "Next experiment", "There is nothing to try before further results are known."
-        said = [f"To keep, if you had to stop now: {_at(kept_setting, of)}.", *said]
+        sentences = [f"To keep, if you had to stop now: {_at(kept_setting, of)}.", *sentences]
     if not tried and last.get("reason"):
-        said.append(f"Why: {last['reason']}.")
-    said += [f"Warning: {text}." for text in last.get("warnings") or ()]
-    return title, headline, said
+        sentences.append(f"Why: {last['reason']}.")
+    sentences += [f"Warning: {text}." for text in last.get("warnings") or ()]
+    return title, headline, sentences
 
 
 def _at(setting: Mapping[str, Any], of: Material) -> str:
@@ -66,13 +66,13 @@ def _predicted(of: Material) -> list[str]:
         if lower is None or upper is None
         else f" ({'' if level is None else f'{100 * level:g}% '}interval {shown(lower)} to {shown(upper)})"
     )
-    said = [f"Predicted reward of this setting: {shown(point)}{ends}."]
+    sentences = [f"Predicted reward of this setting: {shown(point)}{ends}."]
     if lower is not None:
-        said.append(
+        sentences.append(
             "The interval covers what is not known of the mechanisms, not the noise of a single experiment "
             "and not a wrong graph; in simulated systems it held the truth in some four of five cases."
         )
-    return said
+    return sentences
 
 
 def _runner_up(of: Material) -> list[str]:
@@ -94,9 +94,9 @@ def _runner_up(of: Material) -> list[str]:
 
 def _before(of: Material) -> list[str]:
     """The best reward before: observed in a system of one's own, or known by a world."""
-    best, place = finite(of.card.get("best reward so far")), mapping(of.card.get("at"))
+    best, setting = finite(of.card.get("best reward so far")), mapping(of.card.get("at"))
     if best is not None:
-        where = f", at {named(place)}" if place else ""
+        where = f", at {named(setting)}" if setting else ""
         return [f"Largest reward that was observed in the experiments so far: {shown(best)}{where}."]
     last = of.run.decisions[-1]
     if not scored(last):
