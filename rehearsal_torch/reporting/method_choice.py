@@ -31,7 +31,7 @@ CAPTION = (
 )
 
 
-def told(run: Recorded) -> list[str]:
+def reasons(run: Recorded) -> list[str]:
     """The sentences of the choice; empty if the method of the run was not chosen from its rows.
 
     Raises:
@@ -51,7 +51,7 @@ def text(run: Recorded) -> list[str]:
     rows = _rows(run)
     if not rows:
         return []
-    return [text_table(HEADS, rows, CAPTION, texts=WORDS), *told(run)]
+    return [text_table(HEADS, rows, CAPTION, texts=WORDS), *reasons(run)]
 
 
 def section(run: Recorded) -> Markup:
@@ -59,7 +59,7 @@ def section(run: Recorded) -> Markup:
     rows = _rows(run)
     if not rows:
         return Markup()
-    return joined([paragraphs(told(run)), table_of(CAPTION, HEADS, rows, WORDS)])
+    return joined([paragraphs(reasons(run)), table_of(CAPTION, HEADS, rows, WORDS)])
 
 
 def _rows(run: Recorded) -> Sequence[Sequence[str]]:

@@ -74,7 +74,7 @@ def report(folder: str | Path, *, tables: bool = False, told: Sequence[str] = ()
     written += [] if page is None else [page]
     of = material(run.path)
     # Which method was taken; the others, and why, are in the table and on the page.
-    taken = [text for text in method_choice.told(run)[:1] if text not in told]
+    taken = [text for text in method_choice.reasons(run)[:1] if text not in told]
     parts = [console.answers(of), console.warnings(of, told), taken, console.numbers(of)]
     parts += [[long]] if tables and long else []
     parts.append(console.files(of, written))

@@ -10,7 +10,7 @@ _UNKNOWN = "The run left no status: it was killed, or has not ended yet; the pag
 
 def cautions(of: Material) -> Markup:
     """The section's content; says so where nothing was recorded."""
-    general, of_cases = of_the_run(of), of_decisions(of.told)
+    general, of_cases = of_the_run(of), of_decisions(of.decisions)
     if not general and not of_cases:
         return tag("p", "The run recorded no warnings.")
     return joined(

@@ -147,14 +147,14 @@ class Material:
         return (self.words.episode, self.words.episodes) if self.sequences else ("case", "cases")
 
     @property
-    def told(self) -> list[Decided]:
+    def decisions(self) -> list[Decided]:
         """All decisions as the page may tell them."""
         return list(map(without_values, self.run.decisions)) if self.withholds else self.run.decisions
 
     @property
     def shown(self) -> list[Decided]:
         """The cases that are shown one by one: the first ones; of trials the last one alone."""
-        return self.told[-1:] if self.trials else self.told[: self.cases]
+        return self.decisions[-1:] if self.trials else self.decisions[: self.cases]
 
 
 def material(folder: str | Path, *, cases: int = CASES, rows: bool = False, ended: bool = True) -> Material:

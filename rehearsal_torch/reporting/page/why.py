@@ -40,7 +40,9 @@ _PROOF = (
 def why(of: Material) -> Markup:
     """The section's content; empty where a run recorded nothing of the kind."""
     decisions = of.run.decisions
-    reasons = [(name_of(decision), str(decision["reason"])) for decision in of.told if decision.get("reason")]
+    reasons = [
+        (name_of(decision), str(decision["reason"])) for decision in of.decisions if decision.get("reason")
+    ]
     parts = [
         paragraphs(_adjusted(of) if of.alterations else []),
         paragraphs(_overall(of)),

@@ -162,5 +162,5 @@ def test_cases_that_were_given_are_told_with_their_values(tmp_path):
     outside = "range: score is 7.125; the observations lie between 0 and 1"
     line = recorded_runs.recommended() | {"given": {"score": 7.125}, "warnings": [outside]}
     found = material(recorded_runs.alterations(tmp_path, [line]))
-    assert found.told is found.run.decisions
+    assert found.decisions is found.run.decisions
     assert page(found).count(outside.removeprefix("range")) == 2
