@@ -70,15 +70,8 @@ def claim_table(
     lines: Sequence[Decided],
     seed: int = 0,
 ) -> list[dict[str, Any]]:
-    """The rows of ``claims.csv``.
-
-    Args:
-        objective: Builds the objective of its decisions.
-        lines: The lines of ``decisions.jsonl``.
-
-    Returns:
-        The rows; an empty list if nothing is recommended, or the method has no estimates of the probability
-        for given alterations.
+    """The rows of ``claims.csv`` for the lines of ``decisions.jsonl``; none if nothing is recommended, or the
+    method has no estimates of the probability for given alterations.
     """
     if not isinstance(surrogate, RehearsalSurrogate) or problem.kind != "rehearse":
         return []

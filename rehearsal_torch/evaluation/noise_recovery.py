@@ -45,12 +45,7 @@ class RecoveryRow:
 
 
 def recovery_rows(world: CausalWorld, model: CausalModel) -> list[RecoveryRow]:
-    """The rows of all nodes for which the model has a mechanism; empty if the model ignores the graph.
-
-    Args:
-        world: A world that knows its noise.
-        model: Fitted to the world's observations.
-    """
+    """The rows of all nodes for which a model of the world has a mechanism; none if it ignores the graph."""
     network, rows = model.network(), list[RecoveryRow]()
     if network.task.nodes != world.task.nodes:
         return []

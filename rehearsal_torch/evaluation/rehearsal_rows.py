@@ -34,12 +34,7 @@ def scored_by_world(decided: Decided) -> bool:
 
 
 def row(dataset: str, method: str, seed: int, decided: Decided) -> Row:
-    """The row of a decision; unknown numbers are NaN.
-
-    Args:
-        seed: Seed of the world and the method.
-        decided: A line of ``decisions.jsonl``, with `seconds`.
-    """
+    """The row of a decision, a line of ``decisions.jsonl`` with its `seconds`; unknown numbers are NaN."""
     score, acted = decided.get("score") or {}, decided.get("alteration") is not None
     lower, upper = interval_of(decided) if acted else (None, None)
     numbers = {

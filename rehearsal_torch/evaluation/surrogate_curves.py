@@ -14,7 +14,7 @@ its noise, and the density of the standardised identifiable part of the noise, w
 are points; those whose other settings differ from the curve's by at most a tenth of their range are told from
 the rest.
 
-Source: Ren et al. (2024, version 4), Fig. 13 (Y given X on Dropwave, with trials); the rest is ours.
+Source: Ren et al. (2024, version 4), Fig. 13 (Y given X on Dropwave, with trials).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -73,15 +73,13 @@ def curve_table(
     problem: Problem, surrogate: Surrogate, lines: Sequence[Mapping[str, Any]], seed: int = 0
 ) -> list[dict[str, Any]]:
     """The rows of ``surrogate.csv``: curves through the last recommendation of a run, or through its last
-    action where nothing else is recommended.
+    action where nothing else is recommended; none if these are no trials of a causal model, or no single
+    action is recommended.
 
     Args:
         surrogate: Fitted to all trials.
         lines: The lines of ``decisions.jsonl``; with the world's responses, if the run learnt from them.
         seed: Of the noise draws.
-
-    Returns:
-        The rows; an empty list if these are no trials of a causal model, or no single action is recommended.
     """
     if not (lines and isinstance(problem, CausalProblem) and isinstance(surrogate, CausalModel)):
         return []
@@ -101,12 +99,9 @@ def curve_table(
 def curve_rows(
     problem: CausalProblem, model: CausalModel, trials: Table, action: Tensor, index: int = 0, seed: int = 0
 ) -> list[CurveRow]:
-    """The curves of a fitted model through an action.
+    """The curves of a fitted model through an action (k,) in its units, with the truth of a causal world.
 
     Args:
-        problem: Its task; in a causal world also the truth.
-        model: Fitted to the trials.
-        action: The recommended action, (k,), in the actions' units.
         index: The round whose bounds and noise draws are used.
         seed: Of the noise draws.
     """

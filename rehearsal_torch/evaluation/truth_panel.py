@@ -12,8 +12,6 @@ nothing had changed) and a prediction with fresh noise (the model without abduct
 sequence there are its claimed improvement, its true one with the part that is due to organs, and its regret:
 the difference between the best sequence under the true mechanism and the recommended one.
 
-Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 2 (counterfactuals by abduction); the comparison is ours.
-
 The rows of ``truth.csv`` compare a run with a known ground truth:
 
     optimise     accuracy of the noise recovered for a causal world, node by node (`noise_recovery`)
@@ -88,19 +86,14 @@ def truth_rows(
     optimum: int | None = 2,
     claims: Sequence[str] | None = None,
 ) -> Iterator[TruthRow]:
-    """Compares a learnt model with the truth, patient by patient.
+    """Compares a learnt model with the truth of a simulated cohort, patient by patient.
 
     Args:
-        problem: The simulated cohort, which knows the truth.
-        decisions: Episodes of the problem with the recommended decisions.
         changes: k, the maximum number of changes of a decision.
         optimum: Largest k for which the true optimum is computed, by enumeration over the model's dose
             levels; None to never compute it. For 12 steps, a patient takes about 0.1 s at two changes and
             5 s at three.
         claims: What the decisions claim: "SOFA", "organ SOFA" or "reward" for each; None for SOFA.
-
-    Yields:
-        Rows, patient by patient.
     """
     # The truth lies on the CPU.
     surrogate = surrogate.on_cpu()
@@ -276,15 +269,7 @@ def _gains(
 def truth_table(
     problem: Problem, surrogate: Surrogate, lines: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Compares a run with the truth.
-
-    Args:
-        problem: The problem, which may know the truth.
-        lines: The lines of ``decisions.jsonl``.
-
-    Returns:
-        The rows; an empty list if the truth is not known.
-    """
+    """Compares the lines of a run's decisions with the truth; no rows where that is not known."""
     if isinstance(problem, CausalWorld) and isinstance(surrogate, CausalModel):
         return [asdict(row) for row in recovery_rows(problem, surrogate)]
     if not isinstance(problem, SepsisSimulated) or not isinstance(

@@ -76,10 +76,8 @@ UNDEFINED = "the model has no finite number under these actions"
 
 
 def beyond(objective: CounterfactualReturn, sequence: Tensor) -> list[str]:
-    """Where a replay lies outside the data, a sentence each; empty if it does not.
-
-    Args:
-        sequence: The actions, (H,) long.
+    """Where the replay of a sequence (H,) of actions lies outside the data, a sentence each; empty if it does
+    not.
     """
     own = [text.removeprefix(RANGE) for text in objective.warnings() if text.startswith(RANGE)]
     if not bool((sequence != objective.observed).any()):
@@ -162,23 +160,14 @@ Steps = Annotated[list[int], Field(max_length=MOST)]
 
 
 class EpisodeAsked(BaseModel):
-    """A question about an episode.
-
-    Attributes:
-        episode: Its number on the page.
-    """
+    """A question about an episode, by its number on the page."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
     episode: int
 
 
 class ChangesAsked(EpisodeAsked):
-    """A question for the best sequence.
-
-    Attributes:
-        changes: How many actions may differ.
-        fixed: Steps whose action stays.
-    """
+    """A question for the best sequence with at most so many changes, without the fixed steps."""
 
     changes: int
     fixed: Steps = []
@@ -186,11 +175,7 @@ class ChangesAsked(EpisodeAsked):
 
 
 class SequenceAsked(EpisodeAsked):
-    """A question about a sequence.
-
-    Attributes:
-        actions: One action number for each step.
-    """
+    """A question about a sequence: one action number for each step."""
 
     actions: Steps
 
@@ -316,10 +301,8 @@ LIMITS = (
 
 
 class EpisodeSession:
-    """The answers of one fitted model of episodes.
-
-    Args:
-        left: The model and what its folder says.
+    """The answers of one fitted model of episodes; each of them raises `BusyError` while another one is
+    given, and `RequestError` where there is no such episode, step or action.
 
     Raises:
         UserError: if the method of the run is none that judges sequences of actions.
@@ -390,17 +373,8 @@ class EpisodeSession:
         }
 
     def episode(self, number: int) -> dict[str, Any]:
-        """An episode as observed.
-
-        Args:
-            number: Its number on the page.
-
-        Returns:
-            Its H actions, the ones to which each may be changed, which steps stay as they are, its doses (H
-            rows), its course and its return.
-
-        Raises:
-            RequestError: if there is no such episode.
+        """An episode as observed: its H actions, the ones to which each may be changed, which steps stay as
+        they are, its doses (H rows), its course and its return.
         """
         case = self._case(number)
         with self._turns.turn(), in_words(), undisturbed(), torch.no_grad():
@@ -430,25 +404,13 @@ class EpisodeSession:
             }
 
     def first_answer(self) -> None:
-        """Looks at one episode, so that a model that cannot replay it is known before a page is opened.
-
-        Raises:
-            ValueError: if it cannot.
-        """
+        """Looks at one episode, so that a model that cannot replay it is known before a page is opened."""
         self.episode(0)
 
     def look_back(self, number: int, changes: int, fixed: Sequence[int], seconds: float) -> dict[str, Any]:
-        """The best sequence with at most k changes that the method of the run finds in a time limit.
-
-        Args:
-            number: The number of an episode on the page.
-            changes: k.
-            fixed: Steps whose action stays as it was, besides those that the run keeps.
-            seconds: The time limit; the search's own if that is smaller.
-
-        Raises:
-            RequestError: if there is no such episode or step, or a number is out of range.
-            BusyError: if another question is still being answered.
+        """The best sequence with at most so many changes that the method of the run finds in a time limit
+        (the search's own if that is smaller), where the fixed steps keep their action, as do those of the
+        run.
         """
         case = self._case(number)
         if not 0 <= changes <= case.episode.horizon:
@@ -464,16 +426,7 @@ class EpisodeSession:
             )
 
     def replay(self, number: int, actions: Sequence[int]) -> dict[str, Any]:
-        """What a sequence that was put together by hand would have led to.
-
-        Args:
-            number: The number of an episode on the page.
-            actions: The action of every step that may be changed or not, as in `episode`.
-
-        Raises:
-            RequestError: if there is no such episode, or an action may not be chosen at its step.
-            BusyError: if another question is still being answered.
-        """
+        """What a sequence that was put together by hand, an action for every step, would have led to."""
         case = self._case(number)
         with self._turns.turn(), in_words(), undisturbed(), torch.no_grad():
             plain = self._objective(case, 0)

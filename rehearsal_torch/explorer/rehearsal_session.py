@@ -58,11 +58,8 @@ Numbers = Annotated[dict[str, FiniteFloat], Field(max_length=MOST)]
 
 
 class CaseAsked(BaseModel):
-    """A question about a case.
-
-    Attributes:
-        case: The number of a recorded case, whose own bounds apply; None for the task's.
-        given: The context, name to number.
+    """A question about a case: its context, and the number of a recorded case, whose own bounds apply in
+    place of the task's.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -71,11 +68,7 @@ class CaseAsked(BaseModel):
 
 
 class SettingAsked(CaseAsked):
-    """A question about a setting in a case.
-
-    Attributes:
-        set: Name to number.
-    """
+    """A question about a setting in a case."""
 
     set: Numbers
 
@@ -184,9 +177,6 @@ def _sentence(claim: WhatIf, unknown: bool, present: Mapping[str, Any]) -> str:
 def asked(task: RehearsalTask, ranges: Mapping[str, list[float]]) -> list[dict[str, Any]]:
     """What the page asks for: each variable of the context with its ``range``, or with its ``levels``, each a
     ``text`` and the ``values`` of its coded columns.
-
-    Args:
-        ranges: Column to the ends of the observations, where they are known.
     """
     variables: list[dict[str, Any]] = []
     for name in task.variables(task.context):
@@ -203,9 +193,6 @@ def asked(task: RehearsalTask, ranges: Mapping[str, list[float]]) -> list[dict[s
 def offered(task: RehearsalTask, ranges: Mapping[str, list[float]]) -> dict[str, dict[str, Any]]:
     """What the page offers for each action: its ``bounds``, or its ``levels``, with their ``texts`` if it has
     some, and the ``range`` of the observations. The levels of classes are their places.
-
-    Args:
-        ranges: Column to the ends of the observations, where they are known.
     """
     bounds, actions = task.box.bounds(), dict[str, dict[str, Any]]()
     for name in task.variables(task.box.names):
@@ -229,9 +216,6 @@ def offered(task: RehearsalTask, ranges: Mapping[str, list[float]]) -> dict[str,
 def usual(task: RehearsalTask, means: Mapping[str, float]) -> dict[str, float]:
     """A first value for each coded column of the context: the mean in three digits, the level that is next to
     it, or the most frequent class.
-
-    Args:
-        means: Column to its mean, where it is known.
     """
     first_values = {name: _short(means[name]) for name in task.context if name in means}
     for coding in task.codings:
@@ -259,8 +243,9 @@ CASES = 200
 class RehearsalSession:
     """The answers of one fitted method.
 
-    Args:
-        claim: The method and what its folder says.
+    What a case is asked with is its whole context and, where it is a recorded one, its number; a setting has
+    a value for all variables of a candidate set, of classes their places. What cannot be used raises
+    `RequestError`.
     """
 
     page = "explorer.html"
@@ -329,11 +314,7 @@ class RehearsalSession:
         }
 
     def first_answer(self) -> None:
-        """Asks for one claim, so that a method that has none is known before a page is opened.
-
-        Raises:
-            RequestError: if the method has no claims with intervals.
-        """
+        """Asks for one claim, so that a method that has none is known before a page is opened."""
         described = self.describe()
         whole = [
             number
@@ -353,16 +334,7 @@ class RehearsalSession:
         self.what_if(case, given, setting)
 
     def what_if(self, case: int | None, given: Mapping[str, float], setting: Mapping[str, float]) -> Any:
-        """The claim of a setting in a case (`answer`).
-
-        Args:
-            case: The number of a recorded case, whose own bounds apply; None for the task's.
-            given: The context, complete.
-            setting: Values for all variables of a candidate set; of classes their places.
-
-        Raises:
-            RequestError: if the case or the setting cannot be used.
-        """
+        """The claim of a setting in a case (`answer`)."""
         problem = self._problem(case, given)
         with self._turns.turn(), in_words(), undisturbed():
             asked_case, unknown = problem.case(0), self._unknown(problem.given[0])
@@ -371,7 +343,7 @@ class RehearsalSession:
             return self._placed(answer(claim, unknown, self._words(asked_case.present), left))
 
     def charts(self, case: int | None, given: Mapping[str, float], setting: Mapping[str, float]) -> Any:
-        """The curves of a setting, and the outcomes beside the region (`charts`); see `what_if`."""
+        """The curves of a setting, and the outcomes beside the region (`charts`)."""
         problem = self._problem(case, given)
         asked_case, unknown = problem.case(0), self._unknown(problem.given[0])
         with self._turns.turn(), in_words(), undisturbed():
@@ -390,7 +362,7 @@ class RehearsalSession:
             }
 
     def recommend(self, case: int | None, given: Mapping[str, float]) -> Any:
-        """What the method decides in a case (`decision_answer`); see `what_if`."""
+        """What the method decides in a case (`decision_answer`)."""
         problem = self._problem(case, given)
         with self._turns.turn(), in_words(), undisturbed():
             (decision,) = decisions(

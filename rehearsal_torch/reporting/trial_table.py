@@ -69,7 +69,7 @@ def regret(summaries: Cells, method: str) -> Interval:
     the seeds would not belong to that mean.
 
     Args:
-        groups: Summaries of `shared` rows, for an interval.
+        summaries: Those of `shared` rows, for an interval.
     """
     known = [
         (line[method], line[method].optimum - line[method].start)

@@ -59,34 +59,21 @@ class _Asked(BaseModel):
 
 
 class NextAsked(_Asked):
-    """A question for trials.
-
-    Attributes:
-        count: How many.
-        fixed: Actions that are held at a value.
-    """
+    """A question for so many trials, with some actions held at a value."""
 
     count: int
     fixed: Numbers = {}
 
 
 class AdoptAsked(_Asked):
-    """A question for the action to adopt.
-
-    Attributes:
-        fixed: Actions that are held at a value.
-    """
+    """A question for the action to adopt, with some actions held at a value."""
 
     fixed: Numbers = {}
 
 
 class Told(_Asked):
-    """What came of a trial.
-
-    Attributes:
-        trial: The number of a pending one; None for an experiment that was not proposed.
-        settings: The settings that were run, as typed.
-        nodes: The measured values, as typed.
+    """What came of a pending trial, or of an experiment that was not proposed (None); settings that were run
+    and measured values as they were typed.
     """
 
     trial: int | None
@@ -95,12 +82,7 @@ class Told(_Asked):
 
 
 class Ended(_Asked):
-    """A trial without a result.
-
-    Attributes:
-        trial: The number of a pending one.
-        reason: Why.
-    """
+    """A pending trial without a result."""
 
     trial: int
     reason: Reason = ""
@@ -126,11 +108,8 @@ USE = (
 
 
 class TrialSession:
-    """The answers of one file of trials; each of them raises `BusyError` while another one is given.
-
-    Args:
-        optimiser: The optimiser of the file.
-        method: The name of the method that proposes.
+    """The answers of one file of trials; each of them raises `BusyError` while another one is given, and what
+    the optimiser raises for what it cannot use.
     """
 
     page = "trials.html"
@@ -197,14 +176,7 @@ class TrialSession:
             return shown_trials(self.optimiser.task, every) | {"summary": self.optimiser.summary()}
 
     def ask(self, count: int, fixed: Mapping[str, float]) -> dict[str, Any]:
-        """Proposes trials, which are pending from then on.
-
-        Args:
-            fixed: Actions that are held at a value.
-
-        Raises:
-            ValueError: see `CausalOptimiser.ask`.
-        """
+        """Proposes trials, which are pending from then on."""
         with self._answering() as notes:
             suggestions = self.optimiser.ask(count, fixed or None)
         return {
@@ -215,16 +187,7 @@ class TrialSession:
     def tell(
         self, trial: int | None, settings: Mapping[str, float | str], nodes: Mapping[str, float | str]
     ) -> dict[str, Any]:
-        """Records what came of a trial.
-
-        Args:
-            trial: The number of a pending one; None for an experiment that was not proposed.
-            settings: The settings that were run; with a trial, empty for the proposed ones.
-
-        Raises:
-            RequestError: if the trial is not pending.
-            ValueError: see `CausalOptimiser.tell`.
-        """
+        """Records what came of a trial."""
         given: Any = nodes
         with self._answering() as notes:
             if trial is None:
@@ -248,14 +211,7 @@ class TrialSession:
         return {"trial": abandoned.id, "notes": notes}
 
     def recommend(self, fixed: Mapping[str, float]) -> dict[str, Any]:
-        """The action to adopt, with its expected reward, and the best tried one beside it.
-
-        Args:
-            fixed: Actions that are held at a value.
-
-        Raises:
-            ValueError: see `CausalOptimiser.recommend`.
-        """
+        """The action to adopt, with its expected reward, and the best tried one beside it."""
         with self._answering() as notes:
             recommended = self.optimiser.recommend(fixed or None)
         return {
