@@ -31,7 +31,7 @@ SHOWN, WIDTH = 10, 110
 _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 
 
-def answers(of: Material, shown: int = SHOWN) -> list[str]:
+def answers(of: Material) -> list[str]:
     """One sentence, or a few, for each of the first cases; of trials, for the recommendation alone."""
     decisions = of.run.decisions
     if not decisions:
@@ -44,8 +44,8 @@ def answers(of: Material, shown: int = SHOWN) -> list[str]:
         )
     summary_sentence = probability_sentences.overall(decisions, of.wanted) if of.alterations else ""
     lines = _wrapped(summary_sentence) if summary_sentence else []
-    lines += [line for decision in decisions[:shown] for line in _wrapped(_answer(decision, of))]
-    more = len(decisions) - shown
+    lines += [line for decision in decisions[:SHOWN] for line in _wrapped(_answer(decision, of))]
+    more = len(decisions) - SHOWN
     return lines + ([f"... and {more} more: decisions.jsonl"] if more > 0 else [])
 
 

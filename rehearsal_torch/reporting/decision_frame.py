@@ -169,7 +169,7 @@ SHOWN = 10
 MOST_WORDS = 160
 
 
-def decision_html(frame: pd.DataFrame, sentences: Sequence[str], shown: int = SHOWN) -> str:
+def decision_html(frame: pd.DataFrame, sentences: Sequence[str]) -> str:
     """Sentences above a table of the first decisions: case, status, what to set, claim with its interval, the
     estimate for no action, and notes.
 
@@ -181,7 +181,7 @@ def decision_html(frame: pd.DataFrame, sentences: Sequence[str], shown: int = SH
     heads = ["case", "status", *(name.removeprefix(SET) for name in actions)]
     compared = "unchanged" in frame.columns
     heads += ["claimed", "interval", *(["present values"] if compared else []), "no action", "notes"]
-    some = frame.head(shown)
+    some = frame.head(SHOWN)
     rows = [
         [
             str(row["case"]),

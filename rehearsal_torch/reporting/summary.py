@@ -96,8 +96,7 @@ def lines(rows: Sequence[Row], words: Wording) -> list[str]:
             ]
         entries += [
             f"{of}{_called(name)}: {_number(row[name])} on average{_ends(row, name)}"
-            for name in row
-            if name.startswith("score/") and not name.endswith(("_low", "_high"))
+            for name in _scores(row, "score/")
         ]
         entries.append(f"{of}median seconds for each decision: {_number(row['seconds_median'])}")
     return entries
@@ -155,12 +154,12 @@ def tables(
     """Rows as tables, each with its title, its heads and its cells: the results, then the scores that the
     problem computed.
     """
-    sequences, others = [row for row in rows if "k" in row], [row for row in rows if "k" not in row]
     parts: list[tuple[str, Sequence[str], Sequence[Sequence[str]]]] = []
+    sequences, others = [row for row in rows if "k" in row], [row for row in rows if "k" not in row]
     if sequences:
-        heads = (
-            "search",
-            "most\nchanges",
+        named = [(str(row["search"]), str(row["k"])) for row in sequences]
+        heads = ("search", "most\nchanges")
+        results = (
             words.episodes,
             f"observed\n{words.variable}",
             "better\nby %",
@@ -169,52 +168,38 @@ def tables(
         )
         body = [
             (
-                str(row["search"]),
-                str(row["k"]),
+                *names,
                 str(row[words.subjects]),
                 _number(row["observed"]),
                 _number(row["improvement"], 100),
                 f"{_number(row['improvement_low'], 100)} to {_number(row['improvement_high'], 100)}",
                 _number(row["improvement_median"], 100),
             )
-            for row in sequences
+            for names, row in zip(named, sequences, strict=True)
         ]
-        parts.append((title, heads, body))
+        parts.append((title, (*heads, *results), body))
+        effort_heads = ("proven\nbest %", "median\nseconds", "median\nsteps", "branching\nfactor")
         spent = [
             (
-                str(row["search"]),
-                str(row["k"]),
+                *names,
                 _number(row["proven"], 100),
-                _number(row["seconds_median"]),
-                _number(row["expanded_median"]),
-                _number(row["ebf"]),
+                *(_number(row[key]) for key in ("seconds_median", "expanded_median", "ebf")),
             )
-            for row in sequences
+            for names, row in zip(named, sequences, strict=True)
         ]
-        effort_heads = (
-            "search",
-            "most\nchanges",
-            "proven\nbest %",
-            "median\nseconds",
-            "median\nsteps",
-            "branching\nfactor",
-        )
-        parts.append(("Effort of the search", effort_heads, spent))
+        parts.append(("Effort of the search", (*heads, *effort_heads), spent))
     if others:
         lines = [
             (
-                str(row["search"]),
-                str(row["decisions"]),
-                str(row["refused"]),
+                *(str(row[key]) for key in ("search", "decisions", "refused")),
                 _number(row["value"]),
                 _span(row, "value"),
                 _number(row["seconds_median"]),
             )
             for row in others
         ]
-        parts.append(
-            (title, ("search", "decisions", "refused", "mean value", "95% interval", "median s"), lines)
-        )
+        heads_of_values = ("search", "decisions", "refused", "mean value", "95% interval", "median s")
+        parts.append((title, heads_of_values, lines))
     scored = [
         (
             str(row["search"]),
@@ -224,13 +209,17 @@ def tables(
             _span(row, name),
         )
         for row in rows
-        for name in row
-        if name.startswith(("score/", "truth/")) and not name.endswith(("_low", "_high"))
+        for name in _scores(row, "score/", "truth/")
     ]
     if scored:
-        names = ("search", "changes", "score", "mean", "95% interval")
-        parts.append(("Mean scores, computed by the problem", names, scored))
+        names_of_scores = ("search", "changes", "score", "mean", "95% interval")
+        parts.append(("Mean scores, computed by the problem", names_of_scores, scored))
     return parts
+
+
+def _scores(row: Row, *of: str) -> list[str]:
+    """The names of the means of scores in a row, without the ends of their intervals."""
+    return [name for name in row if name.startswith(of) and not name.endswith(("_low", "_high"))]
 
 
 def _declined(row: Row, words: Wording) -> list[str]:

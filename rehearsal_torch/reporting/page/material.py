@@ -19,7 +19,7 @@ of one's own stay as they are. Values of an edited record are looked for as it h
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -231,6 +231,11 @@ def float_of(value: int) -> float:
 def named(values: Mapping[str, object], between: str = ", ") -> str:
     """Names with their values, such as ``score 0.3, ratio 0.4``."""
     return between.join(f"{name} {shown(value)}" for name, value in values.items())
+
+
+def and_list(parts: Sequence[str]) -> str:
+    """Parts as a list in words: ``age, sex and s5``."""
+    return " and ".join([*([", ".join(parts[:-1])] if len(parts) > 1 else []), *parts[-1:]])
 
 
 def counted(count: int, noun: str, nouns: str = "") -> str:

@@ -26,7 +26,7 @@ from rehearsal_torch.evaluation.recorded_run import Decided, claim, effort
 from rehearsal_torch.evaluation.recorded_run import before as compared_with
 from rehearsal_torch.evaluation.rehearsal_rows import interval_of, scored_by_world, truth_bounds
 from rehearsal_torch.reporting import cost_words
-from rehearsal_torch.reporting.page.material import finite, mapping, shown
+from rehearsal_torch.reporting.page.material import and_list, finite, mapping, shown
 
 # With more cases than these, one sentence on all of them stands before the sentences of each.
 SEVERAL = 5
@@ -54,7 +54,7 @@ def settings(setting: Mapping[str, Any], word: str = "to", units: Mapping[str, A
         f"{name} {word} {shown(value)}{f' {known[name]}' if known.get(name) else ''}"
         for name, value in setting.items()
     ]
-    return ", ".join(parts[:-1]) + (" and " if len(parts) > 1 else "") + parts[-1]
+    return and_list(parts)
 
 
 def changes(setting: Mapping[str, Any], present: Mapping[str, Any], units: Mapping[str, Any]) -> str:
@@ -63,26 +63,21 @@ def changes(setting: Mapping[str, Any], present: Mapping[str, Any], units: Mappi
     """
     parts = []
     for name, value in setting.items():
-        now, then = finite(present.get(name)), finite(value)
-        unit = f" {units[name]}" if units.get(name) else ""
-        before = present.get(name)
-        if isinstance(before, str) and isinstance(value, str):
-            parts.append(
-                f"leave {name} at {value}{unit}"
-                if before == value
-                else f"set {name} from {before} to {value}{unit}"
-            )
+        before, unit = present.get(name), f" {units[name]}" if units.get(name) else ""
+        now, then = finite(before), finite(value)
+        texts = isinstance(before, str) and isinstance(value, str)
+        if texts and before != value:
+            parts.append(("set", f"{name} from {before} to {value}{unit}"))
+        elif texts or (now is not None and then is not None and shown(now) == shown(value)):
+            parts.append(("leave", f"{name} at {shown(value)}{unit}"))
         elif now is None or then is None:
-            parts.append(f"set {name} to {shown(value)}{unit}")
-        elif shown(now) == shown(value):
-            parts.append(f"leave {name} at {shown(value)}{unit}")
+            parts.append(("set", f"{name} to {shown(value)}{unit}"))
         else:
             way = "raise" if then > now else "lower"
-            parts.append(f"{way} {name} from {shown(now)} to {shown(value)}{unit}")
-    alike = all(part.startswith("set ") for part in parts)
-    if alike:
-        parts = [part if not index else part.removeprefix("set ") for index, part in enumerate(parts)]
-    return ", ".join(parts[:-1]) + (" and " if len(parts) > 1 else "") + parts[-1]
+            parts.append((way, f"{name} from {shown(now)} to {shown(value)}{unit}"))
+    if {verb for verb, _ in parts} == {"set"}:
+        return f"set {and_list([what for _, what in parts])}"
+    return and_list([f"{verb} {what}" for verb, what in parts])
 
 
 def context(decision: Decided, units: Mapping[str, Any] | None = None) -> str:

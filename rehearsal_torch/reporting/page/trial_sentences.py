@@ -6,6 +6,7 @@ from typing import Any
 from rehearsal_torch.evaluation.recorded_run import claim, effort
 from rehearsal_torch.evaluation.trial_rows import scored
 from rehearsal_torch.reporting.page.material import Material, counted, finite, mapping, named, shown
+from rehearsal_torch.reporting.page.probability_sentences import settings
 from rehearsal_torch.reporting.trial_report import kept
 
 
@@ -39,12 +40,7 @@ def said_of_trials(of: Material) -> tuple[str, str, list[str]]:
 
 def _at(setting: Mapping[str, Any], of: Material) -> str:
     """A setting in words, with units where they are known."""
-    units = of.units
-    parts = [
-        f"{name} at {shown(value)}{f' {units[name]}' if units.get(name) else ''}"
-        for name, value in setting.items()
-    ]
-    return ", ".join(parts[:-1]) + (" and " if len(parts) > 1 else "") + parts[-1] if parts else "nothing"
+    return settings(setting, "at", of.units) or "nothing"
 
 
 def _next(of: Material) -> list[str]:

@@ -5,7 +5,7 @@ episodes), other graphs, and proofs of optimality. Nothing is computed here but 
 functions that also serve the console, and what the recorded graph asks to adjust for (`graphs.separation`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from rehearsal_torch.data.codings.texts import recorded_codings
 from rehearsal_torch.data.hidden_cause import share
@@ -15,7 +15,16 @@ from rehearsal_torch.evaluation.recorded_run import Decided, effort
 from rehearsal_torch.graphs.separation import adjustment
 from rehearsal_torch.reporting.page.assumptions import graph_of, roles_in
 from rehearsal_torch.reporting.page.markup import Markup, grouped, joined, name_of, paragraphs, table, tag
-from rehearsal_torch.reporting.page.material import Material, counted, finite, listed, mapping, named, shown
+from rehearsal_torch.reporting.page.material import (
+    Material,
+    and_list,
+    counted,
+    finite,
+    listed,
+    mapping,
+    named,
+    shown,
+)
 from rehearsal_torch.reporting.style import Wording
 
 _DASH = "-"
@@ -82,13 +91,13 @@ def _adjusted(of: Material) -> list[str]:
     sentences = []
     for names, covariates in sets_with[:_SETS]:
         every = [*context, *covariates.before, *covariates.between]
-        among = f"among rows alike in {_and(every)}" if every else "among all rows, adjusted for nothing"
+        among = f"among rows alike in {and_list(every)}" if every else "among all rows, adjusted for nothing"
         sentences.append(
-            f"Settings of {_and(names)} are compared {among}"
+            f"Settings of {and_list(names)} are compared {among}"
             f"{' (the covariates adjusted for)' if every else ''}."
             if by
-            else f"By the graph it suffices to compare settings of {_and(names)} {among}; the method itself "
-            "fits the equations of the graph."
+            else f"By the graph it suffices to compare settings of {and_list(names)} {among}; the method "
+            "itself fits the equations of the graph."
         )
         if covariates.reasons:
             sentences[-1] += f" That does not suffice: {'; '.join(covariates.reasons)}."
@@ -97,11 +106,6 @@ def _adjusted(of: Material) -> list[str]:
         *sentences,
         *([f"{counted(more, 'further candidate set')}: see model.explain."] if more > 0 else []),
     ]
-
-
-def _and(names: Sequence[str]) -> str:
-    """Names as text: ``age, sex and s5``."""
-    return " and ".join([*([", ".join(names[:-1])] if len(names) > 1 else []), *names[-1:]])
 
 
 def _overall(of: Material) -> list[str]:
