@@ -118,6 +118,7 @@ def _decided(config: DictConfig, folder: RunFolder, sweep: bool, workers: int) -
     from rehearsal_torch.cli.choice.settled import settled
     from rehearsal_torch.cli.run import suits
     from rehearsal_torch.cli.verbs.fitting import compared, curved, fit
+    from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 
     if config.checkpoint is None and int(config.shards) > 1:
         raise UserError(
@@ -155,6 +156,9 @@ def _decided(config: DictConfig, folder: RunFolder, sweep: bool, workers: int) -
                 flush=True,
             )
     suits(run, surrogate)
+    if isinstance(surrogate, RehearsalSurrogate):
+        facts = {"by_adjustment": surrogate.by_adjustment}
+        folder.write_json("run.json", folder.read_json("run.json") | facts)
     count = batch_decisions.decide(run, folder, surrogate, limit=config.limit, sweep=sweep, choice=choice)
     if config.truth:
         compared(run, folder, surrogate)

@@ -30,8 +30,6 @@ from rehearsal_torch.reporting.style import Wording
 _DASH = "-"
 # Candidate sets whose covariates are named one by one.
 _SETS = 12
-# Rooms of methods whose fits use the covariates of each candidate set, and nothing else of the graph.
-_BY_ADJUSTMENT = ("rehearsal_torch.surrogates.kernel.", "rehearsal_torch.surrogates.outcome.")
 _SUPPORT = "Support is the method's own count of the observations that speak for a decision."
 _DISTANCE = "Distance is that to the fifth most similar row, in standard deviations of context and action."
 _NOTHING = "Nothing is recommended, so there is no recommendation that a hidden common cause could overturn."
@@ -87,18 +85,18 @@ def _adjusted(of: Material) -> list[str]:
         ]
     except (ValueError, TypeError, KeyError):
         return []
-    by = str(mapping(of.run.config.get("surrogate")).get("_target_", "")).startswith(_BY_ADJUSTMENT)
     sentences = []
     for names, covariates in sets_with[:_SETS]:
         every = [*context, *covariates.before, *covariates.between]
         among = f"among rows alike in {and_list(every)}" if every else "among all rows, adjusted for nothing"
-        sentences.append(
-            f"Settings of {and_list(names)} are compared {among}"
-            f"{' (the covariates adjusted for)' if every else ''}."
-            if by
-            else f"By the graph it suffices to compare settings of {and_list(names)} {among}; the method "
-            "itself fits the equations of the graph."
-        )
+        if of.record.get("by_adjustment"):
+            adjusted = " (the covariates adjusted for)" if every else ""
+            sentences.append(f"Settings of {and_list(names)} are compared {among}{adjusted}.")
+        else:
+            sentences.append(
+                f"By the graph it suffices to compare settings of {and_list(names)} {among}; the method "
+                "itself fits the equations of the graph."
+            )
         if covariates.reasons:
             sentences[-1] += f" That does not suffice: {'; '.join(covariates.reasons)}."
     more = len(sets_with) - len(sentences)
