@@ -180,7 +180,7 @@ def test_hidden_causes_are_weighed_offline_by_the_rule_of_the_kind(kind, learn, 
     monkeypatch.setattr(loop, "SequenceOverturning", lambda *given: made.append(given) or Marked())
     market = Asked()
     (found,) = rounds(market, fitted(market), near_one(), Grid(), [0], learn=learn, overturning=Marked())
-    assert (found.decision.reason == "weighed") == (not learn and kind in ("rehearse", "look_back"))
+    assert (found.decision.reason.text == "weighed") == (not learn and kind in ("rehearse", "look_back"))
     assert len(made) == (not learn and kind == "look_back")
 
 
@@ -366,5 +366,5 @@ def test_recommendations_say_what_would_overturn_them_and_refusals_do_not():
     made = list(rounds(world, surrogate, GaussianSuccess, ProjectionNewton()))
     for each in made:
         found = each.decision.sensitivity
-        assert (found is not None) == (each.decision.status == "recommended")
+        assert (found is not None) == (each.decision.alteration is not None)
     assert any(each.decision.sensitivity for each in made)

@@ -45,7 +45,7 @@ def judge(make=LinearStructural, objective=GaussianSuccess, graphs=CLASS, **more
 
 def setting(value, names=("a",)):
     decision = Decision(Alteration(names, torch.full((len(names),), value, dtype=torch.float64)), 0.5)
-    return [decision, Decision(None, 0.0, status="no_action"), decision]
+    return [decision, Decision(None, 0.0), decision]
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_an_action_may_be_right_under_one_graph_and_wrong_under_the_other(make, 
     assert (facts["stand"], facts["worst_named"], facts["worst_weight"]) == (0.5, "a -> u", 0.5)
     assert facts["worst"] < 0
     assert (facts["judged"], facts["graphs"], facts["fits"], facts["left_out"]) == (1.0, 2, 2, 0)
-    assert first.warnings[-1].startswith("graph: under 50.0% of the 2 graphs that may be true no better")
+    assert first.warnings[-1].startswith("under 50.0% of the 2 graphs that may be true no better")
     assert third.alteration == first.alteration
     low = found(CASES, setting(-1.5))[0].trace[TRACE]
     assert (low["stand"], low["worst_named"]) == (0.5, "u -> a")

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from rehearsal_torch.data.decision import Estimate
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.sensitivity import Sensitivity
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.round_line import Round, answered, decision_of
@@ -42,7 +43,7 @@ def test_all_parts_of_a_decision_are_read_as_they_were_written(causal_answer):
         gain=Estimate(0.2, "difference", -0.1, 0.5, 0.95),
         cost=3.5,
         worth=200.0,
-        warnings=("few rows",),
+        findings=(Finding("note", "few rows"),),
         reason="why",
         trace={"search": "test"},
     )

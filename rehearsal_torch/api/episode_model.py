@@ -29,6 +29,7 @@ import numpy as np
 from rehearsal_torch.api.configured import configuration, in_words, learnt, plain, undisturbed
 from rehearsal_torch.api.methods import RequestError, check_method
 from rehearsal_torch.api.request import check_request_seed, problem_file
+from rehearsal_torch.data.finding import Finding
 
 if TYPE_CHECKING:
     import torch
@@ -202,18 +203,19 @@ class EpisodeModel:
         most = self.changes if changes is None else changes
         return look_back(self, self._unit(unit), most, self.method, None, self.seed, records, **settings)
 
-    def beyond(self, episode: "Episode") -> tuple[str, ...]:
-        """A sentence for each action of which an episode has more than the data of the fit."""
+    def beyond(self, episode: "Episode") -> "tuple[Finding, ...]":
+        """A finding for each action of which an episode has more than the data of the fit."""
         from rehearsal_torch.spaces.box import setting_text
 
         found = []
         for name, largest in self.reading.amounts.items():
             most = float(episode.columns([name]).max())
             if most > largest * (1 + SLACK):
-                found.append(
-                    f"range: {name} is up to {setting_text(most, 6)}; the observations lie between 0 and "
+                text = (
+                    f"{name} is up to {setting_text(most, 6)}; the observations lie between 0 and "
                     f"{setting_text(largest, 6)}, and it is taken as the highest of their levels"
                 )
+                found.append(Finding("range", text))
         return tuple(found)
 
     def save(self, folder: str | Path) -> Path:

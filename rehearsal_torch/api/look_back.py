@@ -205,7 +205,7 @@ def look_back(
         words = words_for(_reward_node(config, reward), fitted.dose_names)
     found = LookedBack.of(made, replace(words, first=case.first))
     beyond = () if task is None else task.beyond(case.episode)
-    return replace(found, warnings=(*found.warnings, *beyond))
+    return replace(found, findings=(*found.findings, *beyond))
 
 
 def _reward_node(config: "DictConfig", reward: "Reward | Mapping[str, float] | str | None") -> dict[str, Any]:

@@ -238,7 +238,7 @@ def _estimates(
 def _withheld(decision: Decision) -> bool:
     """Whether a claim is no number to show: of something else, refused, or outside the data."""
     estimate = decision.estimate
-    beyond, _ = outside(decision.warnings)
+    beyond, _ = outside(decision.findings)
     return estimate is None or estimate.of != CHANCE or bool(decision.trace["refused"]) or bool(beyond)
 
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.data.codings.texts import recorded_codings, said
+from rehearsal_torch.data.finding import undecided
 from rehearsal_torch.data.question import KINDS, Kind
 from rehearsal_torch.files.forms import shown
 from rehearsal_torch.files.plain import PlainFileError
@@ -91,6 +92,16 @@ def is_sequence(decided: Decided) -> bool:
 def search_of(decided: Decided) -> str:
     """The name of the search, from its trace; "decision" if the trace does not name it."""
     return str(effort(decided, "search") or "decision")
+
+
+ACTS, NOTHING, REFUSED = "an alteration is recommended", "no action", "refused"
+
+
+def group_of(decided: Decided) -> str:
+    """Which of three a decision is: `ACTS`, or `NOTHING` is better, or `REFUSED`: the method cannot tell."""
+    if decided.get("alteration") is not None:
+        return ACTS
+    return REFUSED if undecided(decided) else NOTHING
 
 
 def effort(decided: Decided, name: str) -> Any:

@@ -52,6 +52,7 @@ from rehearsal_torch.api.look_back import OneEpisode
 from rehearsal_torch.api.methods import RequestError
 from rehearsal_torch.data.decision import Decision, EpisodeCase
 from rehearsal_torch.data.episode import Episode
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.explorer.recorded_episodes import OpenedEpisodes
 from rehearsal_torch.explorer.replies import PATIENCE, Turns, reply
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
@@ -69,7 +70,6 @@ from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.sequences.decision_process import Effort, sequence_decision
 from rehearsal_torch.user_error import UserError
 
-RANGE = "range: "
 # The share of its range by which a predicted state may leave it.
 SLACK = 0.05
 UNDEFINED = "the model has no finite number under these actions"
@@ -79,7 +79,7 @@ def beyond(objective: CounterfactualReturn, sequence: Tensor) -> list[str]:
     """Where the replay of a sequence (H,) of actions lies outside the data, a sentence each; empty if it does
     not.
     """
-    own = [text.removeprefix(RANGE) for text in objective.warnings() if text.startswith(RANGE)]
+    own = _ranges(objective.warnings())
     if not bool((sequence != objective.observed).any()):
         return own
     states = _states(objective, sequence)
@@ -90,8 +90,12 @@ def beyond(objective: CounterfactualReturn, sequence: Tensor) -> list[str]:
     rows = episode.values.unsqueeze(1).repeat(1, states.shape[1], 1)
     rows[..., [episode.names.index(name) for name in surrogate.names]] = states.to(rows)
     left = surrogate.outside(Episode(episode.identity, episode.names, rows.flatten(0, 1)), SLACK)
-    sentences = [text.removeprefix(RANGE) for text in left]
-    return [*own, *(f"under these actions {text}" for text in sentences if text not in own)]
+    return [*own, *(f"under these actions {text}" for text in _ranges(left) if text not in own)]
+
+
+def _ranges(findings: Sequence[Finding]) -> list[str]:
+    """The sentences of the findings of values outside their range."""
+    return [finding.text for finding in findings if finding.kind == "range"]
 
 
 def course(
@@ -208,7 +212,7 @@ def sequence_answer(
         line["trajectory"] = {
             k: line["trajectory"][k] for k in ("observed_actions", "observed_doses", "level_doses", "doses")
         }
-    _, headline, sentences = said_of_episode({**line, "warnings": []}, words)
+    _, headline, sentences = said_of_episode({**line, "findings": []}, words)
     if not searched:
         headline = _by_hand(len(changed), len(sequence))
     return {
@@ -218,9 +222,10 @@ def sequence_answer(
         "proven": bool(decision.trace.get("proven")) if searched else None,
         "gap": None if hidden or not searched else finite(decision.trace.get("gap")),
         "withheld": withheld,
-        "warnings": [text for text in decision.warnings if not text.startswith("range: ")],
+        "warnings": [finding.text for finding in decision.findings if finding.kind != "range"],
         "overturned": _overturned(decision, words) if searched and not hidden else "",
         "status": decision.status,
+        "undecided": decision.undecided,
         "actions": sequence.tolist(),
         "changed": changed,
         "observed": signed(record["observed"], words),
@@ -239,14 +244,14 @@ def optimality(decision: Decision, changes: int, words: Wording, hidden: bool = 
         changes: k.
         hidden: Whether the numbers of the replay are withheld.
     """
-    if decision.status == "refused":
+    if decision.undecided:
         return ""
     trace, most = decision.trace, f"at most {counted(changes, 'changed action')}"
     gap = finite(trace.get("gap"))
     if trace.get("proven"):
         return f"Proven: by this model, no other sequence with {most} is better."
-    own = decision.reason if decision.status == "recommended" else ""
-    reason = (own or str(trace.get("stopped") or "")).partition("; no gap is known")[0]
+    how = "" if decision.alteration is None else str(decision.reason or "")
+    reason = (how or str(trace.get("stopped") or "")).partition("; no gap is known")[0]
     why = f" Why: {_LIMIT.sub(_limit, reason)}." if reason else ""
     if gap is None:
         return (
@@ -389,7 +394,7 @@ class EpisodeSession:
                 [self._level(number, value) for number, value in enumerate(row)]
                 for row in given_doses(objective).tolist()
             ]
-            own = [text.removeprefix(RANGE) for text in objective.warnings() if text.startswith(RANGE)]
+            own = _ranges(objective.warnings())
             return {
                 "name": self.words.titled(case.identity),
                 "steps": len(observed),

@@ -37,8 +37,9 @@ from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.data.codings.recorded import wanted_in
 from rehearsal_torch.data.codings.texts import in_line, said
 from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
-from rehearsal_torch.data.estimates.outside import OUTSIDE, outside
+from rehearsal_torch.data.estimates.outside import outside
 from rehearsal_torch.data.estimates.percent import ends_of, percents
+from rehearsal_torch.data.finding import OUTSIDE, Finding
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.explorer.charts import curves, densities
 from rehearsal_torch.explorer.replies import Turns, reply
@@ -74,7 +75,7 @@ class SettingAsked(CaseAsked):
 
 
 def answer(
-    claim: WhatIf, unknown: Sequence[str], present: Mapping[str, Any], left: Sequence[str] = ()
+    claim: WhatIf, unknown: Sequence[Finding], present: Mapping[str, Any], left: Sequence[Finding] = ()
 ) -> dict[str, Any]:
     """What the page shows of a claim.
 
@@ -84,15 +85,14 @@ def answer(
         present: The present values of actions in the case, in words.
         left: Why leaving these would lie outside the data, so that it has no number; empty if it would not.
     """
-    beyond, more = outside(claim.warnings)
+    beyond, more = outside(claim.findings)
     if left and claim.unchanged is not None:
         claim = replace(claim, unchanged=None, net_gain=None)
         more = [*more, f"leaving the present values has no number: {outside(left)[0]}"]
     withheld = f"refused: {claim.refused}" if claim.refused else beyond
     baseline = None if unknown else _numbers(claim.baseline)
-    others = [text for text in claim.warnings if not text.startswith((*OUTSIDE, "predicted no better"))]
-    if withheld:
-        others = [text for text in others if not text.startswith("gain: ")]
+    apart = (*OUTSIDE, "no_gain", *(["gain"] if withheld else []))
+    others = [finding.text for finding in claim.findings if finding.kind not in apart]
     return {
         "setting": dict(claim.alteration),
         "withheld": withheld,
@@ -127,16 +127,17 @@ def decision_answer(
     """
     setting = decision.to_dict()["alteration"]
     plain = said(decision.to_dict() | {"present": dict(present)}, codings or {})
-    beyond, more = outside(decision.warnings)
+    beyond, more = outside(decision.findings)
     sentences = chances(plain, wanted)
     if decision.alteration is None and decision.reason:
         sentences.append(f"Why: {decision.reason}.")
-    others = [*more, *(text for text in decision.warnings if not text.startswith(OUTSIDE))]
+    others = [*more, *(finding.text for finding in decision.findings if finding.kind not in OUTSIDE)]
     overturned = None if beyond or decision.sensitivity is None else decision.sensitivity.sentence()
     if overturned:
         sentences.append(f"{overturned[0].upper()}{overturned[1:]}.")
     return {
         "status": decision.status,
+        "undecided": decision.undecided,
         "headline": headline(plain, units),
         "said": sentences,
         "warnings": others,
@@ -383,7 +384,7 @@ class RehearsalSession:
         except ValueError as error:
             raise RequestError(str(error)) from None
 
-    def _left(self, asked_case: RehearsalCase, names: tuple[str, ...]) -> list[str]:
+    def _left(self, asked_case: RehearsalCase, names: tuple[str, ...]) -> list[Finding]:
         """Why leaving the present values of variables would lie outside the data; empty if it would not."""
         overlap, task = self.model.surrogate.overlap, self.model.task
         now = kept(asked_case, names)
@@ -393,7 +394,8 @@ class RehearsalSession:
         if not reasons and names in task.candidates:
             far = float(overlap.distance(names, task.given([asked_case]), now.values.unsqueeze(0))[0])
             if far > overlap.limit(names) + ROUNDING:
-                return [f"support: the 5th nearest observation is {far:.2f} standard deviations away"]
+                text = f"the 5th nearest observation is {far:.2f} standard deviations away"
+                return [Finding("support", text)]
         return reasons
 
     def _fitted(self) -> str:
@@ -467,7 +469,7 @@ class RehearsalSession:
                 bounds[name] = [low, high]
         return bounds
 
-    def _unknown(self, given: Tensor) -> list[str]:
+    def _unknown(self, given: Tensor) -> list[Finding]:
         """Why a context lies outside the range of the observations; empty if it does not."""
         overlap = self.model.surrogate.overlap
         if not overlap.fitted or not overlap.known:
@@ -476,7 +478,7 @@ class RehearsalSession:
 
 
 def _withheld(claim: WhatIf) -> bool:
-    return bool(claim.refused) or any(text.startswith(OUTSIDE) for text in claim.warnings)
+    return bool(claim.refused) or any(finding.kind in OUTSIDE for finding in claim.findings)
 
 
 def _pairs(bounds: Mapping[str, list[float]]) -> dict[str, tuple[float, float]]:

@@ -47,6 +47,7 @@ from scipy.stats import t as student
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.method_choice.comparison import Compared
 
 # The methods that are compared, simplest first, each with what makes it less simple than those before it.
@@ -298,7 +299,7 @@ def _scores(found: Compared) -> list[tuple[float, float, float, float, float]]:
 
 
 # Why nothing is done in a case where no method was taken.
-UNTAKEN = "no method was taken, as none is told apart from doing nothing"
+UNTAKEN = Finding("no_gain", "no method was taken, as none is told apart from doing nothing")
 Claims = Callable[[Sequence[Any], Sequence[Decision]], list[Decision]]
 
 

@@ -78,7 +78,7 @@ def with_costs(cases: Sequence[RehearsalCase], decisions: Sequence[Decision]) ->
 
 def _cost(costs: CaseCosts, decision: Decision) -> float | None:
     if decision.alteration is None:
-        return 0.0 if decision.status == "no_action" else None
+        return None if decision.undecided else 0.0
     return round(costs.of_setting(decision.alteration.names, decision.alteration.values.tolist()), 9)
 
 

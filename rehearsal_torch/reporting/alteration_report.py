@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from rehearsal_torch.data.estimates.outside import in_place
 from rehearsal_torch.data.estimates.percent import percents
+from rehearsal_torch.data.finding import findings_of, undecided
 from rehearsal_torch.evaluation.online_rows import COLUMNS, Row, online, online_row
 from rehearsal_torch.evaluation.overturning import sensitivity_of
 from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, claim, search_of
@@ -97,7 +98,7 @@ def summary_rows(run: Recorded) -> list[dict[str, float | int | str]]:
             "method": name,
             "cases": summary.count,
             "declined": summary.no_action_count,
-            "refused": sum(decision.get("status") == "refused" for decision in _groups(run)[name]),
+            "refused": sum(map(undecided, _groups(run)[name])),
             "probability": summary.auf.mean,
             "probability_low": summary.auf.low,
             "probability_high": summary.auf.high,
@@ -166,7 +167,7 @@ def _answers(run: Recorded) -> dict[str, Figure]:
     if len(groups) == 1 and len(lines) <= MOST and not learnt(run) and any(map(claim, lines)):
         drawn["decisions"] = decision_plot.in_panels(decision_frame(lines), quantity(lines))
     units = run.words.get("units_of")
-    beyond = {str(line.get("identity", "")) for line in lines if in_place(line.get("warnings") or ())}
+    beyond = {str(line.get("identity", "")) for line in lines if in_place(findings_of(line))}
     curves = claim_plot.draw(run.claims, units if isinstance(units, dict) else None, run.codings, beyond)
     return drawn if curves is None else drawn | {"claims": curves}
 

@@ -10,6 +10,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from rehearsal_torch.data.finding import reason_of
 from rehearsal_torch.evaluation.overturning import graphs_overall, overall, sequences_overall
 from rehearsal_torch.evaluation.recorded_run import Decided, is_sequence
 from rehearsal_torch.reporting import (
@@ -122,8 +123,8 @@ def _answer(decision: Decided, of: Material) -> str:
             headline,
             *(probability_sentences.chances(decision, of.wanted) if of.alterations else _value(decision)),
         ]
-    if decision.get("alteration") is None and decision.get("reason"):
-        sentences.append(f"Why: {decision['reason']}.")
+    if decision.get("alteration") is None and (reason := reason_of(decision)):
+        sentences.append(f"Why: {reason}.")
     return f"{title}: {' '.join(sentences)}"
 
 

@@ -11,9 +11,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from rehearsal_torch.data.finding import reason_of, texts_of
 from rehearsal_torch.data.sensitivity import factor
 from rehearsal_torch.evaluation.overturning import graphs_overall, overall, sensitivity_of
-from rehearsal_torch.evaluation.recorded_run import Decided, before, claim, effort
+from rehearsal_torch.evaluation.recorded_run import Decided, before, claim, effort, group_of
 from rehearsal_torch.evaluation.rehearsal_rows import (
     interval_of,
     number,
@@ -165,8 +166,8 @@ def per_decision(decisions: Sequence[Decided], dataset: str, method: str, seed: 
             | {
                 "status": decision.get("status", ""),
                 "declined": decision.get("alteration") is None,
-                "reason": decision.get("reason", ""),
-                "warnings": "; ".join(decision.get("warnings") or ()),
+                "reason": reason_of(decision),
+                "warnings": "; ".join(texts_of(decision)),
             }
         )
     return lines
@@ -178,10 +179,8 @@ def known(decision: Decided) -> str:
 
 
 def change(decision: Decided) -> str:
-    """The altered variables and their values; without an alteration the status ("no action", "refused")."""
-    return _pairs(decision.get("alteration") or {}, MAX_SETTINGS) or str(decision.get("status", "-")).replace(
-        "_", " "
-    )
+    """The altered variables and their values; without an alteration "no action" or "refused"."""
+    return _pairs(decision.get("alteration") or {}, MAX_SETTINGS) or group_of(decision)
 
 
 def interval(decision: Decided) -> str:
@@ -214,9 +213,9 @@ def _sentences(decision: Decided) -> list[str]:
     """The reason for no action with the alteration it replaces, or the warnings."""
     would = _pairs(effort(decision, "would_set") or {}, MAX_SETTINGS)
     parts = (
-        str(decision.get("reason") or ""),
+        reason_of(decision),
         f"would have set {would}" if would else "",
-        *(decision.get("warnings") or ()),
+        *texts_of(decision),
     )
     return [text for text in parts if text]
 

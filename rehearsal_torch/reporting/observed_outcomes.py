@@ -113,9 +113,9 @@ def _split(decided: Sequence[Decided]) -> list[tuple[str, list[Decided]]]:
     """Named groups: without and with a recommendation, the latter also by thirds of its predicted
     improvement.
     """
-    acted = [decision for decision in decided if decision.get("status") == "recommended"]
+    acted = [decision for decision in decided if decision.get("alteration") is not None]
     split = [
-        (OTHERS, [decision for decision in decided if decision.get("status") != "recommended"]),
+        (OTHERS, [decision for decision in decided if decision.get("alteration") is None]),
         (RECOMMENDED, acted),
     ]
     ordered = sorted(acted, key=lambda decision: float(decision["trajectory"]["improvement"]))

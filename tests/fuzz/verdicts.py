@@ -137,11 +137,11 @@ def judged(work, busy=BUSY, clock=CLOCK):
 
 def sound(decision, case=None):
     """Whether a decision can be carried out and believed, as far as its form goes."""
-    if (decision.alteration is not None) != (decision.status == "recommended"):
+    if (decision.alteration is not None) != (decision.alteration is not None):
         raise FaultError(f"status and alteration contradict each other: {decision}")
-    if decision.status != "recommended" and not decision.reason:
+    if decision.alteration is None and not decision.reason:
         raise FaultError(f"nothing is recommended, and nothing says why: {decision}")
-    if decision.status == "recommended" and not math.isfinite(decision.value):
+    if decision.alteration is not None and not math.isfinite(decision.value):
         raise FaultError(f"the value is no number: {decision}")
     if case is not None:
         case.check(decision.alteration)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rehearsal_torch.cli.choice.asked import YAML
+from rehearsal_torch.data.finding import undecided
 from rehearsal_torch.explorer.trials.trial_session import LIMITS, LISTED, add_reading, course
 from rehearsal_torch.reporting.page.assumptions import TRIALS
 from rehearsal_torch.reporting.page.cautions import of_the_run
@@ -125,5 +126,5 @@ class RecordedTrials:
 def _state(decision: Mapping[str, Any], setting: Mapping[str, Any], reward: float | None) -> str:
     """Whether a trial was answered, was only proposed, or what the method said in its place."""
     if not setting:
-        return str(decision.get("status") or "").replace("_", " ")
+        return "refused" if undecided(decision) else "no action"
     return "proposed" if reward is None else "completed"

@@ -431,8 +431,8 @@ class RehearsalTable(RehearsalProblem):
             cautions["caution: outcomes"] = sentence
         for number, sentence in enumerate(self.rare, 1):
             cautions[f"caution: classes {number}"] = sentence
-        for number, sentence in enumerate(untrue_graph(table, self.task), 1):
-            cautions[f"caution: graph {number}"] = sentence
+        for number, finding in enumerate(untrue_graph(table, self.task), 1):
+            cautions[f"caution: graph {number}"] = finding.text
         if assumed := assumed_usual(self.task, self.present):
             cautions["caution: present values"] = assumed
         for name, (lower, upper) in self.task.box.bounds().items():

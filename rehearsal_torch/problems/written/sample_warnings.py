@@ -128,8 +128,8 @@ def warned(problem: OwnProblem) -> list[str]:
                 f"no directed path leads from {name} to {' or '.join(task.outcomes)}: it will never be set",
             )
     _identified(problem)
-    for sentence in untrue_graph(table, task):
-        found.warn("", sentence)
+    for finding in untrue_graph(table, task):
+        found.warn("", f"graph: {finding}")
     inside = float(task.region.contains(table.columns(task.outcomes)).double().mean())
     for sentence in problem.region_notes():
         found.warn("desired", sentence)

@@ -8,7 +8,8 @@ unless the reader asks for rows (`reporting.page.material`).
 from collections.abc import Sequence
 
 from rehearsal_torch.data.estimates.outside import further
-from rehearsal_torch.evaluation.recorded_run import Decided
+from rehearsal_torch.data.finding import findings_of, reason_of
+from rehearsal_torch.evaluation.recorded_run import ACTS, NOTHING, REFUSED, Decided, group_of
 from rehearsal_torch.reporting.page import probability_sentences
 from rehearsal_torch.reporting.page.markup import Markup, joined, name_of, paragraphs, tag
 from rehearsal_torch.reporting.page.material import Material, counted, finite
@@ -21,7 +22,7 @@ WITHHELD = (
     "The cases are rows of the table that were held out. What is known of each is left out here; "
     "rehearsal report RUN rows=true shows it."
 )
-_KINDS = {"recommended": None, "no_action": "none", "refused": "refused"}
+_BOXES = {ACTS: None, NOTHING: "none", REFUSED: "refused"}
 
 
 def answers(of: Material) -> Markup:
@@ -44,16 +45,9 @@ def answers(of: Material) -> Markup:
 
 def verdicts(decisions: Sequence[Decided]) -> str:
     """How many cases got which answer, in words."""
-    statuses = [str(decision.get("status")) for decision in decisions]
-    parts = [
-        f"{statuses.count(status)} {words}"
-        for status, words in (
-            ("recommended", "with a recommendation"),
-            ("no_action", "without action"),
-            ("refused", "refused"),
-        )
-        if status in statuses
-    ]
+    groups = [group_of(decision) for decision in decisions]
+    words = {ACTS: "with a recommendation", NOTHING: "without action", REFUSED: "refused"}
+    parts = [f"{groups.count(group)} {verdict}" for group, verdict in words.items() if group in groups]
     return ", ".join(parts)
 
 
@@ -69,7 +63,7 @@ def _box(decision: Decided, of: Material) -> Markup:
         tag("h3", title),
         tag("p", headline, class_="answer"),
         paragraphs(sentences),
-        class_=" ".join(["case", *filter(None, [_KINDS.get(str(decision.get("status")))])]),
+        class_=" ".join(["case", *filter(None, [_BOXES[group_of(decision)]])]),
     )
 
 
@@ -82,11 +76,9 @@ def _said_of_case(decision: Decided, of: Material) -> tuple[str, str, list[str]]
     else:
         value = finite(decision.get("value"))
         sentences += [] if value is None else [f"Value of the objective: {value:.4g}."]
-    if decision.get("alteration") is None and decision.get("reason"):
-        sentences.append(f"Why: {decision['reason']}.")
-    sentences += [
-        f"Warning: {text}." for text in further(decision.get("warnings") or (), " ".join(sentences))
-    ]
+    if decision.get("alteration") is None and (reason := reason_of(decision)):
+        sentences.append(f"Why: {reason}.")
+    sentences += [f"Warning: {text}." for text in further(findings_of(decision), " ".join(sentences))]
     return (
         f"Case {name_of(decision)}",
         probability_sentences.headline(decision, of.units),

@@ -1,5 +1,6 @@
 """All warnings of a run: those of its data, of its decisions, of its checkpoint, and of how it ended."""
 
+from rehearsal_torch.data.finding import texts_of
 from rehearsal_torch.evaluation.recorded_run import Decided
 from rehearsal_torch.reporting import untouched_score
 from rehearsal_torch.reporting.page.markup import Markup, bullets, grouped, joined, name_of, tag
@@ -41,9 +42,7 @@ def of_the_run(of: Material) -> list[str]:
 
 def of_decisions(decisions: list[Decided]) -> list[tuple[str, str]]:
     """The name of a case and a warning, for every warning of every decision."""
-    return [
-        (name_of(decision), str(text)) for decision in decisions for text in decision.get("warnings") or ()
-    ]
+    return [(name_of(decision), text) for decision in decisions for text in texts_of(decision)]
 
 
 def notice(of: Material) -> Markup | None:

@@ -35,7 +35,7 @@ from rehearsal_torch.spaces.box import setting_text
 # An edited record may hold whole numbers that are no float.
 LARGEST = 1e300
 _KNOWN = ("given", "present")
-_OUTSIDE = re.compile(r"^(range: .+) is (?!set to ).+?(; the observations lie between )")
+_OUTSIDE = re.compile(r"^(.+) is (?!set to ).+?(; the observations lie between )")
 
 
 def without_values(decision: Decided) -> Decided:
@@ -47,21 +47,27 @@ def without_values(decision: Decided) -> Decided:
     kept: dict[str, Any] = {key: value for key, value in decision.items() if key not in _KNOWN}
     present = decision.get("present")
     stated = _stated(present) if isinstance(present, Mapping) else {}
-    warnings, reason = decision.get("warnings"), decision.get("reason")
-    if warnings:
-        kept["warnings"] = [sentence_without(str(text), stated) for text in warnings]
-    if reason:
-        kept["reason"] = sentence_without(str(reason), stated)
+    if decision.get("findings"):
+        kept["findings"] = [_finding_without(finding, stated) for finding in decision["findings"]]
+    if decision.get("reason"):
+        kept["reason"] = _finding_without(decision["reason"], stated)
     return kept
 
 
+def _finding_without(finding: Mapping[str, Any], stated: Mapping[str, str]) -> dict[str, Any]:
+    """A finding without the values of a case: its numbers may be among them."""
+    text = str(finding["text"])
+    if finding["kind"] == "range":
+        text = _OUTSIDE.sub(r"\1 is beyond the rows\2", text)
+    return {"kind": finding["kind"], "text": sentence_without(text, stated)}
+
+
 def sentence_without(text: str, stated: Mapping[str, str]) -> str:
-    """A warning or a reason without the values of a case.
+    """A sentence without the present values of a case.
 
     Args:
         stated: Variable to its present value, as sentences state it.
     """
-    text = _OUTSIDE.sub(r"\1 is beyond the rows\2", text)
     for name, value in stated.items():
         whole = rf"(?<!\w){re.escape(name)}"
         text = re.sub(rf"({whole}) at {re.escape(value)}(?![\w.])", r"\1 as it is", text)

@@ -22,6 +22,7 @@ from rehearsal_torch.data.estimates.percent import (
     percent,
     percents,
 )
+from rehearsal_torch.data.finding import findings_of, undecided
 from rehearsal_torch.evaluation.recorded_run import Decided, claim, effort
 from rehearsal_torch.evaluation.recorded_run import before as compared_with
 from rehearsal_torch.evaluation.rehearsal_rows import interval_of, scored_by_world, truth_bounds
@@ -42,7 +43,7 @@ def headline(decision: Decided, units: Mapping[str, Any] | None = None) -> str:
     if setting:
         change = changes(setting, mapping(decision.get("present")), units or {})
         return f"{change[:1].upper()}{change[1:]}."
-    if decision.get("status") == "refused":
+    if undecided(decision):
         return "Refused: the method cannot answer, and recommends nothing."
     return "No action is recommended."
 
@@ -103,7 +104,7 @@ def overall(decisions: Sequence[Decided], wanted: str = "") -> str:
         return ""
     acted = [decision for decision in decisions if decision.get("alteration") is not None]
     sentence = f"In {len(acted)} of {len(decisions)} cases an alteration is recommended"
-    within = [decision for decision in acted if not in_place(decision.get("warnings") or ())]
+    within = [decision for decision in acted if not in_place(findings_of(decision))]
     pairs = [(finite(compared_with(decision)), finite(claim(decision))) for decision in within]
     both = [(before, after) for before, after in pairs if before is not None and after is not None]
     if not both or len(both) < len(within):
@@ -125,7 +126,7 @@ def chances(decision: Decided, wanted: str = "") -> list[str]:
     Args:
         wanted: The desired region in words; empty where these are too long.
     """
-    beyond = in_place(decision.get("warnings") or ())
+    beyond = in_place(findings_of(decision))
     if beyond:
         return [beyond]
     costs = cost_words.sentence(decision)
@@ -225,7 +226,7 @@ def truth(decision: Decided) -> list[str]:
     sentences = []
     bounds = {name: finite(value) for name, value in truth_bounds(decision).items()}
     lower, upper = bounds.get("truth_lower"), bounds.get("truth_upper")
-    if lower is not None and upper is not None and not in_place(decision.get("warnings") or ()):
+    if lower is not None and upper is not None and not in_place(findings_of(decision)):
         level = finite(mapping(decision.get("certificate")).get("level"))
         sure = "" if level is None else f"with a probability of {100 * level:g}%, "
         least, most = percents([lower, upper])

@@ -9,6 +9,7 @@ units begin at the same one; else they are counted from 0, as in ``action[t]``.
 from typing import Any
 
 from rehearsal_torch.data.decision import action_step
+from rehearsal_torch.data.finding import reason_of, texts_of, undecided
 from rehearsal_torch.evaluation.recorded_run import SCORES, Decided, counterpart, effort
 from rehearsal_torch.reporting.page.markup import name_of
 from rehearsal_torch.reporting.page.material import counted, finite, listed, mapping, shown
@@ -25,21 +26,21 @@ def said_of_episode(decision: Decided, words: Wording) -> tuple[str, str, list[s
     if setting:
         steps = len(listed(trajectory.get("observed_actions")))
         headline = f"Change {len(setting)} of {counted(steps, 'action')}."
-    elif decision.get("status") == "refused":
+    elif undecided(decision):
         headline = "Refused: the method cannot answer, and recommends nothing."
     else:
         headline = "No change is recommended."
     sentences = answer_of(decision, words)
     sentences += _points(trajectory, words) if setting else []
     sentences += _truth(decision, words) if setting else []
-    if not setting and decision.get("reason"):
-        sentences.append(f"Why: {decision['reason']}.")
+    if not setting and (reason := reason_of(decision)):
+        sentences.append(f"Why: {reason}.")
     would = mapping(effort(decision, "would_set"))
     if would:
         sentences.append(
             f"Withdrawn: {' '.join(_change(name, trajectory, decision, words) for name in would)}"
         )
-    sentences += [f"Warning: {text}." for text in decision.get("warnings") or ()]
+    sentences += [f"Warning: {text}." for text in texts_of(decision)]
     return words.titled(name_of(decision)), headline, sentences
 
 

@@ -6,7 +6,7 @@ so first: then their numbers do not answer the same question.
 
 from collections.abc import Sequence
 
-from rehearsal_torch.evaluation.recorded_run import Decided, claim, is_sequence
+from rehearsal_torch.evaluation.recorded_run import Decided, claim, group_of, is_sequence
 from rehearsal_torch.reporting import alteration_report, untouched_score
 from rehearsal_torch.reporting import summary as sequence_summary
 from rehearsal_torch.reporting.decision_table import figure, method_rows
@@ -202,7 +202,7 @@ def _answer(decision: Decided) -> str:
     setting = mapping(decision.get("alteration"))
     if setting and is_sequence(decision):
         return f"change {counted(len(setting), 'action')}"
-    return f"set {named(setting)}" if setting else str(decision.get("status", "")).replace("_", " ")
+    return f"set {named(setting)}" if setting else group_of(decision)
 
 
 def _after(decision: Decided, run: Material) -> str:

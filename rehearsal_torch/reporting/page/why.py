@@ -8,6 +8,7 @@ functions that also serve the console, and what the recorded graph asks to adjus
 from collections.abc import Mapping
 
 from rehearsal_torch.data.codings.texts import recorded_codings
+from rehearsal_torch.data.finding import reason_of
 from rehearsal_torch.data.hidden_cause import share
 from rehearsal_torch.data.sensitivity import factor
 from rehearsal_torch.evaluation import overturning
@@ -47,9 +48,7 @@ _PROOF = (
 def why(of: Material) -> Markup:
     """The section's content; empty where a run recorded nothing of the kind."""
     decisions = of.run.decisions
-    reasons = [
-        (name_of(decision), str(decision["reason"])) for decision in of.decisions if decision.get("reason")
-    ]
+    reasons = [(name_of(decision), reason) for decision in of.decisions if (reason := reason_of(decision))]
     parts = [
         paragraphs(_adjusted(of) if of.alterations else []),
         paragraphs(_overall(of)),

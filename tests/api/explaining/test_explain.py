@@ -122,7 +122,7 @@ def test_a_variable_with_levels_has_another_level_as_runner_up(levels, best, oth
 def test_what_was_found_and_not_recommended_is_explained():
     model = learnt(changed(box={"a": [-1.0, -0.8], "m": [-1, 1]}, candidates=[["a"]]))
     found = model.explain(CASE)
-    assert found.decision.status == "no_action"
+    assert found.decision.reason.kind == "no_gain"
     assert -1 <= found.considered["a"] <= -0.8
     assert found.rows.count < 30
     verdicts = {each.text: each.verdict for each in found.edges}

@@ -15,6 +15,7 @@ from rehearsal_torch.api.explaining.explanation import (
     WithoutEdge,
 )
 from rehearsal_torch.data.decision import CHANCE, DIFFERENCE, Decision, Estimate, RehearsalCase
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.sensitivity import Sensitivity
 from rehearsal_torch.spaces.box import Alteration
 
@@ -23,7 +24,7 @@ DECISION = Decision(
     0.8,
     estimate=Estimate(0.8, CHANCE, 0.7, 0.9, 0.95),
     baseline=Estimate(0.4, CHANCE),
-    warnings=("claim: x is 9",),
+    findings=(Finding("claim", "x is 9"),),
     sensitivity=Sensitivity(1.5, "interval", 2.0, "u"),
 )
 ADJUSTED = Adjusted(("a",), ("x",), ("<u>",), (), (), True)
@@ -47,7 +48,7 @@ WHOLE = Explanation(
 
 
 def test_outside_the_data_no_number_of_the_decision_is_said():
-    warnings = ("support: few rows are like this", "claim: x is 9")
+    warnings = ("few rows are like this", "x is 9")
     one = replace(WHOLE, decision=replace(DECISION, warnings=warnings))
     said = one.sentences()
     assert said[0] == one.sentence() == "Recommended: a=0.5; outside the data: few rows are like this."
@@ -62,7 +63,7 @@ def test_outside_the_data_no_number_of_the_decision_is_said():
     frame = one.to_frame()
     assert frame["says"][0] == said[0]
     assert frame["number"][0] == 0.8
-    none = replace(one, decision=replace(one.decision, alteration=None, status="no_action", reason="no gain"))
+    none = replace(one, decision=replace(one.decision, alteration=None, reason=Finding("no_gain", "no gain")))
     assert none.sentence().endswith(
         "no gain; the best action found was a=0.5. Outside the data: few rows are like this."
     )

@@ -16,7 +16,7 @@ LINES = [
         "index": place,
         "kind": "optimise",
         "identity": str(place),
-        "status": "recommended",
+        "status": "may",
         "alteration": {"a": 0.25 * place},
         "value": 1.0,
         "estimate": {"point": 2.0, "of": "expected reward", "lower": 1.5, "upper": 2.5, "level": 0.95},

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.reading import TableError
 from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable, fixed_columns, plain_task
@@ -64,7 +65,7 @@ def test_cases_are_the_first_steps_of_those_long_enough():
 
 
 def test_no_decision_is_scored(pumps):
-    assert pumps.score(pumps.case(0), Decision(None, 0.0, status="no_action", reason="none")) == {}
+    assert pumps.score(pumps.case(0), Decision(None, 0.0, reason=Finding("no_gain", "none"))) == {}
 
 
 def test_the_card_counts_and_names(pumps):

@@ -82,12 +82,7 @@ def test_cases_may_come_from_a_second_file(tmp_path, file):
     problem = RehearsalTable(file, TASK, cases, identity="who")
     assert (len(problem.observations()), problem.count()) == (60, 2)
     assert problem.case(1).facts() == {"identity": "bob", "given": {"X1": 0.5, "X2": 0.3}}
-    assert (
-        problem.score(
-            problem.case(1), Decision(None, 0.0, status="no_action", baseline=Estimate(0.5, "chance"))
-        )
-        == {}
-    )
+    assert problem.score(problem.case(1), Decision(None, 0.0, baseline=Estimate(0.5, "chance"))) == {}
     assert problem.card()["kept_aside"] == 0
 
 
@@ -103,7 +98,7 @@ def test_the_prediction_without_an_alteration_is_compared_with_the_record(file, 
         "constant_no_action": problem.share,
         "brier_no_action": (0.25 - desired) ** 2,
     }
-    assert problem.score(case, Decision(None, 0.0, status="no_action")) == {}
+    assert problem.score(case, Decision(None, 0.0)) == {}
 
 
 def test_the_card_warns_of_what_no_row_shows(file):
