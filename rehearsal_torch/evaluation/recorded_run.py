@@ -49,7 +49,7 @@ class Recorded:
         curves: The rows of ``surrogate.csv``; empty if missing.
         choices: Group of the configuration to the option chosen, such as decision to cme; empty if missing.
         kind: The kind of problem (`Problem.kind`); None if it was not recorded.
-        cautions: What the data card warns of.
+        cautions: What the data card warns of (`cautions_of`).
         held_out_seen: Whether the checkpoint that decided has seen the held-out rows; None if that is
             unknown, false without a checkpoint.
         codings: What texts of variables are as numbers (`data.codings`).
@@ -66,7 +66,7 @@ class Recorded:
     curves: list[dict[str, str]] = field(default_factory=list)
     choices: dict[str, str] = field(default_factory=dict)
     kind: Kind | None = None
-    cautions: tuple[str, ...] = ()
+    cautions: Mapping[str, str] = field(default_factory=dict)
     held_out_seen: bool | None = False
     words: dict[str, Any] = field(default_factory=dict)
     claims: list[dict[str, str]] = field(default_factory=list)
@@ -162,7 +162,6 @@ def read(path: str | Path) -> Recorded:
     card = folder.read_yaml("data.yaml")
     codings = recorded_codings(card.get("codings"))
     timed = [said(decided, codings) for decided in timed] if codings else timed
-    cautions = tuple(f"{key}: {value}" for key, value in card.items() if str(key).startswith("caution: "))
     config = folder.read_yaml("config.yaml")
     # Runs with a checkpoint that were recorded before this was known do not say.
     seen = run.get("held_out_seen", None if config.get("checkpoint") else False)
@@ -178,12 +177,30 @@ def read(path: str | Path) -> Recorded:
         curves,
         choices,
         kind,
-        cautions,
+        cautions_of(card),
         seen,
         words,
         claims,
         codings,
     )
+
+
+def cautions_of(card: Mapping[str, Any]) -> dict[str, str]:
+    """What a data card warns of: its entries ``caution: OF``, by what they are of, and ``caution``, which is
+    of all the data (an empty name).
+    """
+    return {_caution(key)[1]: str(value) for key, value in card.items() if _caution(key)[0]}
+
+
+def facts_of(card: Mapping[str, Any]) -> dict[str, Any]:
+    """The other entries of a data card."""
+    return {key: value for key, value in card.items() if not _caution(key)[0]}
+
+
+def _caution(key: str) -> tuple[bool, str]:
+    """Whether an entry of a data card is a caution, and of what."""
+    word, _, of = str(key).partition(": ")
+    return word == "caution", of
 
 
 def _kind(run: Mapping[str, Any], path: Path) -> Kind | None:

@@ -35,7 +35,6 @@ it: predictions for a state at its limit scatter around that limit.
 
 import json
 import math
-import re
 from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import partial
@@ -184,9 +183,6 @@ class SequenceAsked(EpisodeAsked):
     actions: Steps
 
 
-_LIMIT = re.compile(r"stopped after budget_s=([0-9.e+-]+)")
-
-
 def sequence_answer(
     objective: CounterfactualReturn, decision: Decision, words: Wording, *, searched: bool
 ) -> dict[str, Any]:
@@ -251,8 +247,10 @@ def optimality(decision: Decision, changes: int, words: Wording, hidden: bool = 
     if trace.get("proven"):
         return f"Proven: by this model, no other sequence with {most} is better."
     how = "" if decision.alteration is None else str(decision.reason or "")
-    reason = (how or str(trace.get("stopped") or "")).partition("; no gap is known")[0]
-    why = f" Why: {_LIMIT.sub(_limit, reason)}." if reason else ""
+    limit, reason = finite(trace.get("limit_s")), how or str(trace.get("stopped") or "")
+    if limit is not None:
+        reason = f"the search stopped at its time limit of {limit:g} s"
+    why = f" Why: {reason}." if reason else ""
     if gap is None:
         return (
             f"The best found, not proven: how much better another one with {most} may be is not known.{why}"
@@ -260,10 +258,6 @@ def optimality(decision: Decision, changes: int, words: Wording, hidden: bool = 
     unit = f" {words.unit}" if words.unit else ""
     much = "" if hidden else f", by {shown(gap)}{unit} at most"
     return f"The best found, not proven: another one with {most} may be better{much}.{why}"
-
-
-def _limit(match: re.Match[str]) -> str:
-    return f"the search stopped at its time limit of {match[1]} s"
 
 
 def _line(objective: CounterfactualReturn, decision: Decision, record: Mapping[str, Any]) -> dict[str, Any]:

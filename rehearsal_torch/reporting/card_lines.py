@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rehearsal_torch.data.codings.recorded import card_in_words
+from rehearsal_torch.evaluation.recorded_run import facts_of
 from rehearsal_torch.reporting.page.material import listed, mapping, shown
 from rehearsal_torch.reporting.page.question import region
 
@@ -41,8 +42,8 @@ def brief(card: Mapping[str, Any]) -> list[str]:
     card = card_in_words(card)
     return [
         line
-        for key, value in card.items()
-        if key not in _LONG and not _caution(key) and _is_short(value)
+        for key, value in facts_of(card).items()
+        if key not in _LONG and _is_short(value)
         for line in _wrapped(label(key), in_words(key, value, card))
     ]
 
@@ -50,9 +51,7 @@ def brief(card: Mapping[str, Any]) -> list[str]:
 def whole(card: Mapping[str, Any]) -> list[str]:
     """All entries but cautions; a mapping of mappings as one line for each."""
     lines, card = list[str](), card_in_words(card)
-    for key, value in card.items():
-        if _caution(key):
-            continue
+    for key, value in facts_of(card).items():
         if key not in _LONG and isinstance(value, Mapping) and not _is_short(value):
             lines.append(f"{label(key)}:")
             lines += [f"  {line}" for name, inner in value.items() for line in _wrapped(name, _plain(inner))]
@@ -66,10 +65,6 @@ def whole(card: Mapping[str, Any]) -> list[str]:
         else:
             lines += _wrapped(label(key), in_words(key, value, card))
     return lines
-
-
-def _caution(key: str) -> bool:
-    return key == "caution" or key.startswith("caution: ")
 
 
 def _is_short(value: Any) -> bool:

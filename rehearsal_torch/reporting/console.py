@@ -26,7 +26,7 @@ from rehearsal_torch.reporting.page import cautions, probability_sentences
 from rehearsal_torch.reporting.page.markup import name_of, whom
 from rehearsal_torch.reporting.page.material import Material, finite
 from rehearsal_torch.reporting.page.sequence_sentences import answer_of, said_of_episode
-from rehearsal_torch.reporting.page.trial_sentences import said_of_trials
+from rehearsal_torch.reporting.page.trial_sentences import proposes, said_of_trials
 
 SHOWN, WIDTH = 10, 110
 _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[-+]?\d+)?")
@@ -40,9 +40,8 @@ def answers(of: Material) -> list[str]:
     if of.trials:
         title, headline, sentences = said_of_trials(of)
         # Of a system of one's own there are two settings, the next one and that to keep.
-        return _wrapped(
-            f"{title}: {' '.join([headline, *sentences[: 3 if headline.startswith('Try') else 1]])}"
-        )
+        shown = 3 if proposes(decisions[-1]) else 1
+        return _wrapped(f"{title}: {' '.join([headline, *sentences[:shown]])}")
     summary_sentence = probability_sentences.overall(decisions, of.wanted) if of.alterations else ""
     lines = _wrapped(summary_sentence) if summary_sentence else []
     lines += [line for decision in decisions[:SHOWN] for line in _wrapped(_answer(decision, of))]
@@ -57,9 +56,6 @@ def warnings(of: Material, told: Sequence[str] = ()) -> list[str]:
         told: Sentences that were told before, without their full stops.
     """
     general = [text for text in cautions.of_the_run(of) if not any(known in text for known in told)]
-    if of.alterations:
-        # What is said of the graph, every decision says itself.
-        general = [text for text in general if not text.startswith("graph")]
     grouped: dict[str, tuple[str, list[tuple[str, str]]]] = {}
     for name, text in cautions.of_decisions(of.run.decisions):
         grouped.setdefault(_NUMBER.sub("#", text), (text, []))[1].append((name, text))

@@ -47,12 +47,12 @@ class Budget:
 
     def facts(self, gap: float | None = None) -> dict[str, Any]:
         """Trace entries of a search that the budget ended; empty otherwise. Returns ``stopped``, a sentence,
-        and ``gap``.
+        ``gap``, and the budget itself, ``limit_s``.
 
         Args:
             gap: Upper bound on how far the optimum lies above the answer; None if no bound is known.
         """
-        return ended(self.reason(), gap) if self.ran_out else {}
+        return ended(self.reason(), gap) | {"limit_s": self.limit_s} if self.ran_out else {}
 
 
 def ended(reason: str, gap: float | None) -> dict[str, Any]:

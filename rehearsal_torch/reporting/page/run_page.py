@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rehearsal_torch.evaluation.recorded_run import Decided
+from rehearsal_torch.evaluation.recorded_run import Decided, facts_of
 from rehearsal_torch.files.writing import write_text
 from rehearsal_torch.reporting import method_choice
 from rehearsal_torch.reporting.card_lines import in_words, label
@@ -117,9 +117,7 @@ def _lead(of: Material) -> Markup:
 
 
 # What other sections show.
-_ELSEWHERE = frozenset(
-    {"graph", "box", "actions", "region", "caution", "ranges", "features", "desired", "reward"}
-)
+_ELSEWHERE = frozenset({"graph", "box", "actions", "region", "ranges", "features", "desired", "reward"})
 LONGEST, VARIABLES = 300, 400
 
 
@@ -128,8 +126,8 @@ def data_card(of: Material) -> Markup:
     if not of.card:
         return tag("p", "The run recorded no data card.")
     simple, tables = list[tuple[str, Child]](), list[Markup]()
-    for key, value in of.card.items():
-        if key in _ELSEWHERE or key.startswith("caution"):
+    for key, value in facts_of(of.card).items():
+        if key in _ELSEWHERE:
             continue
         if (
             isinstance(value, Mapping)

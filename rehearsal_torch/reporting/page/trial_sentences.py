@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rehearsal_torch.data.finding import reason_of, texts_of
-from rehearsal_torch.evaluation.recorded_run import claim, effort
+from rehearsal_torch.evaluation.recorded_run import Decided, claim, effort
 from rehearsal_torch.evaluation.trial_rows import scored
 from rehearsal_torch.reporting.page.material import Material, counted, finite, mapping, named, shown
 from rehearsal_torch.reporting.page.probability_sentences import settings
@@ -22,7 +22,7 @@ def said_of_trials(of: Material) -> tuple[str, str, list[str]]:
     keep = f"Keep {_at(kept_setting, of)}." if kept_setting else "Nothing is recommended."
     sentences = [*_predicted(of), *_runner_up(of), *_before(of)]
     title, headline = f"Recommendation after {counted(count, 'decision')}", keep
-    if last.get("reward") is None and tried:
+    if proposes(last):
         name = str(last.get("identity") or "")
         title = f"{name[:1].upper()}{name[1:]}" if name else "Next experiment"
         headline = f"Try {_at(tried, of)}."
@@ -37,6 +37,11 @@ def said_of_trials(of: Material) -> tuple[str, str, list[str]]:
         sentences.append(f"Why: {reason}.")
     sentences += [f"Warning: {text}." for text in texts_of(last)]
     return title, headline, sentences
+
+
+def proposes(last: Decided) -> bool:
+    """Whether a decision is an experiment that is yet to be run."""
+    return last.get("reward") is None and bool(last.get("alteration"))
 
 
 def _at(setting: Mapping[str, Any], of: Material) -> str:
