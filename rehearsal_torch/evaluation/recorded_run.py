@@ -44,10 +44,8 @@ class Recorded:
         decisions: One dictionary per decision, in the order of their indices, with `seconds` if they were
             measured, and with texts in place of codes (`data.codings.texts`).
         metrics: Name to (step, value) pairs, in the order in which they were written.
-        config: The resolved configuration; empty if missing.
-        truth: The rows of ``truth.csv``; empty if missing.
-        curves: The rows of ``surrogate.csv``; empty if missing.
-        choices: Group of the configuration to the option chosen, such as decision to cme; empty if missing.
+        truth, curves, claims: The rows of ``truth.csv``, ``surrogate.csv`` and ``claims.csv``.
+        choices: Group of the configuration to the option chosen, such as decision to cme.
         kind: The kind of problem (`Problem.kind`); None if it was not recorded.
         cautions: What the data card warns of (`cautions_of`).
         held_out_seen: Whether the checkpoint that decided has seen the held-out rows; None if that is
@@ -55,7 +53,6 @@ class Recorded:
         codings: What texts of variables are as numbers (`data.codings`).
         words: What units, steps and columns are called (`Problem.wording`), with ``reward`` and ``actions``
             as the task brought them; empty if the data set has no words of its own.
-        claims: The rows of ``claims.csv``; empty if missing.
     """
 
     path: Path

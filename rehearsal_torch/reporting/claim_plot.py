@@ -38,10 +38,10 @@ def draw(
     codings: Mapping[str, Coding] | None = None,
     beyond: Collection[str] = (),
 ) -> Figure | None:
-    """The figure; None if no panel has a claim. To be called within `drawing`.
+    """The figure of rows of ``claims.csv`` (`evaluation.claim_curves`); None if no panel has a claim. To be
+    called within `drawing`.
 
     Args:
-        rows: Rows of ``claims.csv`` (`evaluation.claim_curves`).
         units: Action to its unit.
         codings: Action to the coding of its texts, which stand at its axis.
         beyond: The cases whose decision lies outside the data.

@@ -30,13 +30,8 @@ NORMAL = 1.959963984540054
 
 @dataclass(frozen=True)
 class Group:
-    """The outcome of a group of episodes.
-
-    Attributes:
-        search: The search, as in a run's groups.
-        changes: k.
-        episodes: Its number of episodes with a known outcome.
-        observed: How many of them had it.
+    """How many of the episodes of a group, with a known outcome, had it: of those for which a search with at
+    most so many changes decided.
     """
 
     search: str

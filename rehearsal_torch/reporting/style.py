@@ -219,18 +219,13 @@ class Wording:
     """Names and units of the numbers of sequence decisions.
 
     Attributes:
-        variable: The variable summed over the episode ("SOFA", or "reward").
-        sign: -1 if the reward is minus the variable, else 1.
-        unit: Unit of the variable; empty if unknown.
-        step: Length of a time step, in words; empty if unknown.
-        doses: The coordinates of an action, in order; empty if unknown.
-        subject: What one unit of the data is called.
-        subjects: What several are called.
-        actions: What several coordinates of actions are called.
-        file: The name of the figure of one unit.
-        episode: What an episode is called in sentences: by the name of its unit, where the data set has one.
-        episodes: What several are called.
-        first: The time of the first step in the table, where steps are counted on from it; None if unknown.
+        variable: The variable summed over the episode ("SOFA", or "reward"), and its unit. sign: -1 if the
+        reward is minus the variable, else 1. step: Length of a time step, in words; empty if unknown. doses:
+        The coordinates of an action, in order; empty if unknown. subject, subjects: What units of the data
+        are called. actions: What several coordinates of actions are called. file: The name of the figure of
+        one unit. episode, episodes: What episodes are called in sentences: by their units, where the data set
+        names them. first: The time of the first step in the table, where steps are counted on from it; None
+        if unknown.
     """
 
     variable: str = "reward"

@@ -28,11 +28,7 @@ WIDTH = 1.959964
 
 
 class TrialView(ABC):
-    """Trials with a figure and HTML.
-
-    Attributes:
-        task: Actions, nodes and the reward.
-    """
+    """Trials of a task with a figure and HTML."""
 
     task: CausalTask
 

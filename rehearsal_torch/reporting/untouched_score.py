@@ -41,12 +41,8 @@ UNKNOWN = (
 
 @dataclass(frozen=True)
 class UntouchedScore:
-    """Brier scores of the untouched rows.
-
-    Attributes:
-        own: The method's score.
-        constant: The constant's score.
-        gain: The constant's score minus the method's, paired.
+    """Brier scores of the untouched rows: the method's own, the constant's, and what it gains on that,
+    paired.
     """
 
     rows: int

@@ -79,7 +79,7 @@ def table(
     """A table that scrolls in a box of its own where it is wider than the page; empty without rows.
 
     Args:
-        rows: The rows; the first cell of each is its head.
+        rows: The first cell of each is its head.
         texts: The columns that hold words, aligned to the left; the others hold numbers.
     """
     if not rows:
@@ -120,13 +120,8 @@ def name_of(decision: Decided) -> str:
 def grouped(
     sentences: Iterable[tuple[str, str]], everybody: int, noun: str = "case", nouns: str = ""
 ) -> Markup:
-    """Each sentence once, in order of appearance, with the cases that it is said of.
-
-    Args:
-        sentences: The name of a case, and a sentence.
-        everybody: The number of all cases.
-        noun: What a case is called.
-        nouns: What several are called; empty for the noun with an s.
+    """Each sentence of (name of a case, sentence) once, in order of appearance, with the cases that it is
+    said of, of everybody so many; `nouns` is what several are called, empty for the noun with an s.
     """
     names_of: dict[str, list[str]] = {}
     for name, sentence in sentences:

@@ -46,15 +46,10 @@ _END = (
 def write_page(
     folder: str | Path, *, cases: int = CASES, rows: bool = False, ended: bool = False
 ) -> Path | None:
-    """Writes the page of a run folder, in one step.
+    """Writes the page of a run folder, in one step; None if it holds no decisions to report.
 
     Args:
-        cases: The largest number of cases that are shown one by one.
-        rows: Whether the recorded rows are shown as well.
         ended: Whether the run has just ended well, and has yet to write its status.
-
-    Returns:
-        The file; None if the folder holds no decisions, so that there is nothing to report.
 
     Raises:
         FileNotFoundError: if the folder is not a run folder.
