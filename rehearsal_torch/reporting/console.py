@@ -76,23 +76,21 @@ def numbers(of: Material) -> list[str]:
     if of.trials:
         lines = [f"{each}." for each in trial_report.reached(run)] + recovery_panels.in_short(run.truth)
     elif of.alterations:
-        methods = alteration_report.summaries(run)
-        several = len(methods) > 1
+        several = len(of.methods) > 1
         lines = [
             f"{head}: "
             + ", ".join(
-                f"{name} {cell}" if several else cell for name, cell in zip(methods, cells, strict=True)
+                f"{name} {cell}" if several else cell for name, cell in zip(of.methods, cells, strict=True)
             )
-            for head, *cells in method_rows(methods)
+            for head, *cells in method_rows(of.methods)
         ]
         lines += alteration_report.online_sentences(run)
         doubts = (overall(run.decisions), graphs_overall(run.decisions), untouched_score.line(run))
         lines += [f"{text.rstrip('.')}." for text in doubts if text]
     else:
-        rows = summary.summary(run, of.words)
         sequences = [decision for decision in run.decisions if is_sequence(decision)]
         weighed = sequences_overall(sequences, of.words.actions)
-        lines = [*summary.lines(rows, of.words), *summary.sentences(rows, of.words)]
+        lines = [*summary.lines(of.sequence_rows, of.words), *summary.sentences(of.sequence_rows, of.words)]
         lines += [*([weighed] if weighed else []), *observed_outcomes.text(observed_outcomes.groups(run))]
     return ["Summary", *_listed(lines)] if lines else []
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, counterpart, read
+from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, counterpart
 from rehearsal_torch.evaluation.recorded_run import effort as effort_of
 from rehearsal_torch.files.rows import as_csv
 from rehearsal_torch.files.writing import write_text
@@ -30,9 +30,9 @@ from rehearsal_torch.reporting.figures import (
     truth_errors,
 )
 from rehearsal_torch.reporting.page.material import material
-from rehearsal_torch.reporting.page.run_page import write_page
+from rehearsal_torch.reporting.page.run_page import FILE, page
 from rehearsal_torch.reporting.style import Wording, drawing, save, worded
-from rehearsal_torch.reporting.summary import as_text, finite, summary
+from rehearsal_torch.reporting.summary import as_text, finite
 
 
 def report(folder: str | Path, *, tables: bool = False, told: Sequence[str] = ()) -> str:
@@ -49,8 +49,8 @@ def report(folder: str | Path, *, tables: bool = False, told: Sequence[str] = ()
     Raises:
         FileNotFoundError: if the folder is not a run folder.
     """
-    run = read(folder)
-    words = worded(run)
+    of = material(folder)
+    run, words = of.run, of.words
     written: list[Path] = []
     if trial_report.concerns(run):
         long = "\n".join([*recovery_panels.table(run.truth), trial_report.tables(run)])
@@ -59,7 +59,7 @@ def report(folder: str | Path, *, tables: bool = False, told: Sequence[str] = ()
         long = alteration_report.tables(run)
         written += alteration_report.written(run)
     else:
-        rows = summary(run, words)
+        rows = of.sequence_rows
         if rows:
             write_text(run.path / "table.csv", as_csv(rows))
             written.append(run.path / "table.csv")
@@ -70,9 +70,8 @@ def report(folder: str | Path, *, tables: bool = False, told: Sequence[str] = ()
             write_text(path, as_csv([group.row() for group in compared]))
             written.append(path)
     written += draw(run)
-    page = write_page(run.path, ended=True)
-    written += [] if page is None else [page]
-    of = material(run.path)
+    if run.decisions:
+        written.append(write_text(run.path / FILE, page(of)))
     # Which method was taken; the others, and why, are in the table and on the page.
     taken = [text for text in method_choice.reasons(run)[:1] if text not in told]
     parts = [console.answers(of), console.warnings(of, told), taken, console.numbers(of)]

@@ -16,7 +16,7 @@ from rehearsal_torch.reporting.page.material import Material, counted, finite
 from rehearsal_torch.reporting.page.question import question
 from rehearsal_torch.reporting.page.sequence_sentences import said_of_episode
 from rehearsal_torch.reporting.page.trial_sentences import said_of_trials
-from rehearsal_torch.reporting.summary import headline, summary
+from rehearsal_torch.reporting.summary import headline
 
 WITHHELD = (
     "The cases are rows of the table that were held out. What is known of each is left out here; "
@@ -31,7 +31,7 @@ def answers(of: Material) -> Markup:
     more = 0 if of.trials else len(of.run.decisions) - len(boxes)
     rest = f"{counted(more, 'further case')} of {len(of.run.decisions)} in decisions.jsonl and table.csv."
     sentences = [probability_sentences.overall(of.run.decisions, of.wanted)] if of.alterations else []
-    sentences += headline(summary(of.run, of.words), of.words) if of.sequences else []
+    sentences += headline(of.sequence_rows, of.words) if of.sequences else []
     return joined(
         [
             paragraphs(question(of)),

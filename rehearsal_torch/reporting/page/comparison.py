@@ -31,12 +31,11 @@ def indented(rows: Sequence[Sequence[str]]) -> list[list[Child]]:
 
 
 def _alterations(of: Material) -> Markup:
-    methods = alteration_report.summaries(of.run)
-    rows = indented(method_rows(methods))
+    rows = indented(method_rows(of.methods))
     score = untouched_score.line(of.run)
     return joined(
         [
-            table("All cases of the run", ["", *methods], rows),
+            table("All cases of the run", ["", *of.methods], rows),
             paragraphs(alteration_report.online_sentences(of.run)),
             _parts(of.shown),
             tag("p", score) if score else None,
@@ -84,15 +83,23 @@ def _trials(of: Material) -> Markup:
 
 
 def _others(of: Material) -> Markup:
-    rows = sequence_summary.summary(of.run, of.words)
-    title = f"{len(of.run.decisions)} decisions"
-    tables = [
-        table(caption, heads, body, texts=(0, 2) if "score" in heads else (0,))
-        for caption, heads, body in sequence_summary.tables(rows, of.words, title)
-    ]
-    sentences = sequence_summary.sentences(rows, of.words)
+    results, *scores = sequence_tables(of) or [Markup()]
+    sentences = sequence_summary.sentences(of.sequence_rows, of.words)
     observed = observed_outcomes.text(observed_outcomes.groups(of.run))
-    return joined([*tables[:1], paragraphs(sentences), *tables[1:], paragraphs(observed)])
+    return joined([results, paragraphs(sentences), *scores, paragraphs(observed)])
+
+
+def sequence_tables(of: Material, of_run: str = "") -> list[Markup]:
+    """The results of decisions other than alterations and trials, then their scores.
+
+    Args:
+        of_run: How captions begin.
+    """
+    title = f"{len(of.run.decisions)} decisions"
+    return [
+        table(f"{of_run}{caption}", heads, body, texts=(0, 2) if "score" in heads else (0,))
+        for caption, heads, body in sequence_summary.tables(of.sequence_rows, of.words, title)
+    ]
 
 
 def _cell(value: object) -> str:

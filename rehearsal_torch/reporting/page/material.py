@@ -21,14 +21,17 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from rehearsal_torch.data.codings.recorded import card_in_words, wanted_of
 from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, is_sequence, read
 from rehearsal_torch.evaluation.rehearsal_rows import number
+from rehearsal_torch.evaluation.summaries import MethodSummary
 from rehearsal_torch.reporting import alteration_report, trial_report
 from rehearsal_torch.reporting.style import Wording, worded
+from rehearsal_torch.reporting.summary import Row, summary
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.spaces.box import setting_text
 
@@ -136,6 +139,16 @@ class Material:
         scored = any("desired_no_action" in mapping(decision.get("score")) for decision in self.run.decisions)
         held_out = self.card.get("kept_aside")
         return scored or (bool(held_out) and held_out == self.card.get("cases"))
+
+    @cached_property
+    def sequence_rows(self) -> list[Row]:
+        """The summary of decisions other than alterations and trials, whose intervals take a while."""
+        return summary(self.run, self.words)
+
+    @cached_property
+    def methods(self) -> dict[str, MethodSummary]:
+        """The summary of rehearsal decisions by method."""
+        return alteration_report.summaries(self.run)
 
     @property
     def units(self) -> dict[str, str]:

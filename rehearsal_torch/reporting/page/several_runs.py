@@ -7,12 +7,11 @@ so first: then their numbers do not answer the same question.
 from collections.abc import Sequence
 
 from rehearsal_torch.evaluation.recorded_run import Decided, claim, group_of, is_sequence
-from rehearsal_torch.reporting import alteration_report, untouched_score
-from rehearsal_torch.reporting import summary as sequence_summary
+from rehearsal_torch.reporting import untouched_score
 from rehearsal_torch.reporting.decision_table import figure, method_rows
 from rehearsal_torch.reporting.page.answers import verdicts
 from rehearsal_torch.reporting.page.cautions import of_decisions, of_the_run
-from rehearsal_torch.reporting.page.comparison import indented
+from rehearsal_torch.reporting.page.comparison import indented, sequence_tables
 from rehearsal_torch.reporting.page.document import Section, document, origin
 from rehearsal_torch.reporting.page.markup import (
     Markup,
@@ -161,22 +160,12 @@ def _cases(pairs: Sequence[tuple[str, Material]], most: int) -> Markup:
 
 
 def _summaries(pairs: Sequence[tuple[str, Material]]) -> Markup:
-    summaries = {
-        label: next(iter(alteration_report.summaries(run.run).values()))
-        for label, run in pairs
-        if run.alterations
-    }
+    summaries = {label: next(iter(run.methods.values())) for label, run in pairs if run.alterations}
     rows = indented(method_rows(summaries)) if summaries else []
     tables = [table("Claims and, where a world knows it, the truth", ["", *summaries], rows)]
     for label, run in pairs:
         if not run.alterations and not run.trials:
-            summed = sequence_summary.summary(run.run, run.words)
-            tables += [
-                table(f"{label}: {caption}", heads, body, texts=(0, 2) if "score" in heads else (0,))
-                for caption, heads, body in sequence_summary.tables(
-                    summed, run.words, f"{len(run.run.decisions)} decisions"
-                )
-            ]
+            tables += sequence_tables(run, f"{label}: ")
     scores = [f"{label}: {line}" for label, run in pairs if (line := untouched_score.line(run.run))]
     return joined([*tables, bullets(scores)])
 
