@@ -10,11 +10,9 @@ the table that the method learnt from are in no run folder.
 """
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from rehearsal_torch.evaluation.recorded_run import Decided, facts_of
-from rehearsal_torch.files.writing import write_text
 from rehearsal_torch.reporting import method_choice
 from rehearsal_torch.reporting.card_lines import in_words, label
 from rehearsal_torch.reporting.page.answers import answers, verdicts
@@ -24,13 +22,11 @@ from rehearsal_torch.reporting.page.comparison import comparison
 from rehearsal_torch.reporting.page.document import Section, document, provenance
 from rehearsal_torch.reporting.page.markup import Child, Markup, facts, joined, name_of, table, tag
 from rehearsal_torch.reporting.page.material import (
-    CASES,
     Material,
     counted,
     finite,
     listed,
     mapping,
-    material,
     shown,
 )
 from rehearsal_torch.reporting.page.pictures import pictures
@@ -41,23 +37,6 @@ _END = (
     "A recommendation is a claim of a model that was fitted to data, not a prescription. Every number on "
     "this page comes from the files of the run."
 )
-
-
-def write_page(
-    folder: str | Path, *, cases: int = CASES, rows: bool = False, ended: bool = False
-) -> Path | None:
-    """Writes the page of a run folder, in one step; None if it holds no decisions to report.
-
-    Args:
-        ended: Whether the run has just ended well, and has yet to write its status.
-
-    Raises:
-        FileNotFoundError: if the folder is not a run folder.
-        PlainFileError: if one of its files is damaged.
-        OSError: if the file cannot be written.
-    """
-    content = material(folder, cases=cases, rows=rows, ended=ended)
-    return write_text(content.run.path / FILE, page(content)) if content.run.decisions else None
 
 
 def page(of: Material) -> str:
