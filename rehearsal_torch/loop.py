@@ -75,7 +75,7 @@ class _Method:
             if isinstance(self.search, BatchSearch):
                 objective = objective_for(self.objective, self.surrogate, cases)
                 decisions = decided(self.search, objective)
-            elif self.problem.kind == "optimise" and (log := self.problem.under_way()) is not None:
+            elif (log := self.problem.facts().waiting) is not None:
                 beside: tuple[Any, ...] = (
                     self.objective,
                     self.search,

@@ -94,7 +94,7 @@ def untouched_score(
     from rehearsal_torch.row_cases import untouched_rows
 
     if claims is not None:
-        return None if claims.untouched is None else _scored(claims.untouched, problem.units())
+        return None if claims.untouched is None else _scored(claims.untouched, problem.facts().units)
     made = class_of(objective)
     if problem.aside is None or made is None or not issubclass(made, AlterationObjective):
         return None

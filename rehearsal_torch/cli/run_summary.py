@@ -45,7 +45,7 @@ def described(
     recorded: dict[str, Any] = {"kind": problem.kind, "data_fingerprint": fingerprint}
     if waiting is not None:
         recorded["waiting"] = waiting
-    if words := problem.wording():
+    if words := problem.facts().wording:
         recorded |= {"words": dict(words)}
         if config is not None:
             recorded |= {"reward": config["objective"].get("reward"), "actions": actions_of(config)}
@@ -54,7 +54,7 @@ def described(
         from rehearsal_torch.reporting import card_lines
 
         lines = card_lines.whole(card) if asked(config, "tables") else card_lines.brief(card)
-        notes = [f"Note: {sentence}." for sentence in problem.notes()]
+        notes = [f"Note: {sentence}." for sentence in problem.facts().notes]
         print("\n".join(["Data", *(f"  {line}" for line in lines), *notes]), flush=True)
     return fingerprint
 
@@ -67,7 +67,7 @@ def _waiting(problem: "Problem") -> str | None:
         return None
     from rehearsal_torch.data.table import Table
 
-    log = problem.under_way()
+    log = problem.facts().waiting
     return "" if log is None else Table.observed(log.task.actions, log.settings("pending")).fingerprint()
 
 

@@ -1,4 +1,5 @@
-"""Findings: what is said of an action, each with a kind that programs decide by and a sentence for readers.
+"""Findings: what is said of an action, or of the data that it rests on, each with a kind that programs decide
+by and a sentence for readers.
 
     why nothing is altered
         no_gain          nothing is better by the method's own estimate
@@ -25,6 +26,13 @@
         imputed          it rests on values that were filled in
         constraint       a constraint of the method is not met
         replay           the search claims another value than the model gives
+    what must be known of the data, before anything is fitted (`Problem.findings`)
+        rows             there are few rows or units, or some are repeated or left out
+        values           values of a column may not mean what they seem to, or few rows have them
+        identifier       a column identifies persons or rows
+        context          nothing is known of a case before deciding
+        desired          the rows lie inside or outside of the desired region, nearly all of them
+        unused           a column, a variable or a cost does nothing
     what else is said
         note             how a decision was found or estimated, or how the search ended
 
@@ -59,6 +67,12 @@ FindingKind = Literal[
     "imputed",
     "constraint",
     "replay",
+    "rows",
+    "values",
+    "identifier",
+    "context",
+    "desired",
+    "unused",
     "note",
 ]
 KINDS: tuple[FindingKind, ...] = get_args(FindingKind)
@@ -103,13 +117,19 @@ class Finding:
         return cls(plain["kind"], plain["text"], dict(plain.get("numbers") or {}))
 
 
+def recorded(findings: Iterable[Finding]) -> dict[str, Any]:
+    """Findings as the entry of a record; empty without any."""
+    plain = [each.to_dict() for each in findings]
+    return {"findings": plain} if plain else {}
+
+
 def findings_of(line: Mapping[str, Any]) -> tuple[Finding, ...]:
-    """The findings of a recorded decision."""
+    """The findings of a recorded decision, or of a data card."""
     return tuple(Finding.of(each) for each in line.get("findings") or ())
 
 
 def texts_of(line: Mapping[str, Any]) -> list[str]:
-    """The sentences of a recorded decision's findings."""
+    """The sentences of the findings of a recorded decision, or of a data card."""
     return [str(each["text"]) for each in line.get("findings") or ()]
 
 

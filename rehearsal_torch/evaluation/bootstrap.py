@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtrit
 
 from rehearsal_torch.seeding import numpy_generator
 
@@ -49,14 +50,12 @@ def t_interval(values: Sequence[float]) -> Interval:
     """The mean of finite values with Student's 95% interval, for few values, such as means over seeds, of
     which the bootstrap makes intervals that are too narrow.
     """
-    from scipy.stats import t as student
-
     numbers = np.asarray(values, dtype=np.float64)
     count = len(numbers)
     mean = float(numbers.mean()) if count else math.nan
     if count < 2:
         return Interval(mean, math.nan, math.nan, count)
-    half = float(student.ppf(0.975, count - 1) * numbers.std(ddof=1) / math.sqrt(count))
+    half = float(stdtrit(count - 1, 0.975) * numbers.std(ddof=1) / math.sqrt(count))
     return Interval(mean, mean - half, mean + half, count)
 
 
@@ -95,7 +94,7 @@ def mean_interval(values: Sequence[float], units: Sequence[str] | None = None) -
         sample: tuple[NDArray[np.float64], ...] = (sums, sizes)
     else:
         sample = (numbers,)
-    # A third of a second, which runs without a known truth are spared.
+    # Loaded only here: decisions without a known truth have no such interval.
     from scipy.stats import bootstrap
 
     interval = bootstrap(

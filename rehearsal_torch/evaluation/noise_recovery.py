@@ -68,6 +68,7 @@ def recovery_rows(world: CausalWorld, model: CausalModel) -> list[RecoveryRow]:
 def _node(
     node: str, part: str, recovered: Tensor, true: Tensor, noise_draws: Tensor, inputs: Tensor
 ) -> list[RecoveryRow]:
+    # Loaded only here: most runs have no noise that is known.
     from scipy.stats import wasserstein_distance
 
     correlation = float(torch.corrcoef(torch.stack([recovered, true]))[0, 1])

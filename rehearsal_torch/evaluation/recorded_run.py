@@ -19,7 +19,7 @@ from typing import Any
 
 from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.data.codings.texts import recorded_codings, said
-from rehearsal_torch.data.finding import undecided
+from rehearsal_torch.data.finding import Finding, findings_of, undecided
 from rehearsal_torch.data.question import KINDS, Kind
 from rehearsal_torch.files.forms import shown
 from rehearsal_torch.files.plain import PlainFileError
@@ -47,7 +47,7 @@ class Recorded:
         truth, curves, claims: The rows of ``truth.csv``, ``surrogate.csv`` and ``claims.csv``.
         choices: Group of the configuration to the option chosen, such as decision to cme.
         kind: The kind of problem (`Problem.kind`); None if it was not recorded.
-        cautions: What the data card warns of (`cautions_of`).
+        findings: What the data card warns of.
         held_out_seen: Whether the checkpoint that decided has seen the held-out rows; None if that is
             unknown, false without a checkpoint.
         codings: What texts of variables are as numbers (`data.codings`).
@@ -63,7 +63,7 @@ class Recorded:
     curves: list[dict[str, str]] = field(default_factory=list)
     choices: dict[str, str] = field(default_factory=dict)
     kind: Kind | None = None
-    cautions: Mapping[str, str] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
     held_out_seen: bool | None = False
     words: dict[str, Any] = field(default_factory=dict)
     claims: list[dict[str, str]] = field(default_factory=list)
@@ -174,30 +174,12 @@ def read(path: str | Path) -> Recorded:
         curves,
         choices,
         kind,
-        cautions_of(card),
+        findings_of(card),
         seen,
         words,
         claims,
         codings,
     )
-
-
-def cautions_of(card: Mapping[str, Any]) -> dict[str, str]:
-    """What a data card warns of: its entries ``caution: OF``, by what they are of, and ``caution``, which is
-    of all the data (an empty name).
-    """
-    return {_caution(key)[1]: str(value) for key, value in card.items() if _caution(key)[0]}
-
-
-def facts_of(card: Mapping[str, Any]) -> dict[str, Any]:
-    """The other entries of a data card."""
-    return {key: value for key, value in card.items() if not _caution(key)[0]}
-
-
-def _caution(key: str) -> tuple[bool, str]:
-    """Whether an entry of a data card is a caution, and of what."""
-    word, _, of = str(key).partition(": ")
-    return word == "caution", of
 
 
 def _kind(run: Mapping[str, Any], path: Path) -> Kind | None:

@@ -46,14 +46,14 @@ from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 from torch import Tensor
 
-from rehearsal_torch.api.configured import Method, decided, in_words, undisturbed
-from rehearsal_torch.api.look_back import OneEpisode
-from rehearsal_torch.api.methods import RequestError
+from rehearsal_torch.api.configured import decided, in_words, undisturbed
+from rehearsal_torch.api.one_episode import OneEpisode
 from rehearsal_torch.data.decision import Decision, EpisodeCase
 from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.explorer.recorded_episodes import OpenedEpisodes
 from rehearsal_torch.explorer.replies import PATIENCE, Turns, reply
+from rehearsal_torch.methods.run import Method
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.objective import objective_for
 from rehearsal_torch.objectives.sequences.return_record import given_doses
@@ -67,7 +67,7 @@ from rehearsal_torch.round_line import Round
 from rehearsal_torch.search.budget import Budget
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.sequences.decision_process import Effort, sequence_decision
-from rehearsal_torch.user_error import UserError
+from rehearsal_torch.user_error import RequestError, UserError
 
 # The share of its range by which a predicted state may leave it.
 SLACK = 0.05

@@ -12,9 +12,9 @@ from omegaconf import OmegaConf
 from rehearsal_torch.api.configured import undisturbed
 from rehearsal_torch.api.saving.saved_run import NEEDED
 from rehearsal_torch.checkpoint import load
-from rehearsal_torch.cli.run import Run, build, suits
 from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.explorer.run_material import checkpoint_of, settings
+from rehearsal_torch.methods.run import Run, build, suits
 from rehearsal_torch.reporting.page.material import Material
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
 from rehearsal_torch.user_error import UserError

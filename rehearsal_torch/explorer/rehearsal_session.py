@@ -27,7 +27,6 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 from torch import Tensor
 
 from rehearsal_torch.api.configured import decisions, in_words, undisturbed
-from rehearsal_torch.api.methods import RequestError
 from rehearsal_torch.api.model_card import LIMITS, intended_use
 from rehearsal_torch.api.new_cases import NewCases
 from rehearsal_torch.api.what_if import WhatIf, what_if
@@ -53,6 +52,7 @@ from rehearsal_torch.reporting.page.material import counted, finite, listed, map
 from rehearsal_torch.reporting.page.probability_sentences import chances, headline
 from rehearsal_torch.reporting.page.question import of_alterations
 from rehearsal_torch.surrogates.overlap import ROUNDING
+from rehearsal_torch.user_error import RequestError
 
 MOST = 1000
 Numbers = Annotated[dict[str, FiniteFloat], Field(max_length=MOST)]

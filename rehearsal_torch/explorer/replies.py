@@ -13,8 +13,8 @@ from typing import Any
 
 from fastapi.responses import JSONResponse, Response
 
-from rehearsal_torch.cli.errors import user_error_from
 from rehearsal_torch.round_line import nulls_for_nan
+from rehearsal_torch.user_error import user_error_from
 
 # Seconds for which a question waits for its turn, where answers may take minutes.
 PATIENCE = 1.0

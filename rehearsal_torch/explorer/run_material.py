@@ -1,7 +1,7 @@
 """A run folder, read for a page: what it records, the settings of its method, and its checkpoint.
 
 As with every folder that may come from somebody else, nothing in it is unpickled, and only classes of this
-package are built of its configuration (`cli.allowed`).
+package are built of its configuration (`methods.allowed`).
 
 The page shows the decisions and the data card beside the answers of the method (`api.saving.saved_run`).
 """

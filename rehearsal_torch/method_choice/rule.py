@@ -43,7 +43,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
-from scipy.stats import t as student
+from scipy.special import stdtrit
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
@@ -215,7 +215,7 @@ def chosen(
     for row, name in enumerate(names):
         brier, context, constant, worse, error = scores[row - 1] if row else (math.nan,) * 5
         gain, doubt = float(means[row] - means[0]), value_error(judged[row] - judged[0], found.panel)
-        half = float(student.ppf((1 + LEVEL) / 2, values.shape[1] - 1)) * doubt if row else math.nan
+        half = float(stdtrit(values.shape[1] - 1, (1 + LEVEL) / 2)) * doubt if row else math.nan
         standings.append(
             Standing(
                 name,

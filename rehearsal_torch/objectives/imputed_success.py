@@ -27,6 +27,7 @@ from statistics import fmean, variance
 from typing import Any, Self
 
 import torch
+from scipy.special import stdtrit
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Estimate, RehearsalCase
@@ -281,6 +282,4 @@ def pool(several: Sequence[Estimate | None]) -> Pooled | None:
 
 def _student(level: float, freedom: float) -> float:
     """Half the width of the central interval of Student's t that holds `level` of it."""
-    from scipy.stats import t
-
-    return float(t.ppf((1 + level) / 2, freedom)) if freedom < 1e6 else normal_quantile(level)
+    return float(stdtrit(freedom, (1 + level) / 2)) if freedom < 1e6 else normal_quantile(level)

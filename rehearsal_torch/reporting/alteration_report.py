@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from rehearsal_torch.data.estimates.outside import in_place
 from rehearsal_torch.data.estimates.percent import percents
-from rehearsal_torch.data.finding import findings_of, texts_of, undecided
+from rehearsal_torch.data.finding import findings_of, undecided
 from rehearsal_torch.evaluation.online_rows import COLUMNS, Row, online, online_row
 from rehearsal_torch.evaluation.overturning import sensitivity_of
 from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, claim, search_of
@@ -55,8 +55,7 @@ def tables(run: Recorded) -> str:
         lines.append(score)
     lines += method_choice.text(run)
     # What is said of the graph, every decision says itself.
-    told = {text for decision in run.decisions for text in texts_of(decision)}
-    lines += [f"caution: {name}: {text}" for name, text in run.cautions.items() if name and text not in told]
+    lines += [f"caution: {finding}" for finding in run.findings if finding.kind != "refuted_graph"]
     return "\n".join(lines)
 
 

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from rehearsal_torch.data.codings.recorded import card_in_words
-from rehearsal_torch.evaluation.recorded_run import facts_of
 from rehearsal_torch.reporting.page.material import listed, mapping, shown
 from rehearsal_torch.reporting.page.question import region
 
@@ -37,13 +36,17 @@ def label(key: str) -> str:
     return LABELS.get(key, key.replace("_", " "))
 
 
+# What is a warning, and stands among these.
+_CAUTIONS = ("caution", "findings")
+
+
 def brief(card: Mapping[str, Any]) -> list[str]:
     """The short form: an entry a line, without cautions, which are warnings, and without what is long."""
     card = card_in_words(card)
     return [
         line
-        for key, value in facts_of(card).items()
-        if key not in _LONG and _is_short(value)
+        for key, value in card.items()
+        if key not in _LONG and key not in _CAUTIONS and _is_short(value)
         for line in _wrapped(label(key), in_words(key, value, card))
     ]
 
@@ -51,7 +54,9 @@ def brief(card: Mapping[str, Any]) -> list[str]:
 def whole(card: Mapping[str, Any]) -> list[str]:
     """All entries but cautions; a mapping of mappings as one line for each."""
     lines, card = list[str](), card_in_words(card)
-    for key, value in facts_of(card).items():
+    for key, value in card.items():
+        if key in _CAUTIONS:
+            continue
         if key not in _LONG and isinstance(value, Mapping) and not _is_short(value):
             lines.append(f"{label(key)}:")
             lines += [f"  {line}" for name, inner in value.items() for line in _wrapped(name, _plain(inner))]

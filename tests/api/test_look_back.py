@@ -8,15 +8,15 @@ import pytest
 import torch
 
 import rehearsal_torch as rt
-from rehearsal_torch.api.look_back import OneEpisode
-from rehearsal_torch.api.methods import RequestWarning
+from rehearsal_torch.api.one_episode import OneEpisode
 from rehearsal_torch.cli.main import main
-from rehearsal_torch.cli.verbs.decide import decide
+from rehearsal_torch.cli.tasks import decide
 from rehearsal_torch.data.decision import Decision, EpisodeCase
 from rehearsal_torch.data.episode import transitions
 from rehearsal_torch.objectives.sequences.sequence_overturning import NO_MODEL, NO_RECORDS
 from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
 from rehearsal_torch.search.sequences.baselines import GreedyChanges
+from rehearsal_torch.user_error import RequestWarning
 from tests.places import ROOT
 from tests.scripts.typing_in import lines
 from tests.toys.episodes import equation_episode, transition_episode
@@ -54,7 +54,7 @@ def test_fixed_steps_stay_and_no_change_is_an_answer(toy):
     fixed = torch.tensor([True, True, False, True, True, True])
     found = rt.look_back(model, rt.EpisodeCase(episode, fixed), reward={"x0": -1.0})
     assert set(found.actions()) <= {2}
-    assert rt.look_back(model, episode, changes=0, reward={"x0": -1.0}).status == "no_action"
+    assert rt.look_back(model, episode, changes=0, reward={"x0": -1.0}).reason.kind == "no_gain"
 
 
 @pytest.mark.slow
@@ -94,7 +94,7 @@ def test_a_checkpoint_decides_as_the_command_does(tmp_path):
         )
         plain = json.loads(json.dumps(found.to_dict()))
         assert plain == {key: line[key] for key in plain}
-        assert ("hidden_cause" in plain) == ("hidden_cause" in line) == (plain["status"] == "recommended")
+        assert ("hidden_cause" in plain) == ("hidden_cause" in line) == (plain["alteration"] is not None)
 
 
 @pytest.mark.slow

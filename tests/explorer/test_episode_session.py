@@ -9,7 +9,6 @@ import torch
 
 import rehearsal_torch as rt
 import rehearsal_torch.explorer.episode_session as courses
-from rehearsal_torch.api.methods import RequestError
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.explorer.episode_session import (
@@ -30,7 +29,7 @@ from rehearsal_torch.search.budget import Budget
 from rehearsal_torch.search.sequences.decision_process import Effort, sequence_decision
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive
 from rehearsal_torch.spaces.box import Alteration
-from rehearsal_torch.user_error import UserError
+from rehearsal_torch.user_error import RequestError, UserError
 from tests.scripts.typing_in import lines
 from tests.toys.episodes import transition_episode
 from tests.toys.explored_episodes import DECIDED, FREE, episodes_run, without_times

@@ -6,9 +6,8 @@ import shutil
 import pytest
 import yaml
 
-from rehearsal_torch.api.methods import RequestWarning
 from rehearsal_torch.explorer.run_material import checkpoint_of, existing, opened, recorded, settings
-from rehearsal_torch.user_error import UserError
+from rehearsal_torch.user_error import RequestWarning, UserError
 from tests.house.desk import PROBLEM, laid_out
 from tests.scripts.typing_in import called
 from tests.toys.explored import CASES, run_folder, small_model
@@ -44,7 +43,7 @@ def test_the_model_of_a_run_decides_as_the_run_did(run):
         assert again.sensitivity.covariate == line["sensitivity"]["covariate"]
         assert again.sensitivity.yardstick == pytest.approx(line["sensitivity"]["yardstick"])
     assert (found.model.name, found.model.seed, found.notes) == ("care", 0, ())
-    assert found.material.card["caution: rows"] == "these rows were simulated"
+    assert found.material.card["caution"] == "these rows were simulated"
 
 
 @pytest.mark.slow

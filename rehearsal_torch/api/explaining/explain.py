@@ -32,7 +32,6 @@ from rehearsal_torch.api.explaining.explanation import (
     RunnerUp,
     WithoutEdge,
 )
-from rehearsal_torch.api.methods import RequestError
 from rehearsal_torch.api.what_if import number, objectives_in
 from rehearsal_torch.data.codings.class_actions import cycled
 from rehearsal_torch.data.codings.recorded import wanted_in
@@ -50,6 +49,7 @@ from rehearsal_torch.search.alterations.net_value import decided
 from rehearsal_torch.search.search import BatchSearch
 from rehearsal_torch.spaces.box import Alteration, Box
 from rehearsal_torch.surrogates.overlap import ROUNDING
+from rehearsal_torch.user_error import RequestError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -245,7 +245,7 @@ def _elsewhere(objective: AlterationObjective, box: Box, action: Tensor) -> Tens
     if not len(points):
         return None
     points = points.to(objective.starts(1).device)
-    value = NetValue.of(objective) if weighing(objective.cases[0]) else objective.comparison_value
+    value = NetValue.of(objective) if weighing(objective.cases[0].costs) else objective.comparison_value
     values = ranked(value(points))[:, 0]
     values = values.masked_fill(~objective.acceptable(points)[:, 0], -torch.inf)
     if not bool(values.isfinite().any()):

@@ -7,10 +7,10 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rehearsal_torch.cli.choice.asked import YAML
 from rehearsal_torch.cli.errors import writing_to
 from rehearsal_torch.cli.spelling import on_file
 from rehearsal_torch.cli.subcommand import Option, Verb
+from rehearsal_torch.problems.written.recognised import YAML
 from rehearsal_torch.user_error import UserError, as_user_error
 
 

@@ -7,9 +7,9 @@ how to make one.
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from rehearsal_torch.cli.choice.asked import YAML
 from rehearsal_torch.data.finding import undecided
 from rehearsal_torch.explorer.trials.trial_session import LIMITS, LISTED, add_reading, course
+from rehearsal_torch.problems.written.recognised import YAML
 from rehearsal_torch.reporting.page.assumptions import TRIALS
 from rehearsal_torch.reporting.page.cautions import of_the_run
 from rehearsal_torch.reporting.page.material import Material, finite, mapping

@@ -29,7 +29,6 @@ from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
 from rehearsal_torch.api.configured import in_words, undisturbed
-from rehearsal_torch.api.methods import RequestError
 from rehearsal_torch.api.optimiser import CausalOptimiser
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.trials.log import TrialLog
@@ -38,6 +37,7 @@ from rehearsal_torch.explorer.replies import PATIENCE, Turns, reply
 from rehearsal_torch.reporting.page.assumptions import TRIALS
 from rehearsal_torch.reporting.page.question import of_trials
 from rehearsal_torch.reporting.trial_view import WIDTH
+from rehearsal_torch.user_error import RequestError
 
 MOST = 1000
 # Rows that are listed one by one; the picture has all.

@@ -70,6 +70,7 @@ class OutcomeSuccess(AlterationObjective):
 
     takes = (OutcomeRegression,)
     of_success = True
+    pools = True
 
     def __init__(
         self,

@@ -31,7 +31,7 @@ from typing import Literal, get_args
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtr
 from torch import Tensor
 
 from rehearsal_torch.data.sizes import bounded
@@ -126,7 +126,7 @@ class MixtureNoise:
         """P(U <= u), any shape."""
         scale = np.maximum(np.asarray(self.stds), 1e-12)
         return np.asarray(
-            norm.cdf((values[..., None] - np.asarray(self.means)) / scale) @ np.asarray(self.weights)
+            ndtr((values[..., None] - np.asarray(self.means)) / scale) @ np.asarray(self.weights)
         )
 
 

@@ -32,7 +32,7 @@ from rehearsal_torch.problems.episodes.simulator import (
     true_scores,
     true_trajectory,
 )
-from rehearsal_torch.problems.episodes.splits import split as split_patients
+from rehearsal_torch.problems.episodes.splits import SplitEpisodes, check_split
 from rehearsal_torch.problems.episodes.stays import DOSES, data_card, read_stays
 from rehearsal_torch.problems.problem import World
 
@@ -40,10 +40,8 @@ CAUTION = (
     "Simulated patients: for learning the tool and for measuring it, never for evidence about treatments."
 )
 
-FRACTIONS = {"train": 0.7, "validation": 0.1, "test": 0.2}
 
-
-class SepsisSimulated(World):
+class SepsisSimulated(World, SplitEpisodes):
     """Simulated sepsis patients, split by patient.
 
     Args:
@@ -78,9 +76,8 @@ class SepsisSimulated(World):
         changes: int = 2,
         longest: int = LONGEST,
     ) -> None:
-        if split not in FRACTIONS:
-            raise ValueError(f"expected split train, validation or test; got {split!r}")
-        self.seed, self.split, self.action_lag, self.changes = seed, split, action_lag, changes
+        check_split(split)
+        self.seed, self.action_lag, self.changes = seed, action_lag, changes
         self.cohort: Cohort = simulate(patients, seed, min_length, confounding, longest)
         self.stays = read_stays(
             self.cohort.frame(),
@@ -88,36 +85,17 @@ class SepsisSimulated(World):
             min_length=max(2, min_length - action_lag),
             action_lag=action_lag,
         )
-        self.splits = split_patients(self.stays.patients, FRACTIONS, seed)
-        wanted = self.episodes(split)
-        if horizon is not None:
-            wanted = [episode.first(horizon) for episode in wanted if episode.horizon >= horizon]
-        self.chosen: list[Episode] = wanted[:limit]
+        super().__init__(self.stays.episodes, self.stays.patients, seed, split, horizon)
+        self.chosen = self.chosen[:limit]
         if not self.chosen:
             raise ValueError(
                 f"no patient of split {split!r} is left (horizon={horizon}, limit={limit}): relax these, or "
                 "simulate more patients"
             )
 
-    def observations(self) -> Table:
-        """Transitions of the training patients, in clinical units."""
-        return self._transitions("train")
-
-    def held_out(self) -> Table:
-        """Transitions of the validation patients."""
-        return self._transitions("validation")
-
     def tested(self) -> Table:
         """Transitions of the test patients."""
-        return self._transitions("test")
-
-    def episodes(self, split: str = "train") -> list[Episode]:
-        """The episodes of a split."""
-        return [self.stays.episodes[place] for place in self.splits[split]]
-
-    def count(self) -> int:
-        """The number of patients to decide on."""
-        return len(self.chosen)
+        return transitions(self.episodes("test"))
 
     def case(self, index: int) -> EpisodeCase:
         """Patient number `index` of the split, in retrospect."""
@@ -238,9 +216,6 @@ class SepsisSimulated(World):
             caution=CAUTION,
             levels=self.levels,
         )
-
-    def _transitions(self, split: str) -> Table:
-        return transitions(self.episodes(split))
 
 
 def _episode(case: DecisionContext) -> Episode:

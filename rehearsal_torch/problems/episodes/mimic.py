@@ -29,11 +29,10 @@ import torch
 
 from rehearsal_torch.data.decision import Decision, DecisionContext, EpisodeCase
 from rehearsal_torch.data.dose_levels import DoseLevels
-from rehearsal_torch.data.episode import Episode, transitions
+from rehearsal_torch.data.finding import Finding, findings_of, recorded
 from rehearsal_torch.data.reading import TableError, table_file
-from rehearsal_torch.data.table import Table
 from rehearsal_torch.problems.episodes.simulator import STATES, sofa
-from rehearsal_torch.problems.episodes.splits import split as split_patients
+from rehearsal_torch.problems.episodes.splits import SplitEpisodes, check_split
 from rehearsal_torch.problems.episodes.stays import (
     COLUMNS,
     DOSES,
@@ -42,7 +41,6 @@ from rehearsal_torch.problems.episodes.stays import (
     read_stays,
     recognised,
 )
-from rehearsal_torch.problems.problem import Problem
 
 # Name in the table -> what it says.
 OUTCOMES: Mapping[str, str] = {
@@ -84,8 +82,7 @@ class ObservedOutcomes:
             values = [stay[name] for stay in self.by_stay.values() if name in stay]
             if values:
                 found[name] = f"{meaning}: {int(sum(values))} of {len(values)} stays"
-        facts: dict[str, object] = {"observed outcomes": found} if found else {}
-        return facts | {f"caution: outcome {name}": why for name, why in self.left_out.items()}
+        return {"observed outcomes": found} if found else {}
 
 
 def observed_outcomes(table: pd.DataFrame) -> ObservedOutcomes:
@@ -142,10 +139,9 @@ CAUTION = (
     "Observational data: recommendations rest on the model and on the assumption of no hidden confounding "
     "of treatment and outcome."
 )
-SHARES = {"train": 0.7, "validation": 0.1, "test": 0.2}
 
 
-class Mimic(Problem):
+class Mimic(SplitEpisodes):
     """Patients of a four-hour table, split by patient.
 
     Args:
@@ -178,9 +174,8 @@ class Mimic(Problem):
         age_unit: str = "days",
         impossible: Impossible = "refuse",
     ) -> None:
-        if split not in SHARES:
-            raise ValueError(f"expected split train, validation or test; got {split!r}")
-        self.path, self.split, self.action_lag = _file(path), split, action_lag
+        check_split(split)
+        self.path, self.action_lag = _file(path), action_lag
         frame = recognised(table_file(self.path))
         # Missing values are refused; imputed ones are marked in columns such as GCS_obs, 1 where measured.
         self.missing = {
@@ -201,31 +196,11 @@ class Mimic(Problem):
                 f"{self.path}: no episode of at least {min_length} steps is left ({dict(self.stays.drops)}): "
                 "lower `min_length`"
             )
-        self.splits = split_patients(self.stays.patients, SHARES, seed)
-        wanted = self.episodes(split)
-        if horizon is not None:
-            wanted = [episode.first(horizon) for episode in wanted if episode.horizon >= horizon]
-        self.chosen: list[Episode] = wanted
-        if not wanted:
+        super().__init__(self.stays.episodes, self.stays.patients, seed, split, horizon)
+        if not self.chosen:
             raise ValueError(
                 f"{self.path}: no episode of split {split!r} has {horizon} steps: lower `horizon`"
             )
-
-    def observations(self) -> Table:
-        """Transitions of the training patients, in the table's units."""
-        return self._transitions("train")
-
-    def held_out(self) -> Table:
-        """Transitions of the validation patients."""
-        return self._transitions("validation")
-
-    def episodes(self, split: str = "train") -> list[Episode]:
-        """The episodes of a split."""
-        return [self.stays.episodes[place] for place in self.splits[split]]
-
-    def count(self) -> int:
-        """The number of episodes to decide on."""
-        return len(self.chosen)
 
     def case(self, index: int) -> EpisodeCase:
         """Episode number `index` of the split, in retrospect, with the stay's observed outcomes."""
@@ -249,6 +224,10 @@ class Mimic(Problem):
             missing=self.missing or None,
         )
         found |= self.outcomes.facts()
+        left_out = [
+            Finding("values", f"outcome {name}: {why}") for name, why in self.outcomes.left_out.items()
+        ]
+        found |= recorded([*findings_of(found), *left_out])
         if self.action_lag:
             return found
         return found | {"agreement of SOFA with its formula": f"{self.sofa_agreement():.1%} of the steps"}
@@ -263,9 +242,6 @@ class Mimic(Problem):
             for episode in self.stays.episodes
         ]
         return float(torch.cat(equal).to(torch.float64).mean())
-
-    def _transitions(self, split: str) -> Table:
-        return transitions(self.episodes(split))
 
 
 def _file(path: str | Path | None) -> Path:

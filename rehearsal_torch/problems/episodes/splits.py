@@ -7,7 +7,11 @@ other patient's split.
 
 from collections.abc import Mapping, Sequence
 
+from rehearsal_torch.data.episode import Episode
+from rehearsal_torch.problems.problem import EpisodeProblem
 from rehearsal_torch.seeding import split_position
+
+SHARES: Mapping[str, float] = {"train": 0.7, "validation": 0.1, "test": 0.2}
 
 
 def split(
@@ -50,3 +54,57 @@ def split_of(patient: str, fractions: Mapping[str, float], seed: int) -> str:
         if draw < total:
             return name
     return next(reversed([name for name, share in fractions.items() if share > 0]))
+
+
+class SplitEpisodes(EpisodeProblem):
+    """Episodes that are split by unit, those of one split being the cases.
+
+    Args:
+        episodes: All of them.
+        units: The unit of each.
+        seed: Seed of the split.
+        cases: The split that the cases come from.
+        horizon: If given, cases are the first `horizon` steps of those episodes that are long enough.
+        called: What a unit is called in messages.
+
+    Attributes:
+        chosen: The episodes to decide on; there may be none.
+
+    Raises:
+        ValueError: if a split is empty.
+    """
+
+    def __init__(
+        self,
+        episodes: Sequence[Episode],
+        units: Sequence[str],
+        seed: int,
+        cases: str,
+        horizon: int | None,
+        called: str = "patient",
+    ) -> None:
+        self.all = episodes
+        self.splits = split(units, SHARES, seed, called)
+        chosen = self.episodes(cases)
+        if horizon is not None:
+            chosen = [episode.first(horizon) for episode in chosen if episode.horizon >= horizon]
+        self.chosen = chosen
+
+    def episodes(self, split: str = "train") -> list[Episode]:
+        """The episodes of a split."""
+        return [self.all[place] for place in self.splits[split]]
+
+    def count(self) -> int:
+        """The number of episodes to decide on."""
+        return len(self.chosen)
+
+
+def check_split(name: str) -> str:
+    """The name of a split.
+
+    Raises:
+        ValueError: if there is none.
+    """
+    if name not in SHARES:
+        raise ValueError(f"expected split train, validation or test; got {name!r}")
+    return name

@@ -38,14 +38,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
-from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.problems.rehearsal.linear_world import LinearEquations, LinearWorld
+from rehearsal_torch.problems.rehearsal.world import task_of
 from rehearsal_torch.problems.world_size import SampleSize
-from rehearsal_torch.spaces.box import Box
-from rehearsal_torch.spaces.polytope import Polytope
 
 PARENTS: dict[str, tuple[str, ...]] = {
     "Light": (),
@@ -209,29 +206,20 @@ class Bermuda(LinearWorld):
         chosen, fit = PRESETS[preset], figures()[PRESETS[preset].fit]
         intercept = fit["intercepts"]["NEC"]
         shift = -intercept if chosen.intercept == "shifted" else 0.0
-        region = Polytope.of({"NEC": (0.5 + shift, 2.0 + shift)})
-        box = Box.of({name: (-1.0, 1.0) for name in ACTIONABLE})
-        sets = tuple(tuple(names) for names in candidates) if candidates else ()
-        task = RehearsalTask(RehearsalGraph.of(PARENTS), CONTEXT, box, region, sets)
-        variances = chosen.variances or {name: fit["residuals"].get(name, 1.0) ** 2 for name in PARENTS}
-        names = task.graph.names
-        system = LinearEquations(
-            names,
-            {
-                child: weights
-                for child, weights in fit["weights"].items()
-                if not (chosen.independent and child in CONTEXT)
-            },
-            torch.diag(torch.tensor([variances[name] for name in names], dtype=torch.float64)),
-            {"NEC": intercept} if chosen.intercept == "kept" else {},
-            {name: tuple(bounds) for name, bounds in fit["ranges"].items()} if chosen.uniform else {},
+        region = {"NEC": (0.5 + shift, 2.0 + shift)}
+        task = task_of(PARENTS, CONTEXT, dict.fromkeys(ACTIONABLE, (-1.0, 1.0)), region, candidates or ())
+        independent = CONTEXT if chosen.independent else ()
+        ranges = fit["ranges"] if chosen.uniform else {}
+        system = LinearEquations.of(
+            {child: weights for child, weights in fit["weights"].items() if child not in independent},
+            chosen.variances or {name: fit["residuals"].get(name, 1.0) ** 2 for name in PARENTS},
+            names=task.graph.names,
+            intercepts={"NEC": intercept} if chosen.intercept == "kept" else {},
+            uniform={name: tuple(bounds) for name, bounds in ranges.items()},
         )
-        self.preset, self.hypotheses = preset, bermuda_graphs()
-        super().__init__(task, system, size, seed, validation)
-
-    def source(self) -> str:
-        """The preset, and where the equations come from."""
-        return f"Bermuda, preset {self.preset}: {figures()['source']}"
+        self.hypotheses = bermuda_graphs()
+        source = f"Bermuda, preset {preset}: {figures()['source']}"
+        super().__init__(task, system, source, size, seed, validation)
 
 
 def figures() -> dict[str, Any]:

@@ -31,19 +31,15 @@ from copy import copy
 from functools import lru_cache
 from typing import Any, Self
 
-import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
-from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.problems.problem import RehearsalProblem, World
 from rehearsal_torch.problems.rehearsal.linear_world import LinearEquations, LinearWorld
-from rehearsal_torch.problems.rehearsal.world import RehearsalWorld
+from rehearsal_torch.problems.rehearsal.world import RehearsalWorld, task_of
 from rehearsal_torch.problems.world_size import SampleSize, setting
-from rehearsal_torch.spaces.box import Box
-from rehearsal_torch.spaces.polytope import Polytope
 
 
 class ChangingWorld(World, RehearsalProblem):
@@ -128,13 +124,8 @@ PARENTS = {
     "customers": ("season", "price", "rival", "advert"),
 }
 CLIQUE = ("price", "rival")
-SEASON, PRICE, LEFT, ADVERT, CUSTOMERS = (
-    0.25,
-    0.04,
-    0.01,
-    0.04,
-    0.0225,
-)  # Variances; `LEFT` is that of the rival given the price.
+VARIANCES = {"season": 0.25, "price": 0.04, "advert": 0.04, "customers": 0.0225}
+LEFT = 0.01  # The variance of the rival given the price.
 
 
 def two_stores_graphs() -> tuple[RehearsalGraph, RehearsalGraph, RehearsalGraph]:
@@ -175,21 +166,13 @@ class FollowedStore(LinearWorld):
             "advert": {"season": 0.2},
             "customers": {"season": 0.5, "price": -0.6, "rival": 1.2, "advert": 0.3},
         }
-        covariance = torch.diag(
-            torch.tensor(
-                [SEASON, PRICE, LEFT + (1 - follows) ** 2 * PRICE, ADVERT, CUSTOMERS], dtype=torch.float64
-            )
-        )
-        covariance[1, 2] = covariance[2, 1] = (1 - follows) * PRICE
-        box = Box.of({"price": (-4.0, 4.0), "advert": (-2.0, 2.0)})
-        task = RehearsalTask(self.hypotheses[0], ("season",), box, Polytope.of({"customers": (0.8, 1.6)}))
-        super().__init__(
-            task, LinearEquations(("season", *PARENTS), weights, covariance), size, seed, validation
-        )
-
-    def source(self) -> str:
-        """The paper's example."""
-        return f"after Qin et al. (2023), Fig. 2d: the second store follows by {self.follows:g}"
+        variances = VARIANCES | {"rival": LEFT + (1 - follows) ** 2 * VARIANCES["price"]}
+        shared = {CLIQUE: (1 - follows) * VARIANCES["price"]}
+        bounds = {"price": (-4.0, 4.0), "advert": (-2.0, 2.0)}
+        task = task_of(self.hypotheses[0], ("season",), bounds, {"customers": (0.8, 1.6)})
+        system = LinearEquations.of(weights, variances, shared, ("season", *PARENTS))
+        source = f"after Qin et al. (2023), Fig. 2d: the second store follows by {follows:g}"
+        super().__init__(task, system, source, size, seed, validation)
 
 
 class TwoStores(ChangingWorld):

@@ -82,9 +82,9 @@ def between(lower: Tensor, upper: Tensor) -> Tensor:
     return (torch.special.ndtr(high) - torch.special.ndtr(low)).clamp_min(0.0)
 
 
-def interval(region: Polytope) -> tuple[float, float]:
-    """The interval of a region of one outcome; infinite for an open side."""
-    coefficients = region.normals[:, 0]
+def interval(region: Polytope, outcome: int = 0) -> tuple[float, float]:
+    """The interval of an outcome where each face bounds one outcome; infinite for an open side."""
+    coefficients = region.normals[:, outcome]
     ends = region.offsets / coefficients
     infinity = ends.new_tensor([math.inf])
     return float(torch.cat([ends[coefficients < 0], -infinity]).amax()), float(

@@ -1,7 +1,7 @@
 """All warnings of a run: those of its data, of its decisions, of its checkpoint, and of how it ended."""
 
 from rehearsal_torch.data.finding import texts_of
-from rehearsal_torch.evaluation.recorded_run import Decided, cautions_of
+from rehearsal_torch.evaluation.recorded_run import Decided
 from rehearsal_torch.reporting import untouched_score
 from rehearsal_torch.reporting.page.markup import Markup, bullets, grouped, joined, name_of, tag
 from rehearsal_torch.reporting.page.material import Material, counted, listed
@@ -29,10 +29,8 @@ def of_the_run(of: Material) -> list[str]:
     if not of.ended and of.status.get("state") != "ok":
         state, message = of.status.get("state"), of.status.get("message", "")
         warnings.append(f"The run did not end well ({state}): {message}" if state else _UNKNOWN)
-    # What is said of the graph, every decision says itself.
-    told = {text for _, text in of_decisions(of.run.decisions)}
-    cautions = {name: text for name, text in cautions_of(of.card).items() if text not in told}
-    warnings += [f"{name}: {text}" if name else text for name, text in cautions.items()]
+    warnings += [str(of.card["caution"])] if "caution" in of.card else []
+    warnings += texts_of(of.card)
     warnings += [str(text) for text in listed(of.record.get("training_faults"))]
     if of.run.config.get("checkpoint") and of.run.held_out_seen:
         warnings.append(f"{untouched_score.SEEN}.")

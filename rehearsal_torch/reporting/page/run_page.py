@@ -12,7 +12,7 @@ the table that the method learnt from are in no run folder.
 from collections.abc import Mapping
 from typing import Any
 
-from rehearsal_torch.evaluation.recorded_run import Decided, facts_of
+from rehearsal_torch.evaluation.recorded_run import Decided
 from rehearsal_torch.reporting import method_choice
 from rehearsal_torch.reporting.card_lines import in_words, label
 from rehearsal_torch.reporting.page.answers import answers, verdicts
@@ -91,7 +91,9 @@ def _lead(of: Material) -> Markup:
 
 
 # What other sections show.
-_ELSEWHERE = frozenset({"graph", "box", "actions", "region", "ranges", "features", "desired", "reward"})
+_ELSEWHERE = frozenset(
+    {"graph", "box", "actions", "region", "caution", "findings", "ranges", "features", "desired", "reward"}
+)
 LONGEST, VARIABLES = 300, 400
 
 
@@ -100,7 +102,7 @@ def data_card(of: Material) -> Markup:
     if not of.card:
         return tag("p", "The run recorded no data card.")
     simple, tables = list[tuple[str, Child]](), list[Markup]()
-    for key, value in facts_of(of.card).items():
+    for key, value in of.card.items():
         if key in _ELSEWHERE:
             continue
         if (

@@ -75,6 +75,7 @@ class ProjectionNewton(BatchSearch[Candidates[GaussianSuccess]]):
     """
 
     kind: Kind | None = "rehearse"
+    pools = True
 
     def __init__(
         self,

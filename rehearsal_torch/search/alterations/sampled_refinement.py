@@ -57,6 +57,7 @@ class SampledRefinement(BatchSearch[Candidates[AlterationObjective]]):
     """
 
     kind: Kind | None = "rehearse"
+    pools = True
 
     def __init__(
         self,

@@ -10,7 +10,7 @@ import yaml
 from rehearsal_torch.cli.verbs.decide import write_initial_design, write_proposals
 from rehearsal_torch.problems.rehearsal.loan import Loan
 from rehearsal_torch.problems.world_size import SampleSize
-from rehearsal_torch.problems.written.own_problem import OwnTrials
+from rehearsal_torch.problems.written.trials_file import OwnTrials
 from rehearsal_torch.program import main
 from rehearsal_torch.run_folder import RunFolder
 from tests.problems.written.conftest import TRIALS, experiments, trials  # noqa: F401

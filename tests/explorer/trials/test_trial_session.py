@@ -7,11 +7,11 @@ import threading
 
 import pytest
 
-from rehearsal_torch.api.methods import RequestError
 from rehearsal_torch.explorer.replies import BusyError, Turns
 from rehearsal_torch.explorer.trials import trial_session
 from rehearsal_torch.explorer.trials.trial_session import course, shown_trials
 from rehearsal_torch.reporting.trial_view import WIDTH
+from rehearsal_torch.user_error import RequestError
 from tests.places import ROOT
 from tests.toys.explored_trials import file_of_trials, quick, quick_session, system
 from tests.toys.served import Served

@@ -198,9 +198,5 @@ def test_a_world_whose_action_shares_its_noise_is_refused():
     covariance[5, 6] = covariance[6, 5] = 0.05
     system = LinearEquations(plain.system.names, plain.system.weights, covariance)
 
-    class Shared(LinearWorld):
-        def source(self):
-            return "test"
-
     with pytest.raises(ValueError, match="normal noise of A2"):
-        Shared(plain.task, system, hidden=HiddenCause("A2", {"Y1": 1.0}, 2.0))
+        LinearWorld(plain.task, system, "a test", hidden=HiddenCause("A2", {"Y1": 1.0}, 2.0))

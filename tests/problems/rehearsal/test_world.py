@@ -192,7 +192,7 @@ def test_sizes_that_make_no_world_are_refused(settings_, said):
 
 def test_the_card_is_plain_data_with_the_share_of_desired_rows():
     world = Toy(TASK, SampleSize(rows=200, contexts=7), validation=0.5)
-    world.facts["source"] = "by hand"
+    world.details["source"] = "by hand"
     card, table = world.card(), world.observations()
     assert json.loads(json.dumps(card)) == card
     assert (card["world"], card["rows"], card["contexts"], card["source"]) == ("Toy", 100, 7, "by hand")

@@ -6,45 +6,29 @@ results must not depend on the number of cores.
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import torch
+from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from rehearsal_torch.cli.allowed import ROOMS, check_allowed, trusted_names
-from rehearsal_torch.files.dotted import found_at
+from rehearsal_torch.data.question import Kind
+from rehearsal_torch.files.dotted import dotted, found_at
+from rehearsal_torch.methods.allowed import ROOMS, check_allowed, trusted_names
+from rehearsal_torch.methods.presets import USUAL
+from rehearsal_torch.objectives.imputed_success import ImputedSuccess
+from rehearsal_torch.problems.episodes.roles import gives_way, with_roles
+from rehearsal_torch.problems.problem import Problem
+from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
+from rehearsal_torch.seeding import seed_everything
+from rehearsal_torch.surrogates.imputed import ImputedSurrogate
+from rehearsal_torch.surrogates.surrogate import Surrogate
+from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.user_error import UserError, as_user_error
-
-if TYPE_CHECKING:
-    from rehearsal_torch.data.question import Kind
-    from rehearsal_torch.problems.problem import Problem
-    from rehearsal_torch.surrogates.surrogate import Surrogate
-    from rehearsal_torch.training.descent import Descent
-
-_IMPUTED = {
-    "surrogate": "rehearsal_torch.surrogates.imputed.ImputedSurrogate",
-    "objective": "rehearsal_torch.objectives.imputed_success.ImputedSuccess",
-}
-# Objective and search of the methods that are fitted to imputed tables.
-_POOLED = (
-    ("StackedSuccess", "SampledRefinement"),
-    ("OutcomeSuccess", "SampledRefinement"),
-    ("GaussianSuccess", "ProjectionNewton"),
-    ("GaussianSuccess", "NoAction"),
-)
-# Decisions for each kind of problem, the most common first.
-USUAL: "dict[Kind, tuple[str, ...]]" = {
-    "rehearse": ("cme_stack", "care", "none"),
-    "optimise": ("excbo", "ucb", "eicf", "eifn", "mcbo"),
-    "look_back": ("branch_and_bound", "greedy"),
-}
 
 
 def seed_and_use_one_thread(seed: int) -> None:
     """Seeds Python, NumPy and torch, and limits torch to one thread."""
-    import torch
-
-    from rehearsal_torch.seeding import seed_everything
-
     seed_everything(seed)
     torch.set_num_threads(1)
 
@@ -87,8 +71,6 @@ def made(node: Mapping[str, Any], where: str, **given: object) -> Any:
     Raises:
         UserError: if a class refuses its values.
     """
-    from hydra.utils import instantiate
-
     with as_user_error(where):
         return instantiate(OmegaConf.create(dict(node)), **given)
 
@@ -113,14 +95,12 @@ def _resolved(config: DictConfig, group: str) -> dict[str, Any]:
     return {str(key): value for key, value in content.items()}
 
 
-def problem_of(config: DictConfig) -> "Problem":
+def problem_of(config: DictConfig) -> Problem:
     """The data set or world.
 
     Raises:
         UserError: if it is not a problem, or refuses its values.
     """
-    from rehearsal_torch.problems.problem import Problem
-
     problem = build(config, "dataset")
     if not isinstance(problem, Problem):
         raise UserError(
@@ -131,7 +111,7 @@ def problem_of(config: DictConfig) -> "Problem":
     return problem
 
 
-def tasked(config: DictConfig, problem: "Problem") -> None:
+def tasked(config: DictConfig, problem: Problem) -> None:
     """Fills open values of a surrogate's configuration from the problem (`Problem.surrogate_settings`): the
     task, and candidate graphs. The configuration then builds the surrogate on its own.
 
@@ -152,11 +132,11 @@ def tasked(config: DictConfig, problem: "Problem") -> None:
         _episode_roles(config, problem)
     if "task" in config.surrogate and config.surrogate.task is None:
         with open_dict(config):
-            for name, value in problem.surrogate_settings().items():
+            for name, value in problem.facts().surrogate.items():
                 if name in config.surrogate and config.surrogate[name] is None:
                     config.surrogate[name] = value
-    if problem.imputations():
-        pooled(config, problem.imputations())
+    if imputations := problem.facts().imputations:
+        pooled(config, imputations)
 
 
 def pooled(config: DictConfig, count: int) -> None:
@@ -170,13 +150,15 @@ def pooled(config: DictConfig, count: int) -> None:
         UserError: if the method's estimates cannot be pooled, or would be replaced by claims that are not.
     """
     nodes = {group: _container(config[group]) for group in ("surrogate", "objective", "search")}
-    if nodes["surrogate"].get("_target_") == _IMPUTED["surrogate"]:
+    classes = {group: found_at(node.get("_target_")) for group, node in nodes.items()}
+    if classes["surrogate"] is ImputedSurrogate:
         return
-    found = tuple(str(nodes[group].get("_target_")).rpartition(".")[2] for group in ("objective", "search"))
-    if found not in _POOLED:
+    objective, search = classes["objective"], classes["search"]
+    if not getattr(objective, "pools", False) or not getattr(search, "pools", False):
         raise UserError(
             "multiple imputation is for the methods whose estimates can be pooled, cme_stack, "
-            f"outcome_regression and care; this decision has {found[0]} and {found[1]}",
+            f"outcome_regression and care; this decision has {_last(nodes['objective'])} and "
+            f"{_last(nodes['search'])}",
             "missing: {impute: m}",
             "Choose one of these decisions, or write missing: complete in the problem file",
         )
@@ -189,30 +171,33 @@ def pooled(config: DictConfig, count: int) -> None:
     with open_dict(config):
         member = {key: value for key, value in nodes["surrogate"].items() if key != "task"}
         config.surrogate = {
-            "_target_": _IMPUTED["surrogate"],
+            "_target_": dotted(ImputedSurrogate),
             "task": nodes["surrogate"]["task"],
             "member": member | {"_partial_": True},
             "count": count,
         }
         config.objective = {
-            "_target_": _IMPUTED["objective"],
+            "_target_": dotted(ImputedSuccess),
             "_partial_": True,
             "member": nodes["objective"] | {"_partial_": True},
         }
-        if found[1] == "ProjectionNewton":
-            # Newton steps need one closed form; the mean of m concave functions is ascended instead.
-            config.search = {
-                "_target_": "rehearsal_torch.search.alterations.projected_ascent.ProjectedAscent"
-            }
+        sought = search.maximises()
+        if sought is not None and not issubclass(ImputedSuccess, sought):
+            # A search of one closed form; the mean of m concave functions is ascended instead.
+            config.search = {"_target_": dotted(ProjectedAscent)}
 
 
-def _episode_roles(config: DictConfig, problem: "Problem") -> None:
+def _last(node: Mapping[str, Any]) -> str:
+    """The name of the class that a node builds."""
+    return str(node.get("_target_")).rpartition(".")[2]
+
+
+def _episode_roles(config: DictConfig, problem: Problem) -> None:
     """Fills in the columns and the reward of episodes with a task; other problems change nothing."""
-    roles, reward = problem.surrogate_settings(), problem.reward_settings()
+    facts = problem.facts()
+    roles, reward = facts.surrogate, facts.reward
     if not roles and not reward:
         return
-    from rehearsal_torch.problems.episodes.roles import gives_way, with_roles
-
     columns = problem.observations().names
     with open_dict(config):
         model = config.surrogate.member if "member" in config.surrogate else config.surrogate
@@ -239,7 +224,7 @@ def _container(node: Any) -> dict[str, Any]:
     return {str(key): value for key, value in plain_node.items()} if isinstance(plain_node, dict) else {}
 
 
-def same_kind(problem: "Problem", required: "Kind | None", search: str = "") -> None:
+def same_kind(problem: Problem, required: Kind | None, search: str = "") -> None:
     """Checks that a problem is of the kind that a part of the method decides for.
 
     Args:
@@ -269,29 +254,27 @@ def same_kind(problem: "Problem", required: "Kind | None", search: str = "") -> 
     )
 
 
-_DATA: "dict[Kind, str]" = {
+_DATA: dict[Kind, str] = {
     "rehearse": "cases with a context, actions and outcomes",
     "optimise": "rounds of trials",
     "look_back": "episodes",
 }
-_LIKE: "dict[Kind, str]" = {
+_LIKE: dict[Kind, str] = {
     "rehearse": "dataset=bank",
     "optimise": "dataset=dropwave",
     "look_back": "dataset=sepsis_simulated",
 }
 
 
-def _kind(config: DictConfig) -> "Kind | None":
+def _kind(config: DictConfig) -> Kind | None:
     """The kind of problem that the surrogate's class declares; None for any kind, and for anything but a
     surrogate.
     """
-    from rehearsal_torch.surrogates.surrogate import Surrogate
-
     found = found_at(_resolved(config, "surrogate").get("_target_"))
     return found.kind if isinstance(found, type) and issubclass(found, Surrogate) else None
 
 
-def surrogate_of(config: DictConfig, problem: "Problem", *, settled: bool = True) -> "Surrogate":
+def surrogate_of(config: DictConfig, problem: Problem, *, settled: bool = True) -> Surrogate:
     """Builds the unfitted surrogate.
 
     Args:
@@ -302,8 +285,6 @@ def surrogate_of(config: DictConfig, problem: "Problem", *, settled: bool = True
     Raises:
         UserError: if it is of another class, or refuses its values.
     """
-    from rehearsal_torch.surrogates.surrogate import Surrogate
-
     tasked(config, problem)
     if settled:
         seed_and_use_one_thread(int(config.seed))
@@ -317,42 +298,20 @@ def surrogate_of(config: DictConfig, problem: "Problem", *, settled: bool = True
     return surrogate
 
 
-def trainer_of(config: DictConfig, folder: Path | None) -> "Descent | None":
-    """The trainer; None if nothing needs training. Jobs of a sweep use GPUs in turn.
+def trainer_of(config: DictConfig, folder: Path | None) -> Descent | None:
+    """The trainer; None if nothing needs training.
 
     Args:
         folder: The folder for resumable training states, unless the configuration names one; None stores
             nothing, as for the refits of an online run.
 
     Raises:
-        UserError: if a job of a sweep asks for several devices, or the trainer refuses its values.
+        UserError: if the trainer refuses its values.
     """
-    from hydra.core.hydra_config import HydraConfig
-    from hydra.types import RunMode
-
-    from rehearsal_torch.training.gpus import turn
-
     if "_target_" not in config.trainer:
         return None
-    devices = config.trainer.get("devices")
-    sweep = HydraConfig.initialized() and HydraConfig.get().mode == RunMode.MULTIRUN
-    if sweep and (devices > 1 if isinstance(devices, int) else len(devices or ()) > 1):
-        raise UserError(
-            f"expected one device for each job of a sweep; got {devices}",
-            "trainer.devices",
-            "Leave it out: jobs run side by side with hydra/launcher=joblib, each with one",
-        )
-    kept: dict[str, Any] = {"folder": None if folder is None else str(config.trainer.folder or folder)}
-    if sweep and devices == 1:
-        kept["devices"] = turn(HydraConfig.get().job.num, str(config.trainer.get("accelerator", "cpu")))
-    trainer: Descent = build(config, "trainer", **kept)
+    trainer: Descent = build(
+        config, "trainer", folder=None if folder is None else str(config.trainer.folder or folder)
+    )
     trainer.progress = trainer.progress and not config.get("quiet", False)
     return trainer
-
-
-def plain(config: DictConfig) -> dict[str, Any]:
-    """The configuration as plain data, every reference resolved, without Hydra's own node."""
-    own = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
-    content = OmegaConf.to_container(own, resolve=True)
-    assert isinstance(content, dict)
-    return {str(key): value for key, value in content.items()}

@@ -18,8 +18,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rehearsal_torch.cli.installation import conf_folder
 from rehearsal_torch.files.dotted import defined_in, found_at, mappings
+from rehearsal_torch.files.installation import conf_folder
 from rehearsal_torch.files.plain import read_yaml
 from rehearsal_torch.user_error import UserError
 

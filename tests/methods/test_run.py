@@ -5,7 +5,7 @@ import torch
 
 from rehearsal_torch.cli.main import CONF
 from rehearsal_torch.cli.overrides import composed
-from rehearsal_torch.cli.run import build
+from rehearsal_torch.methods.run import build
 from rehearsal_torch.user_error import UserError
 
 BANK = ("dataset=bank", "dataset.size.rows=30", "decision=micns")
@@ -17,7 +17,7 @@ def configured(*overrides):
 
 def test_a_run_holds_what_the_configuration_names():
     run = build(configured(*BANK, "seed=3"))
-    assert (run.kind, run.seed, run.learn, run.certificate) == ("rehearse", 3, False, None)
+    assert (run.kind, run.seed, run.learn, run.certify) == ("rehearse", 3, False, None)
     assert run.problem.seed == 3
     assert run.config["surrogate"]["task"] == run.problem.task.to_plain()
     assert "hydra" not in run.config

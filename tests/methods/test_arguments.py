@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from rehearsal_torch.cli.options.argument_docs import annotated, argument_docs, entries, takes
+from rehearsal_torch.methods.arguments import annotated, argument_docs, entries, takes
 
 HERE = __name__
 

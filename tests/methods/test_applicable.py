@@ -5,25 +5,21 @@ import csv
 import pytest
 from omegaconf import OmegaConf
 
-from rehearsal_torch.cli.build import problem_of
-from rehearsal_torch.cli.choice.applicable import (
-    CHOOSE,
-    GROUPS,
-    TABLE,
+from rehearsal_torch.cli.choice.settled import TABLE, record, recorded
+from rehearsal_torch.method_choice.rule import NOT_COMPARED, SIMPLEST_FIRST, chosen
+from rehearsal_torch.methods.applicable import (
     applicable,
     choose,
     fits,
-    record,
-    recorded,
-    rehearsing,
     with_method,
 )
-from rehearsal_torch.method_choice.rule import NOT_COMPARED, SIMPLEST_FIRST, chosen
+from rehearsal_torch.methods.build import problem_of
+from rehearsal_torch.methods.presets import CHOOSE, GROUPS
 from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.user_error import UserError
-from tests.cli.test_run import configured
 from tests.method_choice.test_rule import NOTHING, found
+from tests.methods.test_run import configured
 from tests.toys.linear_truth import chain
 
 
@@ -55,11 +51,6 @@ def test_a_hidden_cause_beside_an_arrow_leaves_the_methods_that_only_adjust():
     assert others["care"].reason == others["none"].reason
     assert "x -> y" in others["care"].reason
     assert others["cme_nystrom"].applies
-
-
-def test_auto_is_no_method_of_its_own():
-    assert "auto" not in rehearsing()
-    assert {"care", "none", "grad_rh"} <= set(rehearsing())
 
 
 @pytest.mark.slow

@@ -1,20 +1,15 @@
 """What the data set tells a surrogate of."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pandas as pd
 import pytest
-import torch
-from hydra.core.hydra_config import HydraConfig
-from hydra.types import RunMode
 from omegaconf import OmegaConf
 
-from rehearsal_torch.cli.build import problem_of, surrogate_of, tasked, trainer_of
 from rehearsal_torch.cli.main import CONF
 from rehearsal_torch.cli.overrides import composed
-from rehearsal_torch.cli.run import build as run_of
-from rehearsal_torch.cli.run import method_of
+from rehearsal_torch.methods.build import problem_of, surrogate_of, tasked, trainer_of
+from rehearsal_torch.methods.run import build as run_of
+from rehearsal_torch.methods.run import method_of
 from rehearsal_torch.objectives.imputed_success import ImputedSuccess
 from rehearsal_torch.objectives.objective import class_of
 from rehearsal_torch.problems.episodes.machines import Machines
@@ -100,8 +95,8 @@ def test_patients_keep_their_columns_and_their_reward():
 
 @pytest.mark.slow
 def test_a_search_that_needs_a_smooth_reward_says_so_before_the_fit():
-    from rehearsal_torch.cli.run import build as built_run
-    from rehearsal_torch.cli.run import suits
+    from rehearsal_torch.methods.run import build as built_run
+    from rehearsal_torch.methods.run import suits
 
     run = built_run(machines("decision=astar"))
     with pytest.raises(
@@ -175,20 +170,6 @@ def test_methods_that_are_not_pooled_are_refused_before_a_fit(with_gaps, more, w
 def test_without_missing_cells_the_method_stays(with_gaps):
     with_gaps.write_text(with_gaps.read_text().replace("{impute: 2}", "complete"))
     assert type(run_of(of_problem(with_gaps, "decision=cme")).surrogate()).__name__ == "NestedRidge"
-
-
-@pytest.mark.parametrize(
-    ("trainer", "mode", "devices"),
-    [("gpu", "MULTIRUN", [2]), ("gpu", "RUN", 1), ("cpu", "MULTIRUN", 1)],
-)
-def test_jobs_of_a_sweep_that_train_on_gpus_take_them_in_turn(trainer, mode, devices, monkeypatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
-    job = SimpleNamespace(mode=RunMode[mode], job=SimpleNamespace(num=5))
-    monkeypatch.setattr(HydraConfig, "initialized", lambda: True)
-    monkeypatch.setattr(HydraConfig, "get", lambda: job)
-    config, _ = composed(CONF, ["+experiment=sepsis", f"trainer={trainer}"], multirun=False)
-    assert trainer_of(config, None).devices == devices
 
 
 def test_gpus_are_named_by_their_numbers():

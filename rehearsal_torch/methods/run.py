@@ -1,25 +1,29 @@
 """Runs: all parts that a configuration names, built and checked once.
 
     run       = build(config)
-    surrogate = fit(run, folder)                 cli.verbs.fitting
-    count     = decide(run, folder, surrogate)   cli.batch_decisions
+    surrogate = fitted(run).surrogate           methods.fitting
+    rounds    = loop.rounds(run.problem, surrogate, run.objective, run.search)
 
-Scripts, jobs of a sweep and jobs of the papers use these steps. Parts that are expensive, or write files, are
-built on demand: the surrogate by `Run.surrogate`, with initial weights that depend on the seed alone, and the
-trainer by `Run.trainer`, with the folder that it may use.
+The verbs of Python, the commands and the jobs of the papers use these steps. Parts that are expensive, or
+write files, are built on demand: the surrogate by `Run.surrogate`, with initial weights that depend on the
+seed alone, and the trainer by `Run.trainer`, with the folder that it may use.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from rehearsal_torch.cli.build import build as built
-from rehearsal_torch.cli.build import (
-    plain,
+from rehearsal_torch.certificate import Certificate
+from rehearsal_torch.data.question import Kind
+from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.graphs.graph_class import graph_class
+from rehearsal_torch.loop import Certify
+from rehearsal_torch.methods.build import build as built
+from rehearsal_torch.methods.build import (
     problem_of,
     same_kind,
     seed_and_use_one_thread,
@@ -27,16 +31,15 @@ from rehearsal_torch.cli.build import (
     tasked,
     trainer_of,
 )
-from rehearsal_torch.cli.methods import methods_by, methods_with
+from rehearsal_torch.methods.conf import plain
+from rehearsal_torch.methods.presets import CHOOSE, methods_by, methods_with
+from rehearsal_torch.objectives.objective import class_of, settings_of
+from rehearsal_torch.problems.problem import Problem, World
+from rehearsal_torch.search.alterations.net_value import check_worth
+from rehearsal_torch.search.search import Search
+from rehearsal_torch.surrogates.surrogate import Surrogate
+from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.user_error import UserError, as_user_error
-
-if TYPE_CHECKING:
-    from rehearsal_torch.data.question import Kind
-    from rehearsal_torch.loop import Certify
-    from rehearsal_torch.problems.problem import Problem
-    from rehearsal_torch.search.search import Search
-    from rehearsal_torch.surrogates.surrogate import Surrogate
-    from rehearsal_torch.training.descent import Descent
 
 
 @dataclass(frozen=True)
@@ -48,45 +51,38 @@ class Method:
         certify: Returns a certificate for a decision; None for no certificates.
     """
 
-    objective: "Callable[..., Any]"
-    search: "Search[Any]"
-    certify: "Certify | None"
+    objective: Callable[..., Any]
+    search: Search[Any]
+    certify: Certify | None
 
 
 @dataclass(frozen=True)
-class Run:
-    """All parts that a configuration names.
+class Run(Method):
+    """A method with all other parts that a configuration names.
 
     Attributes:
         surrogate: Returns the unfitted surrogate; the same at every call, unless it is called with
             settled=False: its initial weights are then drawn from the current random state.
-        objective: What the search maximises (`objectives.objective.objective_for`).
-        certificate: Returns a certificate for a decision; None for no certificates.
         trainer: Returns the trainer for a folder, or for None, which stores nothing; returns None if nothing
             needs training.
         learn: Whether the run is online: the surrogate is refitted after each round.
-        kind: The kind of the problem (`Problem.kind`).
-        config: The configuration as plain data, every reference resolved.
+        config: The configuration of what was built, as plain data, every reference resolved.
     """
 
-    problem: "Problem"
-    surrogate: "Callable[..., Surrogate]"
-    objective: "Callable[..., Any]"
-    search: "Search[Any]"
-    certificate: "Certify | None"
-    trainer: "Callable[[Path | None], Descent | None]"
+    problem: Problem
+    surrogate: Callable[..., Surrogate]
+    trainer: Callable[[Path | None], Descent | None]
     learn: bool
     seed: int
-    kind: "Kind"
     config: Mapping[str, Any]
 
     @property
-    def certify(self) -> "Certify | None":
-        """The certificate, under the name that it has in a `Method`."""
-        return self.certificate
+    def kind(self) -> Kind:
+        """The kind of the problem (`Problem.kind`)."""
+        return self.problem.kind
 
 
-def build(config: DictConfig, problem: "Problem | None" = None) -> Run:
+def build(config: DictConfig, problem: Problem | None = None, method: Method | None = None) -> Run:
     """Seeds all random states, builds the parts of a configuration, and checks that they are compatible:
     every error that can be detected before a fit is reported before it.
 
@@ -94,12 +90,13 @@ def build(config: DictConfig, problem: "Problem | None" = None) -> Run:
         config: The whole configuration; open values of the surrogate are filled in (`build.tasked`).
         problem: A problem that was built before, because several runs share it or the configuration depends
             on it; None builds it.
+        method: The method of the configuration, if it was built before.
 
     Raises:
         UserError: if a part is missing or refuses its values, parts are of different kinds, the graphs that
             may be true cannot be used, an online run is impossible, or the method has yet to be chosen.
     """
-    if "choose" in config:
+    if CHOOSE in config:
         raise UserError(
             "auto takes one of the methods by the rows: it decides for cases of a table, and is no method "
             "that is fitted, or compared with others, by itself",
@@ -107,24 +104,25 @@ def build(config: DictConfig, problem: "Problem | None" = None) -> Run:
             "Use it with decide or train, or name a method",
         )
     seed_and_use_one_thread(int(config.seed))
-    method = None if _left_to_the_task(config) else method_of(config)
+    if method is None and not _left_to_the_task(config):
+        method = method_of(config)
     problem = problem_of(config) if problem is None else problem
     tasked(config, problem)
-    if method is None or problem.reward_settings() or problem.imputations():
+    if method is None or problem.facts().reward or problem.facts().imputations:
         method = method_of(config)
     check_graphs(config)
-    same_kind(problem, _kind(method.objective))
+    made = class_of(method.objective)
+    same_kind(problem, None if made is None else made.kind)
     same_kind(problem, method.search.kind, type(method.search).__name__)
     return Run(
+        method.objective,
+        method.search,
+        method.certify,
         problem=problem,
         surrogate=partial(surrogate_of, config, problem),
-        objective=method.objective,
-        search=method.search,
-        certificate=method.certify,
         trainer=partial(trainer_of, config),
         learn=learning(config, problem),
         seed=int(config.seed),
-        kind=problem.kind,
         config=plain(config),
     )
 
@@ -147,8 +145,6 @@ def check_graphs(config: DictConfig) -> None:
     written = config.get("graphs")
     if written is None:
         return
-    from rehearsal_torch.graphs.graph_class import graph_class
-
     with as_user_error("graphs"):
         graph_class(OmegaConf.to_container(written) if OmegaConf.is_config(written) else written)
 
@@ -160,8 +156,6 @@ def method_of(config: DictConfig) -> Method:
     Raises:
         UserError: if there is no objective or no search, one refuses its values, or the search is none.
     """
-    from rehearsal_torch.search.search import Search
-
     objective, search, certify = (
         built(config, "objective"),
         built(config, "search"),
@@ -180,18 +174,13 @@ def method_of(config: DictConfig) -> Method:
     return Method(objective, search, certify)
 
 
-def suits(method: Method | Run, surrogate: "Surrogate") -> None:
+def suits(method: Method, surrogate: Surrogate) -> None:
     """Checks that an objective's settings match a surrogate, fitted or not (the names in a reward's weights,
     for example), that the search can maximise it, and that the certificate can be computed from it.
 
     Raises:
         UserError: if they do not.
     """
-    from rehearsal_torch.certificate import Certificate
-    from rehearsal_torch.data.rehearsal_task import RehearsalTask
-    from rehearsal_torch.objectives.objective import class_of, settings_of
-    from rehearsal_torch.search.alterations.net_value import check_worth
-
     if isinstance(method.certify, Certificate):
         with as_user_error("certificate"):
             method.certify.check(surrogate)
@@ -226,22 +215,12 @@ def suits(method: Method | Run, surrogate: "Surrogate") -> None:
             check_worth(method.objective, method.search, " or ".join(named) or "this method")
 
 
-def _kind(objective: "Callable[..., Any]") -> "Kind | None":
-    """The kind of problem that an objective is for; None for any."""
-    from rehearsal_torch.objectives.objective import class_of
-
-    made = class_of(objective)
-    return None if made is None else made.kind
-
-
-def learning(config: DictConfig, problem: "Problem") -> bool:
+def learning(config: DictConfig, problem: Problem) -> bool:
     """Whether the run is online.
 
     Raises:
         UserError: if it should be, and cannot.
     """
-    from rehearsal_torch.problems.problem import World
-
     if not isinstance(config.learn, bool):
         raise UserError(f"expected true or false; got {config.learn}", "learn")
     if not config.learn:

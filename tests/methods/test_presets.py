@@ -3,14 +3,9 @@
 import pytest
 
 from rehearsal_torch.checkpoint import load
-from rehearsal_torch.cli.methods import (
-    all_methods,
-    methods_by,
-    methods_with,
-    surrogate_class,
-    weighs_costs,
-)
-from rehearsal_torch.cli.run import build, suits
+from rehearsal_torch.methods.conf import options
+from rehearsal_torch.methods.presets import capabilities, methods, methods_by, methods_with
+from rehearsal_torch.methods.run import build, suits
 from rehearsal_torch.objectives.chance_cost import ChanceCost
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
 from rehearsal_torch.search.alterations.chance_projection import CheapestAlteration
@@ -19,13 +14,18 @@ from rehearsal_torch.surrogates.kernel.nested_ridge import NestedRidge
 from rehearsal_torch.surrogates.outcome.stacked import StackedRegression
 from rehearsal_torch.surrogates.surrogate import Surrogate
 from rehearsal_torch.user_error import UserError
-from tests.cli.test_run import configured
-from tests.places import CONF, ROOT
+from tests.methods.test_run import configured
+from tests.places import ROOT
+
+QUESTIONS = ("rehearse", "optimise", "look_back")
 
 
-def test_every_decision_is_a_method_with_a_surrogate():
-    assert list(all_methods()) == sorted(path.stem for path in (CONF / "decision").glob("*.yaml"))
-    assert all(issubclass(surrogate_class(name), Surrogate) for name in all_methods())
+def test_every_method_answers_one_question_and_the_default_stands_first():
+    assert sorted(name for each in QUESTIONS for name in methods(each)) == options("decision")
+    assert [methods(each)[0] for each in QUESTIONS] == ["cme_stack", "excbo", "branch_and_bound"]
+    assert {"care", "none", "qwz23", "auto"} <= set(methods("rehearse"))
+    assert {"ucb", "mcbo", "sobol_actions"} <= set(methods("optimise"))
+    assert {"astar", "greedy", "random"} <= set(methods("look_back"))
 
 
 def test_methods_are_found_by_the_class_of_their_surrogate():
@@ -56,8 +56,13 @@ def test_methods_are_found_by_what_they_maximise_and_how():
 
 
 def test_which_methods_weigh_costs():
-    rehearsal = [
-        name for name in all_methods() if name != "auto" and surrogate_class(name).kind == "rehearse"
-    ]
-    others = [name for name in rehearsal if not weighs_costs(name)]
+    others = sorted(name for name in methods("rehearse") if not capabilities(name).costs)
     assert others == ["grad_rh", "micns", "micns_online", "qwz23", "qwz23_online", "qwz23_published"]
+
+
+def test_which_methods_pool_imputed_tables_and_which_tell_a_gain_with_an_interval():
+    pooling = {name for name in options("decision") if capabilities(name).imputation}
+    assert pooling == {"auto", "care", "cme_stack", "none", "outcome_regression"}
+    intervals = {name for name in methods("rehearse") if capabilities(name).intervals}
+    assert {"cme_stack", "care", "cme", "outcome_regression"} <= intervals
+    assert not {"grad_rh", "ucb", "greedy"} & intervals

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal_torch.explorer import command
-from rehearsal_torch.explorer.command import main, read
+from rehearsal_torch.cli.verbs import explore as command
+from rehearsal_torch.cli.verbs.explore import main, read
 from tests.toys.explored import run_folder
 
 

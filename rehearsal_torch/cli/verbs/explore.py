@@ -8,11 +8,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from rehearsal_torch.cli.errors import exit_code
-from rehearsal_torch.cli.installation import APP
 from rehearsal_torch.cli.signals import Stopped
 from rehearsal_torch.cli.spelling import spoken
 from rehearsal_torch.cli.subcommand import Option, Verb
 from rehearsal_torch.explorer.loopback import listening
+from rehearsal_torch.files.installation import APP
 from rehearsal_torch.user_error import UserError
 
 OPTIONS = (

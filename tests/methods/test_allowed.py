@@ -10,11 +10,11 @@ import pytest
 import yaml
 from omegaconf import OmegaConf
 
-from rehearsal_torch.cli.allowed import ROOMS, check_allowed, named_in
-from rehearsal_torch.cli.build import screen
 from rehearsal_torch.cli.main import main
 from rehearsal_torch.cli.resume import SWEEP, recorded
-from rehearsal_torch.cli.verbs.decide import decide
+from rehearsal_torch.cli.tasks import decide
+from rehearsal_torch.methods.allowed import ROOMS, check_allowed, named_in
+from rehearsal_torch.methods.build import screen
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.user_error import UserError
 from tests.places import CONF

@@ -3,8 +3,8 @@ installed."""
 
 import pytest
 
-from rehearsal_torch.cli.installation import checkout, conf_folder
-from rehearsal_torch.cli.validation import CONF
+from rehearsal_torch.files.installation import checkout, conf_folder
+from rehearsal_torch.methods.conf import CONF
 from tests.places import PACKAGE, ROOT
 
 
