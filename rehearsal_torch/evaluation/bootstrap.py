@@ -94,7 +94,7 @@ def mean_interval(values: Sequence[float], units: Sequence[str] | None = None) -
         sample: tuple[NDArray[np.float64], ...] = (sums, sizes)
     else:
         sample = (numbers,)
-    # A third of a second, which runs without a known truth are spared.
+    # Loaded only here: decisions without a known truth have no such interval.
     from scipy.stats import bootstrap
 
     interval = bootstrap(

@@ -55,7 +55,7 @@ def tables(run: Recorded) -> str:
         lines.append(score)
     lines += method_choice.text(run)
     # What is said of the graph, every decision says itself.
-    lines += [f"caution: {each}" for each in run.findings if each.kind != "refuted_graph"]
+    lines += [f"caution: {finding}" for finding in run.findings if finding.kind != "refuted_graph"]
     return "\n".join(lines)
 
 

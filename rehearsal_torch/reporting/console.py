@@ -55,9 +55,11 @@ def warnings(of: Material, told: Sequence[str] = ()) -> list[str]:
     Args:
         told: Sentences that were told before, without their full stops.
     """
-    general = [text for text in cautions.of_the_run(of) if not any(known in text for known in told)]
+    of_cases = cautions.of_decisions(of.run.decisions)
+    before = [*told, *(text for _, text in of_cases)]
+    general = [text for text in cautions.of_the_run(of) if not any(known in text for known in before)]
     grouped: dict[str, tuple[str, list[tuple[str, str]]]] = {}
-    for name, text in cautions.of_decisions(of.run.decisions):
+    for name, text in of_cases:
         grouped.setdefault(_NUMBER.sub("#", text), (text, []))[1].append((name, text))
     lines = [f"- {text}" for text in general]
     for text, cases in grouped.values():

@@ -89,7 +89,7 @@ def decided(*strengths):
 
 
 def test_one_sentence_for_all_sequences():
-    said = sequences_overall([*decided(0.1, 0.2, 1.0), {"status": "no_action"}])
+    said = sequences_overall([*decided(0.1, 0.2, 1.0), {"status": "leave"}])
     assert said == (
         "A hidden common cause that explains 20.0% of what the observed covariates leave open, of the doses "
         "and of every next state, can overturn the median recommendation (of 3: 10.0% to none); one as "
@@ -104,7 +104,7 @@ def test_one_sequence_has_its_own_sentence_and_none_has_none():
     assert (
         sequences_overall([one]) == hidden_cause_of(one).sentence().replace("a hidden", "A hidden", 1) + "."
     )
-    assert sequences_overall([{"status": "refused"}]) == ""
+    assert sequences_overall([{"status": "leave"}]) == ""
     plain = [{"hidden_cause": {"tipping": 0.1}}, {"hidden_cause": {"tipping": 0.2}}]
     assert sequences_overall(plain).endswith("(of 2: 10.0% to 20.0%).")
 

@@ -29,7 +29,8 @@ def of_the_run(of: Material) -> list[str]:
     if not of.ended and of.status.get("state") != "ok":
         state, message = of.status.get("state"), of.status.get("message", "")
         warnings.append(f"The run did not end well ({state}): {message}" if state else _UNKNOWN)
-    warnings += [*([str(of.card["caution"])] if "caution" in of.card else []), *texts_of(of.card)]
+    warnings += [str(of.card["caution"])] if "caution" in of.card else []
+    warnings += texts_of(of.card)
     warnings += [str(text) for text in listed(of.record.get("training_faults"))]
     if of.run.config.get("checkpoint") and of.run.held_out_seen:
         warnings.append(f"{untouched_score.SEEN}.")
