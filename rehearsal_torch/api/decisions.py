@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.data.codings.texts import said
 from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
+from rehearsal_torch.data.finding import reason_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -214,8 +215,8 @@ class Decisions(list[Decision]):
         said = []
         for line in self._lines():
             parts = [headline(line, self.units), *chances(line, self.wanted)]
-            if line.get("alteration") is None and line.get("reason"):
-                parts.append(f"Why: {line['reason']}.")
+            if line.get("alteration") is None and (reason := reason_of(line)):
+                parts.append(f"Why: {reason}.")
             said.append(f"Case {line['identity']}: {' '.join(part for part in parts if part)}")
         return said
 

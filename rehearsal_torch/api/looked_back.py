@@ -89,7 +89,7 @@ class LookedBack(Decision):
         """One sentence: how many actions change, and what the model expects of that."""
         who = self.words.titled(self.case.identity)
         if self.alteration is None:
-            what = "no action would have been changed" if self.status == "no_action" else "refused"
+            what = "refused" if self.undecided else "no action would have been changed"
             return f"{who}: {what}{f': {self.reason}' if self.reason else ''}."
         changed, most = len(self.alteration.names), self.trajectory["changes"]
         found, before = (self.words.sign * self.trajectory[key] for key in ("value", "observed"))

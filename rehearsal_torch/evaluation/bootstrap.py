@@ -19,8 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import bootstrap
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from rehearsal_torch.seeding import numpy_generator
 
@@ -62,7 +61,7 @@ def t_interval(values: Sequence[float], level: float = 0.95) -> Interval:
     mean = float(numbers.mean()) if count else math.nan
     if count < 2:
         return Interval(mean, math.nan, math.nan, count)
-    half = float(student.ppf((1 + level) / 2, count - 1) * numbers.std(ddof=1) / math.sqrt(count))
+    half = float(stdtrit(count - 1, (1 + level) / 2) * numbers.std(ddof=1) / math.sqrt(count))
     return Interval(mean, mean - half, mean + half, count)
 
 
@@ -107,7 +106,10 @@ def mean_interval(
         sample: tuple[NDArray[np.float64], ...] = (sums, sizes)
     else:
         sample = (numbers,)
-    found = bootstrap(
+    # Loaded only here: decisions without a known truth have no such interval.
+    from scipy.stats import bootstrap
+
+    interval = bootstrap(
         sample,
         np.mean if len(sample) == 1 else _ratio,
         paired=len(sample) > 1,
@@ -116,7 +118,7 @@ def mean_interval(
         method="BCa",
         rng=numpy_generator(0),
     ).confidence_interval
-    return Interval(mean, float(found.low), float(found.high), count)
+    return Interval(mean, float(interval.low), float(interval.high), count)
 
 
 def _by_unit(

@@ -240,7 +240,7 @@ def _estimates(
 def _withheld(one: Decision) -> bool:
     """Whether a claim is no number to show: of something else, refused, or outside the data."""
     estimate = one.estimate
-    beyond, _ = outside(one.warnings)
+    beyond, _ = outside(one.findings)
     return estimate is None or estimate.of != CHANCE or bool(one.trace["refused"]) or bool(beyond)
 
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.data.codings.texts import recorded_codings, said
+from rehearsal_torch.data.finding import Finding, findings_of, undecided
 from rehearsal_torch.data.question import KINDS, Kind
 from rehearsal_torch.files.forms import shown
 from rehearsal_torch.files.plain import PlainFileError
@@ -48,7 +49,7 @@ class Recorded:
         curves: The rows of ``surrogate.csv``; empty if missing.
         choices: Group of the configuration to the option chosen, such as decision to cme; empty if missing.
         kind: The kind of problem (`Problem.kind`); None if it was not recorded.
-        cautions: What the data card warns of.
+        findings: What the data card warns of.
         held_out_seen: Whether the checkpoint that decided has seen the held-out rows; None if that is
             unknown, false without a checkpoint.
         codings: What texts of variables are as numbers (`data.codings`).
@@ -65,7 +66,7 @@ class Recorded:
     curves: list[dict[str, str]] = field(default_factory=list)
     choices: dict[str, str] = field(default_factory=dict)
     kind: Kind | None = None
-    cautions: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
     held_out_seen: bool | None = False
     words: dict[str, Any] = field(default_factory=dict)
     claims: list[dict[str, str]] = field(default_factory=list)
@@ -91,6 +92,16 @@ def is_sequence(decided: Decided) -> bool:
 def search_of(decided: Decided) -> str:
     """The name of the search, from its trace; "decision" if the trace does not name it."""
     return str(effort(decided, "search") or "decision")
+
+
+ACTS, NOTHING, REFUSED = "an alteration is recommended", "no action", "refused"
+
+
+def group_of(decided: Decided) -> str:
+    """Which of three a decision is: `ACTS`, or `NOTHING` is better, or `REFUSED`: the method cannot tell."""
+    if decided.get("alteration") is not None:
+        return ACTS
+    return REFUSED if undecided(decided) else NOTHING
 
 
 def effort(decided: Decided, name: str) -> Any:
@@ -151,7 +162,6 @@ def read(path: str | Path) -> Recorded:
     card = folder.read_yaml("data.yaml")
     codings = recorded_codings(card.get("codings"))
     timed = [said(decided, codings) for decided in timed] if codings else timed
-    cautions = tuple(f"{key}: {value}" for key, value in card.items() if str(key).startswith("caution: "))
     config = folder.read_yaml("config.yaml")
     # Runs with a checkpoint that were recorded before this was known do not say.
     seen = run.get("held_out_seen", None if config.get("checkpoint") else False)
@@ -167,7 +177,7 @@ def read(path: str | Path) -> Recorded:
         curves,
         choices,
         kind,
-        cautions,
+        findings_of(card),
         seen,
         words,
         claims,

@@ -130,7 +130,7 @@ def random_change(surrogate: Model, problem: SepsisSimulated, episode: Episode) 
     ]
     chosen[step] = next((action for action in others if bool(selectable[action])), int(observed[step]))
     if int(chosen[step]) == int(observed[step]):
-        return Decision(None, math.nan, status="no_action")
+        return Decision(None, math.nan)
     doses = {action_name(step): tuple(surrogate.doses(chosen[step]).tolist())}
     return Decision(Alteration((action_name(step),), chosen[[step]]), math.nan, doses=doses)
 
@@ -250,7 +250,7 @@ def _gains(
 ) -> Iterator[TruthRow]:
     truth = problem.score(case, decision)
     # A refusal recommends nothing, and so claims nothing.
-    claimed = 0.0 if decision.status == "refused" else decision.improvement
+    claimed = 0.0 if decision.undecided else decision.improvement
     row = TruthRow(case.identity, "recommended", "improvement", "SOFA", "claimed", claimed)
     yield replace(row, feature=claim)
     for name, feature in SCORES.items():

@@ -51,6 +51,7 @@ from rehearsal_torch.api.configured import decided, in_words, undisturbed
 from rehearsal_torch.api.one_episode import OneEpisode
 from rehearsal_torch.data.decision import Decision, EpisodeCase
 from rehearsal_torch.data.episode import Episode
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.explorer.recorded_episodes import OpenedEpisodes
 from rehearsal_torch.explorer.replies import PATIENCE, Turns, told
 from rehearsal_torch.methods.run import Method
@@ -69,7 +70,6 @@ from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.sequences.decision_process import Effort, sequence_decision
 from rehearsal_torch.user_error import RequestError, UserError
 
-RANGE = "range: "
 # The share of its range by which a predicted state may leave it.
 SLACK = 0.05
 UNDEFINED = "the model has no finite number under these actions"
@@ -81,7 +81,7 @@ def beyond(objective: CounterfactualReturn, sequence: Tensor) -> list[str]:
     Args:
         sequence: The actions, (H,) long.
     """
-    own = [text.removeprefix(RANGE) for text in objective.warnings() if text.startswith(RANGE)]
+    own = _ranges(objective.warnings())
     if not bool((sequence != objective.observed).any()):
         return own
     states = _states(objective, sequence)
@@ -92,8 +92,12 @@ def beyond(objective: CounterfactualReturn, sequence: Tensor) -> list[str]:
     rows = episode.values.unsqueeze(1).repeat(1, states.shape[1], 1)
     rows[..., [episode.names.index(name) for name in surrogate.names]] = states.to(rows)
     found = surrogate.outside(Episode(episode.identity, episode.names, rows.flatten(0, 1)), SLACK)
-    said = [text.removeprefix(RANGE) for text in found]
-    return [*own, *(f"under these actions {text}" for text in said if text not in own)]
+    return [*own, *(f"under these actions {each.text}" for each in found if each.text not in own)]
+
+
+def _ranges(findings: Sequence[Finding]) -> list[str]:
+    """The sentences of the findings of values outside their range."""
+    return [each.text for each in findings if each.kind == "range"]
 
 
 def course(
@@ -239,7 +243,7 @@ def sequence_answer(
         line["trajectory"] = {
             k: line["trajectory"][k] for k in ("observed_actions", "observed_doses", "level_doses", "doses")
         }
-    _, headline, said = said_of_episode({**line, "warnings": []}, words)
+    _, headline, said = said_of_episode({**line, "findings": []}, words)
     if not searched:
         headline = _by_hand(len(changed), len(sequence))
     return {
@@ -249,9 +253,10 @@ def sequence_answer(
         "proven": bool(decision.trace.get("proven")) if searched else None,
         "gap": None if hidden or not searched else finite(decision.trace.get("gap")),
         "withheld": withheld,
-        "warnings": [text for text in decision.warnings if not text.startswith("range: ")],
+        "warnings": [each.text for each in decision.findings if each.kind != "range"],
         "overturned": _overturned(decision, words) if searched and not hidden else "",
         "status": decision.status,
+        "undecided": decision.undecided,
         "actions": sequence.tolist(),
         "changed": changed,
         "observed": signed(record["observed"], words),
@@ -270,14 +275,14 @@ def optimality(decision: Decision, changes: int, words: Wording, hidden: bool = 
         changes: k.
         hidden: Whether the numbers of the replay are withheld.
     """
-    if decision.status == "refused":
+    if decision.undecided:
         return ""
     trace, most = decision.trace, f"at most {counted(changes, 'changed action')}"
     gap = finite(trace.get("gap"))
     if trace.get("proven"):
         return f"Proven: by this model, no other sequence with {most} is better."
-    told = decision.reason if decision.status == "recommended" else ""
-    reason = (told or str(trace.get("stopped") or "")).partition("; no gap is known")[0]
+    how = "" if decision.alteration is None else str(decision.reason or "")
+    reason = (how or str(trace.get("stopped") or "")).partition("; no gap is known")[0]
     why = f" Why: {_LIMIT.sub(_limit, reason)}." if reason else ""
     if gap is None:
         return (
@@ -415,7 +420,7 @@ class EpisodeSession:
                 [self._level(place, value) for place, value in enumerate(row)]
                 for row in given_doses(objective).tolist()
             ]
-            own = [text.removeprefix(RANGE) for text in objective.warnings() if text.startswith(RANGE)]
+            own = _ranges(objective.warnings())
             return {
                 "name": self.words.titled(case.identity),
                 "steps": len(observed),

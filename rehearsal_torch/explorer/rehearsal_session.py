@@ -36,8 +36,9 @@ from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.data.codings.recorded import wanted_in
 from rehearsal_torch.data.codings.texts import in_line, said
 from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
-from rehearsal_torch.data.estimates.outside import OUTSIDE, outside
+from rehearsal_torch.data.estimates.outside import outside
 from rehearsal_torch.data.estimates.percent import ends_of, percents
+from rehearsal_torch.data.finding import OUTSIDE, Finding
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.explorer.charts import curves, densities
 from rehearsal_torch.explorer.replies import Turns, told
@@ -97,7 +98,7 @@ def add_routes(app: FastAPI, session: "RehearsalSession") -> None:
 
 
 def answer(
-    found: WhatIf, unknown: Sequence[str], present: Mapping[str, Any], left: Sequence[str] = ()
+    found: WhatIf, unknown: Sequence[Finding], present: Mapping[str, Any], left: Sequence[Finding] = ()
 ) -> dict[str, Any]:
     """What the page shows of a claim.
 
@@ -107,15 +108,14 @@ def answer(
         present: The present values of actions in the case, in words.
         left: Why leaving these would lie outside the data, so that it has no number; empty if it would not.
     """
-    beyond, more = outside(found.warnings)
+    beyond, more = outside(found.findings)
     if left and found.unchanged is not None:
         found = replace(found, unchanged=None, net_gain=None)
         more = [*more, f"leaving the present values has no number: {outside(left)[0]}"]
     withheld = f"refused: {found.refused}" if found.refused else beyond
     baseline = None if unknown else _numbers(found.baseline)
-    others = [text for text in found.warnings if not text.startswith((*OUTSIDE, "predicted no better"))]
-    if withheld:
-        others = [text for text in others if not text.startswith("gain: ")]
+    apart = (*OUTSIDE, "no_gain", *(["gain"] if withheld else []))
+    others = [each.text for each in found.findings if each.kind not in apart]
     return {
         "setting": dict(found.alteration),
         "withheld": withheld,
@@ -150,16 +150,17 @@ def decision_answer(
     """
     setting = decision.to_dict()["alteration"]
     plain = said(decision.to_dict() | {"present": dict(present)}, codings or {})
-    beyond, more = outside(decision.warnings)
+    beyond, more = outside(decision.findings)
     sentences = chances(plain, wanted)
     if decision.alteration is None and decision.reason:
         sentences.append(f"Why: {decision.reason}.")
-    others = [*more, *(text for text in decision.warnings if not text.startswith(OUTSIDE))]
+    others = [*more, *(each.text for each in decision.findings if each.kind not in OUTSIDE)]
     overturned = None if beyond or decision.sensitivity is None else decision.sensitivity.sentence()
     if overturned:
         sentences.append(f"{overturned[0].upper()}{overturned[1:]}.")
     return {
         "status": decision.status,
+        "undecided": decision.undecided,
         "headline": headline(plain, units),
         "said": sentences,
         "warnings": others,
@@ -411,7 +412,7 @@ class RehearsalSession:
         except ValueError as error:
             raise RequestError(str(error)) from None
 
-    def _left(self, one: RehearsalCase, names: tuple[str, ...]) -> list[str]:
+    def _left(self, one: RehearsalCase, names: tuple[str, ...]) -> list[Finding]:
         """Why leaving the present values of variables would lie outside the data; empty if it would not."""
         overlap, task = self.model.surrogate.overlap, self.model.task
         now = kept(one, names)
@@ -421,7 +422,8 @@ class RehearsalSession:
         if not found and names in task.candidates:
             far = float(overlap.distance(names, task.given([one]), now.values.unsqueeze(0))[0])
             if far > overlap.limit(names) + ROUNDING:
-                return [f"support: the 5th nearest observation is {far:.2f} standard deviations away"]
+                text = f"the 5th nearest observation is {far:.2f} standard deviations away"
+                return [Finding("support", text)]
         return found
 
     def _fitted(self) -> str:
@@ -494,7 +496,7 @@ class RehearsalSession:
                 found[name] = [low, high]
         return found
 
-    def _unknown(self, given: Tensor) -> list[str]:
+    def _unknown(self, given: Tensor) -> list[Finding]:
         """Why a context lies outside the range of the observations; empty if it does not."""
         overlap = self.model.surrogate.overlap
         if not overlap.fitted or not overlap.known:
@@ -503,7 +505,7 @@ class RehearsalSession:
 
 
 def _withheld(found: WhatIf) -> bool:
-    return bool(found.refused) or any(text.startswith(OUTSIDE) for text in found.warnings)
+    return bool(found.refused) or any(each.kind in OUTSIDE for each in found.findings)
 
 
 def _pairs(bounds: Mapping[str, list[float]]) -> dict[str, tuple[float, float]]:

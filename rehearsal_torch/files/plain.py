@@ -40,6 +40,10 @@ class PlainFileError(InputError):
         self.line, self.since = line, since
 
 
+class NoFileError(PlainFileError):
+    """There is no such file."""
+
+
 def read_yaml(path: str | Path, largest: int = BYTES) -> Any:
     """The content of a YAML file; None if it is empty.
 
@@ -73,9 +77,9 @@ def text_of(path: str | Path, largest: int = BYTES) -> str:
     file = Path(path)
     try:
         if not file.is_file():
-            raise PlainFileError(
-                f"{file}: there is {'a folder, not a file' if file.is_dir() else 'no such file'}"
-            )
+            if file.is_dir():
+                raise PlainFileError(f"{file}: there is a folder, not a file")
+            raise NoFileError(f"{file}: there is no such file")
         with file.open("rb") as stream:
             content = stream.read(largest + 1)
     except OSError as error:
@@ -138,9 +142,7 @@ def _guarded(kind: str, where: str, read: Callable[[], Any]) -> Any:
     try:
         return read()
     except PlainFileError as error:
-        raise PlainFileError(
-            f"{where}: {error}" if not str(error).startswith(where) else str(error)
-        ) from error
+        raise PlainFileError(f"{where}: {error}") from error
     except RecursionError as error:
         raise PlainFileError(
             f"{where}: expected {kind} with at most {DEPTH} levels of nesting; there are more"

@@ -14,11 +14,14 @@ Source: Du et al. (2026), Sec. 2.1 and 3.1 (rehearsal).
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.decision import Decision, DecisionContext
 from rehearsal_torch.data.episode import Episode, transitions
+from rehearsal_torch.data.finding import Finding
+from rehearsal_torch.data.problem_file.findings import Findings
 from rehearsal_torch.data.question import Columns, Kind, Question
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
@@ -124,6 +127,12 @@ class Problem(ABC):
         """What is known beside rows and cases."""
         return Facts()
 
+    def findings(self) -> tuple[Finding, ...]:
+        """What must be known of the data before anything is fitted; none by default. Found once; cards of
+        problems that have some hold them as ``findings``.
+        """
+        return ()
+
     @abstractmethod
     def count(self) -> int:
         """The number of cases; an unbounded problem returns the number that was requested."""
@@ -145,6 +154,51 @@ class Problem(ABC):
         """A plain description for people and for `card.yaml`: sizes, ranges, missing values, source,
         fingerprint.
         """
+
+
+class OwnData(Problem, ABC):
+    """A user's own data, which may not mean what their author means.
+
+    Attributes:
+        found: What was found in them, with the keys of a problem file.
+    """
+
+    @cached_property
+    def found(self) -> Findings:
+        """See the class."""
+        found = Findings("")
+        self._note(found)
+        return found
+
+    def findings(self) -> tuple[Finding, ...]:
+        """What their author should look at."""
+        return self.found.findings
+
+    @abstractmethod
+    def _note(self, found: Findings) -> None:
+        """Adds what was found."""
+
+
+class OfFile(OwnData, ABC):
+    """A problem file as a problem, and what a check shows of it.
+
+    Attributes:
+        read_notes: What the readers of the file and its tables decided by themselves, one sentence each.
+    """
+
+    read_notes: tuple[str, ...]
+
+    @abstractmethod
+    def counted(self) -> str:
+        """How much there is; one sentence."""
+
+    @abstractmethod
+    def variable_rows(self) -> list[tuple[str, ...]]:
+        """A row for each variable, the header first."""
+
+    def sections(self) -> list[str]:
+        """Further lines; none by default."""
+        return []
 
 
 class World(Problem, ABC):

@@ -6,6 +6,7 @@ from matplotlib.figure import Figure
 
 from rehearsal_torch.data.estimates.outside import in_place
 from rehearsal_torch.data.estimates.percent import percents
+from rehearsal_torch.data.finding import findings_of, undecided
 from rehearsal_torch.evaluation.online_rows import COLUMNS, Row, online, online_row
 from rehearsal_torch.evaluation.overturning import sensitivity_of
 from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, claim, search_of
@@ -55,7 +56,7 @@ def tables(run: Recorded) -> str:
         lines.append(score)
     lines += method_choice.text(run)
     # What is said of the graph, every decision says itself.
-    lines += [each for each in run.cautions if not each.startswith("caution: graph")]
+    lines += [f"caution: {each}" for each in run.findings if each.kind != "refuted_graph"]
     return "\n".join(lines)
 
 
@@ -85,7 +86,7 @@ def summary_rows(run: Recorded) -> list[dict[str, float | int | str]]:
             "method": name,
             "cases": one.count,
             "declined": one.no_action_count,
-            "refused": sum(each.get("status") == "refused" for each in _groups(run)[name]),
+            "refused": sum(map(undecided, _groups(run)[name])),
             "probability": one.auf.mean,
             "probability_low": one.auf.low,
             "probability_high": one.auf.high,
@@ -149,7 +150,7 @@ def _answers(run: Recorded) -> dict[str, Figure]:
     if len(groups) == 1 and len(lines) <= MOST and not learnt(run) and any(map(claim, lines)):
         found["decisions"] = decision_plot.in_panels(decision_frame(lines), quantity(lines))
     units = run.words.get("units_of")
-    beyond = {str(one.get("identity", "")) for one in lines if in_place(one.get("warnings") or ())}
+    beyond = {str(one.get("identity", "")) for one in lines if in_place(findings_of(one))}
     curves = claim_plot.draw(run.claims, units if isinstance(units, dict) else None, run.codings, beyond)
     return found if curves is None else found | {"claims": curves}
 

@@ -36,13 +36,17 @@ def label(key: str) -> str:
     return LABELS.get(key, key.replace("_", " "))
 
 
+# What is a warning, and stands among these.
+_CAUTIONS = ("caution", "findings")
+
+
 def brief(card: Mapping[str, Any]) -> list[str]:
     """The short form: an entry a line, without cautions, which are warnings, and without what is long."""
     card = card_in_words(card)
     return [
         line
         for key, value in card.items()
-        if key not in _LONG and not _caution(key) and _is_short(value)
+        if key not in _LONG and key not in _CAUTIONS and _is_short(value)
         for line in _wrapped(label(key), in_words(key, value, card))
     ]
 
@@ -51,7 +55,7 @@ def whole(card: Mapping[str, Any]) -> list[str]:
     """All entries but cautions; a mapping of mappings as one line for each."""
     found, card = list[str](), card_in_words(card)
     for key, value in card.items():
-        if _caution(key):
+        if key in _CAUTIONS:
             continue
         if key not in _LONG and isinstance(value, Mapping) and not _is_short(value):
             found.append(f"{label(key)}:")
@@ -64,10 +68,6 @@ def whole(card: Mapping[str, Any]) -> list[str]:
         else:
             found += _wrapped(label(key), in_words(key, value, card))
     return found
-
-
-def _caution(key: str) -> bool:
-    return key == "caution" or key.startswith("caution: ")
 
 
 def _is_short(value: Any) -> bool:

@@ -10,6 +10,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from rehearsal_torch.data.finding import reason_of
 from rehearsal_torch.evaluation import hidden_causes
 from rehearsal_torch.evaluation.overturning import graphs_overall, overall
 from rehearsal_torch.evaluation.recorded_run import Decided, is_sequence
@@ -118,8 +119,8 @@ def _answer(one: Decided, of: Material) -> str:
     else:
         title, headline = f"Case {name_of(one)}", probability_sentences.headline(one, of.units)
         said = [headline, *(probability_sentences.chances(one, of.wanted) if of.alterations else _value(one))]
-    if one.get("alteration") is None and one.get("reason"):
-        said.append(f"Why: {one['reason']}.")
+    if one.get("alteration") is None and (reason := reason_of(one)):
+        said.append(f"Why: {reason}.")
     return f"{title}: {' '.join(said)}"
 
 

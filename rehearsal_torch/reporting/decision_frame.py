@@ -1,7 +1,7 @@
 """Decisions as a data frame: one row per case, for work in a notebook.
 
     case               the name of the case
-    status             recommended, no_action or refused
+    status             do, may or leave
     set/NAME           the value to set, NaN where the variable is left alone
     estimate           the method's estimate after its decision: with the alteration, or, where nothing is
                        set, that for no action, or for leaving the present values as they are
@@ -16,7 +16,9 @@
     net_value,         the worth of a desired outcome times its probability, minus the cost, and
     net_gain           the same minus that of changing nothing, each with _lower and _upper; NaN where no
                        worth is stated
-    warnings, reason   sentences, separated by "; "
+    warnings, reason   sentences, separated by "; ", and
+    findings,          their kinds (`data.finding`)
+    reason_kind
     given/NAME         the context of the case
 
 A variable that has texts has these in its columns. The names of context and actions have a prefix, as in a
@@ -33,18 +35,13 @@ from typing import Any
 
 import pandas as pd
 
-from rehearsal_torch.data.estimates.outside import outside
 from rehearsal_torch.data.estimates.percent import Intervals, alike, in_words, is_chance
-from rehearsal_torch.evaluation.recorded_run import Decided, before, claim
+from rehearsal_torch.data.finding import NOTHING_BETTER, OUTSIDE, reason_of, texts_of
+from rehearsal_torch.evaluation.recorded_run import ACTS, NOTHING, REFUSED, Decided, before, claim
 from rehearsal_torch.evaluation.rehearsal_rows import number
 from rehearsal_torch.reporting import cost_words
 
 GIVEN, SET, PRESENT = "given/", "set/", "present/"
-STATUS = {
-    "recommended": "an alteration is recommended",
-    "no_action": "no action",
-    "refused": "refused",
-}
 
 
 def decision_frame(
@@ -94,8 +91,10 @@ def _row(
         **(_against_present(line, now) if now else {}),
         **(_gain(line) if gained else {}),
         **(cost_words.cells(line) if priced else {}),
-        "warnings": "; ".join(line.get("warnings") or ()),
-        "reason": str(line.get("reason") or ""),
+        "warnings": "; ".join(texts_of(line)),
+        "reason": reason_of(line),
+        "findings": "; ".join(each["kind"] for each in line.get("findings") or ()),
+        "reason_kind": (line.get("reason") or {}).get("kind", ""),
         **{f"{GIVEN}{name}": _cell(given.get(name)) for name in known},
     }
 
@@ -130,8 +129,16 @@ def quantity(lines: Sequence[Decided]) -> str:
 def beyond(frame: pd.DataFrame) -> "pd.Series[bool]":
     """Which decisions lie outside the data, so that sentences and figures have no number for them."""
     return pd.Series(
-        [bool(outside(text.split("; "))[0]) for text in frame["warnings"]], index=frame.index, dtype=bool
+        [bool(set(OUTSIDE) & set(kinds.split("; "))) for kinds in frame["findings"]],
+        index=frame.index,
+        dtype=bool,
     )
+
+
+def refused(frame: pd.DataFrame) -> "pd.Series[bool]":
+    """In which cases the method cannot tell what to do."""
+    decided = frame["reason_kind"].isin(("", *NOTHING_BETTER))
+    return (frame["status"] == "leave") & ~decided
 
 
 def summary(frame: pd.DataFrame, of: str, wanted: str = "") -> str:
@@ -142,10 +149,10 @@ def summary(frame: pd.DataFrame, of: str, wanted: str = "") -> str:
         of: What the estimates are of.
         wanted: The desired region in words; empty where these are too long.
     """
-    counts = frame["status"].value_counts()
-    parts = [f"{words} in {counts[name]}" for name, words in STATUS.items() if name in counts]
+    every, unknown = frame["status"] != "leave", refused(frame)
+    counts = {ACTS: every.sum(), NOTHING: (~every & ~unknown).sum(), REFUSED: unknown.sum()}
+    parts = [f"{words} in {count}" for words, count in counts.items() if count]
     said = f"{len(frame)} case{'' if len(frame) == 1 else 's'}: {', '.join(parts) or 'none'}."
-    every = frame["status"] == "recommended"
     acted = frame[every & ~beyond(frame)]
     if every.any() and acted.empty:
         return f"{said} Where one is recommended, it lies outside the data."
@@ -183,7 +190,7 @@ def decision_html(frame: pd.DataFrame, sentences: Sequence[str], shown: int = SH
     rows = [
         [
             str(row["case"]),
-            str(row["status"]).replace("_", " "),
+            str(row["status"]),
             *(row[name] if isinstance(row[name], str) else _number(row[name]) for name in actions),
             _number(row["estimate"]),
             "" if math.isnan(row["lower"]) else f"{row['lower']:.3g} to {row['upper']:.3g}",

@@ -14,7 +14,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from rehearsal_torch.reporting.decision_frame import beyond
+from rehearsal_torch.reporting.decision_frame import beyond, refused
 from rehearsal_torch.reporting.style import BLACK, BLUE, PALE, VERMILION, panels
 
 # Names of cases are written below the axis up to this number of cases.
@@ -83,8 +83,8 @@ def _drawn(axes: Axes, frame: pd.DataFrame, of: str) -> dict[str, Artist]:
         for name in ("estimate", "lower", "upper", "no_action", "unchanged")
     )
     before = np.where(np.isnan(present), before, np.nan)
-    acted = (frame["status"] == "recommended").to_numpy() & ~hidden
-    refused = (frame["status"] == "refused").to_numpy() & ~hidden
+    acted = (frame["status"] != "leave").to_numpy() & ~hidden
+    unknown = refused(frame).to_numpy() & ~hidden
     bounded = acted & ~np.isnan(low + high)
     if bounded.any():
         levels = frame["level"][bounded].unique()
@@ -99,9 +99,9 @@ def _drawn(axes: Axes, frame: pd.DataFrame, of: str) -> dict[str, Artist]:
         axes.plot(places[known], before[known], "o", color=BLACK, fillstyle="none", label="no action")
     if kept.any():
         axes.plot(places[kept], present[kept], "s", color=BLACK, fillstyle="none", label="present values")
-    if refused.any():
+    if unknown.any():
         at = np.where(kept, present, before)
-        axes.plot(places[refused], at[refused], "x", color=VERMILION, label="refused")
+        axes.plot(places[unknown], at[unknown], "x", color=VERMILION, label="refused")
     for place in places[hidden]:
         axes.axvspan(place - 0.5, place + 0.5, color=PALE, linewidth=0, zorder=0.2, label="outside the data")
     axes.set(xlabel="Case", ylabel=fill(f"Claimed {of}", BROAD))

@@ -16,9 +16,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from rehearsal_torch.data.finding import reason_of, texts_of
 from rehearsal_torch.data.sensitivity import factor
 from rehearsal_torch.evaluation.overturning import graphs_overall, overall, sensitivity_of
-from rehearsal_torch.evaluation.recorded_run import Decided, before, claim, effort
+from rehearsal_torch.evaluation.recorded_run import Decided, before, claim, effort, group_of
 from rehearsal_torch.evaluation.rehearsal_rows import (
     interval_of,
     number,
@@ -187,8 +188,8 @@ def per_decision(decisions: Sequence[Decided], dataset: str, method: str, seed: 
             | {
                 "status": one.get("status", ""),
                 "declined": one.get("alteration") is None,
-                "reason": one.get("reason", ""),
-                "warnings": "; ".join(one.get("warnings") or ()),
+                "reason": reason_of(one),
+                "warnings": "; ".join(texts_of(one)),
             }
         )
     return lines
@@ -200,8 +201,8 @@ def known(one: Decided) -> str:
 
 
 def change(one: Decided) -> str:
-    """The altered variables and their values; without an alteration the status ("no action", "refused")."""
-    return _pairs(one.get("alteration") or {}, MAX_SETTINGS) or str(one.get("status", "-")).replace("_", " ")
+    """The altered variables and their values; without an alteration "no action" or "refused"."""
+    return _pairs(one.get("alteration") or {}, MAX_SETTINGS) or group_of(one)
 
 
 def interval(one: Decided) -> str:
@@ -234,9 +235,9 @@ def _sentences(one: Decided) -> list[str]:
     """The reason for no action with the alteration it replaces, or the warnings."""
     would = _pairs(effort(one, "would_set") or {}, MAX_SETTINGS)
     parts = (
-        str(one.get("reason") or ""),
+        reason_of(one),
         f"would have set {would}" if would else "",
-        *(one.get("warnings") or ()),
+        *texts_of(one),
     )
     return [text for text in parts if text]
 

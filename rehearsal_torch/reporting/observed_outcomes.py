@@ -113,9 +113,9 @@ def _split(decided: Sequence[Decided]) -> list[tuple[str, list[Decided]]]:
     """Named groups: without and with a recommendation, the latter also by thirds of its predicted
     improvement.
     """
-    acted = [one for one in decided if one.get("status") == "recommended"]
+    acted = [one for one in decided if one.get("alteration") is not None]
     split = [
-        (OTHERS, [one for one in decided if one.get("status") != "recommended"]),
+        (OTHERS, [one for one in decided if one.get("alteration") is None]),
         (RECOMMENDED, acted),
     ]
     ordered = sorted(acted, key=lambda one: float(one["trajectory"]["improvement"]))

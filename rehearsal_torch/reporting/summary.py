@@ -15,8 +15,9 @@ from io import StringIO
 from rich.console import Console
 from rich.table import Table
 
+from rehearsal_torch.data.finding import undecided
 from rehearsal_torch.evaluation.bootstrap import mean_interval
-from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, effort
+from rehearsal_torch.evaluation.recorded_run import NOTHING, Decided, Recorded, effort, group_of
 from rehearsal_torch.reporting.figures import truth_errors
 from rehearsal_torch.reporting.style import Wording
 
@@ -35,7 +36,8 @@ SCORES = {
 }
 
 
-# The causes of refusals (`objectives.guard.Cause`); earlier runs name none, and refused by the members alone.
+# Why the method cannot tell, by the name of a column and by its kind; the others are the members'.
+COUNTED = {"model": "model_error", "scores": "falling_score"}
 CAUSES = {
     "model": "the model has errors in what it takes for noise, which their reasons name",
     "scores": "a score that is reported beside the reward would fall",
@@ -242,7 +244,7 @@ def _declined(row: Row, words: Wording) -> list[str]:
         return []
     no_change = f"lowers {words.variable}" if words.sign < 0 else "raises the return"
     why = [f"no change {no_change} for {none}"] if none else []
-    causes = {key: int(row.get(f"refused: {key}", 0)) for key in ("model", "scores")}
+    causes = {key: int(row.get(f"refused: {key}", 0)) for key in COUNTED}
     causes["members"] = refused - sum(causes.values())
     why += [f"for {number} {CAUSES[key]}" for key, number in causes.items() if number]
     listed = " and ".join([", ".join(why[:-1]) + ",", why[-1]]) if len(why) > 1 else why[0]
@@ -299,10 +301,10 @@ def _truth(run: Recorded, words: Wording) -> Row:
 def _sequence(search: str, changes: int, decided: Sequence[Decided], words: Wording) -> Row:
     row: Row = {"search": search, "k": changes, words.subjects: len(decided)}
     row["observed"] = _mean([words.sign * one["trajectory"]["observed"] for one in decided])
-    row |= {"no_action": sum(one.get("status") == "no_action" for one in decided)}
-    causes = [effort(one, "cause") for one in decided if one.get("status") == "refused"]
-    row |= {"refused": len(causes)}
-    row |= {f"refused: {key}": causes.count(key) for key in ("model", "scores") if key in causes}
+    row |= {"no_action": sum(group_of(one) == NOTHING for one in decided)}
+    kinds = [one["reason"]["kind"] for one in decided if undecided(one)]
+    row |= {"refused": len(kinds)}
+    row |= {f"refused: {key}": kinds.count(kind) for key, kind in COUNTED.items() if kind in kinds}
     improvements = finite([one["trajectory"]["improvement"] for one in decided])
     row |= _with_interval("improvement", improvements)
     row["improvement_median"] = _median(improvements)
@@ -328,7 +330,7 @@ def _plain(search: str, decided: Sequence[Decided]) -> Row:
     row: Row = {
         "search": search,
         "decisions": len(decided),
-        "refused": sum(one.get("status") == "refused" for one in decided),
+        "refused": sum(map(undecided, decided)),
     }
     row |= _with_interval("value", finite([one.get("value") for one in decided]))
     row["seconds_median"] = _median(finite([one.get("seconds") for one in decided]))

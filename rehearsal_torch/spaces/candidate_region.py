@@ -11,7 +11,6 @@ Source: Sobol (1967) and Owen (1998) (scrambling); Smith (1984) (hit and run).
 from dataclasses import dataclass
 
 import torch
-from botorch.utils.sampling import HitAndRunPolytopeSampler
 from torch import Tensor
 
 from rehearsal_torch.seeding import sobol
@@ -90,6 +89,9 @@ class CandidateRegion:
         found = tried[self.contains(tried)][:count]
         if len(found) == count:
             return found
+        # Few regions are that narrow, and BoTorch takes as long to load as everything that reads a table.
+        from botorch.utils.sampling import HitAndRunPolytopeSampler
+
         bounds = torch.stack([torch.zeros_like(self.lower), torch.ones_like(self.lower)])
         walk = HitAndRunPolytopeSampler(
             (self.normals, self.offsets.unsqueeze(-1)), bounds=bounds, n_burnin=500, n_thinning=8, seed=seed

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from rehearsal_torch.data.episode import Episode
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.part import (
     NotFittedError,
     Solved,
@@ -217,9 +218,9 @@ class EpisodeSurrogate(Surrogate, ABC):
     def doses(self, actions: Tensor) -> Tensor:
         """Action numbers to doses, (...) -> (..., p), in the doses' units."""
 
-    def outside(self, episode: Episode, slack: float = 0.0) -> tuple[str, ...]:  # noqa: ARG002
-        """One sentence for each variable of an episode that leaves the range of the observations; empty if no
-        range is known.
+    def outside(self, episode: Episode, slack: float = 0.0) -> tuple[Finding, ...]:  # noqa: ARG002
+        """A finding of the kind ``range`` for each variable of an episode that leaves the range of the
+        observations; empty if no range is known.
 
         Args:
             slack: How far beyond the range a value may lie, as a share of the range on the model's scale.

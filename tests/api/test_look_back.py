@@ -54,7 +54,7 @@ def test_fixed_steps_stay_and_no_change_is_an_answer(toy):
     fixed = torch.tensor([True, True, False, True, True, True])
     found = rt.look_back(model, rt.EpisodeCase(episode, fixed), reward={"x0": -1.0})
     assert set(found.actions()) <= {2}
-    assert rt.look_back(model, episode, changes=0, reward={"x0": -1.0}).status == "no_action"
+    assert rt.look_back(model, episode, changes=0, reward={"x0": -1.0}).reason.kind == "no_gain"
 
 
 @pytest.mark.slow
@@ -94,7 +94,7 @@ def test_a_checkpoint_decides_as_the_command_does(tmp_path):
         )
         plain = json.loads(json.dumps(found.to_dict()))
         assert plain == {key: line[key] for key in plain}
-        assert ("hidden_cause" in plain) == ("hidden_cause" in line) == (plain["status"] == "recommended")
+        assert ("hidden_cause" in plain) == ("hidden_cause" in line) == (plain["alteration"] is not None)
 
 
 @pytest.mark.slow
@@ -120,7 +120,7 @@ def test_a_long_episode_is_no_record_of_the_others(toy):
     model, _ = toy
     episode = transition_episode(3, horizon=60).case.episode
     found = rt.look_back(model, episode, 1, method="greedy", reward={"x0": -1.0})
-    assert found.status == "recommended"
+    assert found.alteration is not None
     assert found.hidden_cause is None
     assert found.trace["hidden_cause"] == NO_RECORDS
 
@@ -195,7 +195,7 @@ def test_one_episode_is_one_situation_without_a_score():
     assert problem.case(0).episode is episode
     assert len(problem.held_out()) == 5
     assert problem.question().names == NAMES
-    assert problem.score(problem.case(0), Decision(None, 0.0, status="no_action")) == {}
+    assert problem.score(problem.case(0), Decision(None, 0.0)) == {}
     assert problem.card() == {"episode": "0", "columns": list(NAMES), "time_steps": 6}
     with pytest.raises(IndexError, match="expected index 0, the only episode; got 1"):
         problem.case(1)

@@ -38,7 +38,7 @@ def test_the_median_the_share_and_the_strongest_covariate():
 
 
 def test_records_of_earlier_versions_have_none():
-    assert sensitivity_of({"status": "recommended"}) is None
+    assert sensitivity_of({"status": "may"}) is None
     assert sensitivity_of(LINES[0]) == FOUND[0]
     assert sensitivity_of({"sensitivity": {"tipping": None, "basis": "point"}}).tipping == math.inf
     assert overall([{}, {}]) == ""

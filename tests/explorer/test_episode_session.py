@@ -10,6 +10,7 @@ import torch
 import rehearsal_torch as rt
 import rehearsal_torch.explorer.episode_session as courses
 from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.explorer.episode_session import (
     EpisodeSession,
     beyond,
@@ -279,9 +280,11 @@ POINTS = Wording("SOFA", -1.0, "points")
     ],
 )
 def test_the_state_of_the_proof_is_a_sentence(trace, said):
-    found = Decision(None, 0.0, status="no_action", reason="no change is better", trace=trace)
+    found = Decision(None, 0.0, reason=Finding("no_gain", "no change is better"), trace=trace)
     assert optimality(found, 2, POINTS) == said
-    assert optimality(replace(found, status="refused"), 2, POINTS) == "", "what was withdrawn is not proven"
+    assert optimality(replace(found, reason=Finding("invalid", "")), 2, POINTS) == "", (
+        "what was withdrawn is not proven"
+    )
 
 
 def test_a_search_that_gave_up_says_why():
@@ -295,7 +298,7 @@ def test_a_search_that_gave_up_says_why():
 
 
 def test_a_withheld_gap_has_no_number():
-    said = optimality(Decision(None, 0.0, status="no_action", trace={"gap": 1.25}), 1, POINTS, hidden=True)
+    said = optimality(Decision(None, 0.0, trace={"gap": 1.25}), 1, POINTS, hidden=True)
     assert said == "The best found, not proven: another one with at most 1 changed action may be better."
 
 

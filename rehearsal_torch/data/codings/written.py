@@ -31,6 +31,7 @@ from rehearsal_torch.data.codings.coding import Coding, listed, spelled, text_of
 from rehearsal_torch.data.codings.columns import unseen
 from rehearsal_torch.data.codings.outcomes import region_in_codes
 from rehearsal_torch.files.addresses import beginning
+from rehearsal_torch.files.schema import Fault
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 
 BY_ROWS = ("binary", "categorical")
@@ -125,7 +126,7 @@ def classes_of(
     return Coding(name, tuple(classes), reference)
 
 
-def codings_in(plain: object) -> tuple[dict[str, Coding], list[str]]:
+def codings_in(plain: object) -> tuple[dict[str, Coding], list[Fault]]:
     """The codings of a task, and their faults.
 
     Args:
@@ -134,21 +135,21 @@ def codings_in(plain: object) -> tuple[dict[str, Coding], list[str]]:
     if plain is None:
         return {}, []
     if not isinstance(plain, Mapping):
-        return {}, [f"codings: expected {CODINGS}; got {beginning(str(plain), 60)!r}"]
-    found, faults = {}, []
+        return {}, [Fault("codings", f"expected {CODINGS}; got {beginning(str(plain), 60)!r}")]
+    found, faults = dict[str, Coding](), list[Fault]()
     for name, each in plain.items():
         try:
             if isinstance(each, str) and each in BY_ROWS:
                 raise ValueError(f"{each!r} needs the rows, and there are none here: name the levels")
             found[str(name)] = Coding.of(str(name), each)
         except ValueError as error:
-            faults.append(f"codings.{name}: {error}")
+            faults.append(Fault(f"codings.{name}", str(error)))
     return found, faults
 
 
-def in_codes(plain: Mapping[str, Any], codings: Mapping[str, Coding]) -> tuple[dict[str, Any], list[str]]:
+def in_codes(plain: Mapping[str, Any], codings: Mapping[str, Coding]) -> tuple[dict[str, Any], list[Fault]]:
     """A task with codes in the place of texts in its box and its region, and faults."""
-    made, faults = {part: each for part, each in plain.items() if part != "codings"}, list[str]()
+    made, faults = {part: each for part, each in plain.items() if part != "codings"}, list[Fault]()
     if not codings:
         return made, faults
     if isinstance(made.get("box"), Mapping):
@@ -160,7 +161,7 @@ def in_codes(plain: Mapping[str, Any], codings: Mapping[str, Coding]) -> tuple[d
             try:
                 box |= _settable(codings[name], each)
             except ValueError as error:
-                faults.append(f"box.{name}: {error}")
+                faults.append(Fault(f"box.{name}", str(error)))
         made["box"] = box
     if region := made.get("region"):
         made["region"] = region_in_codes(region, codings, faults)

@@ -18,15 +18,12 @@ Source: ours; a linear cost of change is the L1 cost of counterfactual recourse 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from rehearsal_torch.data.costs.level_prices import Choice, LevelPrices
-
-if TYPE_CHECKING:
-    from rehearsal_torch.data.decision import RehearsalCase
 
 # A change by less than this share of both values is rounding.
 ROUNDED = 1e-12
@@ -272,6 +269,6 @@ def _choice(name: str, levels: LevelPrices, cases: Sequence[CaseCosts], names: S
     )
 
 
-def weighing(case: "RehearsalCase") -> bool:
+def weighing(costs: CaseCosts | None) -> bool:
     """Whether the costs of a case count: something costs, and what a desired outcome is worth is known."""
-    return case.costs is not None and case.costs.worth is not None
+    return costs is not None and costs.worth is not None

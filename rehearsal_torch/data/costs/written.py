@@ -18,7 +18,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, WithJs
 from rehearsal_torch.data.codings.coding import Coding, listed
 from rehearsal_torch.data.costs.action_cost import ActionCost
 from rehearsal_torch.data.costs.level_prices import LevelPrices
-from rehearsal_torch.files.schema import Name, Number, Schema, fault, is_number, mapping, meant
+from rehearsal_torch.files.schema import Fault, Name, Number, Schema, fault, is_number, mapping, meant
 
 COST = (
     "a cost per unit of change, or {up: 2, down: 0.5}, with fixed: 10 for any change; or, of levels and "
@@ -166,7 +166,7 @@ WrittenCosts = Annotated[dict[Name, Written], mapping(COSTS)]
 def costs_of(
     written: Mapping[str, WrittenCost],
     actions: Sequence[str],
-    faults: list[str],
+    faults: list[Fault],
     codings: Mapping[str, Coding] = MappingProxyType({}),
     levels: Mapping[str, Sequence[float]] = MappingProxyType({}),
 ) -> dict[str, ActionCost]:
@@ -179,7 +179,11 @@ def costs_of(
     """
     of = {column: each.name for each in codings.values() for column in each.columns}
     known = list(dict.fromkeys(of.get(name, name) for name in actions))
-    faults += [f"costs: {name!r} is no action; {meant(name, known)}" for name in written if name not in known]
+    faults += [
+        Fault("costs", f"{name!r} is no action; {meant(name, known)}")
+        for name in written
+        if name not in known
+    ]
     found = dict[str, ActionCost]()
     for name, each in written.items():
         if name not in known:
@@ -187,5 +191,5 @@ def costs_of(
         try:
             found[name] = each.built(name, codings.get(name), levels)
         except ValueError as error:
-            faults.append(f"costs.{name}: {error}")
+            faults.append(Fault(f"costs.{name}", str(error)))
     return found

@@ -146,8 +146,9 @@ def settable(
         )
         return None
     if len(known) < count:
-        found.warn(
-            path,
+        found.of_variable(
+            name,
+            "values",
             f"{count - len(known)} of the {count} values that it could be set to occur in no row and are not "
             f"offered; offered are {levels_text(known.tolist())}",
         )
@@ -167,3 +168,9 @@ def costs(variables: Mapping[str, VariableForm]) -> dict[str, float]:
 def of_role(variables: Mapping[str, VariableForm], *roles: str) -> list[str]:
     """The variables of some roles, in the file's order."""
     return [name for name, about in variables.items() if about.role in roles]
+
+
+def units_of(variables: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The units of variables as words for reports; empty if there are none."""
+    units = {name: about.unit for name, about in variables.items() if about.unit}
+    return {"units_of": units} if units else {}

@@ -56,9 +56,11 @@ def unused_columns(cases: ReadTable, form: Mapping[str, Any], found: Findings) -
         if near and listed:
             found.fault("cases", f"{name!r} is no variable; did you mean {near!r}?")
         elif near:
-            found.warn("cases", f"column {name!r} of {cases.where} is not used; did you mean {near!r}?")
+            found.warn(
+                "cases", "unused", f"column {name!r} of {cases.where} is not used; did you mean {near!r}?"
+            )
         elif listed:
-            found.warn("cases", f"{name!r} is no variable, and not used")
+            found.warn("cases", "unused", f"{name!r} is no variable, and not used")
 
 
 def _near(name: str, choices: Iterable[str]) -> str | None:

@@ -123,7 +123,7 @@ def parts_of(file: Opened, form: type[Schema]) -> dict[str, Any]:
         if about.is_required():
             file.found.fault(part, f"nothing is written there yet; expected {about.description}")
     parts, faults = read(form, {part: each for part, each in file.plain.items() if part not in empty})
-    file.found.of_reader([each for each in faults if each.partition(": ")[0] not in empty])
+    file.found.of_reader([each for each in faults if each.path not in empty])
     return parts
 
 

@@ -7,6 +7,7 @@ how to make one.
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from rehearsal_torch.data.finding import undecided
 from rehearsal_torch.explorer.trials.trial_rows import MOST, course
 from rehearsal_torch.explorer.trials.trial_session import LIMITS, add_reading
 from rehearsal_torch.problems.written.recognised import YAML
@@ -126,5 +127,5 @@ class RecordedTrials:
 def _state(one: Mapping[str, Any], setting: Mapping[str, Any], reward: float | None) -> str:
     """Whether a trial was answered, was only proposed, or what the method said in its place."""
     if not setting:
-        return str(one.get("status") or "").replace("_", " ")
+        return "refused" if undecided(one) else "no action"
     return "proposed" if reward is None else "completed"

@@ -35,6 +35,8 @@ from torch import Tensor
 
 from rehearsal_torch.data.causal_task import MIN_ROWS, CausalTask
 from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
+from rehearsal_torch.data.finding import recorded
+from rehearsal_torch.data.problem_file.findings import Findings
 from rehearsal_torch.data.reading import ReadTable, TableError, number_columns, read_table
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.tables.in_memory import SET, data_frame
@@ -50,7 +52,10 @@ from rehearsal_torch.problems.causal.waiting_rows import (
     waiting_note,
     with_proposals,
 )
-from rehearsal_torch.problems.problem import CausalProblem, Experiments, Facts, ranges_of
+from rehearsal_torch.problems.problem import CausalProblem, Experiments, Facts, OwnData, ranges_of
+
+# Experiments outside of what may be set that are named.
+SHOWN = 3
 
 
 def start_point(
@@ -170,7 +175,7 @@ def _is_mark(column: Tensor) -> bool:
     return bool(((column == 0) | (column == 1)).all())
 
 
-class ExperimentTable(CausalProblem, Experiments):
+class ExperimentTable(OwnData, CausalProblem, Experiments):
     """A comma-separated file of experiments and a task.
 
     Fewer than 5 rows are not an error: there is nothing to fit yet, and `to_begin` lists what to run first.
@@ -259,6 +264,39 @@ class ExperimentTable(CausalProblem, Experiments):
         """Empty: the outcome of an experiment that was not run is unknown."""
         return {}
 
+    def _note(self, found: Findings) -> None:
+        """Adds what is to be said: there are too few experiments for a model; an experiment's action may not
+        be set any more, or was the same in all of them.
+        """
+        rows = len(self.past)
+        if rows < MIN_ROWS:
+            words = f"fewer than {MIN_ROWS} experiments: there is no model yet, and the first ones are listed"
+            found.warn("data", "rows", words, rows=rows)
+        outside = self._outside()
+        for sentence in outside[:SHOWN]:
+            found.warn("data", "range", f"{sentence}: kept to learn from, and not proposed")
+        if len(outside) > SHOWN:
+            words = f"{len(outside) - SHOWN} more experiments lie outside what may be set"
+            found.warn("data", "range", words)
+        for name in self.task.actions if rows >= MIN_ROWS else ():
+            column = self.past.columns((name,))[:, 0]
+            if bool((column == column[0]).all()):
+                words = f"it was {float(column[0]):g} in all experiments, so that nothing is known of its"
+                found.of_variable(name, "values", f"{words} effect yet")
+
+    def _outside(self) -> list[str]:
+        """A sentence for each experiment whose action may not be set any more, with its line."""
+        rows = self.read.frame
+        waits = waiting(rows, self.task)
+        lines = [*rows.index[~waits], *rows.index[waits]]
+        sentences = []
+        for line, row in zip(lines, [*self.past.columns(self.task.actions), *self.waiting], strict=True):
+            try:
+                self.task.check_action(row, f"{self.source}, line {int(line) + 2}")
+            except ValueError as error:
+                sentences.append(str(error))
+        return sentences
+
     def card(self) -> Mapping[str, Any]:
         """Sizes, roles, ranges, the best reward so far, rows outside the bounds, and the fingerprint."""
         card: dict[str, Any] = {"source": self.source, "rows": len(self.past), **self.task.to_plain()}
@@ -274,4 +312,4 @@ class ExperimentTable(CausalProblem, Experiments):
             }
         if outside := self.task.outside(self.past):
             card["kept as history, though it may not be set any more"] = list(outside)
-        return card | {"fingerprint": self.past.fingerprint()}
+        return card | recorded(self.findings()) | {"fingerprint": self.past.fingerprint()}

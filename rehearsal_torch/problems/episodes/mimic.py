@@ -26,6 +26,7 @@ import torch
 
 from rehearsal_torch.data.decision import Decision, DecisionContext, EpisodeCase
 from rehearsal_torch.data.dose_levels import DoseLevels
+from rehearsal_torch.data.finding import Finding, findings_of, recorded
 from rehearsal_torch.data.reading import TableError, table_file
 from rehearsal_torch.problems.episodes.simulator import STATES, sofa
 from rehearsal_torch.problems.episodes.splits import SplitEpisodes, check_split
@@ -78,8 +79,7 @@ class ObservedOutcomes:
             values = [stay[name] for stay in self.by_stay.values() if name in stay]
             if values:
                 counts[name] = f"{meaning}: {int(sum(values))} of {len(values)} stays"
-        facts: dict[str, object] = {"observed outcomes": counts} if counts else {}
-        return facts | {f"caution: outcome {name}": why for name, why in self.left_out.items()}
+        return {"observed outcomes": counts} if counts else {}
 
 
 def observed_outcomes(table: pd.DataFrame) -> ObservedOutcomes:
@@ -221,6 +221,10 @@ class Mimic(SplitEpisodes):
             missing=self.missing or None,
         )
         card |= self.outcomes.facts()
+        left_out = [
+            Finding("values", f"outcome {name}: {why}") for name, why in self.outcomes.left_out.items()
+        ]
+        card |= recorded([*findings_of(card), *left_out])
         if self.action_lag:
             return card
         return card | {"agreement of SOFA with its formula": f"{self.sofa_agreement():.1%} of the steps"}

@@ -24,6 +24,8 @@ from torch import Tensor
 from rehearsal_torch.data.decision import Decision, DecisionContext, EpisodeCase
 from rehearsal_torch.data.dose_levels import DoseLevels
 from rehearsal_torch.data.episode import Episode, transitions
+from rehearsal_torch.data.finding import recorded
+from rehearsal_torch.data.problem_file.findings import Findings
 from rehearsal_torch.data.reading import ReadTable, TableError, table_file
 from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.files.schema import listed, meant
@@ -32,7 +34,7 @@ from rehearsal_torch.problems.episodes.roles import Action, Carry, Column, Episo
 from rehearsal_torch.problems.episodes.splits import SplitEpisodes, check_split
 from rehearsal_torch.problems.episodes.steps import read_episodes
 from rehearsal_torch.problems.episodes.task import episode_task
-from rehearsal_torch.problems.problem import Facts
+from rehearsal_torch.problems.problem import Facts, OwnData
 
 
 def plain_task(roles: EpisodeRoles) -> dict[str, Any]:
@@ -100,9 +102,11 @@ CAUTION = (
 )
 FEW_UNITS = 100
 """Units to learn from below which the card warns."""
+# Steps that a unit has at least, and that a level occurs in: so many, and such a share of them.
+SHORT, RARE, RARE_SHARE = 4, 20, 0.005
 
 
-class EpisodeTable(SplitEpisodes):
+class EpisodeTable(OwnData, SplitEpisodes):
     """Units of a table, split by unit.
 
     Args:
@@ -210,7 +214,6 @@ class EpisodeTable(SplitEpisodes):
         words, rows = self.roles.words, torch.cat([episode.values for episode in self.all])
         lengths = sorted(episode.horizon for episode in self.all)
         levels = self._levels()
-        learnt = len(self.splits["train"])
         return {
             "source": self.source,
             "caution": CAUTION,
@@ -224,9 +227,8 @@ class EpisodeTable(SplitEpisodes):
             },
             "length of a step": self.step,
             "missing": {"policy": self._policy(), **self.counts},
-            "splits": {name: {words.units: len(positions)} for name, positions in self.splits.items()},
-            **self._few(learnt),
-            **{f"caution: {name}": note for name, note in self._unseen(levels).items()},
+            "splits": {name: {words.units: len(places)} for name, places in self.splits.items()},
+            **recorded(self.findings()),
             "actions": self._amounts(levels),
             "features": self._features(rows),
             "fingerprint": transitions(self.all).fingerprint(),
@@ -254,25 +256,34 @@ class EpisodeTable(SplitEpisodes):
         rule = self.roles.missing
         return f"carry forward within {rule.steps} steps" if rule.rule == "carry" else rule.rule
 
-    def _unseen(self, levels: DoseLevels) -> dict[str, str]:
-        """A note for each action with given levels that no unit to learn from was given, or whose amounts
-        share levels.
+    def _note(self, found: Findings) -> None:
+        """Adds what is to be said: there are few units, or short ones; levels that no unit to learn from was
+        given, or few were; amounts that share levels; what was left out.
         """
-        table = self.observations()
-        notes: dict[str, str] = {}
+        units, learnt = self.roles.words.units, len(self.splits["train"])
+        if learnt < FEW_UNITS:
+            words = f"{learnt} {units} to learn from: below {FEW_UNITS}, claims are worth little"
+            found.warn("data", "rows", words, units=learnt)
+        lengths = sorted(each.horizon for each in self.all)
+        if lengths[len(lengths) // 2] < SHORT:
+            words = f"half of the {units} have fewer than {SHORT} steps: little can be changed"
+            found.warn("data", "rows", words)
+        table, levels = self.observations(), self._levels()
         for action in self.roles.actions:
             if not action.levels:
-                note = levels.notes.get(action.name, "")
-                notes |= {f"levels of {action.name}": note} if note else {}
+                if note := levels.notes.get(action.name, ""):
+                    found.of_variable(action.name, "values", note)
                 continue
-            seen = set(table.columns((action.name,))[:, 0].to(torch.long).tolist())
-            unseen = [name for level, name in enumerate(action.levels) if level not in seen]
-            if unseen:
-                notes[f"levels of {action.name}"] = (
-                    f"{', '.join(unseen)} never occurs among the {self.roles.words.units} to learn from, and "
-                    "is not recommended"
-                )
-        return notes
+            counts = level_counts(action, table.columns((action.name,))[:, 0])
+            if unseen := [level for level, count in counts.items() if not count]:
+                words = f"{', '.join(unseen)} never occurs among the {units} to learn from"
+                found.of_variable(action.name, "values", f"{words}, and is not recommended")
+            for level, count in counts.items():
+                if 0 < count < max(RARE, RARE_SHARE * len(table)):
+                    words = f"{level} occurs in {count} of {len(table)} steps to learn from"
+                    found.of_variable(action.name, "values", f"{words}: little is known of it")
+        for reason, count in self.counts.items():
+            found.warn("missing", "rows", f"{reason}: {count}")
 
     def _amounts(self, levels: DoseLevels) -> dict[str, str]:
         """The levels of each action in words."""
@@ -280,13 +291,6 @@ class EpisodeTable(SplitEpisodes):
             action.name: _shown(action, row)
             for action, row in zip(self.roles.actions, levels.medians.tolist(), strict=True)
         }
-
-    def _few(self, learnt: int) -> dict[str, str]:
-        """A caution if there are few units to learn from."""
-        if learnt >= FEW_UNITS:
-            return {}
-        note = f"{learnt} to learn from: below {FEW_UNITS}, claims are worth little"
-        return {f"caution: number of {self.roles.words.units}": note}
 
     def _features(self, rows: Tensor) -> dict[str, dict[str, float | str]]:
         """Range and median of each column of steps, (n, d), with its unit."""
@@ -384,3 +388,8 @@ def _task(
         if not absent:
             raise
         raise TaskError(f"{error.source} and {where}", [*error.faults, *absent], error.named) from error
+
+
+def level_counts(action: Action, column: Tensor) -> dict[str, int]:
+    """Level to the number of steps that had it; empty for amounts."""
+    return {name: int((column == place).sum()) for place, name in enumerate(action.levels)}

@@ -130,7 +130,12 @@ def has_word(name: str, words: str) -> bool:
 
 def writable(name: str) -> bool:
     """Whether a column can be a variable: a name of 1 to 200 letters in one line."""
-    return bool(name.strip()) and len(name) <= 200 and name.isprintable() and not name.startswith("Unnamed: ")
+    return bool(name.strip()) and len(name) <= 200 and name.isprintable() and not unnamed(name)
+
+
+def unnamed(name: str) -> bool:
+    """Whether a column has no name in its file, so that its reader has numbered it."""
+    return re.fullmatch(r"Unnamed: \d+(_level_\d+)?", name) is not None
 
 
 def has_quotes(name: str) -> bool:

@@ -40,6 +40,7 @@ from rehearsal_torch.problems.written.draft_columns import (
     scalar,
     term,
     text_column,
+    unnamed,
     value,
 )
 
@@ -166,7 +167,7 @@ def _usable(frame: pd.DataFrame) -> tuple[list[_Column], list[tuple[str, str]], 
             left_out.append((repr(name)[:40], "a name of 1 to 200 letters in one line is needed"))
         elif has_quotes(name):
             left_out.append((name, "a name without double quotes is needed"))
-        elif name.startswith("Unnamed: "):
+        elif unnamed(name):
             left_out.append((name, "the column has no name"))
         elif numbering(numbers) and (told is None or told.by_value):
             left_out.append((name, "it numbers the rows"))
@@ -181,7 +182,7 @@ def _usable(frame: pd.DataFrame) -> tuple[list[_Column], list[tuple[str, str]], 
         elif texts is not None and len(columns) < COLUMNS:
             columns.append(_Column(name, texts.places, texts.kind, texts.levels))
         elif faults:
-            left_out.append((name, faults[0].removeprefix(f"{name}: ")))
+            left_out.append((name, faults[0].words))
         elif len(columns) >= COLUMNS:
             left_out.append((name, f"one of more than {COLUMNS} columns"))
         else:

@@ -8,7 +8,8 @@ unless the reader asks for rows (`reporting.page.material`).
 from collections.abc import Sequence
 
 from rehearsal_torch.data.estimates.outside import further
-from rehearsal_torch.evaluation.recorded_run import Decided
+from rehearsal_torch.data.finding import findings_of, reason_of
+from rehearsal_torch.evaluation.recorded_run import ACTS, NOTHING, REFUSED, Decided, group_of
 from rehearsal_torch.reporting.page import probability_sentences
 from rehearsal_torch.reporting.page.markup import Markup, joined, name_of, paragraphs, tag
 from rehearsal_torch.reporting.page.material import Material, counted, finite
@@ -21,7 +22,7 @@ WITHHELD = (
     "The cases are rows of the table that were held out. What is known of each is left out here; "
     "rehearsal report RUN rows=true shows it."
 )
-_KINDS = {"recommended": None, "no_action": "none", "refused": "refused"}
+_BOXES = {ACTS: None, NOTHING: "none", REFUSED: "refused"}
 
 
 def answers(of: Material) -> Markup:
@@ -44,15 +45,15 @@ def answers(of: Material) -> Markup:
 
 def verdicts(decisions: Sequence[Decided]) -> str:
     """How many cases got which answer, in words."""
-    found = [str(one.get("status")) for one in decisions]
+    groups = [group_of(one) for one in decisions]
     parts = [
-        f"{found.count(status)} {words}"
-        for status, words in (
-            ("recommended", "with a recommendation"),
-            ("no_action", "without action"),
-            ("refused", "refused"),
+        f"{groups.count(group)} {words}"
+        for group, words in (
+            (ACTS, "with a recommendation"),
+            (NOTHING, "without action"),
+            (REFUSED, "refused"),
         )
-        if status in found
+        if group in groups
     ]
     return ", ".join(parts)
 
@@ -69,7 +70,7 @@ def _box(one: Decided, of: Material) -> Markup:
         tag("h3", title),
         tag("p", headline, class_="answer"),
         paragraphs(said),
-        class_=" ".join(["case", *filter(None, [_KINDS.get(str(one.get("status")))])]),
+        class_=" ".join(["case", *filter(None, [_BOXES[group_of(one)]])]),
     )
 
 
@@ -80,9 +81,9 @@ def _said_of_case(one: Decided, of: Material) -> tuple[str, str, list[str]]:
     else:
         value = finite(one.get("value"))
         said += [] if value is None else [f"Value of the objective: {value:.4g}."]
-    if one.get("alteration") is None and one.get("reason"):
-        said.append(f"Why: {one['reason']}.")
-    said += [f"Warning: {text}." for text in further(one.get("warnings") or (), " ".join(said))]
+    if one.get("alteration") is None and (reason := reason_of(one)):
+        said.append(f"Why: {reason}.")
+    said += [f"Warning: {text}." for text in further(findings_of(one), " ".join(said))]
     return (
         f"Case {name_of(one)}",
         probability_sentences.headline(one, of.units),

@@ -1,5 +1,6 @@
 """All warnings of a run: those of its data, of its decisions, of its checkpoint, and of how it ended."""
 
+from rehearsal_torch.data.finding import texts_of
 from rehearsal_torch.evaluation.recorded_run import Decided
 from rehearsal_torch.reporting import untouched_score
 from rehearsal_torch.reporting.page.markup import Markup, bullets, grouped, joined, name_of, tag
@@ -28,11 +29,7 @@ def of_the_run(of: Material) -> list[str]:
     if not of.ended and of.status.get("state") != "ok":
         state, message = of.status.get("state"), of.status.get("message", "")
         found.append(f"The run did not end well ({state}): {message}" if state else _UNKNOWN)
-    found += [
-        str(value) if key == "caution" else f"{key.removeprefix('caution: ')}: {value}"
-        for key, value in of.card.items()
-        if key == "caution" or key.startswith("caution: ")
-    ]
+    found += [*([str(of.card["caution"])] if "caution" in of.card else []), *texts_of(of.card)]
     found += [str(text) for text in listed(of.record.get("training_faults"))]
     if of.run.config.get("checkpoint") and of.run.held_out_seen:
         found.append(f"{untouched_score.SEEN}.")
@@ -41,7 +38,7 @@ def of_the_run(of: Material) -> list[str]:
 
 def of_decisions(decisions: list[Decided]) -> list[tuple[str, str]]:
     """The name of a case and a warning, for every warning of every decision."""
-    return [(name_of(one), str(text)) for one in decisions for text in one.get("warnings") or ()]
+    return [(name_of(one), text) for one in decisions for text in texts_of(one)]
 
 
 def notice(of: Material) -> Markup | None:

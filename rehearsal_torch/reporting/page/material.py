@@ -35,7 +35,7 @@ from rehearsal_torch.spaces.box import setting_text
 # An edited record may hold whole numbers that are no float.
 LARGEST = 1e300
 _KNOWN = ("given", "present")
-_OUTSIDE = re.compile(r"^(range: .+) is (?!set to ).+?(; the observations lie between )")
+_OUTSIDE = re.compile(r"^(.+) is (?!set to ).+?(; the observations lie between )")
 
 
 def without_values(one: Decided) -> Decided:
@@ -47,21 +47,27 @@ def without_values(one: Decided) -> Decided:
     found: dict[str, Any] = {key: value for key, value in one.items() if key not in _KNOWN}
     present = one.get("present")
     stated = _stated(present) if isinstance(present, Mapping) else {}
-    warnings, reason = one.get("warnings"), one.get("reason")
-    if warnings:
-        found["warnings"] = [sentence_without(str(text), stated) for text in warnings]
-    if reason:
-        found["reason"] = sentence_without(str(reason), stated)
+    if one.get("findings"):
+        found["findings"] = [_finding_without(each, stated) for each in one["findings"]]
+    if one.get("reason"):
+        found["reason"] = _finding_without(one["reason"], stated)
     return found
 
 
+def _finding_without(finding: Mapping[str, Any], stated: Mapping[str, str]) -> dict[str, Any]:
+    """A finding without the values of a case: its numbers may be among them."""
+    text = str(finding["text"])
+    if finding["kind"] == "range":
+        text = _OUTSIDE.sub(r"\1 is beyond the rows\2", text)
+    return {"kind": finding["kind"], "text": sentence_without(text, stated)}
+
+
 def sentence_without(text: str, stated: Mapping[str, str]) -> str:
-    """A warning or a reason without the values of a case.
+    """A sentence without the present values of a case.
 
     Args:
         stated: Variable to its present value, as sentences state it.
     """
-    text = _OUTSIDE.sub(r"\1 is beyond the rows\2", text)
     for name, value in stated.items():
         whole = rf"(?<!\w){re.escape(name)}"
         text = re.sub(rf"({whole}) at {re.escape(value)}(?![\w.])", r"\1 as it is", text)

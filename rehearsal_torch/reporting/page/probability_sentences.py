@@ -22,6 +22,7 @@ from rehearsal_torch.data.estimates.percent import (
     percent,
     percents,
 )
+from rehearsal_torch.data.finding import findings_of, undecided
 from rehearsal_torch.evaluation.recorded_run import Decided, claim, effort
 from rehearsal_torch.evaluation.recorded_run import before as compared_with
 from rehearsal_torch.evaluation.rehearsal_rows import interval_of, scored_by_world, truth_bounds
@@ -42,7 +43,7 @@ def headline(one: Decided, units: Mapping[str, Any] | None = None) -> str:
     if setting:
         said = changes(setting, mapping(one.get("present")), units or {})
         return f"{said[:1].upper()}{said[1:]}."
-    if one.get("status") == "refused":
+    if undecided(one):
         return "Refused: the method cannot answer, and recommends nothing."
     return "No action is recommended."
 
@@ -108,7 +109,7 @@ def overall(decisions: Sequence[Decided], wanted: str = "") -> str:
         return ""
     acted = [one for one in decisions if one.get("alteration") is not None]
     said = f"In {len(acted)} of {len(decisions)} cases an alteration is recommended"
-    within = [one for one in acted if not in_place(one.get("warnings") or ())]
+    within = [one for one in acted if not in_place(findings_of(one))]
     pairs = [(finite(compared_with(one)), finite(claim(one))) for one in within]
     both = [(before, after) for before, after in pairs if before is not None and after is not None]
     if not both or len(both) < len(within):
@@ -130,7 +131,7 @@ def chances(one: Decided, wanted: str = "") -> list[str]:
     Args:
         wanted: The desired region in words; empty where these are too long.
     """
-    beyond = in_place(one.get("warnings") or ())
+    beyond = in_place(findings_of(one))
     if beyond:
         return [beyond]
     costs = cost_words.sentence(one)
@@ -225,7 +226,7 @@ def truth(one: Decided) -> list[str]:
     said = []
     bounds = {name: finite(value) for name, value in truth_bounds(one).items()}
     lower, upper = bounds.get("truth_lower"), bounds.get("truth_upper")
-    if lower is not None and upper is not None and not in_place(one.get("warnings") or ()):
+    if lower is not None and upper is not None and not in_place(findings_of(one)):
         level = finite(mapping(one.get("certificate")).get("level"))
         sure = "" if level is None else f"with a probability of {100 * level:g}%, "
         least, most = percents([lower, upper])

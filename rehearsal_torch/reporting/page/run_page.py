@@ -118,7 +118,7 @@ def _lead(of: Material) -> Markup:
 
 # What other sections show.
 _ELSEWHERE = frozenset(
-    {"graph", "box", "actions", "region", "caution", "ranges", "features", "desired", "reward"}
+    {"graph", "box", "actions", "region", "caution", "findings", "ranges", "features", "desired", "reward"}
 )
 LONGEST, VARIABLES = 300, 400
 
@@ -129,7 +129,7 @@ def data_card(of: Material) -> Markup:
         return tag("p", "The run recorded no data card.")
     simple, tables = list[tuple[str, Child]](), list[Markup]()
     for key, value in of.card.items():
-        if key in _ELSEWHERE or key.startswith("caution"):
+        if key in _ELSEWHERE:
             continue
         if isinstance(value, Mapping) and value and all(isinstance(each, Mapping) for each in value.values()):
             tables.append(_nested(key, mapping(value)))

@@ -9,6 +9,7 @@ units begin at the same one; else they are counted from 0, as in ``action[t]``.
 from typing import Any
 
 from rehearsal_torch.data.decision import action_step
+from rehearsal_torch.data.finding import reason_of, texts_of, undecided
 from rehearsal_torch.evaluation.recorded_run import SCORES, Decided, counterpart, effort
 from rehearsal_torch.reporting.page.markup import name_of
 from rehearsal_torch.reporting.page.material import counted, finite, listed, mapping, shown
@@ -25,19 +26,19 @@ def said_of_episode(one: Decided, words: Wording) -> tuple[str, str, list[str]]:
     if setting:
         steps = len(listed(trajectory.get("observed_actions")))
         headline = f"Change {len(setting)} of {counted(steps, 'action')}."
-    elif one.get("status") == "refused":
+    elif undecided(one):
         headline = "Refused: the method cannot answer, and recommends nothing."
     else:
         headline = "No change is recommended."
     said = answer_of(one, words)
     said += _points(trajectory, words) if setting else []
     said += _truth(one, words) if setting else []
-    if not setting and one.get("reason"):
-        said.append(f"Why: {one['reason']}.")
+    if not setting and (reason := reason_of(one)):
+        said.append(f"Why: {reason}.")
     would = mapping(effort(one, "would_set"))
     if would:
         said.append(f"Withdrawn: {' '.join(_change(name, trajectory, one, words) for name in would)}")
-    said += [f"Warning: {text}." for text in one.get("warnings") or ()]
+    said += [f"Warning: {text}." for text in texts_of(one)]
     return words.titled(name_of(one)), headline, said
 
 

@@ -6,6 +6,7 @@ so first: then their numbers do not answer the same question.
 
 from collections.abc import Sequence
 
+from rehearsal_torch.data.finding import undecided
 from rehearsal_torch.evaluation.recorded_run import Decided, claim, is_sequence
 from rehearsal_torch.reporting import alteration_report, untouched_score
 from rehearsal_torch.reporting import summary as sequence_summary
@@ -202,7 +203,7 @@ def _answer(one: Decided) -> str:
     setting = mapping(one.get("alteration"))
     if setting and is_sequence(one):
         return f"change {counted(len(setting), 'action')}"
-    return f"set {named(setting)}" if setting else str(one.get("status", "")).replace("_", " ")
+    return f"set {named(setting)}" if setting else "refused" if undecided(one) else "no action"
 
 
 def _after(one: Decided, run: Material) -> str:

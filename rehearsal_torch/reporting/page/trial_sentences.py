@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from rehearsal_torch.data.finding import reason_of, texts_of
 from rehearsal_torch.evaluation.recorded_run import claim, effort
 from rehearsal_torch.evaluation.trial_rows import scored
 from rehearsal_torch.reporting.page.material import Material, counted, finite, mapping, named, shown
@@ -28,12 +29,12 @@ def said_of_trials(of: Material) -> tuple[str, str, list[str]]:
             said = ["It is also the setting to keep, if you had to stop now.", *said]
         else:
             said = [*_next(of), f"To keep, if you had to stop now: {_at(kept_setting, of)}.", *said]
-    elif last.get("reward") is None and kept_setting and last.get("reason"):
+    elif last.get("reward") is None and kept_setting and reason_of(last):
         title, headline = "Next experiment", "There is nothing to try before further results are known."
         said = [f"To keep, if you had to stop now: {_at(kept_setting, of)}.", *said]
-    if not tried and last.get("reason"):
-        said.append(f"Why: {last['reason']}.")
-    said += [f"Warning: {text}." for text in last.get("warnings") or ()]
+    if not tried and (reason := reason_of(last)):
+        said.append(f"Why: {reason}.")
+    said += [f"Warning: {text}." for text in texts_of(last)]
     return title, headline, said
 
 

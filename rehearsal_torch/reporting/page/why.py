@@ -8,6 +8,7 @@ functions that also serve the console, and what the recorded graph asks to adjus
 from collections.abc import Mapping, Sequence
 
 from rehearsal_torch.data.codings.texts import recorded_codings
+from rehearsal_torch.data.finding import reason_of
 from rehearsal_torch.data.hidden_cause import share
 from rehearsal_torch.data.sensitivity import factor
 from rehearsal_torch.evaluation import hidden_causes, overturning
@@ -40,7 +41,7 @@ _PROOF = (
 def why(of: Material) -> Markup:
     """The section's content; empty where a run recorded nothing of the kind."""
     decisions = of.run.decisions
-    reasons = [(name_of(one), str(one["reason"])) for one in of.told if one.get("reason")]
+    reasons = [(name_of(one), reason) for one in of.told if (reason := reason_of(one))]
     parts = [
         paragraphs(_adjusted(of) if of.alterations else []),
         paragraphs(_overall(of)),

@@ -51,6 +51,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.data.question import Kind
 from rehearsal_torch.objectives.candidates import Candidates
@@ -474,10 +475,11 @@ class Informative(BatchSearch[Candidates[SuccessProbability]]):
         found += [Points(one.lower.new_empty(0, len(one.names)), -1.0) for one in sets[len(found) :]]
         place = max(range(len(sets)), key=lambda which: found[which].share)
         if found[place].share < 0:
-            trace["refused"] = (
+            trace["refused"] = Finding(
+                "unqualified",
                 "no affordable candidate alteration was found before budget_s was spent: raise budget_s"
                 if allowed.ran_out
-                else "the cost budget allows none of the candidate alterations: raise its limit"
+                else "the cost budget allows none of the candidate alterations: raise its limit",
             )
             return [each.points for each in found]
         sentence = (
@@ -487,9 +489,10 @@ class Informative(BatchSearch[Candidates[SuccessProbability]]):
         if self.fallback == "drop":
             trace["dropped"] = f"{sentence}: the constraint is dropped"
             return [self.qualifying.anywhere(one, index) for one in sets]
-        trace["refused" if self.fallback == "refuse" else "dropped"] = (
-            f"{sentence}: {'lower tau if that is enough' if self.fallback == 'refuse' else 'taken'}"
-        )
+        if self.fallback == "refuse":
+            trace["refused"] = Finding("unqualified", f"{sentence}: lower tau if that is enough")
+        else:
+            trace["dropped"] = f"{sentence}: taken"
         return [each.points if which == place else each.points[:0] for which, each in enumerate(found)]
 
     def _take(

@@ -40,6 +40,7 @@ from typing import final
 import torch
 
 from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.question import Kind
 from rehearsal_torch.mechanisms.trajectory import CurvedTrajectory
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
@@ -202,7 +203,9 @@ class BranchAndBound(Search[CounterfactualReturn]):
             # It has had the remaining time, which is not what was asked for.
             rest, whole = Budget(search.budget_s).reason(), budget.reason()
             stopped = stopped.replace(rest, whole)
-            decision = replace(decision, reason=decision.reason.replace(rest, whole))
+            if decision.reason is not None:
+                text = decision.reason.text.replace(rest, whole)
+                decision = replace(decision, reason=replace(decision.reason, text=text))
         # The effort of both searches counts.
         done = {name: decision.trace.get(name, 0) + count for name, count in asdict(effort).items()}
         kept: dict[str, object] = {"search": "branch_and_bound", "fallback": used, **done}
@@ -218,7 +221,7 @@ class BranchAndBound(Search[CounterfactualReturn]):
                     search=used,
                     gap=None,
                     equal=tree.tolerance,
-                    reason=decision.reason,
+                    reason="" if decision.reason is None else decision.reason.text,
                 )
             gap = (
                 None
@@ -234,9 +237,10 @@ class BranchAndBound(Search[CounterfactualReturn]):
                     "root_bound": min(decision.trace.get("root_bound", torch.inf), tree.observed + tree.bound)
                 }
             )
-        reason = f"branch_and_bound fell back to {used}: {why}" + (
-            f"; {decision.reason}" if decision.reason else ""
-        )
+        text = f"branch_and_bound fell back to {used}: {why}"
+        reason = Finding("no_gain" if decision.alteration is None else "note", text)
+        if decision.reason is not None:
+            reason = replace(decision.reason, text=f"{text}; {decision.reason.text}")
         trace = {**decision.trace, **kept, "gap": gap, "proven": gap == 0.0}
         trace |= ended(stopped, gap) if stopped else {}
         return replace(decision, trace=trace, reason=reason, seconds=budget.spent())

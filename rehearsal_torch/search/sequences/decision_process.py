@@ -41,6 +41,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, Estimate, action_name
+from rehearsal_torch.data.finding import Finding, FindingKind
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.sequences.return_record import taken
 from rehearsal_torch.search.budget import Budget
@@ -99,7 +100,7 @@ def sequence_decision(
         gap = gap if not gap else gap + fall if gap + fall > equal else 0.0
     changed = (sequence != observed).nonzero()[:, 0].tolist()
     outcome = objective.outcome()
-    value, warnings = float(objective(sequence)) if changed else outcome, objective.warnings()
+    value, findings = float(objective(sequence)) if changed else outcome, objective.warnings()
     finite = math.isfinite(value)
     if changed and not finite:
         changed, reason = (
@@ -114,8 +115,9 @@ def sequence_decision(
         if declines:
             changed, value, reason = [], outcome, reason or message
         else:
-            warnings = (*warnings, message)
-    default_reason = "" if changed or by_hand else PROVEN_BEST if gap == 0.0 else NONE_FOUND
+            findings = (*findings, Finding("no_gain", message))
+    reason = reason or ("" if changed or by_hand else PROVEN_BEST if gap == 0.0 else NONE_FOUND)
+    kind: FindingKind = "note" if changed else "no_gain" if finite else "invalid"
     found = {
         "search": search,
         **asdict(effort),
@@ -127,14 +129,13 @@ def sequence_decision(
     return Decision(
         Alteration(names, sequence[changed].cpu()) if changed else None,
         value,
-        status="recommended" if changed else "no_action" if finite else "refused",
         estimate=_return(value),
         baseline=_return(outcome),
         doses=dict(zip(names, map(tuple, objective.surrogate.doses(sequence[changed]).tolist()), strict=True))
         if changed
         else {},
-        warnings=warnings,
-        reason=reason or default_reason,
+        findings=findings,
+        reason=Finding(kind, reason) if reason else None,
         trace={**found, **trace, **budget.facts(gap)},
         seconds=budget.spent(),
     )

@@ -21,6 +21,7 @@ import torch
 
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.decision import Decision, RehearsalCase
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.known_reward import WeightedSum
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.trials.log import TrialLog
@@ -150,9 +151,8 @@ def _nothing_left(
     return replace(
         found,
         alteration=None,
-        status="no_action",
         estimate=kept.estimate,
         recommendation=kept.recommendation,
-        reason=reason,
+        reason=Finding("nothing_left", reason),
         trace=trace,
     )

@@ -9,6 +9,7 @@ import torch
 
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.problems.causal.noise import MixtureNoise
 from rehearsal_torch.problems.causal.world import CausalWorld
@@ -110,8 +111,8 @@ def test_actions_may_be_named_in_any_order():
     ("decision", "said"),
     [
         (
-            Decision(None, 0.0, status="refused", reason="too little is known"),
-            r"expected a decision that sets \['a', 'b'\]; got none \(refused: too little is known\)",
+            Decision(None, 0.0, reason=Finding("invalid", "too little is known")),
+            r"expected a decision that sets \['a', 'b'\]; got none \(leave: too little is known\)",
         ),
         (setting(0.5, names=("a",)), r"expected a decision that sets \['a', 'b'\]; got"),
         (setting(0.5, 7.0), r"b may be set within \[0, 2\]; got 7"),

@@ -70,7 +70,7 @@ def setting(name="a", value=0.5):
     return Decision(Alteration((name,), torch.tensor([value], dtype=DOUBLE)), 0.0)
 
 
-NOTHING = Decision(None, 0.0, status="no_action")
+NOTHING = Decision(None, 0.0)
 
 
 def test_contexts_depend_on_seed_and_index_alone():

@@ -8,7 +8,9 @@ from rehearsal_torch.data.problem_file.compiled import ProblemError, written_pro
 from rehearsal_torch.problems.causal.own_experiments import ExperimentTable
 from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable
 from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
-from rehearsal_torch.problems.written.own_problem import OwnProblem, OwnSequence, OwnTrials
+from rehearsal_torch.problems.written.own_problem import OwnProblem
+from rehearsal_torch.problems.written.sequence_file import OwnSequence
+from rehearsal_torch.problems.written.trials_file import OwnTrials
 from tests.data.problem_file.conftest import RIGHT, written  # noqa: F401
 from tests.problems.written.conftest import experiments, pumps
 from tests.problems.written.test_sequence_file import TASK
@@ -22,7 +24,8 @@ def test_it_is_the_table_with_the_task(written):  # noqa: F811
     assert problem.held_out().fingerprint() == table.held_out().fingerprint()
     assert problem.count() == table.count() == 24
     assert problem.case(5).facts() == table.case(5).facts()
-    assert problem.card() == table.card()
+    # The file has other columns, too.
+    assert {**problem.card(), "findings": []} == {**table.card(), "findings": []}
 
 
 def test_each_case_has_its_own_bounds(written):  # noqa: F811

@@ -51,7 +51,8 @@ def test_a_name_that_is_markup_stays_a_text_everywhere(tmp_path):
     line = json.loads(
         json.dumps(recorded_runs.recommended()).replace("rate", EVIL).replace("score", f"{EVIL}2")
     )
-    line |= {"identity": EVIL, "score": {}, "reason": EVIL, "warnings": [EVIL]}
+    evil = {"kind": "note", "text": EVIL}
+    line |= {"identity": EVIL, "score": {}, "reason": evil, "findings": [evil]}
     record = recorded_runs.RECORD | {"command": EVIL, "choices": {"decision": EVIL, "dataset": '"onload="x'}}
     run = recorded_runs.alterations(tmp_path, [line], card, record, {"name": EVIL, EVIL: [EVIL]})
     found = read(run, rows=True)

@@ -158,7 +158,7 @@ def test_no_more_nodes_are_expanded_than_the_limit(limit: int) -> None:
     ):
         decision = search(objective)
         assert decision.trace["expanded"] == limit
-        assert decision.reason == f"stopped after node_limit={limit} expanded nodes"
+        assert decision.reason.text == f"stopped after node_limit={limit} expanded nodes"
         assert decision.trace["gap"] > 0
         assert decision.value <= best + 1e-9 <= decision.value + decision.trace["gap"] + 2e-9
         assert decision.trace["root_bound"] >= decision.value + decision.trace["gap"] - 1e-9
