@@ -40,6 +40,11 @@ class LipschitzNetwork(nn.Module):
         self, smooth: int, free: int, outputs: int, hidden: int, constants: Sequence[float | None]
     ) -> None:
         super().__init__()
+        if min(smooth, outputs, hidden, len(constants)) < 1 or free < 0:
+            raise ValueError(
+                f"expected positive widths; got smooth={smooth}, free={free}, outputs={outputs}, "
+                f"hidden={hidden}"
+            )
         if any(constant is not None and constant <= 0 for constant in constants):
             raise ValueError(f"expected positive Lipschitz constants or null; got {list(constants)}")
         self.constants = tuple(constants)
