@@ -59,9 +59,9 @@ class ImputedSurrogate(RehearsalSurrogate, SeparateMembers):
         self.task.check(first)
         yield self.overlap, self.overlap.examples(first)
 
-    def member_parts(self, index: int, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+    def member_parts(self, place: int, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
         """The parts of a surrogate on its own table; a table without missing cells is that of all."""
-        yield from self.each[index].parts(self._own(table, index))
+        yield from self.each[place].parts(self._own(table, place))
 
     def _own(self, table: Table, index: int) -> Table:
         """The table of a surrogate."""

@@ -136,7 +136,7 @@ class SeparateMembers(Surrogate, ABC):
         """The parts that all members have in common, with their examples."""
 
     @abstractmethod
-    def member_parts(self, index: int, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+    def member_parts(self, place: int, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
         """The parts of one member, with their examples, once the common ones have been fitted."""
 
     def closing_parts(

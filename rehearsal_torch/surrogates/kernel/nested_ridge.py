@@ -148,6 +148,10 @@ class AlterationValue(Solved, ABC):
     def value_and_std(self, prepared: Prepared, actions: Tensor, target: int = 0) -> tuple[Tensor, Tensor]:
         """J and its posterior standard deviation, (..., B, k) -> (..., B) each."""
 
+    def std(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:
+        """The posterior standard deviation of J alone."""
+        return self.value_and_std(prepared, actions, target)[1]
+
     def difference_and_std(
         self,
         prepared: Prepared,  # noqa: ARG002
@@ -242,16 +246,16 @@ class NestedRidge(AdjustedSurrogate, SeparateMembers):
         context = self._shown(table, self.task.context)
         yield self.no_action, (context, targets, torch.cat((targets, scores), -1))
 
-    def member_parts(self, index: int, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+    def member_parts(self, place: int, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
         """The estimator of a candidate set."""
-        yield self.values()[index], self.examples(index, table)
+        yield self.values()[place], self.examples(place, table)
 
-    def examples(self, index: int, table: Table) -> tuple[Tensor, ...]:
+    def examples(self, place: int, table: Table) -> tuple[Tensor, ...]:
         """What the estimator of the candidate set at a place is fitted to, once the desirability has been
         fitted: context, covariates before and between alterations, actions, targets and scores, (n, ...)
         each.
         """
-        adjusted, names = self.adjustments[index], self.task.candidates[index]
+        adjusted, names = self.adjustments[place], self.task.candidates[place]
         sets = self.task.context, adjusted.before, adjusted.between, names
         outcomes = table.columns(self.task.outcomes)
         targets, scores = self.desirability.targets(outcomes), self.desirability.scores(outcomes)
