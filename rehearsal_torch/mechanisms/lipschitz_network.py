@@ -90,9 +90,7 @@ class LipschitzNetwork(nn.Module):
         return self._divided(self.inner), self._divided(self.outer), root[:, None, None]
 
     def lipschitz(self) -> Tensor:
-        """(m,) float64, each network's certified Lipschitz constant in s, from the norms of the weights in
-        use.
-        """
+        """(m,) float64, each network's certified Lipschitz constant in s, from the weights in use."""
         exact = self.exact()
         inner, outer, root = exact.weights()
         return (root[:, 0, 0] ** 2 * spectral_norm(inner) * spectral_norm(outer)).detach()

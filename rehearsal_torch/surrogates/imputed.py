@@ -52,9 +52,7 @@ class ImputedSurrogate(RehearsalSurrogate, SeparateMembers):
         return self.each
 
     def common_parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
-        """The overlap diagnostics of the first table; ValueError if it was imputed another number
-        of times.
-        """
+        """The overlap of the first table; ValueError if it was imputed another number of times."""
         first = self._own(table, 0)
         self.task.check(first)
         yield self.overlap, self.overlap.examples(first)

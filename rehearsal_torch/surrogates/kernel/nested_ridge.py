@@ -87,9 +87,7 @@ class Desirability(Solved):
         return torch.stack((smooth, self.region.contains(outcomes).to(smooth)), -1)
 
     def scores(self, outcomes: Tensor) -> Tensor:
-        """Normal scores of the faces' slacks, (N, |Y|) -> (N, q); of faces that rank the rows alike, one is
-        kept.
-        """
+        """Normal scores of the faces' slacks, (N, |Y|) -> (N, q); one of faces that rank rows alike."""
         slack = self.region.slack(outcomes)
         kept: list[int] = []
         for face in range(slack.shape[1]):
@@ -140,9 +138,7 @@ class AlterationValue(Solved, ABC):
 
     @abstractmethod
     def value_and_gradient(self, prepared: Prepared, actions: Tensor) -> tuple[Tensor, Tensor]:
-        """J of the smoothed desirability (..., B) and its gradient (..., B, k) (Du et al. (2026),
-        Eq. (10)).
-        """
+        """J of the smoothed desirability (..., B), Eq. (9), and its gradient (..., B, k), Eq. (10)."""
 
     @abstractmethod
     def value_and_std(self, prepared: Prepared, actions: Tensor, target: int = 0) -> tuple[Tensor, Tensor]:
@@ -183,9 +179,7 @@ class AlterationValue(Solved, ABC):
 
     @abstractmethod
     def weights(self, prepared: Prepared) -> Tensor:
-        """Weights of the historical actions as starting points of the ascent in each context, (B, N) (Alg. 1,
-        line 13).
-        """
+        """Weights of the historical actions as starting points of the ascent, (B, N) (Alg. 1, line 13)."""
 
     @property
     @abstractmethod

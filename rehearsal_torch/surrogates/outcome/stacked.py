@@ -147,9 +147,7 @@ class StackedRegression(RehearsalSurrogate, SeparateMembers):
         return self.indicator.separate()
 
     def common_parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
-        """The overlap diagnostics, the outcome regression, and what the indicator's estimators have in
-        common.
-        """
+        """The overlap, the outcome regression, and what the indicator's estimators have in common."""
         self.task.check(table)
         yield self.overlap, self.overlap.examples(table)
         yield from self.outcome.parts(table)
