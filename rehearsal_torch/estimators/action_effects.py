@@ -97,9 +97,7 @@ class ActionEffects(Solved):
             gram[output].addmm_(rows.mT, rows)
 
     def _selected(self, gram: Tensor, controls: int, rows: int) -> Tensor:
-        """The coefficients of all terms, most of them zero, given the Gram matrix of controls, terms and
-        residual.
-        """
+        """The coefficients of all terms, given the Gram matrix of controls, terms and residual."""
         inverse, rank = _inverse(gram[:controls, :controls])
         left = gram[controls:, controls:] - gram[controls:, :controls] @ inverse @ gram[:controls, controls:]
         scale = gram.diagonal()[controls:-1].clamp_min(1e-300)
@@ -144,9 +142,7 @@ def quadratic(features: Tensor) -> Tensor:
 
 
 def _inverse(gram: Tensor) -> tuple[Tensor, int]:
-    """The pseudo-inverse and the rank of a Gram matrix whose columns may depend on each other (a square of a
-    yes/no feature, for instance).
-    """
+    """The pseudo-inverse and the rank of a Gram matrix whose columns may depend on each other."""
     scale = gram.diagonal().clamp_min(1e-300).rsqrt()
     values, vectors = torch.linalg.eigh(gram * scale * scale.unsqueeze(-1))
     inverse = torch.where(values > RANK * values[-1], 1 / values.clamp_min(1e-300), 0.0)

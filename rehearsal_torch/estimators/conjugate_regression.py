@@ -187,9 +187,7 @@ class ConjugateRegression(BayesianRegression):
         return fit + noise + gammas[0] - gammas[1] - count * width / 2 * math.log(math.pi)
 
     def _predictive(self, rows: Tensor, mean: Tensor, root: Tensor, scatter: Tensor, count: Tensor) -> Tensor:
-        """Log predictive density of rows (..., 1, q) under each prior's posterior, in the values' units:
-        (..., G).
-        """
+        """Log density of rows (..., 1, q) under each prior's posterior, in the values' units, (..., G)."""
         inner = self.parents + 1
         inputs, values = rows[..., :inner], rows[..., inner:]
         lead = torch.broadcast_shapes(inputs.shape[:-1], root.shape[:-2])

@@ -42,9 +42,7 @@ SMALLEST = 1e-10
 
 @dataclass(frozen=True)
 class Assignment:
-    """Actions (n, k), in any units, that were chosen at one time, and what is adjusted for there: p named
-    covariates (n, p).
-    """
+    """Actions (n, k), in any units, set at one time, and the p named covariates (n, p) adjusted for."""
 
     actions: Tensor
     covariates: Tensor
@@ -100,9 +98,7 @@ def _log_ratios(block: Assignment) -> Tensor:
 
 
 def _log_density(residuals: Tensor, free: int) -> tuple[Tensor, Tensor]:
-    """Cholesky factor of the covariance of residuals (m, n, k), (m, k, k), and their log densities without
-    the constant, (m, n).
-    """
+    """Cholesky factor of the covariance of residuals (m, n, k), (m, k, k), and log densities, (m, n)."""
     count, sets = residuals.shape[1:]
     covariance = residuals.mT @ residuals / free + SMALLEST * torch.eye(sets, dtype=residuals.dtype)
     root = torch.linalg.cholesky(covariance)

@@ -117,9 +117,7 @@ class DriftingRegression(Solved):
         self.fingerprint = _fingerprint(values, len(values))
 
     def coefficients(self) -> tuple[Tensor, Tensor]:
-        """Intercepts (J,) and coefficients (J, p) in the columns' units; coefficients of absent parents are
-        zero.
-        """
+        """Intercepts (J,) and coefficients (J, p) in the columns' units; zero for absent parents."""
         ensemble = (self.weights.unsqueeze(-1) * self.experts).sum(1)
         child = list(self.child)
         unit = torch.where(self.there, self.scale[self.place], torch.ones_like(ensemble[:, 1:]))

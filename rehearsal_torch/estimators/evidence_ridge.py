@@ -37,9 +37,7 @@ class EvidenceRidge(BayesianRegression):
         self.processed_rows: Tensor
 
     def sizes(self) -> Sizes:
-        """Posterior mean and covariance factor of the coefficients of each of c values; the rows processed so
-        far.
-        """
+        """Mean and covariance factor of the coefficients of each of c values; the rows processed so far."""
         p, c = self.parents, self.outputs
         own = {
             "posterior_mean": (p, c),

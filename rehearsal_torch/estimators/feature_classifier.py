@@ -107,9 +107,7 @@ class FeatureClassifier(FeatureRegression):
 
 
 class _Features:
-    """The features and the answers of an output, (n_i, F) and (n_i,), in blocks of rows; a single one is
-    computed once.
-    """
+    """Features and answers of an output, (n_i, F) and (n_i,), in blocks; a single one is computed once."""
 
     def __init__(self, model: FeatureClassifier, inputs: Tensor, answers: Tensor, output: int) -> None:
         self.model, self.output = model, output

@@ -233,9 +233,7 @@ class FeatureRegression(Solved):
         return (self.coefficients.unsqueeze(-1) + deviations).mT
 
     def drawn(self, functions: Tensor, inputs: Tensor) -> Tensor:
-        """The values of drawn functions (q, D, F), each at inputs of its own, (..., D, m, p) -> (..., D, m,
-        q).
-        """
+        """Values of drawn functions (q, D, F) at inputs of their own, (..., D, m, p) -> (..., D, m, q)."""
         values = [
             (self.features(inputs, output) @ own.unsqueeze(-1)).squeeze(-1)
             for output, own in enumerate(functions)
@@ -283,9 +281,7 @@ class FeatureRegression(Solved):
         return self.location + self.scale * values
 
     def support(self, inputs: Tensor) -> Tensor:
-        """The effective number of observations of the same inputs, 1 / phi'A^-1 phi, smallest over the
-        outputs, (m, p) -> (m,).
-        """
+        """Effective number of rows with the same inputs, 1 / phi'A^-1 phi, smallest over outputs, (m,)."""
         shares = [
             torch.linalg.solve_triangular(root, self.features(inputs, output).mT, upper=False).square().sum(0)
             for output, root in enumerate(self.root)

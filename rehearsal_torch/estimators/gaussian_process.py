@@ -127,9 +127,7 @@ class GaussianProcesses(Part, ABC):
         self.kinds = other.kinds.clone()
 
     def _choose(self, candidates: Sequence[tuple[int, HyperParameters]]) -> None:
-        """Selects a kernel and its hyper-parameters for each regression by the leave-one-out log density; the
-        first, unless another is better by the margin `AHEAD`.
-        """
+        """By the leave-one-out log density; the first kernel unless another is better by `AHEAD`."""
         best = torch.zeros(len(self.widths), dtype=torch.long, device=self.log_lengths.device)
         index = torch.arange(len(best), device=best.device)
         if len(candidates) > 1:
@@ -220,9 +218,7 @@ class TrainedProcesses(GaussianProcesses, Trained):
 
     @property
     def uses_held_out(self) -> bool:
-        """False: the evidence itself guards against overfitting, and early stopping would end before the
-        optimum.
-        """
+        """False: the evidence guards against overfitting; early stopping would end before the optimum."""
         return False
 
     def loss(self, *examples: Tensor) -> Tensor:
@@ -288,9 +284,7 @@ class TrainedProcesses(GaussianProcesses, Trained):
 
 
 class GivenNoise(GaussianProcesses, Solved):
-    """Regressions with known noise variances of the rows, `ratios`; only length-scales are fitted, and
-    `log_noises` is 0.
-    """
+    """Regressions with known noise variances of the rows, `ratios`; only length-scales are fitted."""
 
     def solve(self, *examples: Tensor) -> None:
         """Fits to the arguments of `hold`, initial length-scales (n, N, p) and the mask of regressions to fit

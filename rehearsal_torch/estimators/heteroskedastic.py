@@ -55,9 +55,7 @@ class InputDependentNoise(Solved):
         return dict.fromkeys(("rho", "level", "gain"), (len(self.processes.widths),))
 
     def solve(self, *examples: Tensor) -> None:
-        """Fits to inputs (n, N, p), leave-one-out residuals and variances (n, N), noise variances (n, N) and
-        the mask of kept rows (n, N).
-        """
+        """Fits to inputs (n, N, p), leave-one-out residuals and variances, noises and kept rows, (n, N)."""
         inputs, residuals, variances, noises, kept = examples
         rows = kept.sum(0)
         squares = residuals.square()

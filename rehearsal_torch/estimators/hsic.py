@@ -44,9 +44,7 @@ class Dependence:
 
 
 def centred_gram(values: Tensor) -> Tensor:
-    """H K H of rows (..., n, p), (..., n, n); a Gaussian kernel of median width, through which no gradient
-    flows.
-    """
+    """H K H of rows (..., n, p), (..., n, n); no gradient flows through the median width."""
     return _centred(_gram(values))
 
 

@@ -199,8 +199,8 @@ class Factors:
         return torch.cholesky_inverse(self.root)
 
     def left_out(self) -> tuple[Tensor, Tensor]:
-        """Leave-one-out residuals and predictive variances, noise included, (b, n) each: a_i / [K^-1]_ii and
-        1 / [K^-1]_ii.
+        """Leave-one-out residuals a_i / [K^-1]_ii and variances 1 / [K^-1]_ii, noise included, (b,
+        n) each.
         """
         precision = self.inverse().diagonal(dim1=-2, dim2=-1)
         return self.weights / precision, 1 / precision
@@ -246,9 +246,7 @@ def factored(rows: Rows, kernel: Tensor, derivative: Tensor, log_noises: Tensor)
 
 
 def lower_root(matrices: Tensor) -> Tensor:
-    """Lower Cholesky factors, (b, n, n), with the smallest jitter that makes all matrices positive definite;
-    ValueError if none does.
-    """
+    """Lower Cholesky factors, (b, n, n), with the smallest jitter that suffices; ValueError if none does."""
     eye = torch.eye(matrices.shape[-1], dtype=matrices.dtype, device=matrices.device)
     for jitter in JITTERS:
         shifted = matrices if jitter == 0 else matrices + jitter * eye

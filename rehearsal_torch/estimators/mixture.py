@@ -107,9 +107,7 @@ class GaussianMixtures(Solved):
         ).sum(-1)
 
     def quantile(self, levels: Tensor) -> Tensor:
-        """The inverse of `cdf`, (..., N) -> (..., N), within one unit of the range of the observed values; by
-        bisection.
-        """
+        """The inverse of `cdf`, (..., N) -> (..., N), within one unit of the observed range; by bisection."""
         low, high = self.lower.expand(levels.shape).clone(), self.upper.expand(levels.shape).clone()
         for _ in range(HALVINGS):
             middle = (low + high) / 2
@@ -150,9 +148,7 @@ def _best_of(
 def _climb(
     values: Tensor, kept: Tensor, weights: Tensor, means: Tensor, variances: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Expectation maximisation from M starts (M, N, K): values (n, N) -> log likelihoods (M, N) and
-    parameters.
-    """
+    """Expectation maximisation from M starts (M, N, K): log likelihoods (M, N) and parameters."""
     values, rows = values[:, None, :], kept.sum(0)
     counted = kept[:, None, :]
     before = torch.full_like(weights[..., 0], -math.inf)

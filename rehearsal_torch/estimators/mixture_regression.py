@@ -97,8 +97,8 @@ class MixtureRegression(GaussianProcesses, Solved):
         return self.gain > MARGIN
 
     def again(self) -> None:
-        """Recomputes targets and noise variances for rows that were just stored by `hold`; length-scales and
-        mixtures are kept.
+        """Recomputes targets and noise variances of rows that `hold` stored; length-scales and
+        mixtures stay.
         """
         self.values, self.scales = self.targets.clone(), self.ratios.sqrt()
         places = self.adopted.nonzero()[:, 0]
@@ -107,8 +107,8 @@ class MixtureRegression(GaussianProcesses, Solved):
             self._take(places, torch.ones_like(places, dtype=torch.bool), rows, components, log_lengths)
 
     def left_out_residuals(self) -> tuple[Tensor, Tensor]:
-        """Leave-one-out residuals and their standard deviations; where a mixture is adopted, those of the
-        observed values.
+        """Leave-one-out residuals, of the observed values where a mixture is adopted, and their
+        deviations.
         """
         residual, std = super().left_out_residuals()
         # The left-out mean is the target less its residual.

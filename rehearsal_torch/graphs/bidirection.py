@@ -201,9 +201,7 @@ def all_represented_graphs(
 
 
 def signature(graph: RehearsalGraph) -> tuple[frozenset, frozenset, frozenset]:
-    """Variables, directed and bi-directional edges: equal for graphs that differ only in the order in which
-    these were given.
-    """
+    """Variables and edges as sets: equal for graphs that differ only in the order of these."""
     return (
         frozenset(graph.names),
         frozenset(graph.edges),

@@ -53,9 +53,7 @@ _CIRCLES = ("dot", "odot")
 
 
 def edges_in_dot(text: str) -> EdgeList:
-    """The edges of DOT, some of which may have no direction; ValueError says where it is none, or has edges
-    of other kinds.
-    """
+    """The edges of DOT, some without a direction; ValueError says where it is none, or has others."""
     pairs: dict[str, list[tuple[str, str]]] = {each: [] for each in (DIRECTED, BIDIRECTED, UNDIRECTED)}
     names, labels = dict[str, None](), dict[str, str]()
     for statement, attributes in _statements(_body(text)):

@@ -71,9 +71,7 @@ def has_arrow(text: str) -> bool:
 
 
 def no_arrow(text: str) -> str:
-    """Which mark of words that cannot be read is no arrow, and what to write; empty if none looks
-    like one.
-    """
+    """Which mark of words is no arrow, and what to write; empty if none looks like one."""
     mark = _MARKS.search(text)
     return f"{mark[0]!r} is no arrow; {WRITE}" if mark else ""
 
@@ -149,9 +147,7 @@ Pair = tuple[str, str]
 def projected(
     names: Sequence[str], directed: Iterable[Pair], bidirected: Iterable[Pair], latent: Collection[str]
 ) -> tuple[tuple[str, ...], tuple[Pair, ...], tuple[Pair, ...]]:
-    """The names, the directed and the bidirected edges of the projection of an acyclic graph, in the order of
-    the names.
-    """
+    """Names, directed and bidirected edges of the projection of an acyclic graph, in the names' order."""
     effects: dict[str, list[str]] = defaultdict(list)
     for cause, effect in directed:
         effects[cause].append(effect)

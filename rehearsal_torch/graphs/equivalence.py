@@ -216,9 +216,7 @@ def _extensions(pattern: PartiallyDirected) -> Iterator[tuple[Edge, ...]]:
 
 
 def _possible(pattern: PartiallyDirected, edge: Edge) -> bool:
-    """Whether an undirected edge may be given this direction: it adds no v-structure, and the class keeps a
-    member.
-    """
+    """Whether this direction adds no v-structure and leaves the class a member."""
     source, target = edge
     near = pattern.adjacent()
     if any(

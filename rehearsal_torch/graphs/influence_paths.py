@@ -71,9 +71,7 @@ def _left_out(inputs: Tensor, targets: Tensor) -> Tensor:
 
 
 def _p_value(products: Tensor) -> float:
-    """Two-sided p-value of the hypothesis that the mean is zero, for rows uncorrelated beyond
-    n^(1/3) steps.
-    """
+    """Two-sided p-value of a mean of zero, for rows uncorrelated beyond n^(1/3) steps."""
     count, mean = len(products), float(products.mean())
     centred = products - mean
     steps = max(1, round(count ** (1 / 3)))

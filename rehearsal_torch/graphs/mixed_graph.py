@@ -27,9 +27,7 @@ EDGES = 20_000
 
 
 def check_size(variables: int, edges: int) -> None:
-    """Refuses graphs of more than 1,000 variables or 20,000 edges; a bi-directional clique of n variables
-    counts as n (n - 1) / 2.
-    """
+    """Refuses more than 1,000 variables or 20,000 edges; a clique of n counts as n (n - 1) / 2."""
     for count, largest, kind in ((variables, VARIABLES, "variables"), (edges, EDGES, "edges")):
         if count > largest:
             raise ValueError(
@@ -220,9 +218,7 @@ class RehearsalGraph:
         return cls(tuple(cliques), arrows, bows)
 
     def require_cliques(self, method: str) -> None:
-        """Refuses a graph with bows, for methods that factorise over cliques; the message names the method
-        and the two edges of each bow.
-        """
+        """Refuses a graph with bows, which are named, for a method that factorises over cliques."""
         if self.bows:
             drawn = ", ".join(f"{a} -> {b} beside {a} <-> {b}" for a, b in self.bows)
             raise ValueError(
@@ -300,9 +296,7 @@ class RehearsalGraph:
         return dict(causes)
 
     def altered(self, names: Iterable[str]) -> "RehearsalGraph":
-        """The graph in which `names` are set from outside: edges into them are cut; in a clique they become
-        parents of the other members.
-        """
+        """The graph without edges into `names`, which become parents of the rest of their cliques."""
         cut = self._known(names)
         edges = [(source, target) for source, target in self.edges if target not in cut]
         cliques: list[tuple[str, ...]] = []
@@ -323,9 +317,7 @@ class RehearsalGraph:
         return cut
 
     def to_plain(self) -> dict[str, list]:
-        """Plain lists for a configuration: `cliques` and `edges`, and `bows` if there are any;
-        `RehearsalGraph(**plain)` restores the graph.
-        """
+        """Plain lists, from which `RehearsalGraph(**plain)` restores the graph."""
         bows = {"bows": [list(edge) for edge in self.bows]} if self.bows else {}
         return {
             "cliques": [list(clique) for clique in self.cliques],

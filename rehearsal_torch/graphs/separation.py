@@ -146,9 +146,7 @@ def _common(altered: Sequence[str], outcomes: Sequence[str], known: Sequence[str
 
 
 def _spoils(graph: RehearsalGraph, name: str, altered: Sequence[str], outcomes: Sequence[str]) -> bool:
-    """Whether a consequence of one alteration leads to another altered variable and, not through altered
-    ones, to the outcome.
-    """
+    """Whether one alteration's consequence leads to another altered variable, and to the outcome itself."""
     if graph.descendants([name]).isdisjoint(altered):
         return False
     return not graph.descendants([name], altered).isdisjoint(outcomes)

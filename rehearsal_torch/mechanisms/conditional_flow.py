@@ -46,10 +46,11 @@ class ConditionalFlow(Trained, GenerativeMechanism):
         self, parents: int, outputs: int, hidden: Sequence[int] = (32, 32), bins: int = 8, bound: float = 5.0
     ) -> None:
         super().__init__()
-        if bins < 2 or bound <= 0 or any(width < 1 for width in hidden):
+        if parents < 0 or outputs < 1 or bins < 2 or bound <= 0 or any(width < 1 for width in hidden):
             raise ValueError(
-                "expected bins >= 2, bound > 0 and hidden layers of at least one unit; got "
-                f"hidden={tuple(hidden)}, bins={bins}, bound={bound}"
+                "expected parents >= 0, outputs >= 1, bins >= 2, bound > 0 and hidden layers of at least one "
+                f"unit; got parents={parents}, outputs={outputs}, hidden={tuple(hidden)}, bins={bins}, "
+                f"bound={bound}"
             )
         for index, width in enumerate(hidden):
             bounded(f"hidden[{index}]", width)

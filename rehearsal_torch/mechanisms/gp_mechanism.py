@@ -76,9 +76,7 @@ class Noise:
 
 @dataclass(frozen=True)
 class Modes:
-    """The mixture under which the process was fitted: weights, means and variances, (K,) each, of the noise
-    over its standard deviation.
-    """
+    """Weights, means and variances, (K,) each, of the mixture of the noise over its standard deviation."""
 
     weights: Tensor
     means: Tensor
@@ -174,9 +172,7 @@ class ClosedForm(NodeMechanism):
         return (residual / self._sigma(parents, epistemic) - self.shift).unsqueeze(-1)
 
     def joint_root(self, parents: Tensor, noise: Tensor) -> Tensor:  # noqa: ARG002
-        """The Cholesky factor of the process's covariance, (..., s, p), (..., s, 1) -> (..., s, s); the two
-        processes differ at all inputs together.
-        """
+        """The Cholesky factor of the covariance; the two processes differ at all inputs together."""
         if self.plain is None:
             return self.scale * lower_root(covariance(self.posterior, parents))
         mean, (other, _) = self.posterior.posterior_mean(parents), self.plain.posterior.belief(parents)
@@ -220,9 +216,7 @@ def noise_input(noise: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Decoded(NodeMechanism):
-    """x = g(w, u), with u abducted by the encoder, which also provides the scales; the decoder is the
-    posterior of g.
-    """
+    """x = g(w, u), u abducted by the encoder, which also scales; the decoder is the posterior of g."""
 
     exact: ClassVar[bool] = False
 

@@ -40,6 +40,11 @@ class LipschitzNetwork(nn.Module):
         self, smooth: int, free: int, outputs: int, hidden: int, constants: Sequence[float | None]
     ) -> None:
         super().__init__()
+        if min(smooth, outputs, hidden, len(constants)) < 1 or free < 0:
+            raise ValueError(
+                f"expected positive widths; got smooth={smooth}, free={free}, outputs={outputs}, "
+                f"hidden={hidden}"
+            )
         if any(constant is not None and constant <= 0 for constant in constants):
             raise ValueError(f"expected positive Lipschitz constants or null; got {list(constants)}")
         self.constants = tuple(constants)
@@ -85,9 +90,7 @@ class LipschitzNetwork(nn.Module):
         return self._divided(self.inner), self._divided(self.outer), root[:, None, None]
 
     def lipschitz(self) -> Tensor:
-        """(m,) float64, each network's certified Lipschitz constant in s, from the norms of the weights in
-        use.
-        """
+        """(m,) float64, each network's certified Lipschitz constant in s, from the weights in use."""
         exact = self.exact()
         inner, outer, root = exact.weights()
         return (root[:, 0, 0] ** 2 * spectral_norm(inner) * spectral_norm(outer)).detach()

@@ -59,9 +59,7 @@ _SIGMOID_SECOND = 1 / math.sqrt(108) + 1e-12
 
 @dataclass(frozen=True)
 class _Half:
-    """One of the two networks: its weights and, at the centres, the derivatives of its tanh and their bounds
-    on the ball.
-    """
+    """One network: its weights and, at the centres, the derivatives of its tanh with bounds on the ball."""
 
     inner: Tensor
     outer: Tensor
@@ -75,9 +73,7 @@ class _Half:
         return (self.derivative.unsqueeze(-2) * self.outer) @ self.inner
 
     def second_derivative_bound(self, outer: Tensor) -> Tensor:
-        """Upper bound of the second derivative of `outer` (..., D, H) tanh(z), (n, A); `outer` includes
-        non-negative row factors.
-        """
+        """Bound, (n, A), of the second derivative of `outer` (..., D, H), with row factors, times tanh(z)."""
         weight = (self.second_bound * torch.linalg.vector_norm(self.inner, dim=-1)).sqrt()
         return spectral_bound(outer * weight.unsqueeze(-2)) * spectral_bound(
             weight.unsqueeze(-1) * self.inner
@@ -248,9 +244,7 @@ class LocationScaleTrajectory(CurvedTrajectory):
         return torch.addcmul(centre, spread, self.noise[time]).unflatten(0, (len(states), len(offsets)))
 
     def lipschitz(self) -> Tensor:
-        """(T - 1,) float64, L_h + L_phi max_i |u_i| from the norms of the weights in use (state columns
-        only).
-        """
+        """(T - 1,) float64, L_h + L_phi max_i |u_i| from the weights in use (state columns only)."""
         hidden = self.inner.shape[0] // 2
         inner = self.inner.to(torch.float64)
         outer = [weight.to(torch.float64) for weight, _ in (self.location, self.scale)]
@@ -274,9 +268,7 @@ class LocationScaleTrajectory(CurvedTrajectory):
         return location_scale_curvature(states, covectors, radii, *step)
 
     def _read(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
-        """h and phi from sigmoids, (n, 2 H) -> (n, D) each; weights are the left factors, for which narrow
-        products are fastest.
-        """
+        """h and phi from sigmoids, (n, 2 H) -> (n, D) each; fastest with weights as the left factors."""
         half = hidden.shape[-1] // 2
         (location, centre), (scale, raw) = self._pair
         spread = softplus(torch.addmm(raw, scale, hidden[:, half:].mT)) + self.floor

@@ -53,9 +53,7 @@ class GenerativeMechanism(Mechanism, ABC):
 
 
 def standard_normal(shape: Sequence[int], like: Tensor) -> Tensor:
-    """N(0, I) in the precision and on the device of `like`; drawn on the CPU, so that a seed means the same
-    on every device.
-    """
+    """N(0, I) like a tensor; drawn on the CPU, so that a seed means the same on every device."""
     return torch.randn(*shape, dtype=like.dtype).to(like.device)
 
 
@@ -81,9 +79,7 @@ class NodeMechanism(Mechanism, ABC):
 
     @abstractmethod
     def scaled(self, inputs: Tensor) -> Tensor:
-        """Parents from the variables' units to the unit cube (or beyond it, outside the range of the
-        observations), (..., p) -> (..., p).
-        """
+        """Parents from the variables' units to the unit cube of the observations, (..., p) -> (..., p)."""
 
     @abstractmethod
     def belief(self, parents: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
@@ -100,9 +96,7 @@ class NodeMechanism(Mechanism, ABC):
         return torch.nn.functional.pad(std.unsqueeze(-1), (0, std.shape[-1] - 1))
 
     def as_fitted(self) -> "NodeMechanism":
-        """The mechanism with the standard deviation of its fitted function alone, without doubts about the
-        fit; the mechanism itself by default.
-        """
+        """The mechanism without doubts about its fit, by default itself."""
         return self
 
     def conditioned(self, parents: Tensor, values: Tensor) -> "NodeMechanism":  # noqa: ARG002

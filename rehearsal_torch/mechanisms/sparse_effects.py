@@ -202,9 +202,7 @@ class SparseTrajectory(CurvedTrajectory):
         return self.blind.jacobians(states, time) + self.matrices[time]
 
     def curvature(self, states: Tensor, time: int, covectors: Tensor, radii: Tensor) -> Curvature:
-        """(n, D), t, (n, D), (n,) -> derivatives and their bounds on the balls; the second and third order
-        are those of the networks alone.
-        """
+        """As of the networks alone but for the first derivative."""
         blind = self.blind.curvature(states, time, covectors, radii)
         shape = (len(states), self.actions)
         jacobian = blind.jacobian + self.matrices[time]

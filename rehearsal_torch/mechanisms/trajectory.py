@@ -73,9 +73,7 @@ class Trajectory(ABC):
 
     @abstractmethod
     def lipschitz(self) -> Tensor | None:
-        """(T - 1,) float64, constants K_t with |F_t(x, a) - F_t(y, a)| <= K_t |x - y| for all x, y, a; None
-        if unknown.
-        """
+        """K_t with |F_t(x, a) - F_t(y, a)| <= K_t |x - y| everywhere, (T - 1,) float64; None if unknown."""
 
 
 def replay(trajectory: Trajectory, actions: Tensor) -> Tensor:
@@ -170,9 +168,7 @@ def spectral_bound(matrices: Tensor) -> Tensor:
 
 
 class StackedTrajectory(Trajectory):
-    """M trajectories of one episode as one; ValueError if there is none, or their time steps or actions
-    differ.
-    """
+    """M trajectories of one episode as one; ValueError if steps or actions differ, or there is none."""
 
     def __init__(self, members: Sequence[Trajectory]) -> None:
         if not members or any(

@@ -62,9 +62,7 @@ class Alteration:
 
 
 def setting_text(value: float, digits: int = 4) -> str:
-    """The value of an alteration as text: `digits` significant digits, and three decimals for large values,
-    so that an offset hides nothing.
-    """
+    """A value as text: `digits` significant digits, and three decimals of large ones."""
     return f"{value:.3f}".rstrip("0").rstrip(".") if abs(value) >= 10**digits else f"{value:.{digits}g}"
 
 
@@ -183,9 +181,7 @@ class Box:
 
     @cached_property
     def near(self) -> Tensor:
-        """(k,), a quarter of the smallest distance between levels, within which a value is at a level;
-        infinite for variables without levels.
-        """
+        """(k,), a quarter of the smallest distance between levels; infinite for variables without levels."""
         near = torch.full_like(self.lower, torch.inf)
         for name, values in self.levels.items():
             if len(values) > 1:

@@ -55,9 +55,7 @@ class CandidateRegion:
 
     @classmethod
     def within(cls, lower: Tensor, upper: Tensor, limits: Polytope | None) -> "CandidateRegion":
-        """The region between bounds (d,), in the actions' units, and within constraints on the first
-        coordinates.
-        """
+        """Between bounds (d,), in the actions' units, and within constraints on the first coordinates."""
         size, width = len(lower), upper - lower
         if limits is None:
             return cls(lower, width, lower.new_zeros(0, size), lower.new_zeros(0))
@@ -162,9 +160,7 @@ class MixedRegion(CandidateRegion):
         return CandidateRegion(self.lower, self.width, self.normals, self.offsets)
 
     def relaxed(self, most: int) -> CandidateRegion:
-        """The region in which the coordinates with more than `most` levels (at least one) may take any value
-        in between.
-        """
+        """The region in which coordinates with more than `most` levels (at least one) have none."""
         kept = {column: values for column, values in self.levels.items() if len(values) <= max(most, 1)}
         return with_levels(self.without_levels, kept)
 
@@ -280,9 +276,7 @@ class MixedRegion(CandidateRegion):
         return drawn
 
     def _nearest_levels(self, levels: Tensor) -> Tensor | None:
-        """The feasible combination of levels nearest to one (places,) by the sum of distances; None if there
-        is none.
-        """
+        """The feasible levels nearest to some (places,) by the sum of distances; None if there are none."""
         size, known = len(self.lower), [self.unit_levels[column] for column in self.places]
         # Variables: the point, the distance of each coordinate with levels, and which level it has.
         total = size + len(known) + sum(map(len, known))

@@ -87,9 +87,7 @@ class Linear:
 
 @dataclass(frozen=True)
 class Inequalities:
-    """The faces m'y <= d of a region: the variables, in the order in which they occur, and m over these and d
-    for each face.
-    """
+    """The faces m'y <= d of a region: variables in the order of the text, m over these, and d."""
 
     names: tuple[str, ...]
     normals: tuple[tuple[float, ...], ...]
@@ -159,9 +157,7 @@ class Token:
 
 
 class Reader:
-    """Reads a text from left to right; InequalityError at the first character that is no part of an
-    inequality.
-    """
+    """Reads a text from left to right; InequalityError where it is no inequality."""
 
     pattern = TOKEN
 

@@ -30,9 +30,7 @@ LATE = 16
 
 @dataclass(frozen=True)
 class Projected:
-    """The nearest points (B, k), and whether each satisfies every constraint, (B,) bool: where one does not,
-    none was found.
-    """
+    """The nearest points (B, k), and whether each is feasible, (B,) bool: others have no meaning."""
 
     points: Tensor
     feasible: Tensor

@@ -61,9 +61,7 @@ class ChebyshevNodes:
         self._degrees, self._angles = degrees, angles
 
     def lift(self, fewer: "ChebyshevNodes") -> Tensor:
-        """The values at these nodes of the polynomials that are 1 at one of fewer nodes of the same
-        intervals, (n, m).
-        """
+        """Values at these nodes of the polynomials that are 1 at one of fewer nodes, (n, m)."""
         degrees = fewer._degrees.unsqueeze(-1)
         return ((degrees * self._angles).cos().mT @ fewer._basis).to(self.places)
 

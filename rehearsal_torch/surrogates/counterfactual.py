@@ -234,9 +234,7 @@ def _set(states: Tensor, settings: Mapping[int, Tensor]) -> Tensor:
 
 
 def _actions(model: TransitionModel, episode: Episode, actions: Actions) -> tuple[Tensor, Tensor]:
-    """Action numbers (..., T - 1), long, and their doses (..., T - 1, p); the observed ones where an action
-    equals the observed one.
-    """
+    """Action numbers (..., T - 1) and their doses (..., T - 1, p), observed ones where they are equal."""
     names, steps = model.levels.names, episode.horizon - 1
     given = episode.columns(names)[:-1].to(model.levels.medians, copy=True)
     observed = model.levels.digitise(given)

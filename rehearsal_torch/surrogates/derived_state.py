@@ -29,9 +29,7 @@ def derived_names(module: nn.Module) -> list[str]:
 
 
 def source_names(module: nn.Module) -> list[str]:
-    """The buffers from which derived ones alone are computed, as dotted names; those of a state that has none
-    are empty.
-    """
+    """The buffers from which derived ones alone are computed, as dotted names; some may be empty."""
     return [f"{path}{name}" for path, part in _parts(module) for name in part._sources]
 
 

@@ -52,16 +52,14 @@ class ImputedSurrogate(RehearsalSurrogate, SeparateMembers):
         return self.each
 
     def common_parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
-        """The overlap diagnostics of the first table; ValueError if it was imputed another number
-        of times.
-        """
+        """The overlap of the first table; ValueError if it was imputed another number of times."""
         first = self._own(table, 0)
         self.task.check(first)
         yield self.overlap, self.overlap.examples(first)
 
-    def member_parts(self, index: int, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+    def member_parts(self, place: int, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
         """The parts of a surrogate on its own table; a table without missing cells is that of all."""
-        yield from self.each[index].parts(self._own(table, index))
+        yield from self.each[place].parts(self._own(table, place))
 
     def _own(self, table: Table, index: int) -> Table:
         """The table of a surrogate."""

@@ -40,9 +40,7 @@ PARALLEL = 1e-9
 
 @dataclass(frozen=True)
 class FaceCoordinates:
-    """Linear coordinates of the outcomes, B (q, |Y|), and the faces of the region in them, n_k (l, q) and d_k
-    (l,).
-    """
+    """B (q, |Y|), and the faces in coordinates t = B y: n_k (l, q) and d_k (l,)."""
 
     basis: Tensor
     normals: Tensor
@@ -168,9 +166,7 @@ class KeptDraws(Generic[Drawn]):
         self._kept: OrderedDict[Hashable, tuple[list[tuple[Tensor, int]], int, Drawn]] = OrderedDict()
 
     def get(self, key: Hashable, source: Sequence[Tensor], cells: int, make: Callable[[], Drawn]) -> Drawn:
-        """The draws of a question, kept or made anew: those of other tensors, or of changed ones, are not
-        kept.
-        """
+        """The draws of a question, made anew where the tensors are others or have changed."""
         if torch.is_inference_mode_enabled() or any(tensor.is_inference() for tensor in source):
             # Tensors of inference mode do not tell whether they have changed, and have no gradient outside.
             return make()

@@ -54,9 +54,7 @@ class RehearsalSurrogate(Surrogate, ABC):
         return self.task
 
     def used(self) -> tuple[str, ...]:
-        """Neither the region nor the candidate sets enter the fit of a structural model: they are read when a
-        decision is made.
-        """
+        """Without region and candidate sets, which a structural model reads when it decides."""
         return ("graph", "actions", "context", "outcomes")
 
     def responses(

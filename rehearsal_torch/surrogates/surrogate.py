@@ -58,15 +58,11 @@ class Surrogate(nn.Module, ABC):
             raise NotFittedError(f"this {type(self).__name__} has not been fitted yet ({names}): {remedy}")
 
     def question(self) -> Question | None:
-        """The question that it was built and fitted for; None if it records none, and then it cannot `adopt`
-        another.
-        """
+        """The question that it was fitted for; None if it records none, and cannot `adopt` another."""
         return None
 
     def used(self) -> tuple[str, ...]:
-        """The fields of the question (`data.question.fields`) on which the fit depends; the others may change
-        afterwards.
-        """
+        """The fields of the question (`data.question.fields`) on which the fit depends."""
         return ()
 
     def adopt(self, question: object) -> None:
@@ -108,9 +104,7 @@ class Surrogate(nn.Module, ABC):
         return {}
 
     def faults(self) -> list[str]:
-        """All inconsistencies of the state: values that are not finite, or sizes that do not agree; empty if
-        there are none.
-        """
+        """All inconsistencies of the state: values that are not finite, and sizes that do not agree."""
         return [f"{name}: not fitted" for name in unfitted_parts(self)] + state_faults(self)
 
     def _take(self, question: Question) -> None:
@@ -137,7 +131,7 @@ class SeparateMembers(Surrogate, ABC):
         """The parts that all members have in common, with their examples."""
 
     @abstractmethod
-    def member_parts(self, index: int, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+    def member_parts(self, place: int, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
         """The parts of one member, with their examples, once the common ones have been fitted."""
 
     def closing_parts(
@@ -156,9 +150,7 @@ class SeparateMembers(Surrogate, ABC):
 
 
 class EpisodeSurrogate(Surrogate, ABC):
-    """A surrogate that can replay one observed episode under other actions: a fitted transition model, or a
-    known ground truth.
-    """
+    """A surrogate that can replay an observed episode under other actions: fitted, or a known truth."""
 
     kind: Kind | None = "look_back"
 

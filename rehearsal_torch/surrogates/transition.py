@@ -45,9 +45,7 @@ BLOCK = 65_536
 
 
 class CheckedTransition(EpisodeSurrogate, ABC):
-    """A transition that keeps with its state how well its noise can be predicted
-    (`surrogates.noise_check`).
-    """
+    """A transition that keeps with its state how well its noise can be predicted (`noise_check`)."""
 
     noise_check: NoiseCheck
 
@@ -195,9 +193,7 @@ class TransitionModel(CheckedTransition):
         return Columns((*self.rescale.names, *self.levels.names))
 
     def examples(self, table: Table) -> tuple[Tensor, Tensor]:
-        """Scaled parents (n, p) and values (n, D) of transitions, in the mechanism's precision and on the
-        model's device.
-        """
+        """Scaled parents (n, p) and values (n, D) of transitions, as the mechanism takes them."""
         self.require_fitted()
         return self._scaled(table)
 

@@ -79,12 +79,12 @@ class TransitionEnsemble(CheckedTransition, SeparateMembers):
         """The common ranges and dose levels."""
         yield from islice(self.first.parts(table), 2)
 
-    def member_parts(self, index: int, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+    def member_parts(self, place: int, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
         """A member's mechanism on its own resample."""
         rows = len(table)
-        drawn = torch.randint(rows, (rows,), generator=paired_generator(self.seed, index))
+        drawn = torch.randint(rows, (rows,), generator=paired_generator(self.seed, place))
         resample = Table(table.names, table.values[drawn], table.altered[drawn])
-        yield from self.each[index].mechanism_parts(resample)
+        yield from self.each[place].mechanism_parts(resample)
 
     def trajectory(self, episode: Episode) -> Trajectory:
         """The members' trajectories side by side, with states (T, M D)."""

@@ -37,9 +37,7 @@ LONGEST, MOST = 500, 50
 
 
 def labelled(content: bytes, labels: Mapping[str, str]) -> bytes:
-    """A tensor file with labels, at most 50, which replace those that it has; texts are cut at 500
-    characters.
-    """
+    """A tensor file with labels in place of those it has, at most 50, cut at 500 characters."""
     if len(labels) > MOST:
         raise ValueError(f"expected at most {MOST} labels of a tensor file; got {len(labels)}")
     header, numbers = _parts(content)

@@ -87,9 +87,7 @@ class Desirability(Solved):
         return torch.stack((smooth, self.region.contains(outcomes).to(smooth)), -1)
 
     def scores(self, outcomes: Tensor) -> Tensor:
-        """Normal scores of the faces' slacks, (N, |Y|) -> (N, q); of faces that rank the rows alike, one is
-        kept.
-        """
+        """Normal scores of the faces' slacks, (N, |Y|) -> (N, q); one of faces that rank rows alike."""
         slack = self.region.slack(outcomes)
         kept: list[int] = []
         for face in range(slack.shape[1]):
@@ -140,13 +138,15 @@ class AlterationValue(Solved, ABC):
 
     @abstractmethod
     def value_and_gradient(self, prepared: Prepared, actions: Tensor) -> tuple[Tensor, Tensor]:
-        """J of the smoothed desirability (..., B) and its gradient (..., B, k) (Du et al. (2026),
-        Eq. (10)).
-        """
+        """J of the smoothed desirability (..., B), Eq. (9), and its gradient (..., B, k), Eq. (10)."""
 
     @abstractmethod
     def value_and_std(self, prepared: Prepared, actions: Tensor, target: int = 0) -> tuple[Tensor, Tensor]:
         """J and its posterior standard deviation, (..., B, k) -> (..., B) each."""
+
+    def std(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:
+        """The posterior standard deviation of J alone."""
+        return self.value_and_std(prepared, actions, target)[1]
 
     def difference_and_std(
         self,
@@ -179,9 +179,7 @@ class AlterationValue(Solved, ABC):
 
     @abstractmethod
     def weights(self, prepared: Prepared) -> Tensor:
-        """Weights of the historical actions as starting points of the ascent in each context, (B, N) (Alg. 1,
-        line 13).
-        """
+        """Weights of the historical actions as starting points of the ascent, (B, N) (Alg. 1, line 13)."""
 
     @property
     @abstractmethod
@@ -242,16 +240,16 @@ class NestedRidge(AdjustedSurrogate, SeparateMembers):
         context = self._shown(table, self.task.context)
         yield self.no_action, (context, targets, torch.cat((targets, scores), -1))
 
-    def member_parts(self, index: int, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+    def member_parts(self, place: int, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
         """The estimator of a candidate set."""
-        yield self.values()[index], self.examples(index, table)
+        yield self.values()[place], self.examples(place, table)
 
-    def examples(self, index: int, table: Table) -> tuple[Tensor, ...]:
+    def examples(self, place: int, table: Table) -> tuple[Tensor, ...]:
         """What the estimator of the candidate set at a place is fitted to, once the desirability has been
         fitted: context, covariates before and between alterations, actions, targets and scores, (n, ...)
         each.
         """
-        adjusted, names = self.adjustments[index], self.task.candidates[index]
+        adjusted, names = self.adjustments[place], self.task.candidates[place]
         sets = self.task.context, adjusted.before, adjusted.between, names
         outcomes = table.columns(self.task.outcomes)
         targets, scores = self.desirability.targets(outcomes), self.desirability.scores(outcomes)

@@ -51,9 +51,7 @@ def gaussian(rows: Tensor, centres: Tensor) -> Tensor:
 
 
 def joined(blocks: Sequence[Tensor], widths: Tensor) -> Tensor:
-    """Blocks (n, d_v) side by side, each divided by its width, (number of blocks,): the coordinates
-    of k_h.
-    """
+    """Blocks (n, d_v) side by side, each divided by its width, (blocks,): the coordinates of k_h."""
     return torch.cat([block / width for block, width in zip(blocks, widths, strict=True)], -1)
 
 

@@ -238,9 +238,7 @@ class ProductRidge(AlterationValue):
         return reach * (-0.5 * distance.square().sum(-1)).exp()
 
     def support(self, prepared: Prepared, actions: Tensor) -> Tensor:
-        """Effective number of rows near (x, E[u | x], a) under the kernel of the solver, at least 0, averaged
-        over models, (B, k) -> (B,).
-        """
+        """Effective number of rows near (x, E[u | x], a), averaged over models, (B, k) -> (B,)."""
         expected = prepared.pieces[4]
         near = [
             self._near(joined((prepared.contexts, expected[:, model], actions.to(expected)), widths), model)
@@ -348,9 +346,7 @@ class GramRidge(ProductRidge):
 
 
 class LandmarkRidge(ProductRidge):
-    """Solver nystrom: ridge regression on features of landmarks, in both stages; one model. The stored rows
-    are the landmarks.
-    """
+    """Solver nystrom: ridge regression on landmarks, the stored rows, in both stages; one model."""
 
     def _declare(self) -> None:
         self.register_fitted("profile", "context_centres", "covariate_centres")

@@ -144,9 +144,7 @@ class SpectralEnsemble(AlterationValue):
         return (variances.mean(0) + between).sqrt()
 
     def tabulated(self, prepared: Prepared, lower: Tensor, upper: Tensor) -> TabulatedValue | None:
-        """None where covariates between alterations depend on the action, or too many nodes would
-        be needed.
-        """
+        """None where covariates between alterations depend on the action, or it needs too many nodes."""
         if self.first or lower.shape[-1] != 1:
             return None
         half, tables = float((upper - lower).max()) / 2, []

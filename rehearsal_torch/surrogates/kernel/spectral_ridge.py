@@ -121,8 +121,8 @@ class SpectralRidge(AlterationValue):
         self.kept = actions[some]
 
     def sizes(self) -> Sizes:
-        """M frequencies over contexts (x), covariates (u) and actions (k); n rows projected on r directions,
-        or whole with d columns.
+        """M frequencies over x, u and k columns; n rows projected on r directions, or whole with d
+        columns.
         """
         waves = 2 * self.features
         columns = {"on_context": "x", "on_covariates": "u", "on_actions": "k"}
@@ -415,9 +415,7 @@ def held_out(waves: Tensor, answers: Tensor, folds: Tensor, ratio: Tensor) -> Te
 
 
 def misplaced(places: Tensor, count: int, rows: int) -> str:
-    """What is wrong with stored places of rows among `rows`, which should be (count,) whole numbers; empty if
-    nothing is.
-    """
+    """What is wrong with stored places among `rows`, (count,) whole numbers; empty if nothing is."""
     whole = (places >= 0) & (places < rows) & (places == places.floor())
     if places.shape == (count,) and bool(whole.all()):
         return ""

@@ -125,9 +125,7 @@ class ExogenousModel(CausalModel):
         )
 
     def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
-        """Scales, encoders, noise distributions and decoders; each with the rows in which the node was not
-        set.
-        """
+        """Scales, encoders, noises and decoders, on the rows in which each node was not set."""
         self.task.check(table)
         inputs, values, kept = self.rows.examples(table)
         yield self.visited_actions, (table.columns(self.task.actions),)
@@ -190,9 +188,7 @@ class ExogenousModel(CausalModel):
         return self.recovered() if self.scale == "noise" else self.abducted()
 
     def abducted(self) -> Tensor:
-        """(x - mu) / sigma of the rows by the process conditioned on all of them, (N, n); 0 for rows that the
-        node leaves out.
-        """
+        """(x - mu) / sigma by the process conditioned on all rows, (N, n); 0 for rows left out."""
         residual, std, unknown = self.processes.in_sample_residuals()
         return residual / (std if self.scale == "noise" else (std.square() + unknown.square()).sqrt())
 
@@ -206,9 +202,7 @@ class ExogenousModel(CausalModel):
 
     @torch.no_grad()
     def log_likelihood(self, table: Table) -> Tensor:
-        """log p(x_i | w_i) of every node in every row, (n, N), in nats, each node in its unit; parameters as
-        fitted; where the table is.
-        """
+        """log p(x_i | w_i) of every node in every row, (n, N), in nats; parameters as fitted."""
         inputs, values = self.rows.columns(table.to(self.device))
         per_node = []
         for index, (names, mechanism) in enumerate(
@@ -224,9 +218,7 @@ class ExogenousModel(CausalModel):
 
     @torch.no_grad()
     def dependences(self) -> dict[str, Dependence]:
-        """The remaining dependence of each node's recovered noise on its inputs; nodes without inputs are
-        left out.
-        """
+        """What dependence is left of each node's noise on its inputs; nodes without any are left out."""
         self.require_fitted()
         measured, rows = {}, self.processes.rows
         for index, (node, names) in enumerate(
@@ -313,9 +305,7 @@ class ExogenousModel(CausalModel):
 
     @torch.no_grad()
     def condition(self, table: Table) -> None:
-        """Conditions on a table: factors are recomputed; hyper-parameters, scales and noise distributions are
-        kept.
-        """
+        """Recomputes factors for a table; hyper-parameters, scales and noises are kept."""
         self.require_fitted()
         table = table.to(self.device)
         inputs, values, kept = self.rows.examples(table)

@@ -312,9 +312,7 @@ class NetworkModel(Model):
         )
 
     def subset_output(self, idcs: list[int]) -> "NetworkModel":
-        """The model of some of the outputs, by index; NotImplementedError if an outcome transform cannot be
-        restricted.
-        """
+        """Some of the outputs, by index; NotImplementedError if an outcome transform cannot be restricted."""
         new = self._copy()
         new._outputs = self._outputs.only(idcs)
         if (transform := self._to_outputs) is not None:
@@ -322,9 +320,7 @@ class NetworkModel(Model):
         return new
 
     def fewer(self, members: int, draws: int) -> "NetworkModel":
-        """The model with the first members, an even number, and noise draws only, for a cheaper
-        approximation.
-        """
+        """The first members, an even number, and noise draws only: a cheaper approximation."""
         if not (2 <= members <= len(self.epistemic) and 1 <= draws <= len(self.noise)) or members % 2:
             raise ValueError(
                 f"expected an even number of members up to {len(self.epistemic)} and 1 to {len(self.noise)} "

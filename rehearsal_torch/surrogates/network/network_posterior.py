@@ -214,9 +214,7 @@ class ExperimentPosterior(NetworkPosterior):
         return self.read(outcomes.movedim(-2, 0))
 
     def rsample_from_base_samples(self, sample_shape: torch.Size, base_samples: Tensor) -> Tensor:
-        """Outcomes as a function of normal base samples (*sample_shape, *b, q, 2 N); differentiable in the
-        actions.
-        """
+        """Outcomes at normal base samples (*sample_shape, *b, q, 2 N); differentiable in the actions."""
         if not base_samples.is_floating_point():
             raise ValueError(
                 "expected normal base samples for noisy outcomes, as SobolQMCNormalSampler draws them; got "

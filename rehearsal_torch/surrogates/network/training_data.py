@@ -101,9 +101,7 @@ class NodeRows:
 
 
 class UnitCube(Solved):
-    """Offsets and widths that map the inputs of each node to the unit cube, actions by their bounds, and
-    values to mean 0 and variance 1.
-    """
+    """Offsets and widths to the unit cube, of actions by their bounds, and to standardised values."""
 
     def __init__(self, rows: NodeRows) -> None:
         super().__init__()
@@ -141,9 +139,7 @@ class UnitCube(Solved):
         return faults
 
     def solve(self, *examples: Tensor) -> None:
-        """Smallest and largest inputs, means and standard deviations, of inputs (n, N, p), values (n, N) and
-        the mask of kept rows (n, N).
-        """
+        """Fits to inputs (n, N, p), values (n, N) and the mask of kept rows (n, N)."""
         inputs, values, kept = examples
         rows = kept.unsqueeze(-1)
         smallest = torch.where(rows, inputs, torch.inf).amin(0)

@@ -346,9 +346,7 @@ class OutcomeRegression(AdjustedSurrogate):
 
     @torch.no_grad()
     def outcome_draws(self, altered: Sequence[str], given: Tensor, action: Tensor) -> OutcomeDraws | None:
-        """The functions and residuals by which the default objective judges; None where success itself is
-        modelled.
-        """
+        """Those by which the default objective judges; None where success itself is modelled."""
         if self.outcome_kind.of_success:
             return None
         contexts = self.contexts(given.unsqueeze(0))
@@ -408,9 +406,7 @@ class OutcomeRegression(AdjustedSurrogate):
         return kind(*self._settings, seed=1000 * self.seed + index)
 
     def _model(self, classified: bool) -> None:
-        """Takes unfitted models of the slack or of success, unless it has them; their states have the same
-        form.
-        """
+        """Takes unfitted models of the slack or of success, unless it has them."""
         if isinstance(self.no_action, FeatureClassifier) == classified:
             return
         self.fits = self._fits(classified)

@@ -340,9 +340,7 @@ class TabulatedSuccess(SuccessOfMany):
 
     @classmethod
     def over(cls, success: PosteriorSuccess, contexts: Tensor, lower: Tensor, upper: Tensor) -> Self | None:
-        """For actions between bounds (B, k); None if there are several, covariates between alterations, or
-        too many nodes would be needed.
-        """
+        """For actions between bounds (B, k); None if several, with v, or in need of too many nodes."""
         if lower.shape[-1] != 1 or success.between is not None:
             return None
         members, half = success.models.outcomes, float((upper - lower).max()) / 2

@@ -147,17 +147,15 @@ class StackedRegression(RehearsalSurrogate, SeparateMembers):
         return self.indicator.separate()
 
     def common_parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
-        """The overlap diagnostics, the outcome regression, and what the indicator's estimators have in
-        common.
-        """
+        """The overlap, the outcome regression, and what the indicator's estimators have in common."""
         self.task.check(table)
         yield self.overlap, self.overlap.examples(table)
         yield from self.outcome.parts(table)
         yield from self.indicator.common_parts(table)
 
-    def member_parts(self, index: int, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+    def member_parts(self, place: int, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
         """The indicator's estimator of a candidate set."""
-        yield from self.indicator.member_parts(index, table)
+        yield from self.indicator.member_parts(place, table)
 
     def closing_parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
         """The weight."""

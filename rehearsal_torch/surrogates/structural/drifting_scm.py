@@ -87,9 +87,7 @@ class DriftingLinear(LinearSurrogate):
         return [start for start in self.starts if isinstance(start, LinearGaussian)]
 
     def estimate(self, equation: Equation) -> AffineMechanism:
-        """The ensemble's weights (p, c) and intercept (c,), and the noise covariance (c, c) of the initial
-        rows.
-        """
+        """The ensemble's weights (p, c) and intercept (c,), and the initial rows' noise (c, c)."""
         which = self.equations.index(equation)
         begin = sum(len(earlier.members) for earlier in self.equations[:which])
         end = begin + len(equation.members)

@@ -80,9 +80,7 @@ class LinearFlow(GenerativeMechanism):
 
 @dataclass(frozen=True)
 class FittedEquation:
-    """An equation with its fitted mechanism, the distribution of the members given the parents, in
-    standardised variables.
-    """
+    """An equation with the distribution of its members given the parents, standardised."""
 
     equation: Equation
     mechanism: LinearFlow
@@ -145,9 +143,7 @@ def follow(
 
 
 def stacked(columns: Sequence[Tensor], like: Tensor) -> Tensor:
-    """Broadcastable columns (...) to rows (..., p); without columns, rows of width 0 that match
-    noise (n, c).
-    """
+    """Broadcastable columns (...) to rows (..., p); without columns, of width 0 like noise (n, c)."""
     if not columns:
         return like.new_zeros(*like.shape[:-1], 0)
     lead = torch.broadcast_shapes(like.shape[:-1], *(column.shape for column in columns))
@@ -196,9 +192,7 @@ class FlowStructural(RehearsalSurrogate):
         )
 
     def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
-        """The overlap diagnostics, the scaler; then, equation by equation, least squares and the flow of its
-        residuals.
-        """
+        """The overlap, the scaler; then each equation's least squares and the flow of its residuals."""
         self.task.check(table)
         yield self.overlap, self.overlap.examples(table)
         spread = self._spread(table) if len(self.flows) else table
@@ -225,15 +219,11 @@ class FlowStructural(RehearsalSurrogate):
         return fitted
 
     def under(self, altered: Sequence[str]) -> list[FittedEquation]:
-        """The equations that hold when `altered` is set by intervention, in order; ValueError if one may not
-        be altered.
-        """
+        """The equations that hold when `altered` is set; ValueError if one may not be altered."""
         return self.fitted(holding(self.equations, altered, self.task.box))
 
     def noise(self, count: int, purpose: int) -> Tensor:
-        """Standard normal noise of every variable, (count, d), in the graph's order: the same at every call,
-        independent for each purpose.
-        """
+        """Standard normal noise of every variable, (count, d), the same at every call for a purpose."""
         self.require_fitted()
         stream = spaced_generator(self.seed, purpose)
         return torch.randn(count, len(self.scaler.names), dtype=torch.float64, generator=stream).to(

@@ -122,9 +122,7 @@ MAX_CONTEXTS = 64
 
 
 class ObservedContexts(Solved):
-    """The contexts in the first `MAX_CONTEXTS` observations, (n, |X|), for choices that a method makes before
-    the decision.
-    """
+    """The contexts of the first `MAX_CONTEXTS` rows, for choices before the decision."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -190,9 +188,7 @@ class LinearSurrogate(RehearsalSurrogate, ABC):
         ]
 
     def under(self, altered: Sequence[str]) -> list[Equation]:
-        """The equations that hold when `altered` is set by intervention; ValueError if one may not be
-        altered.
-        """
+        """The equations that hold when `altered` is set; ValueError if one may not be altered."""
         return holding(self.equations, altered, self.task.box)
 
     def response(self, altered: Sequence[str] = ()) -> AffineResponse:

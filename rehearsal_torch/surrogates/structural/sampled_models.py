@@ -154,9 +154,7 @@ class SampledModels(ABC):
 
     @abstractmethod
     def entropy(self, altered: Sequence[str]) -> Tensor:
-        """The entropy of that density, (K,), in the same nats: the mean of -log_density under model k,
-        independent of x and z.
-        """
+        """The entropy of that density under model k, (K,), which depends on neither x nor z."""
 
 
 class ScenarioModel(RehearsalSurrogate, ABC):
