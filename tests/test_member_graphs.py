@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.graphs.graph_class import graph_class
 from rehearsal_torch.member_graphs import FITS, TRACE, member_graphs
@@ -112,11 +113,11 @@ def test_without_a_path_there_is_no_gain_and_graphs_against_the_roles_are_left_o
 
 def test_claims_come_first_and_what_stands_everywhere_has_no_warning():
     def claims(cases, decisions):
-        return [replace(each, reason="claimed") for each in decisions]
+        return [replace(each, reason=Finding("note", "claimed")) for each in decisions]
 
     found, seen = judge(graphs=graph_class({"parents": PARENTS | {"a": ["u"]}}), claims=claims)
     (first, *_) = found(CASES, setting(1.5))
-    assert (first.reason, first.warnings, seen) == ("claimed", (), [])
+    assert (first.reason.text, first.warnings, seen) == ("claimed", (), [])
     assert first.trace[TRACE]["stand"] == 1.0
 
 

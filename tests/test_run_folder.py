@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from rehearsal_torch.data.decision import Decision, RehearsalCase
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.round_line import Round
 from rehearsal_torch.run_folder import SECONDS, RunFolder, write_folder
 from rehearsal_torch.spaces.box import Alteration
@@ -15,7 +16,7 @@ def round_(index, seconds=0.5):
     decision = Decision(
         Alteration(("a",), torch.tensor([1.0])),
         2.0,
-        reason="é",
+        reason=Finding("note", "é"),
         trace={"gap": float("inf"), "actions": [1, 0]},
         seconds=seconds,
     )
@@ -42,7 +43,7 @@ def test_a_line_is_plain_json_without_clock_times():
         "estimate": None,
         "baseline": None,
         "findings": [],
-        "reason": {"kind": "no_gain", "text": "é"},
+        "reason": {"kind": "note", "text": "é"},
         "trace": {"gap": None, "actions": [1, 0]},
         "score": {"regret": None},
     }

@@ -54,7 +54,7 @@ def test_fixed_steps_stay_and_no_change_is_an_answer(toy):
     fixed = torch.tensor([True, True, False, True, True, True])
     found = rt.look_back(model, rt.EpisodeCase(episode, fixed), reward={"x0": -1.0})
     assert set(found.actions()) <= {2}
-    assert rt.look_back(model, episode, changes=0, reward={"x0": -1.0}).status == "no_action"
+    assert rt.look_back(model, episode, changes=0, reward={"x0": -1.0}).reason.kind == "no_gain"
 
 
 @pytest.mark.slow
@@ -94,7 +94,7 @@ def test_a_checkpoint_decides_as_the_command_does(tmp_path):
         )
         plain = json.loads(json.dumps(found.to_dict()))
         assert plain == {key: line[key] for key in plain}
-        assert ("hidden_cause" in plain) == ("hidden_cause" in line) == (plain["status"] == "recommended")
+        assert ("hidden_cause" in plain) == ("hidden_cause" in line) == (plain["alteration"] is not None)
 
 
 @pytest.mark.slow

@@ -399,7 +399,7 @@ def test_a_report_can_be_corrected(fresh):
     assert len(fresh.table) == 2
     assert [trial.state for trial in fresh.trials] == ["completed", "failed", "completed", "abandoned"]
     fresh.tell(4, {"X": 1.0, "Y": 1.0})
-    assert fresh.trials[3].reason.text == ""
+    assert fresh.trials[3].reason == ""
 
 
 @pytest.mark.parametrize("rows", [0, 5])

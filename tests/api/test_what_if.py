@@ -7,6 +7,7 @@ import rehearsal_torch as rt
 from rehearsal_torch.api.methods import RequestError
 from rehearsal_torch.api.what_if import Comparison, WhatIf
 from rehearsal_torch.data.estimates.estimate import DIFFERENCE
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.reading import TableError
 from tests.api.test_rehearse import CASES, SMALL, TASK
 from tests.api.test_rehearsed import frame as loans  # noqa: F401  the fixture
@@ -166,7 +167,9 @@ def test_sentences_and_html_say_who_is_better_and_escape_names():
     def claim(point, lower, upper, of="probability of a desired outcome"):
         return rt.Estimate(point, of, lower, upper, 0.95)
 
-    one = WhatIf({"<b>": 1.0}, claim(0.7, 0.6, 0.8), claim(0.5, 0.4, 0.6), 3.0, 0.2, ("<i>",))
+    one = WhatIf(
+        {"<b>": 1.0}, claim(0.7, 0.6, 0.8), claim(0.5, 0.4, 0.6), 3.0, 0.2, (Finding("gain", "<i>"),)
+    )
     other = WhatIf({"<b>": 2.0}, claim(0.6, 0.5, 0.7))
     assert one.sentence() == (
         "With <b> at 1, the estimated chance of a desired outcome is 70 % (95% interval 60 % to 80 %), "

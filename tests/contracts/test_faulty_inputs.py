@@ -142,7 +142,7 @@ def test_a_tau_that_nothing_reaches_is_refused_with_what_comes_nearest(regressio
     nearest, share = max(decision.trace["most_probable"].items(), key=lambda item: item[1])
     assert decision.alteration is None
     assert (
-        decision.reason
+        decision.reason.text
         == f"nothing found reaches tau=1; the most probable, {nearest}, reaches {share:.3f}: lower tau if "
         "that is enough"
     )

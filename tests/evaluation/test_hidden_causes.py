@@ -7,7 +7,7 @@ def decided(*strengths):
 
 
 def test_one_sentence_for_all():
-    said = overall([*decided(0.1, 0.2, 1.0), {"status": "no_action"}])
+    said = overall([*decided(0.1, 0.2, 1.0), {"status": "leave"}])
     assert said == (
         "A hidden common cause that explains 20.0% of what the observed covariates leave open, of the doses "
         "and of every next state, can overturn the median recommendation (of 3: 10.0% to none); one as "
@@ -20,7 +20,7 @@ def test_one_sentence_for_all():
 def test_one_decision_has_its_own_sentence_and_none_has_none():
     (one,) = decided(0.1)
     assert overall([one]) == hidden_cause_of(one).sentence().replace("a hidden", "A hidden", 1) + "."
-    assert overall([{"status": "refused"}]) == ""
+    assert overall([{"status": "leave"}]) == ""
     plain = [{"hidden_cause": {"tipping": 0.1}}, {"hidden_cause": {"tipping": 0.2}}]
     assert overall(plain).endswith("(of 2: 10.0% to 20.0%).")
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from rehearsal_torch import search as rooms
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
@@ -79,7 +80,7 @@ def test_the_largest_value_wins_and_the_first_of_equals():
     assert [each.estimate.point for each in decisions] == [0.6, 0.5, 0.5]
     assert all(
         each.trace["search"] == "test"
-        and each.reason.text == ""
+        and each.reason is None
         and each.alteration.values.dtype == torch.float64
         for each in decisions
     )
@@ -98,7 +99,9 @@ def test_further_facts_are_kept():
 
 
 def test_a_refusal_says_why_and_what_it_would_have_set():
-    (decision,) = decided([[1.0]], [Appraisal(chance(0.5), chance(0.1), refused="too far away")])
+    (decision,) = decided(
+        [[1.0]], [Appraisal(chance(0.5), chance(0.1), refused=Finding("no_support", "too far away"))]
+    )
     assert decision.alteration is None
     assert decision.reason.text == "too far away"
     assert decision.trace["would_set"] == {"a": 0.0}
@@ -114,7 +117,8 @@ def test_where_no_set_qualifies_nothing_is_altered():
 
 
 def test_warnings_stand_beside_the_recommendation():
-    (decision,) = decided([[1.0]], [Appraisal(chance(0.5), chance(0.1), ("few rows", "hidden cause"))])
+    said = (Finding("support", "few rows"), Finding("graph", "hidden cause"))
+    (decision,) = decided([[1.0]], [Appraisal(chance(0.5), chance(0.1), said)])
     assert decision.alteration is not None
     assert decision.warnings == ("few rows", "hidden cause")
 
@@ -123,8 +127,8 @@ def test_warnings_stand_beside_the_recommendation():
 def test_an_estimate_that_is_not_above_doing_nothing_is_no_reason_to_act(declines):
     (decision,) = decided([[1.0]], [Appraisal(chance(0.3), chance(0.3))], declines=declines)
     assert decision.status == ("leave" if declines else "may")
-    appraisals = decision.reason if declines else decision.warnings[0]
-    assert appraisals == "predicted no better than doing nothing (30 % against 30 %)"
+    against = decision.reason if declines else decision.findings[0]
+    assert against == Finding("no_gain", "predicted no better than doing nothing (30 % against 30 %)")
 
 
 @pytest.mark.parametrize("declines", [True, False])
@@ -202,7 +206,7 @@ def test_never_acting_is_said_of_each_case():
     found = NoAction().batch_search(objective)
     assert len(found) == 3
     for each in found:
-        assert (each.alteration, each.status, each.reason) == (None, "no_action", "this method never acts")
+        assert (each.alteration, each.reason.kind) == (None, "never_acts")
         assert each.trace == {"search": "none", "altered": []}
         assert 0 <= each.seconds < 1
 

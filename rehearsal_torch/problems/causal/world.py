@@ -234,8 +234,7 @@ class CausalWorld(World, CausalProblem):
     def _actions(self, decision: Decision) -> Tensor:
         if decision.alteration is None:
             raise ValueError(
-                f"expected a decision that sets {list(self.task.actions)}; got none ({decision.status}: "
-                f"{decision.reason})"
+                f"expected a decision that sets {list(self.task.actions)}; got none ({decision.reason})"
             )
         actions = self._values(decision.alteration)
         for each in actions:

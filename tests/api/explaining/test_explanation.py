@@ -48,8 +48,8 @@ WHOLE = Explanation(
 
 
 def test_outside_the_data_no_number_of_the_decision_is_said():
-    warnings = ("few rows are like this", "x is 9")
-    one = replace(WHOLE, decision=replace(DECISION, warnings=warnings))
+    findings = (Finding("support", "few rows are like this"), Finding("claim", "x is 9"))
+    one = replace(WHOLE, decision=replace(DECISION, findings=findings))
     said = one.sentences()
     assert said[0] == one.sentence() == "Recommended: a=0.5; outside the data: few rows are like this."
     assert said[5:8] == [
@@ -57,7 +57,7 @@ def test_outside_the_data_no_number_of_the_decision_is_said():
         "Without a -> y it no longer stands: no directed path leads from a to y then.",
         "It stands without any one of x -> a, u -> a.",
     ]
-    assert said[-2:] == ["Claim: x is 9.", "A note."]
+    assert said[-2:] == ["X is 9.", "A note."]
     assert not any("80 %" in text or "common cause would" in text for text in said)
     assert "+0.400" not in one._repr_html_()
     frame = one.to_frame()

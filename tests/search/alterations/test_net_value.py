@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import rehearsal_torch as rt
 from rehearsal_torch.data.costs.action_cost import ActionCost, CaseCosts
 from rehearsal_torch.data.decision import Decision, RehearsalCase
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance
 from rehearsal_torch.search.alterations.net_value import check_worth, climb, decided, evaluated
@@ -169,7 +170,7 @@ def test_cases_in_which_nothing_costs_anything_keep_the_decision_of_the_search()
     assert torch.equal(both[0].alteration.values, alone.alteration.values)
     assert decided(ProjectedAscent(), Candidates([free], [Bell([free], ("a",))]))[0].trace == alone.trace
     (never,) = decided(NoAction(), Candidates([priced], [Bell([priced], ("a",))]))
-    assert (never.status, never.reason) == ("no_action", "this method never acts")
+    assert never.reason == Finding("never_acts", "this method never acts")
     assert both[1].trace["search"] == "net_value"
     assert both[1].cost == pytest.approx(3 * (float(both[1].alteration.values) + 1))
 

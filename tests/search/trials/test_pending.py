@@ -276,7 +276,7 @@ def test_where_all_that_is_spread_waits_the_action_to_keep_is_said(monkeypatch) 
     search = gave(log, log.settings("pending")[0].tolist(), evaluations=7)
     objective, found = decided_beside(make, search, model, case, log, seed=0)
     kept = recommend(objective, round_seed(0, case.identity))
-    assert (found.alteration, found.status) == (None, "no_action")
+    assert (found.alteration, found.reason.kind) == (None, "nothing_left")
     assert found.reason.text.startswith("nothing is left to try")
     assert found.recommendation.values.tolist() == kept.action.tolist()
     assert found.estimate.point == kept.predicted

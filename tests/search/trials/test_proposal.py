@@ -239,8 +239,7 @@ def gave(**settings_):
     """A search that finds these settings; none without any."""
     values = torch.tensor(list(settings_.values()), dtype=DOUBLE)
     found = Alteration(tuple(settings_), values) if settings_ else None
-    status = "recommended" if settings_ else "no_action"
-    return lambda objective: Decision(found, 0.0, status=status)
+    return lambda objective: Decision(found, 0.0)
 
 
 def searched(search, log=None):
