@@ -112,7 +112,7 @@ def test_actions_may_be_named_in_any_order():
     [
         (
             Decision(None, 0.0, reason=Finding("invalid", "too little is known")),
-            r"expected a decision that sets \['a', 'b'\]; got none \(leave: too little is known\)",
+            r"expected a decision that sets \['a', 'b'\]; got none \(too little is known\)",
         ),
         (setting(0.5, names=("a",)), r"expected a decision that sets \['a', 'b'\]; got"),
         (setting(0.5, 7.0), r"b may be set within \[0, 2\]; got 7"),
