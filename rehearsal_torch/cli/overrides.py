@@ -125,7 +125,10 @@ def _check(
     except (TypeError, ValueError):  # of a class that Python knows no arguments of
         return
     if any(each.kind is Parameter.VAR_KEYWORD for each in arguments.values()):
-        return
+        if not hasattr(found, "further_arguments"):
+            return
+        further = found.further_arguments()
+        arguments |= {name: Parameter(name, Parameter.KEYWORD_ONLY) for name in further}
     partly = bool(node.get("_partial_"))
     known = [name for name in arguments if name in own or not (partly and name in GIVEN)]
     for key in keys:

@@ -339,9 +339,6 @@ def task_content(
 ) -> tuple[str, Mapping[str, Any]]:
     """The name of a task in messages, and its content: that of a YAML file, or the given mapping.
 
-    Args:
-        parts: The parts of a task, for messages.
-
     Raises:
         TaskError: if no task is given, there is no such file, or it is not a YAML mapping.
     """

@@ -4,7 +4,7 @@
     found = optimiser.recommend()
     found.std, found.runner_up, found.chance
 
-Source: ours; predictions with a standard deviation as in Ax and BayBE.
+Source: predictions with a standard deviation as in Ax and BayBE.
 """
 
 from collections.abc import Mapping

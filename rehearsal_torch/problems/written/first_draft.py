@@ -79,10 +79,6 @@ class _Column:
 def first_draft(table: ReadTable, file: str, written: str) -> str:
     """The text of a problem file.
 
-    Args:
-        file: The name of the table in the problem file.
-        written: The name of the problem file, for the command in its first lines.
-
     Raises:
         TableError: if fewer than two columns can be used.
     """
