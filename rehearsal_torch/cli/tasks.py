@@ -5,7 +5,7 @@ errors in them are answered without importing torch.
 """
 
 import gc
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 
@@ -39,6 +39,14 @@ def after_sweep(script: str, folder: Path) -> None:
     """What a command does with the folder of a sweep after its jobs."""
     if script == "cross_validate":
         import_module("rehearsal_torch.cli.verbs.cross_validate").grid(folder)
+
+
+def finish(
+    out: Path, jobs: list[list[str]], script: str, again: Sequence[str], trusted: Sequence[str] | None
+) -> int:
+    """Ends a sweep, and returns its exit code (`cli.sweep_end`)."""
+    code: int = import_module("rehearsal_torch.cli.sweep_end").finish(out, jobs, script, again, trusted)
+    return code
 
 
 def _carry_out(script: str, config: DictConfig) -> None:
