@@ -13,9 +13,12 @@ from rehearsal_torch.cli.main import main
 from rehearsal_torch.cli.tasks import decide
 from rehearsal_torch.data.decision import Decision, EpisodeCase
 from rehearsal_torch.data.episode import transitions
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.objectives.reward import LinearReward
 from rehearsal_torch.objectives.sequences.sequence_overturning import NO_MODEL, NO_RECORDS
 from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
 from rehearsal_torch.search.sequences.baselines import GreedyChanges
+from rehearsal_torch.search.sequences.branch_and_bound import BranchAndBound
 from rehearsal_torch.user_error import RequestWarning
 from tests.places import ROOT
 from tests.scripts.typing_in import lines
@@ -35,16 +38,14 @@ def toy():
 @pytest.mark.slow
 def test_it_is_the_decision_of_the_search(toy):
     model, episode = toy
-    objective = rt.CounterfactualReturn(
-        model, rt.EpisodeCase(episode), rt.LinearReward({"x0": -1.0}), changes=2
-    )
-    (told,) = objective.guarded([rt.BranchAndBound()(objective)])
+    objective = CounterfactualReturn(model, rt.EpisodeCase(episode), LinearReward({"x0": -1.0}), changes=2)
+    (told,) = objective.guarded([BranchAndBound()(objective)])
     found = rt.look_back(model, episode, changes=2, reward={"x0": -1.0})
     assert found.trace["hidden_cause"] == NO_RECORDS
     assert replace(found, trace=told.trace).to_dict() == told.to_dict()
     assert found.trace["proven"]
     assert found.estimate.point > found.baseline.point == objective.outcome()
-    again = rt.look_back(model, rt.EpisodeCase(episode), 2, reward=rt.LinearReward({"x0": -1.0}))
+    again = rt.look_back(model, rt.EpisodeCase(episode), 2, reward=LinearReward({"x0": -1.0}))
     assert again.to_dict() == found.to_dict()
 
 
@@ -101,7 +102,7 @@ def test_a_checkpoint_decides_as_the_command_does(tmp_path):
 def test_with_the_records_of_the_fit_it_says_what_would_overturn_the_decision_as_a_run_does():
     world, model = SepsisSimulated(), rt.load(CHECKPOINT)
     episode, asked = world.case(0).episode, {"method": "greedy", "reward": {"MeanBP": 1.0}}
-    made = partial(rt.CounterfactualReturn, reward=rt.LinearReward({"MeanBP": 1.0}), changes=1)
+    made = partial(CounterfactualReturn, reward=LinearReward({"MeanBP": 1.0}), changes=1)
     (told,) = rt.rounds(world, model, made, GreedyChanges(), [0])
     assert told.decision.hidden_cause is not None
     for records in (world.episodes("train"), world.observations()):

@@ -699,7 +699,7 @@ def test_the_task_may_be_a_file(tmp_path):
 
 
 def test_parts_that_are_given_win():
-    search = rt.AcquisitionSearch(screened=64, starts=8, kept=3, steps=20)
+    search = AcquisitionSearch(screened=64, starts=8, kept=3, steps=20)
     made = rt.CausalOptimiser(TASK, surrogate=ExogenousModel, search=search, method="ucb")
     assert made.surrogate is ExogenousModel
     assert made.search is search
