@@ -36,7 +36,7 @@ from torch import Tensor
 from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.problems.problem import RehearsalProblem, World
+from rehearsal_torch.problems.problem import RehearsalProblem, Verdict, World
 from rehearsal_torch.problems.rehearsal.linear_world import LinearEquations, LinearWorld
 from rehearsal_torch.problems.rehearsal.world import RehearsalWorld, task_of
 from rehearsal_torch.problems.world_size import SampleSize, setting
@@ -73,9 +73,9 @@ class ChangingWorld(World, RehearsalProblem):
         """Whether outcomes (..., |Y|) are desired, (...) bool."""
         return self.at(0).desired(outcomes)
 
-    def success(self, answer: Table) -> bool:
+    def verdict(self, answer: Table) -> Verdict:
         """Whether the outcomes of all rows are desired."""
-        return bool(self.desired(answer.columns(self.task.outcomes)).all())
+        return Verdict(success=bool(self.desired(answer.columns(self.task.outcomes)).all()))
 
     def observations(self) -> Table:
         """Observations of the first round's world."""
