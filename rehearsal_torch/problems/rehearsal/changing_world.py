@@ -14,9 +14,9 @@ Two stores:
     customers = .5 season - .6 price + 1.2 rival + .3 advert + e_4    desired in [.8, 1.6]
 
 At first f = 1: the rival follows a price increase, which gains .6 customers per unit. From round `change` on
-f falls to 0: a price increase loses .6. The noises e_1 and e_2 are jointly
-normal such that price and rival have the same joint distribution *for every f*: the prices remain correlated
-as before, and only interventions reveal the difference.
+f falls to 0: a price increase loses .6. The noises e_1 and e_2 are jointly normal such that price and rival
+have the same joint distribution *for every f*: the prices remain correlated as before, and only interventions
+reveal the difference.
 
 Methods are given three candidate graphs: price <-> rival (true throughout, with changing parameters of its
 altered part), price -> rival (true at first) and rival -> price (in effect after the change: the same
