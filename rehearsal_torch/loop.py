@@ -232,6 +232,7 @@ def _learning(
     for index in indices[len(answers) :]:
         (each,) = method.rounds([index])
         answer = world.respond(each.case, each.decision)
-        yield replace(each, answer=answer, success=world.success(answer), reward=world.reward(answer))
+        verdict = world.verdict(answer)
+        yield replace(each, answer=answer, success=verdict.success, reward=verdict.reward)
         table = table + answer
         fit(method.surrogate, table, trainer)

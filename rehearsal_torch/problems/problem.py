@@ -201,6 +201,19 @@ class OfFile(OwnData, ABC):
         return []
 
 
+@dataclass(frozen=True)
+class Verdict:
+    """What the row(s) that followed a decision are worth.
+
+    Attributes:
+        success: Whether all of them are desired; None if the world defines no success.
+        reward: Their mean reward; None if the world has no reward.
+    """
+
+    success: bool | None = None
+    reward: float | None = None
+
+
 class World(Problem, ABC):
     """A problem that simulates what follows a decision."""
 
@@ -212,15 +225,9 @@ class World(Problem, ABC):
     def optimum(self, case: DecisionContext) -> float:
         """The best achievable score in a case."""
 
-    def success(self, answer: Table) -> bool | None:  # noqa: ARG002
-        """Whether the row(s) that followed a decision are desired; None if the world defines no success."""
-        return None
-
-    def reward(self, answer: Table) -> float | None:  # noqa: ARG002
-        """The reward of the row(s) that followed a decision, the mean if there are several; None if the world
-        has no reward.
-        """
-        return None
+    def verdict(self, answer: Table) -> Verdict:  # noqa: ARG002
+        """What the row(s) that followed a decision are worth."""
+        return Verdict()
 
 
 class RehearsalProblem(Problem, ABC):

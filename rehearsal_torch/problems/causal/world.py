@@ -36,7 +36,7 @@ from rehearsal_torch.problems.causal.noise import (
     modal_noise,
     noise_scale,
 )
-from rehearsal_torch.problems.problem import SIMULATED, CausalProblem, World, ranges_of
+from rehearsal_torch.problems.problem import SIMULATED, CausalProblem, Verdict, World, ranges_of
 from rehearsal_torch.problems.world_size import Rounds, setting
 from rehearsal_torch.seeding import common_noise_generator, world_generator
 from rehearsal_torch.spaces.box import Alteration, Box
@@ -241,9 +241,9 @@ class CausalWorld(World, CausalProblem):
         actions = self._actions(decision)
         return self.experiments(actions, self.noise_rows(len(actions), self.stream(2, int(case.identity))))
 
-    def reward(self, answer: Table) -> float:
+    def verdict(self, answer: Table) -> Verdict:
         """The mean reward of the rows."""
-        return float(self.task.reward_of(answer).mean())
+        return Verdict(reward=float(self.task.reward_of(answer).mean()))
 
     def optimum(self, case: DecisionContext) -> float:  # noqa: ARG002
         """The largest expected reward."""

@@ -14,9 +14,9 @@ Two stores:
     customers = .5 season - .6 price + 1.2 rival + .3 advert + e_4    desired in [.8, 1.6]
 
 At first f = 1: the rival follows a price increase, which gains .6 customers per unit. From round `change` on
-f falls to 0: a price increase loses .6. The noises e_1 and e_2 are jointly
-normal such that price and rival have the same joint distribution *for every f*: the prices remain correlated
-as before, and only interventions reveal the difference.
+f falls to 0: a price increase loses .6. The noises e_1 and e_2 are jointly normal such that price and rival
+have the same joint distribution *for every f*: the prices remain correlated as before, and only interventions
+reveal the difference.
 
 Methods are given three candidate graphs: price <-> rival (true throughout, with changing parameters of its
 altered part), price -> rival (true at first) and rival -> price (in effect after the change: the same
@@ -36,7 +36,7 @@ from torch import Tensor
 from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.problems.problem import RehearsalProblem, World
+from rehearsal_torch.problems.problem import RehearsalProblem, Verdict, World
 from rehearsal_torch.problems.rehearsal.linear_world import LinearEquations, LinearWorld
 from rehearsal_torch.problems.rehearsal.world import RehearsalWorld, task_of
 from rehearsal_torch.problems.world_size import SampleSize, setting
@@ -73,9 +73,9 @@ class ChangingWorld(World, RehearsalProblem):
         """Whether outcomes (..., |Y|) are desired, (...) bool."""
         return self.at(0).desired(outcomes)
 
-    def success(self, answer: Table) -> bool:
+    def verdict(self, answer: Table) -> Verdict:
         """Whether the outcomes of all rows are desired."""
-        return bool(self.desired(answer.columns(self.task.outcomes)).all())
+        return Verdict(success=bool(self.desired(answer.columns(self.task.outcomes)).all()))
 
     def observations(self) -> Table:
         """Observations of the first round's world."""

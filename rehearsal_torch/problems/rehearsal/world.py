@@ -22,7 +22,7 @@ from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCa
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table, positions
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.problems.problem import SIMULATED, RehearsalProblem, World, ranges_of
+from rehearsal_torch.problems.problem import SIMULATED, RehearsalProblem, Verdict, World, ranges_of
 from rehearsal_torch.problems.rehearsal.gaussian_region import Disc
 from rehearsal_torch.problems.world_size import SampleSize, is_number, setting
 from rehearsal_torch.seeding import world_generator
@@ -69,9 +69,9 @@ class RehearsalWorld(World, RehearsalProblem):
         """Whether outcomes (..., |Y|) are desired, (...) bool; `probability` is that of this event."""
         return self.wanted.contains(outcomes)
 
-    def success(self, answer: Table) -> bool:
+    def verdict(self, answer: Table) -> Verdict:
         """Whether the outcomes of all rows are desired."""
-        return bool(self.desired(answer.columns(self.task.outcomes)).all())
+        return Verdict(success=bool(self.desired(answer.columns(self.task.outcomes)).all()))
 
     @abstractmethod
     def draw(self, count: int, stream: np.random.Generator) -> Table:

@@ -96,7 +96,7 @@ def test_a_batch_of_actions_is_answered_row_by_row_with_noise_of_its_own():
     assert len(rows) == 2
     assert not torch.equal(rows.values[0], rows.values[1])
     reward = 2 * rows.columns(["Y"]) - rows.columns(["X"])
-    assert world.reward(rows) == pytest.approx(float(reward.mean()))
+    assert world.verdict(rows).reward == pytest.approx(float(reward.mean()))
 
 
 def test_actions_may_be_named_in_any_order():

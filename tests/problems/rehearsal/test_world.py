@@ -173,8 +173,8 @@ def test_success_is_that_all_rows_are_as_desired_also_where_a_disc_is_wanted():
         return Table.observed(("x", "a", "b", "y"), table)
 
     world = Toy(TASK)
-    assert world.success(rows(0.0, 3.0))
-    assert not world.success(rows(0.0, -0.1))
+    assert world.verdict(rows(0.0, 3.0)).success
+    assert not world.verdict(rows(0.0, -0.1)).success
     disc = Toy(TASK, wanted=Disc(("y",), (1.0,), 0.5))
     assert disc.desired(torch.tensor([[1.4], [0.4], [1.6]], dtype=DOUBLE)).tolist() == [True, False, False]
 
