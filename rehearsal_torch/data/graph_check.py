@@ -39,9 +39,6 @@ def untrue_graph(table: Table, task: RehearsalTask) -> list[Finding]:
 def contradictions(task: RehearsalTask, p_values: Mapping[str, float]) -> list[Finding]:
     """A finding for each action that cannot change an outcome according to the graph, and on which outcomes
     depend; for that of the indicators of its classes on which they depend most.
-
-    Args:
-        p_values: Action to its p-value, for all that cannot change an outcome.
     """
     found: dict[str, float] = {}
     for name, p in p_values.items():

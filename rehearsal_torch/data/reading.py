@@ -135,7 +135,6 @@ def number_columns(
     """The named columns as float64, (n, len(names)).
 
     Args:
-        varying: Refuses constant columns as well.
         keep: Positions of the rows to use; None for all.
 
     Raises:
@@ -157,13 +156,7 @@ def number_faults(
     at: Callable[[int], str] = line_words,
     two_texts: str = "write 0 and 1",
 ) -> list[Fault]:
-    """The faults of the named columns; the path of a fault is the column.
-
-    Args:
-        varying: Whether a constant column is a fault.
-        at: Says in words where the row of an index stands.
-        two_texts: What to do about a column of two texts.
-    """
+    """The faults of the named columns; the path of a fault is the column."""
     faults = [
         Fault("", f"no column {name!r}; {meant(name, [str(each) for each in rows.columns])}", "unknown")
         for name in names

@@ -44,6 +44,7 @@ from rehearsal_torch.data.codings.outcomes import with_desired
 from rehearsal_torch.data.codings.written import CODINGS, coded_names, codings_in, expanded, in_codes
 from rehearsal_torch.data.costs.written import COSTS, WORTH, Worth, WrittenCosts, costs_of
 from rehearsal_torch.data.known_reward import KnownReward, known_reward
+from rehearsal_torch.files.addresses import without_password
 from rehearsal_torch.files.plain import NoFileError, PlainFileError, read_yaml, repeated
 from rehearsal_torch.files.schema import (
     Bounds,
@@ -256,6 +257,10 @@ class TaskError(FaultsError):
         self.source, self.named = source, tuple(named)
         self.args = (listed(source, self.faults) if self.faults else source,)
 
+    def with_outcome(self, outcome: str) -> str:
+        """The message, with what was not done because of the faults."""
+        return without_password(listed(self.source, self.faults, outcome)) if self.faults else str(self)
+
 
 class Weights(Schema):
     """A weighted sum of nodes."""
@@ -338,9 +343,6 @@ def task_content(
     task: str | Path | Mapping[str, Any] | None, parts: Sequence[str]
 ) -> tuple[str, Mapping[str, Any]]:
     """The name of a task in messages, and its content: that of a YAML file, or the given mapping.
-
-    Args:
-        parts: The parts of a task, for messages.
 
     Raises:
         TaskError: if no task is given, there is no such file, or it is not a YAML mapping.

@@ -21,8 +21,6 @@ def checked(
     """The content, if it is a mapping with the required keys and with values of the required kinds.
 
     Args:
-        content: The data that was read.
-        where: Its name in messages.
         forms: Key to kind; the value of a key is checked if the key is present.
         remedy: What to do if the content has another format.
 

@@ -47,9 +47,6 @@ class NoFileError(PlainFileError):
 def read_yaml(path: str | Path, largest: int = BYTES) -> Any:
     """The content of a YAML file; None if it is empty.
 
-    Args:
-        largest: The maximum size, in bytes.
-
     Raises:
         PlainFileError: if it is missing, unreadable, too large, or not YAML within the limits.
     """
@@ -58,9 +55,6 @@ def read_yaml(path: str | Path, largest: int = BYTES) -> Any:
 
 def read_json(path: str | Path, largest: int = BYTES) -> Any:
     """The content of a JSON file.
-
-    Args:
-        largest: The maximum size, in bytes.
 
     Raises:
         PlainFileError: if it is missing, unreadable, too large, or not JSON within the limits.
@@ -105,9 +99,6 @@ def text_of(path: str | Path, largest: int = BYTES) -> str:
 def yaml_of(text: str, where: str) -> Any:
     """The content of a YAML text; None if it is empty.
 
-    Args:
-        where: Its name in messages.
-
     Raises:
         PlainFileError: if it is not YAML, has more than 40 levels of nesting or 200,000 values, or repeats a
             key.
@@ -118,9 +109,6 @@ def yaml_of(text: str, where: str) -> Any:
 def json_of(text: str, where: str) -> Any:
     """The content of a JSON text.
 
-    Args:
-        where: Its name in messages.
-
     Raises:
         PlainFileError: if it is not JSON, is nested too deeply, holds NaN or an infinity, or repeats a key.
     """
@@ -130,11 +118,7 @@ def json_of(text: str, where: str) -> Any:
 
 
 def repeated(values: Iterable[Value]) -> list[Value]:
-    """What occurs more than once, in the order in which it occurs first.
-
-    Args:
-        values: Names, or anything else that can be hashed.
-    """
+    """What occurs more than once, in the order in which it occurs first."""
     return [value for value, count in Counter(values).items() if count > 1]
 
 

@@ -128,12 +128,7 @@ def suggested(word: str, choices: Iterable[str], similar: float = 0.6) -> str | 
 
 
 def listed(source: str, faults: Sequence[str], outcome: str = "nothing was fitted") -> str:
-    """All faults of a source, one per line.
-
-    Args:
-        source: The file or mapping that has them.
-        outcome: What was not done because of them.
-    """
+    """All faults of a source, one per line."""
     count = f"{len(faults)} fault{'s' if len(faults) > 1 else ''}"
     return f"{source}: {count}, {outcome}\n" + "\n".join(f"- {each}" for each in faults)
 

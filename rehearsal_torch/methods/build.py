@@ -112,7 +112,7 @@ def problem_of(config: DictConfig) -> Problem:
 
 
 def tasked(config: DictConfig, problem: Problem) -> None:
-    """Fills open values of a surrogate's configuration from the problem (`Problem.surrogate_settings`): the
+    """Fills open values of a surrogate's configuration from the problem (`problems.problem.Facts`): the
     task, and candidate graphs. The configuration then builds the surrogate on its own.
 
     Episodes with a task of their own bring the columns of a model of transitions, and the reward of a step:

@@ -57,17 +57,20 @@ class Budget:
 
     def reason(self) -> str:
         """A sentence that says that the budget ended the search."""
-        limit = self.limit_s.whole if isinstance(self.limit_s, Remaining) else self.limit_s
-        return f"stopped after budget_s={limit:g}"
+        return f"stopped after budget_s={self._asked():g}"
+
+    def _asked(self) -> float | None:
+        """The seconds that were asked for, of the whole search."""
+        return self.limit_s.whole if isinstance(self.limit_s, Remaining) else self.limit_s
 
     def facts(self, gap: float | None = None) -> dict[str, Any]:
         """Trace entries of a search that the budget ended; empty otherwise. Returns ``stopped``, a sentence,
-        and ``gap``.
+        ``gap``, and the budget itself, ``limit_s``.
 
         Args:
             gap: Upper bound on how far the optimum lies above the answer; None if no bound is known.
         """
-        return ended(self.reason(), gap) if self.ran_out else {}
+        return ended(self.reason(), gap) | {"limit_s": self._asked()} if self.ran_out else {}
 
 
 def ended(reason: str, gap: float | None) -> dict[str, Any]:

@@ -261,12 +261,17 @@ POINTS = Wording("SOFA", -1.0, "points")
             "Proven: by this model, no other sequence with at most 2 changed actions is better.",
         ),
         (
-            {"gap": 1.25, "proven": False, "stopped": "stopped after budget_s=5"},
+            {"gap": 1.25, "proven": False, "stopped": "stopped after budget_s=5", "limit_s": 5.0},
             "The best found, not proven: another one with at most 2 changed actions may be better, by 1.25 "
             "points at most. Why: the search stopped at its time limit of 5 s.",
         ),
         (
-            {"gap": None, "proven": False, "stopped": "stopped after budget_s=1e-05; no gap is known"},
+            {
+                "gap": None,
+                "proven": False,
+                "stopped": "stopped after budget_s=1e-05; no gap is known",
+                "limit_s": 1e-5,
+            },
             f"{UNKNOWN} Why: the search stopped at its time limit of 1e-05 s.",
         ),
         (

@@ -27,7 +27,7 @@ from rehearsal_torch.files.installation import has_app
 from rehearsal_torch.methods.allowed import trusted_modules
 from rehearsal_torch.methods.presets import USUAL
 from rehearsal_torch.methods.run import suits
-from rehearsal_torch.problems.problem import Problem, RehearsalProblem, World
+from rehearsal_torch.problems.problem import Problem, World
 from rehearsal_torch.problems.written.recognised import YAML
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.user_error import UserError, as_user_error
@@ -128,7 +128,8 @@ def _decided(config: DictConfig, folder: RunFolder, sweep: bool, workers: int) -
             known = card(config.checkpoint)
         recorded = known.get("data_fingerprint")
         trained_on = recorded if isinstance(recorded, str) else None
-        seen = isinstance(run.problem, RehearsalProblem) and run.problem.seen_by(trained_on)
+        seen_by = run.problem.facts().seen_by
+        seen = False if seen_by is None else seen_by(trained_on)
         faults = known.get("training_faults")
         facts = {"held_out_seen": seen} | ({"training_faults": faults} if isinstance(faults, list) else {})
         folder.write_json("run.json", folder.read_json("run.json") | facts)
@@ -145,6 +146,9 @@ def _decided(config: DictConfig, folder: RunFolder, sweep: bool, workers: int) -
                 flush=True,
             )
     suits(run, surrogate)
+    if run.kind == "rehearse":
+        facts = {"by_adjustment": getattr(surrogate, "by_adjustment", False)}
+        folder.write_json("run.json", folder.read_json("run.json") | facts)
     count = decide_cases(run, folder, surrogate, limit=config.limit, sweep=sweep, choice=choice)
     if config.truth:
         compared(run, folder, surrogate)

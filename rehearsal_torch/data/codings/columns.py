@@ -46,10 +46,8 @@ def coded(
     """A table with codes in place of texts.
 
     Args:
-        frame: The rows; the index is the line minus two.
         needed: Columns whose absence is a fault; others are coded if they are there.
         remedy: What to do about a text that is no level.
-        at: Says in words where the row of an index stands.
     """
     made, faults, broken = dict[str, np.ndarray](), list[str](), set[str]()
     for name, coding in codings.items():
@@ -91,7 +89,6 @@ def unknown(coding: Coding, column: pd.Series, odd: np.ndarray, at: Callable[[in
     Args:
         column: The cells; the index is the line minus two.
         odd: Which of them state no level, (n,) bool.
-        at: Says in words where the cell of an index stands.
     """
     first = int(odd.argmax())
     cell = column.iloc[first]

@@ -22,9 +22,6 @@ from rehearsal_torch.spaces.worded_inequalities import desired_classes, worded_i
 def with_desired(region: Any, codings: Mapping[str, Coding]) -> dict[str, Coding]:
     """The codings with the classes of outcomes that a region desires; as they are where it is no text, or
     cannot be read.
-
-    Args:
-        region: One inequality, or a list of them.
     """
     try:
         found = desired_classes(region, levels_of(codings), unordered_of(codings)) if _texts(region) else {}
@@ -37,9 +34,6 @@ def with_desired(region: Any, codings: Mapping[str, Coding]) -> dict[str, Coding
 def region_in_codes(written: Any, codings: Mapping[str, Coding], faults: list[Fault]) -> Any:
     """Inequalities with texts as faces, `{names, normals, offsets}`; None with a fault, and as they are if
     they are no texts.
-
-    Args:
-        written: One inequality, or a list of them; or bounds or faces.
     """
     if isinstance(written, Mapping):
         names = written.get("names", written)

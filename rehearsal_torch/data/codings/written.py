@@ -18,7 +18,7 @@ the graph stays what it was (Qin et al., Def. 12). Where a hidden common cause a
 node, arrows from each indicator to those after it take the place of bi-directional edges, which such a pair
 does not allow.
 
-Source: Qin et al. (2023), Def. 1-3 and 12; the rest is ours.
+Source: Qin et al. (2023), Def. 1-3 and 12.
 """
 
 from collections.abc import Mapping, Sequence
@@ -127,11 +127,7 @@ def classes_of(
 
 
 def codings_in(plain: object) -> tuple[dict[str, Coding], list[Fault]]:
-    """The codings of a task, and their faults.
-
-    Args:
-        plain: The part ``codings``; None for none.
-    """
+    """The codings of a task, and their faults."""
     if plain is None:
         return {}, []
     if not isinstance(plain, Mapping):
@@ -173,9 +169,6 @@ def in_codes(plain: Mapping[str, Any], codings: Mapping[str, Coding]) -> tuple[d
 def box_in_texts(box: Mapping[str, Any], codings: Mapping[str, Coding]) -> dict[str, Any]:
     """A box as a task writes it, with the texts of its levels and classes, so that no number is taken for a
     text.
-
-    Args:
-        box: Name to bounds, or to {values}.
     """
     found: dict[str, Any] = {}
     classes = {column: each for each in whole(list(box), list(codings.values())) for column in each.columns}

@@ -105,7 +105,6 @@ class WrittenCost(Schema):
         """The cost of an action.
 
         Args:
-            coding: The coding of its texts; None for numbers.
             levels: Coded column to the values that it may be set to; None if they are not known.
 
         Raises:
@@ -174,7 +173,6 @@ def costs_of(
 
     Args:
         written: Action to its cost.
-        actions: The coded columns that may be set.
         levels: Coded column to the values that it may be set to, for those that have only some.
     """
     of = {column: each.name for each in codings.values() for column in each.columns}

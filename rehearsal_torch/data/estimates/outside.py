@@ -29,9 +29,5 @@ def in_place(findings: Iterable[Finding]) -> str:
 
 
 def further(findings: Iterable[Finding], said: str) -> list[str]:
-    """The sentences of findings whose content was not said before.
-
-    Args:
-        said: What was said, such as `in_place`.
-    """
+    """The sentences of findings whose content was not said before."""
     return [each.text for each in findings if each.text not in said]

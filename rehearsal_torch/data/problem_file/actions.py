@@ -84,13 +84,7 @@ def settable(
     found: Findings,
     coding: Coding | None = None,
 ) -> Any:
-    """What an action may be set to, as a task writes it: [lower, upper] or {values}; None with a fault.
-
-    Args:
-        about: What the file says of it.
-        column: Its cells, numbers where it has no coding.
-        coding: The coding of its texts; None for numbers.
-    """
+    """What an action may be set to, as a task writes it: [lower, upper] or {values}; None with a fault."""
     path = key("variables", name)
     if coding is not None:
         if about.range is not None or about.step is not None:

@@ -12,7 +12,7 @@ A column of the cases is a variable, their name (`identity`), a cost, or part of
 nothing: a name that is nearly that of a variable is a slip, which would otherwise leave a present value or a
 context unread. A `binary` variable has two values, those of the rows.
 
-Source: ours; Du et al. (2026), Sec. 2.1, for actions within a box.
+Source: Du et al. (2026), Sec. 2.1, for actions within a box.
 """
 
 import re
@@ -76,8 +76,6 @@ def impossible_values(
     """Faults of values of binary variables that no row has.
 
     Args:
-        cases: The cases, with the codes of texts.
-        rows: The observations, likewise.
         variables: The binary variables among these are looked at.
     """
     for name, about in variables.items():
@@ -119,11 +117,7 @@ def case_rows(
 
 
 def identity_faults(name: str, rows: ReadTable, found: Findings) -> None:
-    """Faults of the column that names the cases.
-
-    Args:
-        rows: The cases, or the rows of which some are held out.
-    """
+    """Faults of the column that names the cases."""
     if name not in rows.frame.columns:
         found.fault(
             "identity", f"no column {name!r} in {rows.where}; {meant(name, map(str, rows.frame.columns))}"
@@ -156,7 +150,6 @@ def ranges_of(
 
     Args:
         bounds: Action to its two limits, as text.
-        box: The range that all cases share.
         rows: The cases, with a column for each of these actions if a limit has `current`, and for each other
             name of a limit.
         texts: Actions that have texts.

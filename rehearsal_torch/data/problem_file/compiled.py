@@ -107,9 +107,6 @@ class WrittenProblem:
     def ranges_for(self, cases: ReadTable) -> dict[str, list[tuple[float, float]]]:
         """`ranges` of other cases than the file's own.
 
-        Args:
-            cases: The cases, with the columns that the bounds name.
-
         Raises:
             ProblemError: if a column is missing or has no numbers, or a case has no value left; all faults
                 are listed.

@@ -96,12 +96,7 @@ class Findings:
 
 
 def rows_of(form: DataForm, folder: Path, part: str, found: Findings) -> ReadTable | None:
-    """Reads rows; None with a fault.
-
-    Args:
-        folder: The folder that a relative file is in.
-        part: The key of the problem file.
-    """
+    """Reads rows; None with a fault."""
     faults: list[str] = []
     file = folder / form.file
     if not file.is_file():
@@ -151,9 +146,6 @@ def role_faults(variables: Mapping[str, Variable], roles: Sequence[str], found: 
 def graph_faults(variables: Mapping[str, Variable], graph: RehearsalGraph, found: Findings) -> None:
     """Faults of names that only the graph or only the variables have; a variable of the role other that is in
     no edge is a warning.
-
-    Args:
-        variables: What the file says of each variable.
     """
     for name in graph.names:
         if name not in variables:
@@ -171,11 +163,7 @@ def graph_faults(variables: Mapping[str, Variable], graph: RehearsalGraph, found
 
 
 def column_faults(names: Iterable[tuple[str, str]], rows: ReadTable, found: Findings) -> None:
-    """Faults of columns that the table does not have.
-
-    Args:
-        names: The key of each name in the problem file, and the name.
-    """
+    """Faults of columns that the table does not have."""
     columns = [str(name) for name in rows.frame.columns]
     for path, name in names:
         if name not in columns:

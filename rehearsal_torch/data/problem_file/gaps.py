@@ -67,11 +67,7 @@ class MissingCells:
 
 
 def missing_cells(frame: pd.DataFrame, names: Sequence[str]) -> MissingCells:
-    """The missing cells of some columns; text and infinite numbers are not missing.
-
-    Args:
-        names: Columns of it.
-    """
+    """The missing cells of some columns; text and infinite numbers are not missing."""
     empty = frame[list(names)].isna()
     counts = {name: int(empty[name].sum()) for name in names}
     return MissingCells(
@@ -86,7 +82,6 @@ def dependence(frame: pd.DataFrame, names: Sequence[str], complete: np.ndarray) 
     are not tested.
 
     Args:
-        names: Columns of numbers, some of them missing.
         complete: Which rows are complete, (n,) bool.
     """
     p_values = {}
@@ -113,11 +108,7 @@ def rank_test(first: np.ndarray, second: np.ndarray) -> float:
 
 
 def holm(p_values: Mapping[str, float]) -> dict[str, float]:
-    """p-values adjusted by Holm's method, smallest first.
-
-    Args:
-        p_values: Name to p-value.
-    """
+    """p-values adjusted by Holm's method, smallest first."""
     ordered = sorted(p_values.items(), key=lambda each: each[1])
     adjusted, largest = {}, 0.0
     for place, (name, p) in enumerate(ordered):
@@ -213,7 +204,6 @@ def without_gaps(
 
     Args:
         rows: The rows, with the index of the level in place of texts.
-        variables: What the file says of each variable.
         rule: complete, refuse, or how missing cells are imputed.
     """
     cells = missing_cells(rows.frame, used)

@@ -59,9 +59,6 @@ class Opened:
 def opened(path: str | Path | None, parts: Sequence[str]) -> Opened:
     """Reads the text of a problem file.
 
-    Args:
-        parts: The keys of a file with the expected question, for messages.
-
     Raises:
         ProblemError: if there is no such file, it is no YAML mapping, or it has a question that there is not.
     """

@@ -36,8 +36,7 @@ from rehearsal_torch.objectives.trials.network_acquisition import (
 from rehearsal_torch.objectives.trials.reward_frame import RewardFrame
 from rehearsal_torch.seeding import round_seed
 from rehearsal_torch.spaces.box import Box, nearest
-from rehearsal_torch.spaces.candidate_region import CandidateRegion
-from rehearsal_torch.spaces.mixed_region import with_levels
+from rehearsal_torch.spaces.candidate_region import CandidateRegion, with_levels
 from rehearsal_torch.surrogates.network.causal_model import CausalModel
 
 # Candidates are screened with one in SCREEN draws.

@@ -41,8 +41,7 @@ from torch import Tensor
 from rehearsal_torch.data.sizes import require
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.surrogates.network.causal_model import CausalNetwork, Perturbation
-from rehearsal_torch.surrogates.network.network_model import NetworkModel
-from rehearsal_torch.surrogates.network.network_outputs import REWARD
+from rehearsal_torch.surrogates.network.network_model import REWARD, NetworkModel
 from rehearsal_torch.surrogates.network.network_posterior import plausible_values
 
 

@@ -4,7 +4,7 @@ so far, and as a problem: which one to run next.
     problem = trials_problem("problem.yaml")       all faults of the file at once, each with its line
     problem.task, problem.rows, problem.fixed      the task, the experiments so far, and what is held
 
-Source: ours; Ren et al. (2025), Sec. 2.2 (Eq. 2), for what a task consists of.
+Source: Ren et al. (2025), Sec. 2.2 (Eq. 2), for what a task consists of.
 """
 
 from collections.abc import Mapping

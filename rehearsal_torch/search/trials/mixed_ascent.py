@@ -47,8 +47,7 @@ from torch import Tensor
 from rehearsal_torch.data.finite import best_of_all, ranked
 from rehearsal_torch.search.budget import UNLIMITED, Budget
 from rehearsal_torch.search.trials.unit_acquisition import UnitAcquisition, Value, ascended
-from rehearsal_torch.spaces.candidate_region import CandidateRegion
-from rehearsal_torch.spaces.mixed_region import MixedRegion
+from rehearsal_torch.spaces.candidate_region import CandidateRegion, MixedRegion
 
 
 @dataclass(frozen=True)

@@ -37,8 +37,7 @@ from rehearsal_torch.search.trials.acquisition import decided
 from rehearsal_torch.search.trials.mixed_ascent import RELAXED
 from rehearsal_torch.search.trials.recommendation import recommend
 from rehearsal_torch.seeding import round_seed, stream
-from rehearsal_torch.spaces.candidate_region import CandidateRegion
-from rehearsal_torch.spaces.mixed_region import MixedRegion
+from rehearsal_torch.spaces.candidate_region import CandidateRegion, MixedRegion
 
 HIDDEN = 4
 MARGIN = 1e-3

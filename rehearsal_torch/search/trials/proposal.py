@@ -20,7 +20,7 @@ from rehearsal_torch.objectives.trials.expected_reward import CausalObjective
 from rehearsal_torch.problems.causal.own_experiments import start_point
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.seeding import round_seed
-from rehearsal_torch.spaces.mixed_region import MixedRegion
+from rehearsal_torch.spaces.candidate_region import MixedRegion
 
 # Maximum number of points of the start design that are skipped, and number of space-filling points among
 # which a new action is chosen.

@@ -16,8 +16,7 @@ from botorch.optim.optimize import optimize_acqf
 from torch import Tensor
 
 from rehearsal_torch.search.budget import Budget
-from rehearsal_torch.spaces.candidate_region import CandidateRegion
-from rehearsal_torch.spaces.mixed_region import MixedRegion
+from rehearsal_torch.spaces.candidate_region import CandidateRegion, MixedRegion
 
 Value = Callable[[Tensor], Tensor]
 # Tolerances of L-BFGS-B: the decrease in units of the machine's precision, and the projected gradient.

@@ -41,13 +41,8 @@ class Toy(CausalWorld):
     def equation(self, node, inputs, noise):
         return 3 * inputs["a"] + noise if node == "X" else inputs["X"] + inputs["b"] ** 2 + noise / 2
 
-    @property
-    def optimal_value(self):
-        return 11.0
-
-    @property
-    def optimal_action(self):
-        return self.task.box.upper
+    def best(self):
+        return self.task.box.upper, 11.0
 
 
 def setting(*values, names=("a", "b"), keep=None):
@@ -117,7 +112,7 @@ def test_actions_may_be_named_in_any_order():
     [
         (
             Decision(None, 0.0, reason=Finding("invalid", "too little is known")),
-            r"expected a decision that sets \['a', 'b'\]; got none \(leave: too little is known\)",
+            r"expected a decision that sets \['a', 'b'\]; got none \(too little is known\)",
         ),
         (setting(0.5, names=("a",)), r"expected a decision that sets \['a', 'b'\]; got"),
         (setting(0.5, 7.0), r"b may be set within \[0, 2\]; got 7"),
