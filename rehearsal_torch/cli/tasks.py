@@ -4,6 +4,7 @@ What a task does lies in a module of its own (`cli.verbs`), which is imported on
 errors in them are answered without importing torch.
 """
 
+import gc
 from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
@@ -41,8 +42,15 @@ def after_sweep(script: str, folder: Path) -> None:
 
 
 def _carry_out(script: str, config: DictConfig) -> None:
-    work = import_module(f"rehearsal_torch.cli.verbs.{script}").work
-    import_module("rehearsal_torch.cli.job").carry_out(script, work, config)
+    # Of what modules load, nothing is garbage; looking for some takes a tenth of the loading, and of the fit.
+    gc.disable()
+    try:
+        work = import_module(f"rehearsal_torch.cli.verbs.{script}").work
+        carry_out = import_module("rehearsal_torch.cli.job").carry_out
+        gc.freeze()
+    finally:
+        gc.enable()
+    carry_out(script, work, config)
 
 
 def recordable(overrides: Iterable[str]) -> list[str]:
