@@ -90,8 +90,7 @@ def sequence_decision(
     """The decision to which an action sequence amounts.
 
     Args:
-        objective: The objective that was searched; calling it gives the reported value.
-        actions: The best sequence found, (H,) long.
+        actions: The best sequence found, (H,) long; calling the objective gives the reported value.
         gap: Upper bound on how far the optimum lies above the value, in the reward's unit; 0 if proven
             optimal; None if no bound is known.
         equal: The difference up to which the search counts two returns as equal, in the reward's unit:
