@@ -105,12 +105,8 @@ def cross_validate(
         workers: The number of processes that share the folds, each with one thread, where their trainings are
             long enough (`training.shared_members`).
 
-    Returns:
-        One score per fold.
-
     Raises:
-        ValueError: if `by` is neither, or there are too few patients.
-        TypeError: if the surrogate is not a transition model.
+        ValueError: if `by` is neither, there are too few patients, or the surrogate is no transition model.
     """
     table = transitions(episodes)
     require(by in ("patient", "transition"), "by=patient or by=transition", by=by)

@@ -38,7 +38,11 @@ if TYPE_CHECKING:
 
 OwnCallback = Union["Callback", Callable[[], "Callback"]]
 # Arguments of Lightning's Trainer that are no flags here, and what is instead.
-OWN = {"logger": "choose logger=csv, or give `loggers`", "default_root_dir": "give `folder`"}
+OWN = {
+    "logger": "choose logger=csv, or give `loggers`",
+    "default_root_dir": "give `folder`",
+    "model_registry": "no model is sent anywhere",
+}
 
 
 class Descent:

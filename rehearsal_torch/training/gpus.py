@@ -25,15 +25,9 @@ def possible(devices: object, accelerator: str) -> bool:
 
 
 def turn(number: int, accelerator: str) -> int | list[int]:
-    """The device of a job of a sweep, whose jobs may run side by side: GPUs in turn where there are several.
-
-    Args:
-        number: The number of the job, from 0.
-        accelerator: "cpu", "gpu" or "auto".
-
-    Returns:
-        The `devices` of a training: 1, or the number of a GPU in a list. A job that sees one GPU alone, as
-        SLURM gives each its own, takes that.
+    """The `devices` of a job of a sweep, numbered from 0, whose jobs may run side by side: GPUs in turn where
+    there are several, as a number in a list, else 1. A job that sees one GPU alone, as SLURM gives each its
+    own, takes that.
     """
     there = 0 if accelerator == "cpu" or not torch.cuda.is_available() else torch.cuda.device_count()
     return [number % there] if there > 1 else 1
@@ -61,9 +55,6 @@ def current_kept(used: Sequence[int]) -> Iterator[None]:
 
 def gpus(devices: int | Sequence[int], accelerator: str) -> list[int]:
     """The numbers of the GPUs that a training uses; empty for one on the CPU.
-
-    Args:
-        accelerator: "cpu", "gpu" or "auto".
 
     Raises:
         RuntimeError: if a GPU is asked for that is not there.

@@ -27,13 +27,11 @@ def lightning_parts(
     seed: int = 0,
 ) -> Iterator[tuple[TrainingModule, TrainingData]]:
     """The trained parts of a surrogate, in the order in which they are to be trained, each before the next is
-    asked for.
+    asked for; the surrogate is fitted in place, on the CPU.
 
     Args:
-        surrogate: Fitted in place, on the CPU.
         table: The observations, in the variables' units.
         held_out: Rows for held-out losses; None for none.
-        batch_size: Rows per batch.
         learning_rate: Adam's alpha.
         seed: Determines the order of the rows, and the draws of a loss.
     """

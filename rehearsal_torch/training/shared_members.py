@@ -51,12 +51,10 @@ Steps = Iterator[tuple[Solved | Trained, Examples]]
 def fit_parts(
     steps: Steps, held_out: Steps | None, names: Mapping[int, str], trainer: Descent | None, quiet: bool
 ) -> None:
-    """Fits parts in place.
+    """Fits parts in place, in order; `held_out` are the same parts with their held-out examples, made only
+    for parts that use them.
 
     Args:
-        steps: The parts with their examples, in order.
-        held_out: The same parts with their held-out examples, made only for parts that use them; None for
-            none.
         names: The name of each part among the modules of its surrogate, by the part's id.
         trainer: Trains the parts without a solver.
         quiet: Whether the parts with a solver show no progress.

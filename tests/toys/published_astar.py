@@ -3,14 +3,5 @@
 from rehearsal_torch.search.sequences.astar import AStar
 
 
-def published(anchors=None, budget_s=None, node_limit=None):
-    return AStar(
-        anchors,
-        pooled=True,
-        exact=False,
-        lookahead=True,
-        batch=1,
-        incumbent=False,
-        budget_s=budget_s,
-        node_limit=node_limit,
-    )
+def published(anchors=None, **limits):
+    return AStar(anchors, pooled=True, exact=False, lookahead=True, batch=1, incumbent=False, **limits)

@@ -58,6 +58,7 @@ def test_a_flag_reaches_the_trainer_of_lightning(monkeypatch):
             "flag of Lightning's Trainer; got gradient_clip: Did you mean",
         ),
         ({"max_epoch": 3}, "got max_epoch: Did you mean max_epochs"),
+        ({"model_registry": "name"}, "no model is sent anywhere"),
         ({"logger": True}, "logger is set by a training itself: choose logger=csv"),
         ({"gradient_clip_val": 1.0, "clip": 1.0}, "clip and gradient_clip_val are one"),
         ({"ckpt_path": "nowhere.ckpt"}, r"ckpt_path: there is no such file or folder \(nowhere.ckpt\)"),

@@ -46,11 +46,8 @@ NOISE_DRAWS = 4
 
 
 def incumbent(means: Tensor, identity: str) -> tuple[Tensor, Tensor]:
-    """The largest posterior mean, and the standard deviation of posterior means, of (n,); one, if they agree
-    up to rounding, of their size.
-
-    Args:
-        means: Posterior means at the visited actions; values that are not finite do not count.
+    """The largest posterior mean at the visited actions, (n,), and the standard deviation of posterior means;
+    one, if they agree up to rounding, of their size. Values that are not finite do not count.
 
     Raises:
         NoFiniteValueError: if none is finite.

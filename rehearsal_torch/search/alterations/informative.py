@@ -36,9 +36,8 @@ each sample and intersected (Alg. 1 and 3); for several variables candidates com
 lines (`joint_candidates`). In addition, the most probable point of each set shows how far the set stays below
 tau.
 
-Source: Qin et al. (2023), Eq. 5-6, Alg. 1, App. C; refusal: Sec. 4.2. The indifference is ours; Qin et al.
-(2023), App. C (UCB; kappa 2.576 in the released code); Ament et al. (2023), Unexpected improvements (log
-EI); Qin et al. (2023), Sec. 4.2, Alg. 1 and 3, App. B.2.
+Source: Qin et al. (2023), Eq. 5-6, Sec. 4.2 (refusal), Alg. 1 and 3, App. B.2 and C (UCB; kappa 2.576 in the
+released code); Ament et al. (2023), Unexpected improvements (log EI). The indifference is ours.
 """
 
 import math
@@ -65,12 +64,8 @@ from rehearsal_torch.search.search import BatchSearch, chosen, in_time
 
 @dataclass(frozen=True)
 class Programs:
-    """Settings of the mixed-integer programs for candidates of several variables.
-
-    Attributes:
-        count: Number of programs.
-        scenarios: Number of scenarios in each.
-        nodes: Maximum number of nodes of a branch-and-bound tree.
+    """The number of mixed-integer programs for candidates of several variables, and for each the number of
+    scenarios and the maximum number of nodes of its tree.
     """
 
     count: int
@@ -246,10 +241,8 @@ def explored(
         pools: (b, m, k).
         valid: Which points are valid, (b, m) bool.
         probes: Number of leading points that are evaluated at the start.
-        iterations: Number of further, sequential evaluations.
+        iterations: Number of further, sequential evaluations, none of which begins once the budget is spent.
         acquisition: The acquisition function; `every` evaluates all valid points at once.
-        kappa: Width of the upper confidence bound.
-        budget: No further evaluation begins once it is spent.
     """
     pool_size = pools.shape[1]
     everything = acquisition == "every" or probes + iterations >= pool_size

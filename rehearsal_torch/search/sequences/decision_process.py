@@ -90,8 +90,7 @@ def sequence_decision(
     """The decision to which an action sequence amounts.
 
     Args:
-        objective: The objective that was searched; calling it gives the reported value.
-        actions: The best sequence found, (H,) long.
+        actions: The best sequence found, (H,) long; calling the objective gives the reported value.
         gap: Upper bound on how far the optimum lies above the value, in the reward's unit; 0 if proven
             optimal; None if no bound is known.
         equal: The difference up to which the search counts two returns as equal, in the reward's unit:
@@ -236,40 +235,27 @@ class CounterfactualProcess:
         return torch.cat([self._rollout(part, time) for part in states.split(ROWS)])
 
     def final(self, states: Tensor, spent: Tensor) -> tuple[Tensor, Tensor]:
-        """The best last reward and its action, (n, D), changes made (n,) -> (n,), (n,) long; at time T - 1.
-
-        The last action changes no state, so that it is chosen for its reward only; without lanes.
+        """The best last reward and its action, (n, D), changes made (n,) -> (n,), (n,) long; at time T - 1,
+        without lanes. The last action changes no state, so that it is chosen for its reward only.
         """
-        time = self.horizon - 1
-        rewards = self.rewards(states, time)
-        best, action = self.kept(rewards, time), self.trajectory.observed[time].expand(len(states))
-        if time > self.last:
-            return best, action
-        other, best_other = self.changed(rewards, time).max(-1)
-        better = (spent < self.changes) & (other > best)
-        return torch.where(better, other, best), torch.where(better, self.others[time][best_other], action)
+        return self.ended(states, spent, states.new_zeros(len(states)))
 
     def ended(self, states: Tensor, spent: Tensor, totals: Tensor) -> tuple[Tensor, Tensor]:
-        """The returns of complete paths with the best last action, and that action.
-
-        Args:
-            states: At time T - 1, (n, D).
-            spent: Changes made, (n,).
-            totals: The rewards before, (n, *lanes).
+        """The returns of complete paths with the best last action, and that action, from states at T - 1
+        (n, D), changes made (n,), and the rewards before, (n, *lanes); without lanes actions are compared by
+        the last reward alone.
         """
-        time = self.horizon - 1
-        if not self.objective.lanes:
-            value, action = self.final(states, spent)
-            return totals + value, action
+        time, joined = self.horizon - 1, self.objective.joined
         rewards = self.rewards(states, time)
-        best = self.objective.joined(totals + self.kept(rewards, time))
+        before = totals if self.objective.lanes else torch.zeros_like(totals)
+        value = joined(before + self.kept(rewards, time))
         action = self.trajectory.observed[time].expand(len(states))
-        if time > self.last:
-            return best, action
-        changed = self.objective.joined(totals.unsqueeze(1) + self.changed(rewards, time))
-        other, best_other = changed.max(-1)
-        better = (spent < self.changes) & (other > best)
-        return torch.where(better, other, best), torch.where(better, self.others[time][best_other], action)
+        if time <= self.last:
+            other, best = joined(before.unsqueeze(1) + self.changed(rewards, time)).max(-1)
+            better = (spent < self.changes) & (other > value)
+            value = torch.where(better, other, value)
+            action = torch.where(better, self.others[time][best], action)
+        return (value if self.objective.lanes else totals + value), action
 
     def _rollout(self, states: Tensor, time: int) -> Tensor:
         total = self.kept(self.rewards(states, time), time)
