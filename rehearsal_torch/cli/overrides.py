@@ -125,9 +125,10 @@ def _check(
     except (TypeError, ValueError):  # of a class that Python knows no arguments of
         return
     if any(each.kind is Parameter.VAR_KEYWORD for each in arguments.values()):
-        if not hasattr(found, "further_arguments"):
+        further_arguments = getattr(found, "further_arguments", None)
+        if further_arguments is None:
             return
-        further = found.further_arguments()
+        further = further_arguments()
         arguments |= {name: Parameter(name, Parameter.KEYWORD_ONLY) for name in further}
     partly = bool(node.get("_partial_"))
     known = [name for name in arguments if name in own or not (partly and name in GIVEN)]

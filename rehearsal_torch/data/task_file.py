@@ -44,6 +44,7 @@ from rehearsal_torch.data.codings.outcomes import with_desired
 from rehearsal_torch.data.codings.written import CODINGS, coded_names, codings_in, expanded, in_codes
 from rehearsal_torch.data.costs.written import COSTS, WORTH, Worth, WrittenCosts, costs_of
 from rehearsal_torch.data.known_reward import KnownReward, known_reward
+from rehearsal_torch.files.addresses import without_password
 from rehearsal_torch.files.plain import NoFileError, PlainFileError, read_yaml, repeated
 from rehearsal_torch.files.schema import (
     Bounds,
@@ -255,6 +256,10 @@ class TaskError(FaultsError):
         super().__init__(faults)
         self.source, self.named = source, tuple(named)
         self.args = (listed(source, self.faults) if self.faults else source,)
+
+    def with_outcome(self, outcome: str) -> str:
+        """The message, with what was not done because of the faults."""
+        return without_password(listed(self.source, self.faults, outcome)) if self.faults else str(self)
 
 
 class Weights(Schema):

@@ -83,3 +83,7 @@ class InputError(ValueError):
 
     def __str__(self) -> str:
         return without_password(super().__str__())
+
+    def with_outcome(self, outcome: str) -> str:  # noqa: ARG002
+        """The message, with what was not done because of it where it says so; as it is by default."""
+        return str(self)

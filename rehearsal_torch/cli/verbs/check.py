@@ -14,8 +14,8 @@ from rehearsal_torch.cli.choice.asked import asks_for
 from rehearsal_torch.cli.choice.unread_file import refuse_table
 from rehearsal_torch.cli.spelling import on_file, spoken, weighed
 from rehearsal_torch.cli.subcommand import Option, Verb
-from rehearsal_torch.files.addresses import without_password
-from rehearsal_torch.files.schema import listed
+from rehearsal_torch.files.addresses import InputError
+from rehearsal_torch.files.writing import write_text
 from rehearsal_torch.problems.written.recognised import YAML
 from rehearsal_torch.user_error import UserError, as_user_error
 
@@ -61,7 +61,10 @@ def check(options: Mapping[str, str]) -> int:
     except UserError as error:
         raise UserError(error.what, f"{path}, method", error.remedy) from error
     except (ValueError, OSError) as error:
-        print(_refusal(error), file=sys.stderr, flush=True)
+        message = str(error)
+        if isinstance(error, InputError):
+            message = error.with_outcome("nothing can be decided yet")
+        print(message, file=sys.stderr, flush=True)
         return 2
     lines = [f"{path}: no faults. {problem.counted()}", *(f"Note: {note}" for note in problem.read_notes), ""]
     lines += [*_columns(problem.variable_rows()), *problem.sections()]
@@ -85,15 +88,6 @@ def _problem(question: str, path: str) -> "OfFile":
     from rehearsal_torch.problems.written.own_problem import OwnProblem
 
     return OwnProblem(path)
-
-
-def _refusal(error: Exception) -> str:
-    """An error in words, with all faults if it has some."""
-    faults = getattr(error, "faults", ())
-    if not faults:
-        return str(error)
-    source = str(getattr(error, "source", ""))
-    return without_password(listed(source, faults, "nothing can be decided yet"))
 
 
 def _check_method(problem: "OfFile") -> list[str]:
@@ -132,7 +126,6 @@ def _typed(path: str, words: Sequence[str] = ()) -> str:
 
 
 def _write_schema(file: Path, force: bool) -> None:
-    from rehearsal_torch.files.writing import write_text
     from rehearsal_torch.problems.written.schema import problem_schema
 
     if file.exists() and not force:

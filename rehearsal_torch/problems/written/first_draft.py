@@ -17,19 +17,22 @@ value in every row is proposed to name the cases. Graph and desired region canno
 place for them, with an example.
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from rehearsal_torch.data.reading import ReadTable, TableError, number_faults, numbers_of
+from rehearsal_torch.data.reading import ReadTable, TableError, number_faults, numbers_of, read_table
 from rehearsal_torch.data.tables.identifiers import identifier
 from rehearsal_torch.problems.written.draft_columns import (
     ACTIONS,
     COPY,
     MARK,
     OUTCOMES,
+    check_names,
     copies,
     has_quotes,
     has_word,
@@ -43,6 +46,8 @@ from rehearsal_torch.problems.written.draft_columns import (
     unnamed,
     value,
 )
+from rehearsal_torch.problems.written.sequence_draft import dated, sequence_draft, unit_and_time
+from rehearsal_torch.problems.written.trials_draft import trials_draft
 
 WHOLE = 20
 # The share of missing cells above which a column is left out.
@@ -74,6 +79,37 @@ class _Column:
         if self.levels:
             return f"{' '.join(', '.join(self.levels).split())}{gaps}"
         return f"{self.numbers.min():.6g} to {self.numbers.max():.6g}, {values} values{gaps}"
+
+
+def draft(data: str, out: Path, question: str) -> tuple[str, list[str]]:
+    """The text of a problem file for a table, and what is to be said of it.
+
+    Args:
+        question: "cases", "sequence" or "trials"; "auto" tells a table of episodes by its columns.
+
+    Raises:
+        TableError: if the table cannot be used.
+    """
+    table = read_table(data, "data")
+    check_names(table)
+    file = Path(os.path.relpath(Path(data).resolve(), out.parent.resolve())).as_posix()
+    notes = [f"Note: {note}." for note in table.notes]
+    episodes = unit_and_time(table.frame) if question in ("auto", "sequence") else None
+    if question == "trials":
+        return trials_draft(table, file, str(out)), notes
+    if question == "sequence" or episodes is not None:
+        if question == "auto" and episodes is not None:
+            notes.append(
+                f"The table has several rows for each {episodes.unit}, one for each {episodes.time}: the "
+                "file asks for a sequence. Add question=cases to decide for rows."
+            )
+        return sequence_draft(table, file, str(out), episodes), notes
+    if question == "auto" and (maybe := dated(table.frame)) is not None:
+        notes.append(
+            f"Note: the table has several rows for each {maybe.unit}, one for each {maybe.time}. Add "
+            "question=sequence to decide on what is done step by step."
+        )
+    return first_draft(table, file, str(out)), notes
 
 
 def first_draft(table: ReadTable, file: str, written: str) -> str:
