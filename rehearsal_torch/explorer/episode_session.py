@@ -131,12 +131,12 @@ def course(
         "states": [
             {
                 "name": name,
-                "observed": before[:, place].tolist(),
-                "after": None if states is None else states.mean(1)[:, place].tolist(),
-                "lower": states.amin(1)[:, place].tolist() if states is not None and several else None,
-                "upper": states.amax(1)[:, place].tolist() if states is not None and several else None,
+                "observed": before[:, column].tolist(),
+                "after": None if states is None else states.mean(1)[:, column].tolist(),
+                "lower": states.amin(1)[:, column].tolist() if states is not None and several else None,
+                "upper": states.amax(1)[:, column].tolist() if states is not None and several else None,
             }
-            for place, name in enumerate(names)
+            for column, name in enumerate(names)
         ],
     }
 
@@ -394,7 +394,7 @@ class EpisodeSession:
                 "steps": len(observed),
                 "actions": observed.tolist(),
                 "given": given,
-                "choices": [each.nonzero()[:, 0].tolist() for each in objective.choices],
+                "choices": [choice.nonzero()[:, 0].tolist() for choice in objective.choices],
                 "open": objective.open.tolist(),
                 "most": len(objective.open),
                 "outside": f"outside the data: {'; '.join(own)}" if own else "",

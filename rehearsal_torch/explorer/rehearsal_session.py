@@ -200,7 +200,7 @@ def offered(task: RehearsalTask, ranges: Mapping[str, list[float]]) -> dict[str,
         coding = task.coded.get(name)
         texts = None if coding is None else list(coding.levels)
         if coding is not None and coding.reference is not None:
-            places = [float(place) for place in offered_places(coding, task.box.levels)]
+            places = [float(index) for index in offered_places(coding, task.box.levels)]
             ends = [places[0], places[-1]]
             actions[name] = {"bounds": ends, "levels": places, "texts": texts, "range": ends}
             continue
@@ -224,10 +224,10 @@ def usual(task: RehearsalTask, means: Mapping[str, float]) -> dict[str, float]:
             continue
         known = [means[name] for name in coding.columns]
         if coding.reference is None:
-            rest = min(range(len(coding.levels)), key=lambda place: abs(place - known[0]))
+            rest = min(range(len(coding.levels)), key=lambda index: abs(index - known[0]))
         else:
             shares = {level: means.get(f"{coding.name}={level}", 1 - sum(known)) for level in coding.levels}
-            rest = max(range(len(coding.levels)), key=lambda place: shares[coding.levels[place]])
+            rest = max(range(len(coding.levels)), key=lambda index: shares[coding.levels[index]])
         first_values |= dict(zip(coding.columns, coding.rows[rest].tolist(), strict=True))
     return first_values
 

@@ -76,7 +76,9 @@ def numbers(of: Material) -> list[str]:
     if not run.decisions:
         return []
     if of.trials:
-        lines = [f"{each}." for each in trial_report.reached(run)] + recovery_panels.in_short(run.truth)
+        lines = [f"{sentence}." for sentence in trial_report.reached(run)] + recovery_panels.in_short(
+            run.truth
+        )
     elif of.alterations:
         several = len(of.methods) > 1
         lines = [

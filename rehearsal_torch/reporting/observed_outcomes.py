@@ -30,9 +30,7 @@ NORMAL = 1.959963984540054
 
 @dataclass(frozen=True)
 class Group:
-    """How many of the episodes of a group, with a known outcome, had it: of those for which a search with at
-    most so many changes decided.
-    """
+    """How many of the episodes of a group with a known outcome had it, for a search with so many changes."""
 
     search: str
     changes: int

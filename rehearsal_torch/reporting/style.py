@@ -219,13 +219,16 @@ class Wording:
     """Names and units of the numbers of sequence decisions.
 
     Attributes:
-        variable: The variable summed over the episode ("SOFA", or "reward"), and its unit. sign: -1 if the
-        reward is minus the variable, else 1. step: Length of a time step, in words; empty if unknown. doses:
-        The coordinates of an action, in order; empty if unknown. subject, subjects: What units of the data
-        are called. actions: What several coordinates of actions are called. file: The name of the figure of
-        one unit. episode, episodes: What episodes are called in sentences: by their units, where the data set
-        names them. first: The time of the first step in the table, where steps are counted on from it; None
-        if unknown.
+        variable: The variable summed over the episode ("SOFA", or "reward"), in `unit`.
+        sign: -1 if the reward is minus the variable, else 1.
+        step: Length of a time step, in words; empty if unknown.
+        doses: The coordinates of an action, in order; empty if unknown.
+        subject: What a unit of the data is called; several are `subjects`.
+        actions: What several coordinates of actions are called.
+        file: The name of the figure of one unit.
+        episode: What an episode is called in sentences: by its unit, where the data set names it; several are
+            `episodes`.
+        first: The time of the first step in the table, where steps are counted on from it; None if unknown.
     """
 
     variable: str = "reward"
@@ -313,7 +316,7 @@ def wording(config: Mapping[str, Any], words: Mapping[str, Any] | None = None) -
     reward = own.get("reward")
     where = {"reward": reward} if isinstance(reward, Mapping) else config
     places = (own.get("actions"), *_find(config, "doses"))
-    names = [str(name) for name in next((each for each in places if each and isinstance(each, list)), [])]
+    names = [str(name) for name in next((some for some in places if some and isinstance(some, list)), [])]
     doses = _own_doses(names, units_of, _mapping(own.get("levels"))) if own else tuple(map(_dose, names))
     words_of = _outcome(where)
     if words_of.variable in units_of:

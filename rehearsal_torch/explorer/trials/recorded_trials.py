@@ -5,7 +5,9 @@ how to make one.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from fastapi import FastAPI
 
 from rehearsal_torch.data.finding import undecided
 from rehearsal_torch.explorer.trials.trial_session import LIMITS, LISTED, add_reading, course
@@ -16,9 +18,6 @@ from rehearsal_torch.reporting.page.material import Material, finite, mapping
 from rehearsal_torch.reporting.page.question import of_trials
 from rehearsal_torch.reporting.page.trial_sentences import said_of_trials
 from rehearsal_torch.user_error import UserError
-
-if TYPE_CHECKING:
-    from fastapi import FastAPI
 
 USE = (
     "This is the record of a run. It is shown, not continued: a run has no file that results could be "
@@ -45,7 +44,7 @@ class RecordedTrials:
             first = ": run the experiments of start_design.csv first" if design else ""
             raise UserError(f"holds no trials yet{first}", str(of.run.path))
 
-    def add_routes(self, app: "FastAPI") -> None:
+    def add_routes(self, app: FastAPI) -> None:
         """Adds its question to a server."""
         add_reading(app, self)
 

@@ -77,7 +77,7 @@ def _trials(of: Material) -> Markup:
     return joined(
         [
             table(caption, heads, body, texts=(0, 1)),
-            paragraphs(f"{each}." for each in trial_report.reached(of.run)),
+            paragraphs(f"{sentence}." for sentence in trial_report.reached(of.run)),
         ]
     )
 

@@ -152,7 +152,7 @@ def _picture(path: Path, words: Wording) -> Markup:
     if key in CAPTIONS:
         one = "an episode" if words.episode == "episode" else f"one {words.episode}"
         title, meaning = (
-            said.format(one=one, episode=words.episode, episodes=words.episodes) for said in (title, meaning)
+            text.format(one=one, episode=words.episode, episodes=words.episodes) for text in (title, meaning)
         )
     if key == "training" != path.stem:
         title = f"{title}: {path.stem.removeprefix('training_').replace('_', ' ')}"
