@@ -24,8 +24,8 @@ from hydra.utils import instantiate
 sys.path.insert(0, str(Path(__file__).parent))
 from kernel import PlainAlgorithm, examples
 
-from rehearsal_torch.cli.build import tasked
-from rehearsal_torch.cli.validation import CONF
+from rehearsal_torch.methods.build import tasked
+from rehearsal_torch.methods.conf import CONF
 from rehearsal_torch.objectives.objective import objective_for
 from rehearsal_torch.problems.rehearsal.loan import Loan
 from rehearsal_torch.problems.world_size import SampleSize

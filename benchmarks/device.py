@@ -32,10 +32,10 @@ from training import model, table
 
 from rehearsal_torch.checkpoint import load
 from rehearsal_torch.cli.overrides import composed
-from rehearsal_torch.cli.run import Run, build
-from rehearsal_torch.cli.validation import CONF
 from rehearsal_torch.data.part import Solved
 from rehearsal_torch.mechanisms.location_scale import LocationScale
+from rehearsal_torch.methods.conf import CONF
+from rehearsal_torch.methods.run import Run, build
 from rehearsal_torch.objectives.objective import objective_for
 from rehearsal_torch.search.search import BatchSearch
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate

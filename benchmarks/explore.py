@@ -32,8 +32,7 @@ import uvicorn
 from sklearn.datasets import load_diabetes
 
 import rehearsal_torch as rt
-from rehearsal_torch.api.configured import configuration
-from rehearsal_torch.cli.run import build
+from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.evaluation.recorded_run import Recorded
 from rehearsal_torch.explorer.episode_session import EpisodeSession
@@ -42,6 +41,8 @@ from rehearsal_torch.explorer.recorded_episodes import OpenedEpisodes
 from rehearsal_torch.explorer.rehearsal_session import RehearsalSession
 from rehearsal_torch.explorer.run_material import opened
 from rehearsal_torch.explorer.server import server
+from rehearsal_torch.methods.conf import CONF
+from rehearsal_torch.methods.run import build
 from rehearsal_torch.reporting.page.material import Material
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
 from rehearsal_torch.training.fit import fit
@@ -164,7 +165,7 @@ def of_cases(count: int) -> dict[str, list[float]]:
 
 def of_episodes(count: int) -> dict[str, list[float]]:
     """Replays, and searches for the best single change."""
-    config = configuration(MACHINES, {}, ())
+    config, _ = composed(CONF, MACHINES, multirun=False)
     run = build(config)
     surrogate = run.surrogate()
     fit(surrogate, run.problem.observations(), run.trainer(None))

@@ -18,13 +18,13 @@ from typing import Any
 
 import torch
 
-from rehearsal_torch.cli.build import problem_of
-from rehearsal_torch.cli.choice.applicable import choose, with_method
 from rehearsal_torch.cli.overrides import composed
-from rehearsal_torch.cli.run import build
-from rehearsal_torch.cli.validation import CONF
 from rehearsal_torch.loop import rounds
 from rehearsal_torch.method_choice.rule import PARTS, SIMPLEST_FIRST
+from rehearsal_torch.methods.applicable import choose, with_method
+from rehearsal_torch.methods.build import problem_of
+from rehearsal_torch.methods.conf import CONF
+from rehearsal_torch.methods.run import build
 from rehearsal_torch.training.fit import fit
 
 METHODS = tuple(SIMPLEST_FIRST)

@@ -30,9 +30,9 @@ from hydra.utils import instantiate
 from omegaconf import OmegaConf
 from torch import Tensor
 
-from rehearsal_torch.api.configured import configuration
 from rehearsal_torch.data.missing.imputation import IMPUTERS, ImputedTable, Imputing
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.methods.conf import composed, with_settings
 from rehearsal_torch.objectives.imputed_success import ImputedSuccess
 from rehearsal_torch.objectives.objective import objective_for
 from rehearsal_torch.problems.rehearsal.lin_syn1 import LinSyn1
@@ -73,7 +73,7 @@ def with_gaps(table: Table, spared: Sequence[str], driver: Sequence[str], share:
 
 def parts(method: str, seed: int) -> tuple[Callable[..., RehearsalSurrogate], Callable[..., object]]:
     """The surrogate and the objective of a preset, both as factories."""
-    config = configuration([f"decision={method}", f"seed={seed}"], {}, ("surrogate", "objective"))
+    config = with_settings(composed(decision=method), {"seed": seed})
     nodes = {name: OmegaConf.to_container(config[name], resolve=True) for name in ("surrogate", "objective")}
     nodes["surrogate"].pop("task", None)
     made = {name: instantiate({**node, "_partial_": True}, _convert_="all") for name, node in nodes.items()}

@@ -16,8 +16,11 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from rehearsal_torch.api.configured import configuration, judged, learnt, method_of
+from rehearsal_torch.api.configured import learnt
 from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
+from rehearsal_torch.methods.conf import composed, with_settings
+from rehearsal_torch.methods.judged import cross_fitted_claims
+from rehearsal_torch.methods.run import build
 from rehearsal_torch.objectives.objective import objective_for
 from rehearsal_torch.objectives.present_values import kept
 from rehearsal_torch.problems.rehearsal.lin_syn1 import LinSyn1
@@ -27,7 +30,6 @@ from rehearsal_torch.problems.world_size import SampleSize
 
 WORLDS = {"bank": Loan, "lin_syn1": LinSyn1, "non_syn2": NonSyn2}
 METHODS = ("cme_stack", "outcome_regression", "care")
-GROUPS = ("surrogate", "objective", "search", "trainer", "dataset")
 # Truths of nonlinear worlds are simulated.
 ERROR = 1e-3
 
@@ -36,11 +38,8 @@ def decided(
     world: object, name: str, method: str, seed: int, claims: str
 ) -> tuple[list[RehearsalCase], list[Decision]]:
     """The cases of a world with present values, and the decisions of a method."""
-    config = configuration(
-        ["+experiment=auf", f"dataset={name}", f"decision={method}", f"seed={seed}"], {}, GROUPS
-    )
-    chosen = method_of(config)
-    surrogate = learnt(config, world, chosen)
+    run = build(with_settings(composed("auf", dataset=name, decision=method), {"seed": seed}), world)
+    surrogate = learnt(run)
     draws, table = np.random.default_rng(seed), world.observations()
     cases = []
     for index in range(world.count()):
@@ -51,8 +50,8 @@ def decided(
         }
         cases.append(replace(case, present=present))
     torch.manual_seed(seed)
-    made = chosen.search.batch_search(objective_for(chosen.objective, surrogate, cases))
-    return cases, judged(config, world, chosen)(cases, made) if claims == "cross_fitted" else made
+    made = run.search.batch_search(objective_for(run.objective, surrogate, cases))
+    return cases, cross_fitted_claims(run)(cases, made) if claims == "cross_fitted" else made
 
 
 def holds(claim: Estimate | None, truth: float) -> bool:

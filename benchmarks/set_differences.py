@@ -21,11 +21,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from rehearsal_torch.api.configured import learnt, method_of
-from rehearsal_torch.cli.build import problem_of
+from rehearsal_torch.api.configured import learnt
 from rehearsal_torch.cli.overrides import composed
-from rehearsal_torch.cli.validation import CONF
 from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.methods.build import problem_of
+from rehearsal_torch.methods.conf import CONF
+from rehearsal_torch.methods.run import build
 from rehearsal_torch.objectives.objective import objective_for
 from rehearsal_torch.objectives.set_difference import between_sets
 from rehearsal_torch.spaces.box import Alteration
@@ -50,8 +51,8 @@ def differences(world: str, method: str, seed: int, rows: int, cases: int) -> li
     typed = [f"dataset={world}", f"decision={method}", f"seed={seed}", *sizes]
     config, _ = composed(CONF, typed, multirun=False)
     problem = problem_of(config)
-    chosen = method_of(config)
-    surrogate, draws, found = learnt(config, problem, chosen), np.random.default_rng(seed), []
+    chosen = build(config, problem)
+    surrogate, draws, found = learnt(chosen), np.random.default_rng(seed), []
     for index in range(problem.count()):
         case, sets = problem.case(index), problem.task.candidates
         torch.manual_seed(seed)

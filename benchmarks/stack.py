@@ -23,9 +23,9 @@ import torch
 from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 
-from rehearsal_torch.cli.build import tasked
-from rehearsal_torch.cli.validation import CONF
 from rehearsal_torch.evaluation.bootstrap import t_interval
+from rehearsal_torch.methods.build import tasked
+from rehearsal_torch.methods.conf import CONF
 from rehearsal_torch.objectives.objective import objective_for
 from rehearsal_torch.training.fit import fit
 

@@ -83,9 +83,7 @@ def save(
     state = {
         name: tensor.detach().cpu().contiguous().clone() for name, tensor in surrogate.state_dict().items()
     }
-    _sound(
-        surrogate, f"this {type(surrogate).__name__}", "Fit it to finite, complete data; nothing was written"
-    )
+    check_usable(surrogate)
     built = _savable(config, surrogate)
     _fill(built, state, "the surrogate")
     size = sum(tensor.nbytes for tensor in state.values())
@@ -102,6 +100,17 @@ def save(
     for name, content in (("config.yaml", dict(config)), ("card.yaml", plain)):
         write_text(folder / name, yaml.safe_dump(content, sort_keys=False))
     return folder
+
+
+def check_usable(surrogate: Surrogate) -> None:
+    """Refuses a fitted surrogate whose state is damaged.
+
+    Raises:
+        CheckpointError: if a number is not finite, or sizes are inconsistent.
+    """
+    _sound(
+        surrogate, f"this {type(surrogate).__name__}", "Fit it to finite, complete data; nothing was written"
+    )
 
 
 def savable(config: Mapping[str, Any], surrogate: Surrogate) -> None:

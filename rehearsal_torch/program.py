@@ -17,8 +17,9 @@ from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 
-from rehearsal_torch.cli.choice.asked import EXPERIMENTS, YAML, is_plain, problem_content
+from rehearsal_torch.cli.choice.asked import EXPERIMENTS
 from rehearsal_torch.cli.spelling import PROGRAM, quoted_file
+from rehearsal_torch.problems.written.recognised import YAML, is_plain, problem_content
 from rehearsal_torch.user_error import UserError, did_you_mean
 
 # What verbs call their file: each takes all three.
@@ -162,126 +163,74 @@ def _overview() -> str:
     return "\n".join(lines)
 
 
-def _train(typed: list[str]) -> int:
-    from rehearsal_torch.cli.main import main as run
-    from rehearsal_torch.cli.verbs.train import train
-
-    return run(train, typed)
+def _module(name: str) -> Callable[[list[str]], int]:
+    """Runs the main function of a module, which is imported then."""
+    return lambda typed: import_module(f"{__package__}.{name}").main(typed)
 
 
-def _decide(typed: list[str]) -> int:
-    from rehearsal_torch.cli.main import main as run
-    from rehearsal_torch.cli.verbs.decide import decide
+def _task(name: str) -> Callable[[list[str]], int]:
+    """Runs a task of Hydra's."""
 
-    return run(decide, typed)
+    def run(typed: list[str]) -> int:
+        task = getattr(import_module(f"{__package__}.cli.tasks"), name)
+        return import_module(f"{__package__}.cli.main").main(task, typed)
 
-
-def _cross_validate(typed: list[str]) -> int:
-    from rehearsal_torch.cli.main import main as run
-    from rehearsal_torch.cli.verbs.cross_validate import cross_validate, grid
-
-    return run(cross_validate, typed, after=grid)
-
-
-def _collect(typed: list[str]) -> int:
-    from rehearsal_torch.cli.verbs import collect
-
-    return collect.main(typed)
-
-
-def _check(typed: list[str]) -> int:
-    from rehearsal_torch.cli.verbs import check
-
-    return check.main(typed)
-
-
-def _init(typed: list[str]) -> int:
-    from rehearsal_torch.cli.verbs import init
-
-    return init.main(typed)
-
-
-def _report(typed: list[str]) -> int:
-    from rehearsal_torch.cli.verbs import report
-
-    return report.main(typed)
-
-
-def _explore(typed: list[str]) -> int:
-    from rehearsal_torch.explorer import command
-
-    return command.main(typed)
-
-
-def _learn_graph(typed: list[str]) -> int:
-    from rehearsal_torch.cli.verbs import learn_graph
-
-    return learn_graph.main(typed)
-
-
-def _prepare(typed: list[str]) -> int:
-    from rehearsal_torch.cli.verbs import prepare
-
-    return prepare.main(typed)
-
-
-def _options(typed: list[str]) -> int:
-    from rehearsal_torch.cli.options import listing
-
-    return listing.main(typed)
+    return run
 
 
 VERBS = {
     "train": Verb(
         "Fits a surrogate to data, saves it, and shows example decisions.",
         "+experiment=sepsis",
-        _train,
+        _task("train"),
         "path",
     ),
     "decide": Verb(
         "Decides for every case: rows of a table, experiments, or patients.",
         "problem.yaml",
-        _decide,
+        _task("decide"),
         "path",
     ),
     "init": Verb(
         "Writes a first problem file from a table.",
         "table.csv out=problem.yaml",
-        _init,
+        _module("cli.verbs.init"),
         "data",
     ),
     "check": Verb(
         "Checks a problem file, and says how to decide by it.",
         "problem.yaml",
-        _check,
+        _module("cli.verbs.check"),
         "problem",
     ),
     "cross-validate": Verb(
         "Evaluates surrogates by the likelihood of held-out data.",
         "-m +experiment=lipschitz_grid",
-        _cross_validate,
+        _task("cross_validate"),
         "path",
     ),
-    "collect": Verb("Merges the shards of a sweep.", "runs/sepsis/FOLDER", _collect),
+    "collect": Verb("Merges the shards of a sweep.", "runs/sepsis/FOLDER", _module("cli.verbs.collect")),
     "report": Verb(
-        "Writes a page that can be handed on, of one run or of several.", "runs/auf/FOLDER", _report
+        "Writes a page that can be handed on, of one run or of several.",
+        "runs/auf/FOLDER",
+        _module("cli.verbs.report"),
     ),
     "explore": Verb(
         "Serves a page on this machine, on which a fitted method is asked about cases and actions.",
         "runs/own_problem/FOLDER",
-        _explore,
+        _module("cli.verbs.explore"),
     ),
     "learn-graph": Verb(
         "Learns rehearsal graphs from a table.",
         "table.csv context=season outcomes=customers",
-        _learn_graph,
+        _module("cli.verbs.learn_graph"),
         "data",
     ),
-    "prepare": Verb("Prepares data from public files.", "machines out=FOLDER", _prepare),
+    "prepare": Verb("Prepares data from public files.", "machines out=FOLDER", _module("cli.verbs.prepare")),
     "options": Verb(
         "Lists every option of a configuration: key, value, type, description.",
         "+experiment=cbo decision=ucb",
-        _options,
+        _module("cli.options.listing"),
         "path",
     ),
 }

@@ -4,6 +4,7 @@
     run.json          command, seed, kind of problem, versions, commit, data fingerprint, machine, seconds,
                       with a checkpoint whether its fit has seen the held-out rows
     status.json       ok, failed, interrupted or skipped, with a message
+    .hydra/           the configuration, Hydra's settings and the overrides, as Hydra records them; never read
     metrics.csv       step,name,value
     decisions.jsonl   one JSON object per decision, written as soon as it is made; in an online run, with the
                       world's response

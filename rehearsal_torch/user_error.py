@@ -1,10 +1,39 @@
 """Errors that the user can correct, each one paragraph: what is wrong, where, and what to do."""
 
+import errno
+import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 
-from rehearsal_torch.files.addresses import without_password
+from rehearsal_torch.files.addresses import InputError, without_password
+from rehearsal_torch.files.lock import InUseError
+from rehearsal_torch.files.plain import PlainFileError
+
+# Remedies for errors of the operating system.
+_REFUSED = {
+    errno.ENOSPC: "free some space on the disk, then run the same command again",
+    errno.EDQUOT: "free some space on the disk, then run the same command again",
+    errno.EFBIG: "free some space on the disk, then run the same command again",
+    errno.EROFS: "choose a writable folder",
+    errno.EACCES: "choose a writable folder, or change its permissions",
+    errno.EPERM: "choose a writable folder, or change its permissions",
+    errno.ENOTDIR: "a part of the path is a file: choose another folder",
+    errno.EEXIST: "a part of the path is a file: choose another folder",
+    errno.EISDIR: "a folder has the name of a file to write: move it elsewhere",
+    errno.ENOTEMPTY: "a folder has the name of a file to write: move it elsewhere",
+    errno.ENAMETOOLONG: "choose a shorter name",
+    errno.ELOOP: "the path contains a loop of links: choose another folder",
+    errno.EIO: "the disk has failed: choose another folder",
+}
+
+# Exceptions of joblib and concurrent.futures for a killed worker; compared by name, as importing them takes
+# time.
+_KILLED = ("TerminatedWorkerError", "BrokenProcessPool")
+# Those of submitit.
+_ENDED = ("FailedJobError", "UncompletedJobError")
+# What submitit says where SLURM is not installed.
+_NO_SLURM = 'Could not detect "srun"'
 
 
 class UserError(Exception):
@@ -22,6 +51,14 @@ class UserError(Exception):
         place = f"{self.where}: " if self.where else ""
         end = "" if self.remedy.endswith(("?", ".")) or not self.remedy else "."
         return without_password(f"{place}{self.what}." + (f" {self.remedy}{end}" if self.remedy else ""))
+
+
+class RequestError(InputError):
+    """A request that cannot be fulfilled; the message says what to change."""
+
+
+class RequestWarning(UserWarning):
+    """A request that is fulfilled, but may not mean what was intended; the message says why."""
 
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:
@@ -79,3 +116,61 @@ def _refusal(error: BaseException) -> BaseException | None:
         return error
     # Look-ups and device errors can also be bugs; those raised on purpose have a message of several words.
     return error if isinstance(error, KeyError | RuntimeError) and len(str(error).split()) > 3 else None
+
+
+def user_error_from(error: BaseException) -> UserError | None:
+    """The error as a `UserError` if the user can correct it, else None.
+
+    These are `UserError` itself, an unreadable file, a folder locked by another process, a killed worker or
+    submission, a submission that the cluster refuses, and a disk or folder that cannot be written.
+    """
+    if isinstance(error, UserError):
+        return error
+    if isinstance(error, PlainFileError | InUseError):
+        return UserError(str(error).rstrip("."))
+    if type(error).__name__ in _KILLED:
+        what = "a worker process of this command was killed, by the system because memory ran out, or by hand"
+        return UserError(
+            what,
+            "",
+            "Earlier results are kept: run the same command with resume=FOLDER, and with fewer processes if "
+            "memory ran out",
+        )
+    if _refused_by_cluster(error):
+        lines = str(error).strip().splitlines() or ["no reason given"]
+        said = lines[-1].removeprefix("sbatch: error: ").strip(" .")
+        return UserError(
+            f"the cluster refused the submission, and no job was started ({said})",
+            "hydra/launcher",
+            "Correct the settings hydra.launcher.*, and run the same command with resume=FOLDER",
+        )
+    if isinstance(error, RuntimeError) and str(error).startswith(_NO_SLURM):
+        return UserError(
+            "the commands of SLURM (sbatch, srun) are not on this machine",
+            "hydra/launcher",
+            "Type the command on a machine of the cluster, or take hydra/launcher=submitit_local",
+        )
+    if type(error).__name__ in _ENDED:
+        return UserError(
+            "what was submitted ended before its jobs did: it was killed, or its time was over",
+            "",
+            "What it printed is in the folder .submitit of the sweep. Results are kept: run the same command "
+            "with resume=FOLDER",
+        )
+    if isinstance(error, OSError) and error.errno in _REFUSED:
+        # Of a copy or a renaming, the place that is written to is named second.
+        place = next((str(each) for each in (error.filename2, error.filename) if each is not None), "")
+        return UserError(
+            f"the operating system cannot read or write here ({error.strerror})",
+            place,
+            _REFUSED[error.errno].capitalize(),
+        )
+    return None
+
+
+def _refused_by_cluster(error: BaseException) -> bool:
+    """Whether sbatch ended with an error: submitit raises the same class as for a job that failed."""
+    return type(error).__name__ == "FailedSubmissionError" or (
+        type(error).__name__ == "FailedJobError"
+        and isinstance(error.__cause__, subprocess.CalledProcessError)
+    )

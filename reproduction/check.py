@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from rehearsal_torch.cli.installation import checkout
+from rehearsal_torch.files.installation import checkout
 from rehearsal_torch.files.rows import as_written
 from reproduction.plan import AXES, Job, jobs, study
 from reproduction.record import unpack

@@ -3,18 +3,16 @@
 import json
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 
 from rehearsal_torch.cli.batch_decisions import played
-from rehearsal_torch.cli.cross_fitting import cross_fitted_claims
-from rehearsal_torch.cli.installation import conf_folder
-from rehearsal_torch.cli.run import build
-from rehearsal_torch.cli.verbs.fitting import learnt
+from rehearsal_torch.files.installation import conf_folder
+from rehearsal_torch.methods.fitting import fitted
+from rehearsal_torch.methods.judged import cross_fitted_claims
+from rehearsal_torch.methods.run import build
 from rehearsal_torch.problems.problem import Problem
 from rehearsal_torch.round_line import Round
 from rehearsal_torch.surrogates.surrogate import Surrogate
@@ -41,15 +39,14 @@ def decided_cases(
         The lines, and the seconds of the fit.
     """
     run = build(config, problem)
-    with TemporaryDirectory() as folder:
-        fitted = learnt(run, Path(folder))
+    fit = fitted(run)
     claims = cross_fitted_claims(run) if run.config.get("claims") == "cross_fitted" else None
-    told = IntervalLevels(fitted.surrogate, run.objective, levels, claims) if levels else claims
+    told = IntervalLevels(fit.surrogate, run.objective, levels, claims) if levels else claims
     lines = [
         json.loads(each.line()) | {"seconds": each.decision.seconds}
-        for each in played(run, fitted.surrogate, claims=told)
+        for each in played(run, fit.surrogate, claims=told)
     ]
-    return lines, fitted.seconds
+    return lines, fit.seconds
 
 
 def decided_rounds(config: DictConfig, problem: Problem | None = None) -> Iterator[dict[str, Any]]:
@@ -72,6 +69,5 @@ def learning_rounds(config: DictConfig, problem: Problem | None = None) -> tuple
     one it has learnt from all of them.
     """
     run = build(config, problem)
-    with TemporaryDirectory() as folder:
-        surrogate = learnt(run, Path(folder), validated=False).surrogate
+    surrogate = fitted(run, validated=False).surrogate
     return surrogate, played(run, surrogate)

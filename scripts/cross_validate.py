@@ -5,7 +5,7 @@
 import sys
 
 from rehearsal_torch.cli.main import main
-from rehearsal_torch.cli.verbs.cross_validate import cross_validate, grid
+from rehearsal_torch.cli.tasks import cross_validate
 
 if __name__ == "__main__":
-    sys.exit(main(cross_validate, after=grid))
+    sys.exit(main(cross_validate))

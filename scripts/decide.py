@@ -3,7 +3,7 @@
 import sys
 
 from rehearsal_torch.cli.main import main
-from rehearsal_torch.cli.verbs.decide import decide
+from rehearsal_torch.cli.tasks import decide
 
 if __name__ == "__main__":
     sys.exit(main(decide))

@@ -3,7 +3,7 @@
 import sys
 
 from rehearsal_torch.cli.main import main
-from rehearsal_torch.cli.verbs.train import train
+from rehearsal_torch.cli.tasks import train
 
 if __name__ == "__main__":
     sys.exit(main(train))

@@ -95,8 +95,7 @@ def finished(shared: Path) -> int:
 def _typed(verb: str, arguments: Sequence[str], out: str = "run") -> int:
     """Types a command, with resume= where its folder holds a run."""
     from rehearsal_torch.cli.main import main
-    from rehearsal_torch.cli.verbs.decide import decide
-    from rehearsal_torch.cli.verbs.train import train
+    from rehearsal_torch.cli.tasks import decide, train
 
     configured = arguments[:2] if arguments[0] == "--config-dir" else ()
     begun = Path(out, "run.json").is_file()

@@ -37,7 +37,7 @@ def main(known: str, folder: str, *arguments: str) -> int:
         with suppress(ImportError):
             import_module(name)
     from rehearsal_torch.cli.main import main as run
-    from rehearsal_torch.cli.verbs.decide import decide
+    from rehearsal_torch.cli.tasks import decide
 
     marks = [cpu()]
 

@@ -31,9 +31,9 @@ from torch import Tensor
 
 from benchmarks.suite.job import Job
 from benchmarks.suite.measuring import Contest, Quality
-from rehearsal_torch.cli.build import build, surrogate_of, trainer_of
-from rehearsal_torch.cli.validation import CONF
 from rehearsal_torch.data.decision import EpisodeCase
+from rehearsal_torch.methods.build import build, surrogate_of, trainer_of
+from rehearsal_torch.methods.conf import CONF
 from rehearsal_torch.problems.episodes.machine_dynamics import true_returns
 from rehearsal_torch.problems.episodes.machines import Machines
 from rehearsal_torch.training.fit import fit

@@ -28,8 +28,8 @@ from benchmarks.branin_trap import by_botorch
 from benchmarks.suite.job import Job
 from benchmarks.suite.measuring import Contest, Quality, Timed
 from benchmarks.suite.plain.node_processes import by_node_processes
-from rehearsal_torch.cli.validation import CONF
 from rehearsal_torch.loop import rounds
+from rehearsal_torch.methods.conf import CONF
 from rehearsal_torch.problems.causal.dropwave import Dropwave
 from rehearsal_torch.problems.causal.world import CausalWorld
 from rehearsal_torch.problems.world_size import Rounds

@@ -18,40 +18,66 @@ Learning fits what ``rehearsal train +experiment=own_episodes path=table.csv dat
 the last bit: the same configuration, the same split of the units and the same seeds.
 """
 
+import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
+import pandas as pd
+import torch
+from narwhals.typing import IntoDataFrame
 
-from rehearsal_torch.api.configured import configuration, in_words, learnt, plain, undisturbed
-from rehearsal_torch.api.methods import RequestError, check_method
+from rehearsal_torch.api.configured import configuration, in_words, learnt, undisturbed
+from rehearsal_torch.api.looked_back import LookedBack
+from rehearsal_torch.api.model_card import PACKAGES
+from rehearsal_torch.api.one_episode import GROUPS as LOOKING
+from rehearsal_torch.api.one_episode import best_change
 from rehearsal_torch.api.request import check_request_seed, problem_file
+from rehearsal_torch.api.saving.saved_folder import written as written_folder
+from rehearsal_torch.checkpoint import save as save_surrogate
+from rehearsal_torch.data.decision import EpisodeCase
+from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.data.finding import Finding
-
-if TYPE_CHECKING:
-    import torch
-    from narwhals.typing import IntoDataFrame
-
-    from rehearsal_torch.api.looked_back import LookedBack
-    from rehearsal_torch.data.decision import EpisodeCase
-    from rehearsal_torch.data.episode import Episode
-    from rehearsal_torch.data.table import Table
-    from rehearsal_torch.objectives.reward import Reward
-    from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable
-    from rehearsal_torch.problems.episodes.roles import EpisodeRoles
-    from rehearsal_torch.reporting.style import Wording
-    from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
+from rehearsal_torch.data.reading import TableError, table_file
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.tables.in_memory import data_frame, row_count
+from rehearsal_torch.files.commit import commit
+from rehearsal_torch.files.sealed import sealed
+from rehearsal_torch.methods.conf import plain
+from rehearsal_torch.methods.presets import check_method
+from rehearsal_torch.methods.run import build
+from rehearsal_torch.objectives.episode_reward import episode_reward
+from rehearsal_torch.objectives.reward import Reward
+from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable, in_retrospect
+from rehearsal_torch.problems.episodes.roles import EpisodeRoles
+from rehearsal_torch.problems.episodes.steps import read_episodes
+from rehearsal_torch.problems.written.sequence_file import OwnSequence, sequence_problem
+from rehearsal_torch.reporting.style import Wording, wording
+from rehearsal_torch.spaces.box import setting_text
+from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
+from rehearsal_torch.user_error import RequestError, did_you_mean
 
 # The method that looks back, and the number of changes, where none are named.
 METHOD = "branch_and_bound"
 CHANGES = 3
-# The configuration groups of settings that a model keeps.
-LOOKING = ("search", "objective")
 # The share by which an amount may lie beyond the largest one without a word.
 SLACK = 1e-9
+INTENDED = (
+    "Looking back at units like those of the data: it estimates which few other actions would have led to a "
+    "larger reward. A recommendation is a claim of this model, not a prescription."
+)
+LIMITS = (
+    "It rests on the assumption that nothing hidden influences both actions and states.",
+    "States and actions outside the ranges of the data carry a warning: what it says of them is an "
+    "extrapolation.",
+    "It says nothing of units, instruments or populations other than those of the data, nor of changes "
+    "since.",
+    "What an action brings after the end of an episode does not count.",
+)
 
 
 @dataclass(frozen=True)
@@ -66,14 +92,14 @@ class EpisodeReading:
         amounts: Action to its largest amount in the data of the fit; levels have none.
     """
 
-    roles: "EpisodeRoles"
+    roles: EpisodeRoles
     step: float
     first: int | None = None
     keep_last: int = 1
     amounts: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, problem: "EpisodeTable") -> "EpisodeReading":
+    def of(cls, problem: EpisodeTable) -> "EpisodeReading":
         """That of a table to which a model was fitted."""
         amounts = {each.name: problem.largest[each.name] for each in problem.roles.actions if not each.levels}
         return cls(problem.roles, problem.length, problem.first, problem.keep_last, amounts)
@@ -92,17 +118,17 @@ class EpisodeModel:
         card: The model card of a loaded model; empty for one that was fitted here.
     """
 
-    surrogate: "EpisodeSurrogate"
+    surrogate: EpisodeSurrogate
     reading: EpisodeReading
     method: str
     seed: int
     settings: Mapping[str, object]
     node: Mapping[str, Any] = field(repr=False)
     changes: int = CHANGES
-    problem: "EpisodeTable | None" = field(default=None, repr=False)
+    problem: EpisodeTable | None = field(default=None, repr=False)
     card: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
-    def to(self, device: "torch.device | str") -> Self:
+    def to(self, device: torch.device | str) -> Self:
         """Moves the fitted model, such as to a GPU: ``model.to("cuda")``. It then looks back there, and its
         answers are on the CPU as before.
 
@@ -116,25 +142,21 @@ class EpisodeModel:
         return self
 
     @cached_property
-    def cases(self) -> "list[EpisodeCase]":
+    def cases(self) -> list[EpisodeCase]:
         """The units that nothing was learnt from (or those of ``dataset.split``), with the actions that stay
         as they were at the end of each; empty for a loaded model, which has no rows.
         """
         return [] if self.problem is None else [self.problem.case(i) for i in range(self.problem.count())]
 
     @cached_property
-    def reward(self) -> "Reward":
+    def reward(self) -> Reward:
         """The reward of a step, as the task states it."""
-        from rehearsal_torch.objectives.episode_reward import episode_reward
-
         settings = self.reading.roles.reward_settings()
         return episode_reward(**{key: value for key, value in settings.items() if key != "_target_"})
 
     @cached_property
-    def words(self) -> "Wording":
+    def words(self) -> Wording:
         """What units, steps, actions and the reward are called; each unit says at which time it begins."""
-        from rehearsal_torch.reporting.style import wording
-
         roles = self.reading.roles
         known: dict[str, Any] = {
             "reward": roles.reward_settings(),
@@ -142,7 +164,7 @@ class EpisodeModel:
         }
         return wording({}, roles.wording() | known)
 
-    def read(self, table: "IntoDataFrame | str | Path") -> "list[EpisodeCase]":
+    def read(self, table: IntoDataFrame | str | Path) -> list[EpisodeCase]:
         """The units of a table that came after the fit, to look back at.
 
         Args:
@@ -156,12 +178,6 @@ class EpisodeModel:
             TableError: if the table has faults; all are listed.
             RequestError: if it is something else.
         """
-        import pandas as pd
-
-        from rehearsal_torch.data.reading import TableError, table_file
-        from rehearsal_torch.problems.episodes.own_episodes import in_retrospect
-        from rehearsal_torch.problems.episodes.steps import read_episodes
-
         rows, roles = rows_of(table), self.reading.roles
         if isinstance(rows, pd.DataFrame):
             frame, where = rows.reset_index(drop=True), "the table"
@@ -177,11 +193,11 @@ class EpisodeModel:
 
     def look_back(
         self,
-        unit: "str | int | EpisodeCase | Episode",
+        unit: str | int | EpisodeCase | Episode,
         changes: int | None = None,
-        records: "Sequence[Episode] | Table | IntoDataFrame | None" = None,
+        records: Sequence[Episode] | Table | IntoDataFrame | None = None,
         **settings: object,
-    ) -> "LookedBack":
+    ) -> LookedBack:
         """The best change of at most k actions of a unit, as `rt.look_back` finds it, in the task's words.
 
         Args:
@@ -196,17 +212,29 @@ class EpisodeModel:
         Raises:
             RequestError: if there is no such unit, or as `rt.look_back` does.
         """
-        from rehearsal_torch.api.look_back import look_back
-
         if records is None and self.problem is not None:
             records = self.problem.observations()
         most = self.changes if changes is None else changes
-        return look_back(self, self._unit(unit), most, self.method, None, self.seed, records, **settings)
+        return self.best_change(self._unit(unit), most, self.method, None, self.seed, records, settings)
 
-    def beyond(self, episode: "Episode") -> "tuple[Finding, ...]":
+    def best_change(
+        self,
+        episode: Episode | EpisodeCase,
+        changes: int,
+        method: str,
+        reward: Reward | Mapping[str, float] | str | None,
+        seed: int,
+        records: Sequence[Episode] | Table | IntoDataFrame | None,
+        settings: Mapping[str, object],
+    ) -> LookedBack:
+        """What `rt.look_back` answers with this model; without a reward, with the task's and its words."""
+        own, words = (self.reward, self.words) if reward is None else (reward, None)
+        settings = {**self.settings, **settings}
+        found = best_change(self.surrogate, episode, changes, method, own, seed, records, settings, words)
+        return replace(found, findings=(*found.findings, *self.beyond(found.case.episode)))
+
+    def beyond(self, episode: Episode) -> tuple[Finding, ...]:
         """A finding for each action of which an episode has more than the data of the fit."""
-        from rehearsal_torch.spaces.box import setting_text
-
         found = []
         for name, largest in self.reading.amounts.items():
             most = float(episode.columns([name]).max())
@@ -225,16 +253,29 @@ class EpisodeModel:
         Args:
             folder: The folder; files of a checkpoint in it are replaced.
         """
-        from rehearsal_torch.api.saving.saved_episodes import save
+        card = dict(self.card) if self.problem is None else self._card(self.problem)
+        settings = {key: _plain(value) for key, value in self.settings.items()}
+        card["looking"] = sealed({"method": self.method, "changes": self.changes, "settings": settings})
 
-        return save(self, folder)
+        def write(beside: Path) -> None:
+            save_surrogate(self.surrogate, dict(self.node), beside, card)
 
-    def _unit(self, given: "str | int | EpisodeCase | Episode") -> "EpisodeCase | Episode":
+        return written_folder(folder, write)
+
+    def _card(self, problem: EpisodeTable) -> dict[str, Any]:
+        return {
+            "intended_use": INTENDED,
+            "limits": list(LIMITS),
+            "seed": self.seed,
+            "commit": commit(),
+            "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
+            "data_fingerprint": problem.observations().fingerprint(),
+            "data": dict(problem.card()),
+            "reading": dict(problem.facts().reading),
+        }
+
+    def _unit(self, given: str | int | EpisodeCase | Episode) -> EpisodeCase | Episode:
         """A unit: itself, or that of the table with this name, in any split."""
-        from rehearsal_torch.data.decision import EpisodeCase
-        from rehearsal_torch.data.episode import Episode
-        from rehearsal_torch.user_error import did_you_mean
-
         if isinstance(given, EpisodeCase | Episode):
             return given
         unit = self.reading.roles.words.unit
@@ -259,15 +300,22 @@ class EpisodeModel:
         return EpisodeCase(every[name], first=self.reading.first)
 
 
-def rows_of(table: "IntoDataFrame | str | Path") -> Any:
+def _plain(value: Any) -> Any:
+    """A setting as YAML writes it."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return value if isinstance(value, bool | int | float | str | None) else str(value)
+
+
+def rows_of(table: IntoDataFrame | str | Path) -> Any:
     """A file, or the rows as a data frame of pandas.
 
     Raises:
         RequestError: if they are something else.
         TableError: if two columns have the same name, or the frame is lazy.
     """
-    from rehearsal_torch.data.tables.in_memory import data_frame, row_count
-
     if isinstance(table, str | Path):
         return table
     if row_count(table) is None:
@@ -281,7 +329,7 @@ _TAKEN = {"dataset.path": "table", "dataset.task": "task", "dataset.seed": "seed
 
 
 def learn_episodes(
-    table: "IntoDataFrame | str | Path",
+    table: IntoDataFrame | str | Path,
     task: Mapping[str, Any] | str | Path | None = None,
     method: str | None = None,
     seed: int = 0,
@@ -313,15 +361,10 @@ def learn_episodes(
     if built := [key for key in settings if key.rpartition(".")[2].startswith("_")]:
         raise RequestError(f"{built[0]!r} says what is built, and cannot be set here")
     with in_words(), undisturbed():
-        from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable
-        from rehearsal_torch.problems.written.sequence_file import OwnSequence, sequence_problem
-        from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
-
         written = None if task is not None else sequence_problem(problem_file(table, "learn_episodes"))
         method = method or (written.method if written is not None else None) or METHOD
         check_method(method, "look_back")
-        typed = ["+experiment=own_episodes", f"decision={method}", f"seed={seed}"]
-        config = configuration(typed, settings, GROUPS)
+        config = configuration(method, settings, GROUPS, seed, "own_episodes")
         given = {
             str(key): value
             for key, value in plain(config)["dataset"].items()
@@ -332,9 +375,10 @@ def learn_episodes(
             if written is None
             else OwnSequence(written, seed, **given)
         )
-        surrogate = learnt(config, problem)
+        run = build(config, problem)
+        surrogate = learnt(run)
         assert isinstance(surrogate, EpisodeSurrogate)
         kept = {key: value for key, value in settings.items() if key.partition(".")[0] in LOOKING}
         changes = (written.changes if written is not None else None) or CHANGES
-        node, reading = plain(config)["surrogate"], EpisodeReading.of(problem)
+        node, reading = run.config["surrogate"], EpisodeReading.of(problem)
         return EpisodeModel(surrogate, reading, method, seed, kept, node, changes, problem)

@@ -21,9 +21,6 @@ Every call is atomic: a call that raises an error has changed nothing, neither i
 
 Source: Ren et al. (2025), Alg. 1; pending points at their posterior mean: Ginsbourger et al. (2010) ("kriging
 believer").
-
-The default method, ``excbo``, consists of classes with their own default values, so that the optimiser reads
-no configuration unless another method is requested; ``conf/decision/excbo.yaml`` holds the same values.
 """
 
 import gzip
@@ -31,12 +28,12 @@ import warnings
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from narwhals.typing import IntoDataFrame
 from torch import Tensor
 
-from rehearsal_torch.cli.choice.asked import problem_content
+from rehearsal_torch.api.configured import configuration, in_words, undisturbed
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.finite import in_numbers
@@ -49,12 +46,16 @@ from rehearsal_torch.data.trials.store import TrialStore
 from rehearsal_torch.data.trials.trial import Suggestion, Trial, TrialWarning, finite
 from rehearsal_torch.files.schema import shown
 from rehearsal_torch.files.writing import write_bytes
-from rehearsal_torch.objectives.trials.confidence_bound import ConfidenceBound
+from rehearsal_torch.methods.build import made
+from rehearsal_torch.methods.conf import plain
+from rehearsal_torch.methods.presets import check_method
+from rehearsal_torch.methods.run import method_of
 from rehearsal_torch.objectives.trials.expected_reward import CausalObjective, PosteriorMean
 from rehearsal_torch.problems.causal.own_experiments import FRAME, causal_task, experiments_and_waiting
+from rehearsal_torch.problems.written.recognised import problem_content
+from rehearsal_torch.problems.written.trials_file import TrialsProblem, trials_problem
 from rehearsal_torch.reporting.trial_view import TrialView
 from rehearsal_torch.search.search import Search
-from rehearsal_torch.search.trials.acquisition import AcquisitionSearch
 from rehearsal_torch.search.trials.pending import aware_of_pending
 from rehearsal_torch.search.trials.proposal import (
     check_settable,
@@ -64,12 +65,8 @@ from rehearsal_torch.search.trials.proposal import (
 )
 from rehearsal_torch.search.trials.recommendation import recommend, sureness
 from rehearsal_torch.surrogates.network.causal_model import CausalModel
-from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import KeptFit
-
-if TYPE_CHECKING:
-    from rehearsal_torch.problems.written.trials_file import TrialsProblem
 
 METHOD = "excbo"
 # An unfitted model of a task; an objective of (model, case).
@@ -82,7 +79,7 @@ Parts = tuple[SurrogateFactory, ObjectiveFactory, SearchFactory]
 
 def trials_of(
     task: CausalTask | Mapping[str, Any] | str | Path | None, method: str | None
-) -> "tuple[CausalTask | Mapping[str, Any] | None, TrialsProblem | None, Parts]":
+) -> tuple[CausalTask | Mapping[str, Any] | None, TrialsProblem | None, Parts]:
     """A task, read from its file if it is in one, the problem file that it is from (None without one), and
     the factories of the method.
 
@@ -101,8 +98,6 @@ def trials_of(
         return task, None, trial_method(method or METHOD)
     if problem_content(task) is None:
         return causal_task(task), None, trial_method(method or METHOD)
-    from rehearsal_torch.problems.written.trials_file import trials_problem
-
     found = trials_problem(task)
     if found.fixed:
         warnings.warn(
@@ -122,24 +117,9 @@ def trial_method(name: str) -> Parts:
     Raises:
         RequestError: if there is no trial method of that name.
     """
-    if name == METHOD:
-        return ExogenousModel, ConfidenceBound, lambda seed: AcquisitionSearch(seed=seed)
-    return configured_method(name)
-
-
-def configured_method(name: str) -> Parts:
-    """The same factories, read from the configuration, also for the default.
-
-    Raises:
-        RequestError: if there is no trial method of that name.
-    """
-    from rehearsal_torch.api.configured import configuration, in_words, method_of, plain, undisturbed
-    from rehearsal_torch.api.methods import check_method
-    from rehearsal_torch.cli.build import made
-
     with in_words(), undisturbed():
         check_method(name, "optimise")
-        config = configuration([f"decision={name}"], {}, ())
+        config = configuration(name, {}, ())
         objective: Any = method_of(config).objective
         whole = plain(config)
         # The task is passed when a model is built, the seed when a search is built.

@@ -10,34 +10,50 @@ No rows are needed to decide: what hidden causes would have to do is compared wi
 were recorded with the fit (`surrogates.overturning`).
 """
 
+import hashlib
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
+
+import torch
+import yaml
+from narwhals.typing import IntoDataFrame
 
 from rehearsal_torch.api.configured import decisions, in_words, undisturbed
-from rehearsal_torch.api.methods import RequestError, RequestWarning
+from rehearsal_torch.api.decisions import Decisions
+from rehearsal_torch.api.explaining.explain import check_explained, explain
+from rehearsal_torch.api.explaining.explanation import Explanation
+from rehearsal_torch.api.explaining.fitted_rows import FittedRows, rows_again
+from rehearsal_torch.api.new_cases import NewCases
 from rehearsal_torch.api.request import check_workers, labels_of, names_of, rows_of
+from rehearsal_torch.api.saving.saved_folder import METHOD, written
+from rehearsal_torch.api.what_if import Comparison, WhatIf, compare, what_if
+from rehearsal_torch.checkpoint import save as save_surrogate
+from rehearsal_torch.data.codings.cases import cases_in_codes
+from rehearsal_torch.data.codings.recorded import wanted_in
+from rehearsal_torch.data.codings.texts import in_numbers
+from rehearsal_torch.data.costs.of_cases import costs_in
+from rehearsal_torch.data.decision import RehearsalCase
+from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.tables.in_memory import library_of
+from rehearsal_torch.data.tables.present_values import present_in
+from rehearsal_torch.files.writing import write_text
+from rehearsal_torch.method_choice.rule import Choice
+from rehearsal_torch.methods.run import Method
+from rehearsal_torch.problems.rehearsal.own_table import cases_in, rows_in
+from rehearsal_torch.reporting.decision_frame import table_html
+from rehearsal_torch.surrogates.overturning import Overturning
+from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
+from rehearsal_torch.user_error import RequestError, RequestWarning
 
-if TYPE_CHECKING:
-    import torch
-    from narwhals.typing import IntoDataFrame
-
-    from rehearsal_torch.api.configured import Method
-    from rehearsal_torch.api.decisions import Decisions
-    from rehearsal_torch.api.explaining.explanation import Explanation
-    from rehearsal_torch.api.explaining.fitted_rows import FittedRows
-    from rehearsal_torch.api.new_cases import NewCases
-    from rehearsal_torch.api.what_if import Comparison, WhatIf
-    from rehearsal_torch.data.decision import RehearsalCase
-    from rehearsal_torch.data.rehearsal_task import RehearsalTask
-    from rehearsal_torch.data.table import Table
-    from rehearsal_torch.method_choice.rule import Choice
-    from rehearsal_torch.surrogates.overturning import Overturning
-    from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
-
+# What a configuration holds of a method.
+NODES = ("surrogate", "objective", "search")
+# Where the card of a saved model has the SHA-256 of its method.
+SHA = "method_sha256"
 Case = Mapping[str, float | str]
 
 
@@ -58,24 +74,24 @@ class RehearsalModel:
         units: Variable to its unit, where the problem file says it.
     """
 
-    surrogate: "RehearsalSurrogate" = field(repr=False)
-    method: "Method" = field(repr=False)
+    surrogate: RehearsalSurrogate = field(repr=False)
+    method: Method = field(repr=False)
     nodes: Mapping[str, Any] = field(repr=False)
     name: str
     seed: int
-    overturning: "Overturning" = field(repr=False)
+    overturning: Overturning = field(repr=False)
     described: Callable[[], Mapping[str, Any]] = field(repr=False)
-    past: "FittedRows | None" = field(default=None, repr=False)
-    choice: "Choice | None" = field(default=None, repr=False)
+    past: FittedRows | None = field(default=None, repr=False)
+    choice: Choice | None = field(default=None, repr=False)
     bounds_left: str = field(default="", repr=False)
     units: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
-    def task(self) -> "RehearsalTask":
+    def task(self) -> RehearsalTask:
         """The task that it answers."""
         return self.surrogate.task
 
-    def to(self, device: "torch.device | str") -> Self:
+    def to(self, device: torch.device | str) -> Self:
         """Moves the fitted model, such as to a GPU: ``model.to("cuda")``. It then decides there, and its
         answers are on the CPU as before; with several `workers` a copy on the CPU decides.
 
@@ -101,9 +117,9 @@ class RehearsalModel:
 
     def decide(
         self,
-        cases: "IntoDataFrame | Table | str | Path | Sequence[Case] | Case",
+        cases: IntoDataFrame | Table | str | Path | Sequence[Case] | Case,
         workers: int = 1,
-    ) -> "Decisions":
+    ) -> Decisions:
         """Decides which alteration to make in each case.
 
         Args:
@@ -123,10 +139,6 @@ class RehearsalModel:
                 incomplete; all faults are listed.
             RequestError: if the cases are of another type, there is none, or `workers` is below 1.
         """
-        from rehearsal_torch.api.decisions import Decisions
-        from rehearsal_torch.data.codings.recorded import wanted_in
-        from rehearsal_torch.data.tables.in_memory import library_of
-
         check_workers(workers)
         if self.bounds_left:
             warnings.warn(self.bounds_left, RequestWarning, stacklevel=2)
@@ -139,7 +151,7 @@ class RehearsalModel:
         library = library_of(cases) or "pandas"
         return Decisions(made, every, labels_of(cases), wanted_in(self.task), library, self.units)
 
-    def what_if(self, case: "IntoDataFrame | Case", alteration: Mapping[str, float | str]) -> "WhatIf":
+    def what_if(self, case: IntoDataFrame | Case, alteration: Mapping[str, float | str]) -> WhatIf:
         """What the method claims of a given alteration in one case; nothing is searched.
 
         Args:
@@ -155,18 +167,16 @@ class RehearsalModel:
             TableError: if the context is incomplete or not numeric.
             RequestError: if there is not one case, the values may not be set, or the method has no interval.
         """
-        from rehearsal_torch.api.what_if import what_if
-
         one = self._one(case)
         with in_words(), undisturbed():
             return what_if(self, one, self._codes(alteration))
 
     def compare(
         self,
-        case: "IntoDataFrame | Case",
+        case: IntoDataFrame | Case,
         first: Mapping[str, float | str],
         second: Mapping[str, float | str],
-    ) -> "Comparison":
+    ) -> Comparison:
         """Which of two alterations is better in one case.
 
         Args:
@@ -184,19 +194,17 @@ class RehearsalModel:
             RequestError: if there is not one case, the values may not be set, or the method has no interval
                 of the difference.
         """
-        from rehearsal_torch.api.what_if import compare
-
         one = self._one(case)
         with in_words(), undisturbed():
             return compare(self, one, self._codes(first), self._codes(second))
 
     def explain(
         self,
-        case: "IntoDataFrame | Case",
+        case: IntoDataFrame | Case,
         rows: bool = False,
         refits: int = 8,
-        table: "IntoDataFrame | Table | str | Path | None" = None,
-    ) -> "Explanation":
+        table: IntoDataFrame | Table | str | Path | None = None,
+    ) -> Explanation:
         """Why the method decides as it does in one case: what is adjusted for, which rows lie near, which
         action comes second, whether the decision stands without single edges of the graph, and how strong a
         hidden common cause would have to be.
@@ -220,9 +228,6 @@ class RehearsalModel:
             RequestError: if there is not one case, the method does not judge given alterations, or an
                 argument is of the wrong kind.
         """
-        from rehearsal_torch.api.explaining.explain import check_explained, explain
-        from rehearsal_torch.api.explaining.fitted_rows import rows_again
-
         check_explained(refits, rows)
         one = self._one(case)
         (decision,) = self.decide(case)
@@ -232,8 +237,6 @@ class RehearsalModel:
 
     def _codes(self, alteration: Any) -> Any:
         """An alteration with codes in place of texts."""
-        from rehearsal_torch.data.codings.texts import in_numbers
-
         if not isinstance(alteration, Mapping):
             return alteration
         try:
@@ -241,7 +244,7 @@ class RehearsalModel:
         except ValueError as error:
             raise RequestError(str(error)) from None
 
-    def _one(self, case: Any) -> "RehearsalCase":
+    def _one(self, case: Any) -> RehearsalCase:
         """The only case."""
         problem = self._cases(case)
         if problem.count() != 1:
@@ -258,13 +261,30 @@ class RehearsalModel:
             CheckpointError: if the folder holds anything but a saved model, or the model cannot be saved;
                 nothing is written then.
         """
-        from rehearsal_torch.api.saving.saved_model import save
+        strengths = [
+            {"altered": list(names), "covariates": None if covariates is None else dict(covariates)}
+            for names, covariates in self.strengths.items()
+        ]
+        content = {
+            "objective": self.nodes["objective"],
+            "search": self.nodes["search"],
+            "seed": self.seed,
+            "strengths": strengths,
+            "units": dict(self.units),
+            "left": self.bounds_left,
+        }
+        text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+        card = {**self.card, SHA: hashlib.sha256(text.encode()).hexdigest()}
+        # The task may have other bounds than when the surrogate was built.
+        surrogate = {**self.nodes["surrogate"], "task": self.task.to_plain()}
 
-        return save(self, folder)
+        def write(beside: Path) -> None:
+            save_surrogate(self.surrogate, surrogate, beside, card)
+            write_text(beside / METHOD, text)
+
+        return written(folder, write)
 
     def _repr_html_(self) -> str:
-        from rehearsal_torch.reporting.decision_frame import table_html
-
         held_out = self.card.get("held_out")
         score = held_out.get("in words", "") if isinstance(held_out, Mapping) else held_out
         facts = {
@@ -276,15 +296,8 @@ class RehearsalModel:
         }
         return table_html(["", "a fitted method"], [[name, str(text)] for name, text in facts.items()])
 
-    def _cases(self, given: Any) -> "NewCases":
+    def _cases(self, given: Any) -> NewCases:
         """The cases to decide for."""
-        from rehearsal_torch.api.new_cases import NewCases
-        from rehearsal_torch.data.codings.cases import cases_in_codes
-        from rehearsal_torch.data.costs.of_cases import costs_in
-        from rehearsal_torch.data.table import Table
-        from rehearsal_torch.data.tables.present_values import present_in
-        from rehearsal_torch.problems.rehearsal.own_table import cases_in, rows_in
-
         rows = rows_of(given, "cases")
         with in_words():
             read = rows_in(rows, "cases", "the cases")
@@ -300,3 +313,22 @@ class RehearsalModel:
                 present_in(frame, read.where, self.task.box.names),
                 unit_costs=costs_in(frame, read.where, self.task.costs),
             )
+
+
+def left_behind(whose: str, names: Collection[str], task: RehearsalTask) -> str:
+    """That a model may set more than the bounds of its cases allow; empty if there are none.
+
+    Args:
+        whose: Whose bounds they are, in words.
+        names: The variables that they are of.
+        task: The task, with the bounds of the model.
+    """
+    ends = ", ".join(
+        f"{name} from {low:g} to {high:g}" for name, (low, high) in task.box.bounds().items() if name in names
+    )
+    if not ends:
+        return ""
+    return (
+        f"bounds: a model does not keep those that {whose}, so that this one may set {ends}: to decide "
+        "within them, call rt.rehearse with the problem file and cases=..."
+    )

@@ -16,35 +16,37 @@ Source: Du et al. (2026), Sec. 2.1.
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rehearsal_torch.api.configured import decisions, in_words, judged, learnt, over_graphs, undisturbed
+from narwhals.typing import IntoDataFrame
+
+from rehearsal_torch.api.configured import decisions, in_words, learnt, undisturbed
 from rehearsal_torch.api.learn import model_of
-from rehearsal_torch.api.methods import RequestError, RequestWarning, check_method
+from rehearsal_torch.api.rehearsed import Rehearsed, untouched_score
 from rehearsal_torch.api.request import Request, check_workers, labels_of, names_of
-from rehearsal_torch.user_error import as_user_error
-
-if TYPE_CHECKING:
-    from narwhals.typing import IntoDataFrame
-
-    from rehearsal_torch.api.rehearsed import Rehearsed
-    from rehearsal_torch.data.rehearsal_task import RehearsalTask
-    from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.tables.in_memory import library_of
+from rehearsal_torch.graphs.graph_class import graph_class
+from rehearsal_torch.method_choice.rule import Noted
+from rehearsal_torch.method_choice.words import sentences
+from rehearsal_torch.methods.judged import cross_fitted_claims, judged_by_graphs
+from rehearsal_torch.user_error import RequestError, RequestWarning, as_user_error
 
 Case = Mapping[str, float | str]
 
 
 def rehearse(
-    table: "IntoDataFrame | Table | str | Path",
-    task: "Mapping[str, Any] | RehearsalTask | str | Path | None" = None,
-    cases: "IntoDataFrame | Table | str | Path | Sequence[Case] | Case | None" = None,
+    table: IntoDataFrame | Table | str | Path,
+    task: Mapping[str, Any] | RehearsalTask | str | Path | None = None,
+    cases: IntoDataFrame | Table | str | Path | Sequence[Case] | Case | None = None,
     method: str | None = None,
     seed: int = 0,
     workers: int = 1,
     claims: str = "in_sample",
-    graphs: "str | Path | Mapping[str, Any] | Sequence[Any] | None" = None,
+    graphs: str | Path | Mapping[str, Any] | Sequence[Any] | None = None,
     **settings: object,
-) -> "Rehearsed":
+) -> Rehearsed:
     """Decides which alteration to make in each case.
 
     Args:
@@ -97,21 +99,14 @@ def rehearse(
         raise RequestError(f"claims: expected 'in_sample' or 'cross_fitted'; got {claims!r}")
     request = Request.of(table, task, method, seed, settings)
     with in_words(), undisturbed():
-        from rehearsal_torch.api.rehearsed import Rehearsed, untouched_score
-        from rehearsal_torch.data.tables.in_memory import library_of
-        from rehearsal_torch.graphs.graph_class import graph_class
-        from rehearsal_torch.method_choice.rule import Noted
-        from rehearsal_torch.method_choice.words import sentences
-
-        check_method(request.method, "rehearse")
         with as_user_error("graphs"):
-            known = None if graphs is None else graph_class(graphs)
-        config, found = request.configured()
+            possible = None if graphs is None else graph_class(graphs)
+        config, method_asked = request.configured()
         problem = request.problem(config, cases)
         from_memory = table if cases is None else cases
         if request.written is None or cases is not None:
-            called = names_of(from_memory, problem.count()) if config.dataset.identity is None else None
-            problem.identities = called or problem.identities
+            named = names_of(from_memory, problem.count()) if config.dataset.identity is None else None
+            problem.identities = named or problem.identities
         if claims == "cross_fitted" and problem.facts().imputations:
             raise RequestError(
                 "claims: 'cross_fitted': folds of imputed tables have seen each other's rows through the "
@@ -119,16 +114,16 @@ def rehearse(
             )
         for sentence in problem.facts().notes:
             warnings.warn(sentence, RequestWarning, stacklevel=2)
-        request, config, chosen, choice = request.settled(config, found, problem, workers)
-        surrogate = learnt(config, problem, chosen, workers)
-        others = judged(config, problem, chosen, workers) if claims == "cross_fitted" else None
-        known = problem.facts().graphs if known is None else known
-        under = over_graphs(config, problem, chosen, surrogate, known, others)
+        request, run, choice = request.run(config, method_asked, problem, workers)
+        surrogate = learnt(run, workers)
+        from_others = cross_fitted_claims(run, workers=workers) if claims == "cross_fitted" else None
+        possible = problem.facts().graphs if possible is None else possible
+        judged = judged_by_graphs(run, surrogate, possible, from_others)
         if choice is not None:
-            under = Noted(choice.chosen, sentences(choice)[0], under)
-        made = decisions(problem, surrogate, chosen, request.seed, workers, under)
-        score = untouched_score(problem, surrogate, chosen.objective, others)
+            judged = Noted(choice.chosen, sentences(choice)[0], judged)
+        decided = decisions(problem, surrogate, run, request.seed, workers, judged)
+        score = untouched_score(problem, surrogate, run.objective, from_others)
         every = [problem.case(index) for index in range(problem.count())]
-        model = model_of(request, config, chosen, problem, surrogate, score, choice)
+        model = model_of(request, run, surrogate, score, choice)
         library = library_of(cases) or library_of(table) or "pandas"
-        return Rehearsed(made, score, every, labels_of(from_memory), model, library)
+        return Rehearsed(decided, score, every, labels_of(from_memory), model, library)

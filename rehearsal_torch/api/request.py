@@ -3,28 +3,28 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
+from narwhals.typing import IntoDataFrame
+from omegaconf import DictConfig
 
-from rehearsal_torch.api.configured import configuration, method_of
-from rehearsal_torch.api.methods import RequestError, check_method
-from rehearsal_torch.cli.build import tasked
-from rehearsal_torch.cli.choice.applicable import AUTO, CHOOSE, choose
-from rehearsal_torch.cli.choice.asked import YAML
+from rehearsal_torch.api.configured import configuration
+from rehearsal_torch.data.problem_file.compiled import WrittenProblem, written_problem
+from rehearsal_torch.data.reading import ReadTable
+from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.sizes import check_seed
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.tables.in_memory import frame_of_rows, row_count
 from rehearsal_torch.files.addresses import beginning
-
-if TYPE_CHECKING:
-    from narwhals.typing import IntoDataFrame
-    from omegaconf import DictConfig
-
-    from rehearsal_torch.api.configured import Method
-    from rehearsal_torch.data.problem_file.compiled import WrittenProblem
-    from rehearsal_torch.data.reading import ReadTable
-    from rehearsal_torch.data.table import Table
-    from rehearsal_torch.method_choice.rule import Choice
-    from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
+from rehearsal_torch.method_choice.rule import Choice
+from rehearsal_torch.methods.applicable import choose
+from rehearsal_torch.methods.presets import AUTO, CHOOSE, check_method
+from rehearsal_torch.methods.run import Method, Run, build, method_of
+from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
+from rehearsal_torch.problems.written.own_problem import OwnProblem
+from rehearsal_torch.problems.written.recognised import YAML
+from rehearsal_torch.user_error import RequestError
 
 # The configuration groups in which settings are allowed.
 METHOD = "cme_stack"
@@ -46,12 +46,12 @@ class Request:
         written: The problem file that rows and task are from; None if they were given.
     """
 
-    rows: "IntoDataFrame | Table | ReadTable | str | Path"
+    rows: IntoDataFrame | Table | ReadTable | str | Path
     task: Mapping[str, Any] | str | Path
     method: str
     seed: int
     settings: Mapping[str, object]
-    written: "WrittenProblem | None" = None
+    written: WrittenProblem | None = None
 
     @classmethod
     def of(
@@ -69,15 +69,11 @@ class Request:
             RequestError: if one is not, or a file does not exist.
             ProblemError: if a problem file has faults; all are listed.
         """
-        from rehearsal_torch.data.rehearsal_task import RehearsalTask
-
         seed = check_request_seed(seed)
         for key, argument in TAKEN.items():
             if key in settings:
                 raise RequestError(f"{key!r} is the argument `{argument}`: give it there")
         if task is None:
-            from rehearsal_torch.data.problem_file.compiled import written_problem
-
             found = written_problem(problem_file(table, "rehearse"))
             return cls(found.rows, found.task, method or found.method or METHOD, seed, settings, found)
         rows, written = rows_of(table, "table"), task.to_plain() if isinstance(task, RehearsalTask) else task
@@ -85,7 +81,7 @@ class Request:
             _check_file(written, "task", "a dictionary, a YAML file or a RehearsalTask")
         return cls(rows, written, method or METHOD, seed, settings)
 
-    def configured(self) -> "tuple[DictConfig, Method | None]":
+    def configured(self) -> tuple[DictConfig, Method | None]:
         """The method's configuration, and the method; None for "auto", which has yet to take one.
 
         Raises:
@@ -93,39 +89,32 @@ class Request:
             UserError: if a key does not exist or a value is refused.
         """
         check_method(self.method, "rehearse")
-        typed = ["+experiment=own_table", f"decision={self.method}", f"seed={self.seed}"]
-        if self.method == AUTO:
-            return configuration(typed, self.settings, (CHOOSE, "dataset")), None
-        config = configuration(typed, self.settings, GROUPS)
-        return config, method_of(config)
+        groups = (CHOOSE, "dataset") if self.method == AUTO else GROUPS
+        config = configuration(self.method, self.settings, groups, self.seed, "own_table")
+        return config, None if self.method == AUTO else method_of(config)
 
-    def settled(
-        self,
-        config: "DictConfig",
-        method: "Method | None",
-        problem: "RehearsalTable",
-        workers: int = 1,
-    ) -> "tuple[Request, DictConfig, Method, Choice | None]":
-        """The request with a method, its configuration, the method, and the choice among those that apply;
-        None where a method was asked for.
+    def run(
+        self, config: DictConfig, method: Method | None, problem: RehearsalTable, workers: int = 1
+    ) -> "tuple[Request, Run, Choice | None]":
+        """The request with a method, its run on a problem, and the choice among those that apply; None where
+        a method was asked for.
 
         Args:
-            config: As `configured` returned it.
+            config: As `configured` returned it, with the method.
             workers: The number of processes that share the comparison of methods.
 
         Raises:
             UserError: if nothing can be chosen.
         """
         if method is not None:
-            return self, config, _pooling(config, problem, method), None
+            return self, build(config, problem, method), None
         choice = choose(config, problem, workers=workers)
         kept = {key: value for key, value in self.settings.items() if not key.startswith(f"{CHOOSE}.")}
         request = replace(self, method=choice.chosen, settings=kept)
         config, method = request.configured()
-        assert method is not None
-        return request, config, _pooling(config, problem, method), choice
+        return request, build(config, problem, method), choice
 
-    def problem(self, config: "DictConfig", cases: Any = None) -> "RehearsalTable":
+    def problem(self, config: DictConfig, cases: Any = None) -> RehearsalTable:
         """The rows with the task and the cases; without cases, every row is one, or, of a problem file, those
         that the file decides for.
 
@@ -134,12 +123,8 @@ class Request:
             TableError: if rows or cases cannot be used; all faults are listed.
             TaskError: if the task cannot be used; all faults are listed.
         """
-        from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
-
         data = config.dataset
         if self.written is not None:
-            from rehearsal_torch.problems.written.own_problem import OwnProblem
-
             other = None if cases is None else rows_of(cases, "cases")
             return OwnProblem(self.written, data.validation, data.kept, self.seed, other, data.identity)
         given = self.rows if cases is None else rows_of(cases, "cases")
@@ -154,16 +139,6 @@ class Request:
             # Rows of the past as cases: what was done in them is no present value.
             present=cases is not None,
         )
-
-
-def _pooling(config: "DictConfig", problem: "RehearsalTable", method: "Method") -> "Method":
-    """The method, or, where missing cells are imputed, the one that pools what the models of the imputed
-    tables say.
-    """
-    if not problem.facts().imputations:
-        return method
-    tasked(config, problem)
-    return method_of(config)
 
 
 def check_request_seed(seed: object) -> int:
@@ -223,7 +198,7 @@ def names_of(given: object, count: int) -> list[str] | None:
     return [str(number) for number in range(1, count + 1)]
 
 
-def rows_of(given: Any, role: str) -> "IntoDataFrame | Table | str | Path":
+def rows_of(given: Any, role: str) -> IntoDataFrame | Table | str | Path:
     """A source of rows; dictionaries become a data frame.
 
     Args:
@@ -232,9 +207,6 @@ def rows_of(given: Any, role: str) -> "IntoDataFrame | Table | str | Path":
     Raises:
         RequestError: if it is of another type, there is no such file, or there is no row.
     """
-    from rehearsal_torch.data.table import Table
-    from rehearsal_torch.data.tables.in_memory import frame_of_rows, row_count
-
     if isinstance(given, Mapping):
         given = [given]
     if isinstance(given, list | tuple):

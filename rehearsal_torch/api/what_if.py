@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from rehearsal_torch.api.methods import RequestError
 from rehearsal_torch.data.codings.recorded import wanted_in
 from rehearsal_torch.data.decision import Decision, Estimate
 from rehearsal_torch.data.estimates.outside import further, outside
@@ -36,6 +35,7 @@ from rehearsal_torch.objectives.objective import AlterationObjective, objective_
 from rehearsal_torch.objectives.set_difference import between_sets
 from rehearsal_torch.seeding import paired_seed, seed_draws
 from rehearsal_torch.spaces.box import Alteration
+from rehearsal_torch.user_error import RequestError
 
 if TYPE_CHECKING:
     from rehearsal_torch.api.rehearsal_model import RehearsalModel

@@ -9,48 +9,34 @@ process and one shard; when it is resumed, the surrogate is first refitted to th
 progress is one line, for trials with what came of the last one.
 """
 
+import csv
+import io
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from omegaconf import DictConfig
 
-from rehearsal_torch.cli.build import seed_and_use_one_thread
-from rehearsal_torch.cli.cross_fitting import claimed
-from rehearsal_torch.cli.graph_members import judged_by_graphs
-from rehearsal_torch.cli.run import Method, Run, learning, method_of, suits
+from rehearsal_torch.claims import CrossFittedClaims
 from rehearsal_torch.cli.run_summary import asked
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.loop import Claims, rounds
+from rehearsal_torch.method_choice.rule import Noted
+from rehearsal_torch.methods.build import seed_and_use_one_thread
+from rehearsal_torch.methods.judged import cross_fitted_claims, judged_by_graphs
+from rehearsal_torch.methods.run import Run
 from rehearsal_torch.progress import Progress
 from rehearsal_torch.round_line import Round, answered
+from rehearsal_torch.row_cases import Untouched
 from rehearsal_torch.run_folder import RunFolder
+from rehearsal_torch.search.search import BatchSearch, Search
+from rehearsal_torch.spaces.box import setting_text
+from rehearsal_torch.surrogates.surrogate import Surrogate
 from rehearsal_torch.user_error import UserError, as_user_error
-
-if TYPE_CHECKING:
-    from rehearsal_torch.data.table import Table
-    from rehearsal_torch.loop import Claims
-    from rehearsal_torch.method_choice.rule import Noted
-    from rehearsal_torch.search.search import Search
-    from rehearsal_torch.surrogates.surrogate import Surrogate
-
-
-__all__ = [
-    "Method",
-    "Trials",
-    "decide",
-    "learning",
-    "method_of",
-    "played",
-    "processes",
-    "sharing",
-    "suits",
-    "teller",
-    "watched",
-]
-
 
 Told = Callable[[str], None] | None
 
@@ -88,8 +74,6 @@ class Trials:
 
 
 def _short(value: float | list[float]) -> str:
-    from rehearsal_torch.spaces.box import setting_text
-
     return (
         setting_text(value, 3)
         if isinstance(value, float)
@@ -99,12 +83,12 @@ def _short(value: float | list[float]) -> str:
 
 def played(
     run: Run,
-    surrogate: "Surrogate",
+    surrogate: Surrogate,
     indices: Sequence[int] | None = None,
     *,
-    claims: "Claims | None" = None,
+    claims: Claims | None = None,
     begin: int = 0,
-    answers: "Sequence[Table]" = (),
+    answers: Sequence[Table] = (),
     workers: int = 1,
 ) -> Iterator[Round]:
     """The rounds of a run, after all random states have been seeded.
@@ -117,8 +101,6 @@ def played(
         answers: The responses of the skipped rounds, for an online run.
         workers: The number of processes that share the rounds.
     """
-    from rehearsal_torch.loop import rounds
-
     seed_and_use_one_thread(run.seed)
     return rounds(
         run.problem,
@@ -126,7 +108,7 @@ def played(
         run.objective,
         run.search,
         indices,
-        certify=run.certificate,
+        certify=run.certify,
         claims=claims,
         seed=run.seed,
         learn=run.learn,
@@ -140,11 +122,11 @@ def played(
 def decide(
     run: Run,
     folder: RunFolder,
-    surrogate: "Surrogate",
+    surrogate: Surrogate,
     *,
     limit: int | None = None,
     sweep: bool = False,
-    choice: "Noted | None" = None,
+    choice: Noted | None = None,
 ) -> int:
     """Decides for the cases of a run that are still undecided.
 
@@ -206,7 +188,7 @@ def decide(
     return len(planned)
 
 
-def of_shard(count: int, search: "Search[Any]", shard: int, shards: int) -> list[int]:
+def of_shard(count: int, search: Search[Any], shard: int, shards: int) -> list[int]:
     """The cases of a shard, in order: every N-th batch of the search, from the shard's own on.
 
     Args:
@@ -215,8 +197,6 @@ def of_shard(count: int, search: "Search[Any]", shard: int, shards: int) -> list
         shard: The number of the shard, 0 ... N - 1.
         shards: N.
     """
-    from rehearsal_torch.search.search import BatchSearch
-
     size = search.batch_size if isinstance(search, BatchSearch) else 1
     firsts = range(shard * size, count, shards * size)
     return [index for first in firsts for index in range(first, min(first + size, count))]
@@ -225,6 +205,34 @@ def of_shard(count: int, search: "Search[Any]", shard: int, shards: int) -> list
 def _claims(run: Run) -> bool:
     """Whether claims are cross-fitted."""
     return run.config.get("claims", "in_sample") == "cross_fitted"
+
+
+def claimed(run: Run, folder: RunFolder, told: Told = None, workers: int = 1) -> CrossFittedClaims | None:
+    """The claims that the configuration names: None for the method's own; cross-fitted ones are also written
+    into the run folder: ``claims.json`` with the optimism of the choice, and ``untouched.csv`` with the
+    prediction under no action for each row, by a model that has not seen it.
+    """
+    if not _claims(run):
+        return None
+    claims = cross_fitted_claims(run, told, workers)
+    facts = {"folds": len(claims.folds), "optimism": claims.optimism, "error": claims.error}
+    folder.write_json("claims.json", facts)
+    if claims.untouched is not None:
+        folder.write("untouched.csv", _written(claims.untouched, run.problem.facts().units))
+    return claims
+
+
+def _written(untouched: Untouched, units: Sequence[str] | None) -> str:
+    """The untouched rows as CSV, with the number of each unit; a row without a unit is its own."""
+    numbers = {} if units is None else {unit: place for place, unit in enumerate(dict.fromkeys(units))}
+    text = io.StringIO()
+    lines = csv.writer(text, lineterminator="\n")
+    lines.writerow(("unit", "desired", "predicted", "constant"))
+    columns = (untouched.rows, untouched.desired, untouched.predicted, untouched.constant)
+    for row, desired, predicted, constant in zip(*(column.tolist() for column in columns), strict=True):
+        unit = row if units is None else numbers[units[row]]
+        lines.writerow((unit, f"{desired:g}", f"{predicted:.6g}", f"{constant:.6g}"))
+    return text.getvalue()
 
 
 def teller(config: Mapping[str, Any] | DictConfig, sweep: bool) -> Told:

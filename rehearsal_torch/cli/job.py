@@ -7,11 +7,10 @@ environment.
 
 import os
 import platform
-import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from multiprocessing import current_process
@@ -21,29 +20,24 @@ from typing import Any
 
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf, open_dict
 
-from rehearsal_torch.cli.build import plain, screen
-from rehearsal_torch.cli.errors import UNWRITABLE, lies_in, user_error_from, writing_to
-from rehearsal_torch.cli.installation import checkout
-from rehearsal_torch.cli.resume import agree, cleared
+from rehearsal_torch.cli.errors import UNWRITABLE, lies_in, writing_to
+from rehearsal_torch.cli.resume import HYDRA, agree, cleared
 from rehearsal_torch.cli.signals import obey_cluster
 from rehearsal_torch.cli.spelling import typed_as
+from rehearsal_torch.cli.tasks import ELSEWHERE, raised, recordable
 from rehearsal_torch.files.addresses import beginning
-from rehearsal_torch.files.lock import holder
-from rehearsal_torch.files.plain import PlainFileError
+from rehearsal_torch.files.commit import commit
+from rehearsal_torch.methods.build import screen
+from rehearsal_torch.methods.conf import plain
 from rehearsal_torch.run_folder import RunFolder, State
-from rehearsal_torch.user_error import UserError
+from rehearsal_torch.training.gpus import turn
+from rehearsal_torch.user_error import UserError, user_error_from
 from rehearsal_torch.workers import end_with
 
-# Committed results, relative to the checkout: data that is written, not code that writes it.
-RESULTS = Path("docs/results")
-# What to do where the folder of a run cannot be written to.
-ELSEWHERE = "Choose a folder that can be written to by out=FOLDER"
 # The same of a folder that is resumed, where out= means nothing.
 COPIED = "Change its permissions, or copy it to a folder that can be written to, and resume the copy"
-# Overrides that belong to one command line, not to the run.
-APART = ("trusted=", "parallel=", "dask.")
 PACKAGES = ("rehearsal-torch", "torch", "lightning", "hydra-core", "numpy", "scipy", "pandas")
 
 
@@ -65,41 +59,6 @@ def provenance(command: str, overrides: Sequence[str], seed: int) -> dict[str, A
     }
 
 
-def commit() -> str | None:
-    """The commit of this working copy, with "+changes" if tracked files other than results differ; None if
-    there is none.
-    """
-    root = checkout()
-    if root is None or not (root / ".git").exists():
-        return None
-    found = _git(root, "rev-parse", "HEAD")
-    if found is None:
-        return None
-    return found + ("+changes" if changed_files(root, RESULTS) else "")
-
-
-def changed_files(root: Path, besides: Path) -> list[str]:
-    """The tracked files of a working copy that differ from its commit, except those in a folder.
-
-    Args:
-        besides: The excluded folder, relative to it.
-    """
-    asked = ("status", "--porcelain", "--untracked-files=no", "--", ".", f":(exclude){besides}")
-    return [line[3:] for line in (_git(root, *asked, strip=False) or "").splitlines()]
-
-
-def _git(root: Path, *arguments: str, strip: bool = True) -> str | None:
-    try:
-        answer = subprocess.run(
-            ["git", "-C", str(root), *arguments], capture_output=True, text=True, check=False, timeout=10
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    if answer.returncode != 0:
-        return None
-    return answer.stdout.strip() if strip else answer.stdout
-
-
 def _version(name: str) -> str | None:
     try:
         return version(name)
@@ -108,11 +67,6 @@ def _version(name: str) -> str | None:
 
 
 Work = Callable[[DictConfig, RunFolder, bool], str]
-
-
-# The errors raised by a job outside a sweep. Hydra would print its own line about an error that passes
-# through it.
-raised: list[Exception] = []
 
 
 def carry_out(script: str, work: Work, config: DictConfig) -> None:
@@ -184,7 +138,11 @@ def _record(
         folder.write_json("run.json", run)
         written = True
         folder.write_yaml("config.yaml", content)
+        if not before:
+            _write_hydra(folder, config)
         screen(config)
+        if sweep:
+            one_device(config)
         message = work(config, folder, sweep)
         seconds = time.perf_counter() - began
         if not folder.begun:
@@ -209,6 +167,36 @@ def _record(
                 raise
             raise wrong from error
         print(f"job in {folder.path} failed: {_sentence(wrong, folder)}", file=sys.stderr, flush=True)
+
+
+def _write_hydra(folder: RunFolder, config: DictConfig) -> None:
+    """Writes what Hydra writes with ``output_subdir=.hydra``. Hydra would write it before the folder is known
+    to be free. Nothing reads it.
+    """
+    hydra = HydraConfig.get()
+    nodes = {"config": config, "hydra": OmegaConf.create({"hydra": hydra}), "overrides": hydra.overrides.task}
+    for name, node in nodes.items():
+        folder.write(f"{HYDRA}/{name}.yaml", OmegaConf.to_yaml(node))
+
+
+def one_device(config: DictConfig) -> None:
+    """Gives a job of a sweep one device: GPUs in turn, where there are several.
+
+    Raises:
+        UserError: if it asks for several.
+    """
+    devices = OmegaConf.select(config, "trainer.devices")
+    if devices > 1 if isinstance(devices, int) else len(devices or ()) > 1:
+        raise UserError(
+            f"expected one device for each job of a sweep; got {devices}",
+            "trainer.devices",
+            "Leave it out: jobs run side by side with hydra/launcher=joblib, each with one",
+        )
+    if devices == 1:
+        with open_dict(config):
+            config.trainer.devices = turn(
+                HydraConfig.get().job.num, str(config.trainer.get("accelerator", "cpu"))
+            )
 
 
 def _removed(folder: RunFolder) -> UserError:
@@ -244,13 +232,6 @@ def _as_user_error(error: BaseException, folder: RunFolder, *, resumed: bool) ->
     return error
 
 
-def recordable(overrides: Iterable[str]) -> list[str]:
-    """Overrides without those for the run's location, for trust and for a cluster, which belong to one
-    command line, not to the run.
-    """
-    return [text for text in overrides if not text.lstrip("+").startswith(("out=", "resume=", *APART))]
-
-
 def _sentence(error: BaseException, folder: RunFolder) -> str:
     if isinstance(error, KeyboardInterrupt):
         return f"interrupted; continue with resume={folder.path}"
@@ -262,30 +243,3 @@ def _sentence(error: BaseException, folder: RunFolder) -> str:
 def _near(path: Path) -> Path:
     """The path relative to the current folder, if it is inside it."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
-
-
-def statuses(sweep: Path, jobs: list[list[str]]) -> list[dict[str, Any]]:
-    """The status of each job of a sweep; those that were never started are marked as skipped. Where another
-    process works in a job's folder, as a job of a cluster may, nothing is written to it.
-
-    Args:
-        sweep: The sweep's folder, with one numbered folder per job.
-    """
-    found = []
-    for number, overrides in enumerate(jobs):
-        folder = RunFolder(sweep / str(number))
-        kept = recordable(overrides)
-        try:
-            status = folder.read_json("status.json", ("state", "message"))
-        except PlainFileError:
-            status = {}
-        if not status and (held := holder(folder.path)) is not None:
-            status = {"state": "running", "message": f"in use {held}", "overrides": kept}
-        elif not status and folder.begun:
-            status = {"state": "failed", "message": "ended without a status: killed, or out of memory"}
-        elif not status:
-            status = {"state": "skipped", "message": "never started"}
-        if "overrides" not in status:
-            folder.close(status["state"], status["message"], kept, 0.0)
-        found.append({"job": number, "overrides": kept, "seconds": 0.0, **status, "folder": str(folder.path)})
-    return found

@@ -20,16 +20,17 @@ import hydra
 from hydra._internal.utils import get_args_parser
 from omegaconf import DictConfig, OmegaConf
 
-from rehearsal_torch.cli.allowed import named_in, trusted_names
 from rehearsal_torch.cli.choice.asked import with_asked
 from rehearsal_torch.cli.errors import exit_code, writing_to
-from rehearsal_torch.cli.job import APART, ELSEWHERE, raised, recordable
 from rehearsal_torch.cli.overrides import composed, deferred, read_override
 from rehearsal_torch.cli.resume import SWEEP, recorded
 from rehearsal_torch.cli.spelling import quoted, spoken, typed_as
 from rehearsal_torch.cli.sweep import begin, finish, of_hydra, settled
-from rehearsal_torch.cli.validation import CONF, check
+from rehearsal_torch.cli.tasks import APART, ELSEWHERE, raised, recordable
+from rehearsal_torch.cli.validation import check
 from rehearsal_torch.files.writing import make_folder
+from rehearsal_torch.methods.allowed import named_in, trusted_names
+from rehearsal_torch.methods.conf import CONF
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.user_error import UserError
 
@@ -38,7 +39,6 @@ def main(
     task: Callable[[DictConfig], None],
     arguments: Sequence[str] | None = None,
     conf: Path = CONF,
-    after: Callable[[Path], None] | None = None,
 ) -> int:
     """Runs a command.
 
@@ -46,12 +46,11 @@ def main(
         task: The function that Hydra calls for each job; its name is the command's.
         arguments: The arguments after the script's name; None for those of the process.
         conf: The folder with config.yaml.
-        after: A function of a sweep's folder that is called after its jobs.
     """
     typed = list(sys.argv[1:] if arguments is None else arguments)
     folders: list[Path] = []
     return exit_code(
-        lambda: _run(task, typed, conf, after, folders.append),
+        lambda: _run(task, typed, conf, folders.append),
         lambda: interrupted(task.__name__, typed, folders),
     )
 
@@ -77,7 +76,6 @@ def _run(
     task: Callable[[DictConfig], None],
     arguments: list[str],
     conf: Path,
-    after: Callable[[Path], None] | None,
     begun: Callable[[Path], None],
 ) -> int:
     parsed = get_args_parser().parse_args(arguments)
@@ -143,7 +141,6 @@ def _run(
             out,
             [[text for text in recordable(job) if not of_hydra(text)] for job in jobs],
             script,
-            after,
             [text for text in kept if of_hydra(text)],
             None if trusted is None else named,
         )
@@ -162,7 +159,6 @@ def _swept(
     out: Path,
     jobs: list[list[str]],
     script: str,
-    after: Callable[[Path], None] | None,
     again: list[str],
     trusted: list[str] | None,
 ) -> int:
@@ -173,7 +169,7 @@ def _swept(
     except Exception as error:  # an error outside a job's own folder: the table is printed nevertheless
         failure = error
     finally:
-        code = finish(out, jobs, typed_as(script), after, again, trusted)
+        code = finish(out, jobs, script, again, trusted)
     if failure is not None:
         raise failure
     return code

@@ -32,11 +32,12 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from rehearsal_torch.cli.allowed import trusted_names
-from rehearsal_torch.cli.installation import conf_folder
-from rehearsal_torch.cli.options.argument_docs import takes
 from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.dotted import defined_in, found_at, mappings
+from rehearsal_torch.files.installation import conf_folder
+from rehearsal_torch.methods.allowed import trusted_names
+from rehearsal_torch.methods.arguments import takes
+from rehearsal_torch.methods.conf import check_key, check_kind, entries
 from rehearsal_torch.user_error import UserError, did_you_mean
 
 PACKAGE = "rehearsal_torch"
@@ -124,7 +125,10 @@ def _check(
     except (TypeError, ValueError):  # of a class that Python knows no arguments of
         return
     if any(each.kind is Parameter.VAR_KEYWORD for each in arguments.values()):
-        return
+        if not hasattr(found, "further_arguments"):
+            return
+        further = found.further_arguments()
+        arguments |= {name: Parameter(name, Parameter.KEYWORD_ONLY) for name in further}
     partly = bool(node.get("_partial_"))
     known = [name for name in arguments if name in own or not (partly and name in GIVEN)]
     for key in keys:
@@ -143,9 +147,6 @@ def _plain(config: DictConfig) -> Any:
 LONGEST, DEEPEST, JOBS = 20_000, 20, 20_000
 # How many configurations are kept.
 KEPT = 64
-KINDS = ((bool, "true or false"), (int, "a whole number"), (float, "a number"), (str, "a string"))
-# Numbers in whose place a list of numbers may stand.
-SEVERAL = ("trainer.devices",)
 
 
 def composed(
@@ -412,77 +413,23 @@ def _value(override: Override, config: DictConfig) -> None:
     """Checks that a key exists, and that its new value has the type of the old one."""
     key = override.key_or_group
     if not _known(config, key):
-        if override.is_add() or override.is_force_add():
-            return
-        leaf = key.rpartition(".")[2]
-        keys = [name for name in _entries(config) if not name.rpartition(".")[2].startswith("_")]
-        same = [name for name in keys if name.rpartition(".")[2] == leaf]
-        remedy = f"Did you mean {' or '.join(same[:3])}?" if same else did_you_mean(key, keys)
-        raise UserError(f"there is no key {key!r}", remedy=remedy or "See --help for all keys")
+        if not (override.is_add() or override.is_force_add()):
+            check_key(key, config)
+        return
     if override.is_delete():
         return
     for text in single_overrides(override):
-        _kind(key, read_override(text).value(), config)
+        check_kind(key, read_override(text).value(), config)
 
 
 def _known(config: DictConfig, key: str) -> bool:
-    if key in _entries(config):
+    if key in entries(config):
         return True
     return key.startswith("hydra.") and OmegaConf.select(config, key.rpartition(".")[0]) is not None
 
 
-def _entries(config: DictConfig) -> dict[str, Any]:
-    """Dotted key to value, references unresolved, without Hydra's own settings."""
-    found: dict[str, Any] = {}
-
-    def walk(node: dict[Any, Any], prefix: str) -> None:
-        for name, value in node.items():
-            found[f"{prefix}{name}"] = value
-            if isinstance(value, dict):
-                walk(value, f"{prefix}{name}.")
-
-    plain = OmegaConf.to_container(config, resolve=False)
-    assert isinstance(plain, dict)
-    walk({name: value for name, value in plain.items() if name != "hydra"}, "")
-    return found
-
-
-def _kind(key: str, new: Any, config: DictConfig) -> None:
-    try:
-        old = OmegaConf.select(config, key)
-    except OmegaConfBaseException:
-        return
-    if old is None or new is None or (isinstance(new, str) and "${" in new):
-        return
-    if isinstance(old, DictConfig) or OmegaConf.is_list(old):
-        wanted, right = (
-            ("a mapping", isinstance(new, dict))
-            if isinstance(old, DictConfig)
-            else ("a list", isinstance(new, list))
-        )
-    else:
-        wanted = next((words for kind, words in KINDS if isinstance(old, kind)), "")
-        scalar = not isinstance(new, list | dict)
-        number = isinstance(new, int | float) and not isinstance(new, bool)
-        whole = isinstance(new, int) and not isinstance(new, bool)
-        right = {
-            "true or false": isinstance(new, bool),
-            "a whole number": whole or (key in SEVERAL and isinstance(new, list)),
-            "a number": number,
-            "a string": scalar,
-        }.get(wanted, True)
-    if not right:
-        raise UserError(f"expected {wanted}, such as {_shown(old)}; got {_shown(new)}", key)
-
-
-def _shown(value: Any) -> str:
-    plain = OmegaConf.to_container(value) if OmegaConf.is_config(value) else value
-    text = str(plain).lower() if isinstance(plain, bool) else str(getattr(plain, "text", plain))
-    return text if len(text) < 60 else beginning(text, 57) + "..."
-
-
 def _nothing_missing(config: DictConfig) -> None:
-    missing = sorted(key for key, value in _entries(config).items() if value == "???")
+    missing = sorted(key for key, value in entries(config).items() if value == "???")
     if missing:
         raise UserError(
             f"{' and '.join(missing)} must be given",

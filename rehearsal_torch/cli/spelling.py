@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from shlex import join
 
-from rehearsal_torch.cli.installation import checkout
+from rehearsal_torch.files.installation import checkout
 
 PROGRAM = "rehearsal"
 # Backslashes that Hydra would take for escapes: those directly before a quote, the closing one included.

@@ -6,7 +6,7 @@ and the overrides of it that differ.
 """
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from shlex import join
 from typing import TYPE_CHECKING, Any
@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
-from rehearsal_torch.cli.job import recordable, statuses
 from rehearsal_torch.cli.resume import SWEEP
 from rehearsal_torch.cli.spelling import typed_as
+from rehearsal_torch.cli.tasks import after_sweep, recordable
 from rehearsal_torch.cli.verbs.collect import cohorts, conclude
-from rehearsal_torch.files.lock import LOCK
+from rehearsal_torch.files.lock import LOCK, holder
 from rehearsal_torch.files.plain import PlainFileError
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.user_error import UserError
@@ -193,8 +193,7 @@ def _decisive(overrides: Sequence[str]) -> list[str]:
 def finish(
     out: Path,
     jobs: list[list[str]],
-    command: Sequence[str],
-    after: Callable[[Path], None] | None = None,
+    script: str,
     again: Sequence[str] = (),
     trusted: Sequence[str] | None = None,
 ) -> int:
@@ -202,8 +201,7 @@ def finish(
     table of worlds by methods.
 
     Args:
-        command: The words of the sweep's command, without overrides.
-        after: A function of the folder that is called before the table is printed.
+        script: The sweep's command.
         again: The arguments that must be repeated to resume, besides the folder.
         trusted: Modules and classes outside this package that a resumed sweep may build; None if it was typed
             on this command line.
@@ -214,10 +212,9 @@ def finish(
     rows = statuses(out, jobs)
     damaged = False
     try:
-        following = join([*command, f"resume={out}", *again])
+        following = join([*typed_as(script), f"resume={out}", *again])
         _merge(out, all(row["state"] == "ok" for row in rows), following, trusted)
-        if after is not None:
-            after(out)
+        after_sweep(script, out)
     except (PlainFileError, UserError) as error:
         damaged = True
         print(f"Not merged: {error}", file=sys.stderr, flush=True)
@@ -264,3 +261,30 @@ def _as_typed(override: str) -> str:
     """An override whose truth value is spelt as on a command line: Hydra hands jobs of a sweep `True`."""
     name, equals, value = override.partition("=")
     return name + equals + (value.lower() if value in ("True", "False") else value)
+
+
+def statuses(sweep: Path, jobs: list[list[str]]) -> list[dict[str, Any]]:
+    """The status of each job of a sweep; those that were never started are marked as skipped. Where another
+    process works in a job's folder, as a job of a cluster may, nothing is written to it.
+
+    Args:
+        sweep: The sweep's folder, with one numbered folder per job.
+    """
+    found = []
+    for number, overrides in enumerate(jobs):
+        folder = RunFolder(sweep / str(number))
+        kept = recordable(overrides)
+        try:
+            status = folder.read_json("status.json", ("state", "message"))
+        except PlainFileError:
+            status = {}
+        if not status and (held := holder(folder.path)) is not None:
+            status = {"state": "running", "message": f"in use {held}", "overrides": kept}
+        elif not status and folder.begun:
+            status = {"state": "failed", "message": "ended without a status: killed, or out of memory"}
+        elif not status:
+            status = {"state": "skipped", "message": "never started"}
+        if "overrides" not in status:
+            folder.close(status["state"], status["message"], kept, 0.0)
+        found.append({"job": number, "overrides": kept, "seconds": 0.0, **status, "folder": str(folder.path)})
+    return found

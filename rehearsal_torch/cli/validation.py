@@ -7,17 +7,17 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from rehearsal_torch.cli.choice.unread_file import refuse_unread
-from rehearsal_torch.cli.installation import conf_folder
 from rehearsal_torch.cli.spelling import on_file, spoken
-from rehearsal_torch.cli.verbs.decide import surrogate_in
 from rehearsal_torch.cluster import check_reachable, require_dask
 from rehearsal_torch.data.sizes import check_seed
 from rehearsal_torch.files.addresses import check_no_user
-from rehearsal_torch.files.checkpoint_folders import suggestion
+from rehearsal_torch.files.checkpoint_folders import checkpoint_in, suggestion
+from rehearsal_torch.files.forms import checked
 from rehearsal_torch.files.nearby import beside, near_files
+from rehearsal_torch.files.plain import read_yaml
+from rehearsal_torch.methods.conf import CONF
 from rehearsal_torch.user_error import UserError, as_user_error, choose_from, did_you_mean
 
-CONF = conf_folder()
 # The overrides that determine the data of a run.
 _DATA = ("+experiment=", "dataset=", "dataset.", "+dataset.", "++dataset.", "path=", "checkpoint=")
 
@@ -226,3 +226,15 @@ def _checkpoint(config: DictConfig, script: str, jobs: Sequence[Sequence[str]]) 
             "checkpoint",
             "Leave one of the two out",
         )
+
+
+def surrogate_in(checkpoint: str) -> dict[str, object]:
+    """The configuration of a checkpoint, read without building it; empty if there is none.
+
+    Raises:
+        PlainFileError: if its configuration cannot be read.
+    """
+    found = checkpoint_in(checkpoint)
+    if found is None:
+        return {}
+    return checked(read_yaml(found / "config.yaml"), str(found / "config.yaml"), {})

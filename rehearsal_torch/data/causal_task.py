@@ -27,8 +27,7 @@ from rehearsal_torch.data.trials.trial import named_numbers, unknown_names
 from rehearsal_torch.files.schema import LARGEST, Fault, FaultsError
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.spaces.box import Box, levels_text, margin
-from rehearsal_torch.spaces.candidate_region import CandidateRegion
-from rehearsal_torch.spaces.mixed_region import MixedRegion, with_levels
+from rehearsal_torch.spaces.candidate_region import CandidateRegion, MixedRegion, with_levels
 from rehearsal_torch.spaces.polytope import EmptyRegionError, Polytope
 
 MIN_ROWS = 5

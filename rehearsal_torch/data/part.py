@@ -15,7 +15,7 @@ them as *derived*, and computes each by `derive`, in the fit as after loading. F
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -42,6 +42,11 @@ class Part(nn.Module):
     _unbounded: tuple[str, ...] = ()
     _derived: tuple[str, ...] = ()
     _sources: tuple[str, ...] = ()
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Tensor:
+            """A buffer."""
 
     def register_fitted(
         self, *names: str, finite: bool = True, derived: bool = False, source: bool = False

@@ -17,10 +17,8 @@ Everything follows from one Gram matrix per output.
 Why: a network that sees the doses next to the state spreads small spurious effects over all outputs, which
 the likelihood does not notice but a search for the best action exploits.
 
-Source: ours; forward selection and partialling out are textbook (Frisch, Waugh and Lovell).
+Source: forward selection and partialling out are textbook (Frisch, Waugh and Lovell).
 """
-
-from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -43,18 +41,10 @@ class ActionEffects(Solved):
         doses: p, number of doses.
         threshold: The smallest |t| of a term that is selected.
         max_terms: The largest number of terms per output.
-
-    Raises:
-        ValueError: if a number is out of range.
     """
 
     def __init__(self, states: int, doses: int, threshold: float = 4.0, max_terms: int = 6) -> None:
         super().__init__()
-        if states < 1 or doses < 1 or not threshold > 0 or max_terms < 1:
-            raise ValueError(
-                "expected at least one state and one dose, a positive threshold and max_terms >= 1; got "
-                f"{states}, {doses}, {threshold} and {max_terms}"
-            )
         self.states, self.count, self.threshold, self.max_terms = states, doses, threshold, max_terms
         self.register_fitted("coefficients")
         self.coefficients: Tensor
@@ -83,11 +73,8 @@ class ActionEffects(Solved):
 
     @torch.no_grad()
     def solve(self, *examples: Tensor) -> None:
-        """Selects and estimates the terms.
-
-        Args:
-            *examples: Features (n, f) of which the first D are the state, doses (n, p) in [0, 1], residuals
-                (n, D) and scales (n, D) of the outputs.
+        """Selects and estimates the terms from features (n, f) of which the first D are the state, doses (n,
+        p) in [0, 1], residuals (n, D) and scales (n, D) of the outputs.
         """
         count, width = examples[0].shape
         controls = 1 + width + width * (width + 1) // 2
@@ -109,25 +96,8 @@ class ActionEffects(Solved):
             rows = rows / scales[:, output : output + 1]
             gram[output].addmm_(rows.mT, rows)
 
-    def terms(self, doses: Sequence[str], states: Sequence[str]) -> dict[str, list[str]]:
-        """The selected terms of each output, such as "vasopressor x MeanBP", for reports.
-
-        Args:
-            doses: The p names of the doses.
-            states: The D names of the outputs.
-        """
-        shown = [*doses, *(f"{name}^2" for name in doses), *(f"[{name} > 0]" for name in doses)]
-        found: dict[str, list[str]] = {}
-        for name, table in zip(states, self.coefficients, strict=True):
-            found[name] = [
-                shown[j] if k == 0 else f"{shown[j]} x {states[k - 1]}" for j, k in table.nonzero().tolist()
-            ]
-        return found
-
     def _selected(self, gram: Tensor, controls: int, rows: int) -> Tensor:
-        """The coefficients of all terms, most of them zero, given the Gram matrix of controls, terms and
-        residual.
-        """
+        """The coefficients of all terms, given the Gram matrix of controls, terms and residual."""
         inverse, rank = _inverse(gram[:controls, :controls])
         left = gram[controls:, controls:] - gram[controls:, :controls] @ inverse @ gram[:controls, controls:]
         scale = gram.diagonal()[controls:-1].clamp_min(1e-300)
@@ -148,10 +118,10 @@ class ActionEffects(Solved):
             if float(ratio[best].abs()) < self.threshold:
                 break
             chosen.append(best)
-        found = torch.zeros_like(scale)
+        coefficients = torch.zeros_like(scale)
         if chosen:
-            found[chosen] = torch.linalg.solve(left[chosen][:, chosen], left[chosen, -1])
-        return found
+            coefficients[chosen] = torch.linalg.solve(left[chosen][:, chosen], left[chosen, -1])
+        return coefficients
 
 
 def dose_features(doses: Tensor) -> Tensor:
@@ -172,9 +142,7 @@ def quadratic(features: Tensor) -> Tensor:
 
 
 def _inverse(gram: Tensor) -> tuple[Tensor, int]:
-    """The pseudo-inverse and the rank of a Gram matrix whose columns may depend on each other (a square of a
-    yes/no feature, for instance).
-    """
+    """The pseudo-inverse and the rank of a Gram matrix whose columns may depend on each other."""
     scale = gram.diagonal().clamp_min(1e-300).rsqrt()
     values, vectors = torch.linalg.eigh(gram * scale * scale.unsqueeze(-1))
     inverse = torch.where(values > RANK * values[-1], 1 / values.clamp_min(1e-300), 0.0)

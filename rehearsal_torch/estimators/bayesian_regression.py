@@ -36,15 +36,10 @@ class BayesianRegression(Solved, ABC):
 
     Attributes:
         score: (), in nats per product of the values' units; 0 before any row was predicted.
-
-    Raises:
-        ValueError: if a number is out of range.
     """
 
     def __init__(self, parents: int, outputs: int, forgetting: float = 1.0) -> None:
         super().__init__()
-        if parents < 0 or outputs < 1:
-            raise ValueError(f"expected parents >= 0 and outputs >= 1; got {parents} and {outputs}")
         if not 0 < forgetting <= 1:
             raise ValueError(
                 f"expected forgetting in (0, 1]; got {forgetting}: 1 forgets nothing, 0.95 remembers about "
@@ -53,8 +48,6 @@ class BayesianRegression(Solved, ABC):
         self.parents, self.outputs, self.forgetting = parents, outputs, forgetting
         self.register_fitted("score", "location", "scale")
         self.score: Tensor
-        self.location: Tensor
-        self.scale: Tensor
 
     def sizes(self) -> Sizes:
         """One score; a location and a scale for each of p parents and c values."""
@@ -66,24 +59,18 @@ class BayesianRegression(Solved, ABC):
 
     @abstractmethod
     def solve(self, *examples: Tensor) -> None:
-        """Fits to the rows of a table, in chronological order.
-
-        Args:
-            *examples: Parents (n, p); values (n, c); the weight of each row in the basis (n,), 0 for rows
-                outside it; the mask of rows that are predicted and then fitted to, (n,) bool. A row that is
-                neither counts only as a time step.
+        """Fits to the rows of a table, in chronological order: parents (n, p); values (n, c); the weight of
+        each row in the basis (n,), 0 for rows outside it; the mask of rows that are predicted and then fitted
+        to, (n,) bool. A row that is neither counts only as a time step.
 
         Raises:
-            ValueError: if the widths are wrong, a row is both, or the basis has fewer than 3 rows.
+            ValueError: if the basis has fewer than 3 rows.
         """
 
     @abstractmethod
     def draw(self, count: int, stream: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
         """Posterior samples of the parameters: weights (count, p, c), intercepts (count, c) and covariances
-        (count, c, c).
-
-        Args:
-            stream: Random number generator, on the CPU.
+        (count, c, c), by a generator on the CPU.
         """
 
     @abstractmethod
@@ -92,30 +79,23 @@ class BayesianRegression(Solved, ABC):
 
     def _begin(self, examples: tuple[Tensor, ...]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """The examples, validated, with columns standardised by the basis."""
-        parents, values, basis, to_predict = (each.detach() for each in examples)
-        count = len(values)
-        if parents.shape != (count, self.parents) or values.shape != (count, self.outputs):
-            raise ValueError(
-                f"expected parents (n, {self.parents}) and values (n, {self.outputs}); got "
-                f"{tuple(parents.shape)} and {tuple(values.shape)}"
-            )
-        if bool(((basis > 0) & to_predict).any()):
-            raise ValueError("a row is in the basis or predicted; some are both and would count twice")
+        parents, values, basis, to_predict = (example.detach() for example in examples)
         if int((basis > 0).sum()) < 3:
             raise ValueError(
                 f"expected at least 3 rows in the basis; got {int((basis > 0).sum())}: "
                 "begin with observations"
             )
         columns = torch.cat([parents, values], -1).to(torch.float64)
-        known = columns[basis > 0]
-        self.location, scale = known.mean(0), known.std(0)
+        basis_columns = columns[basis > 0]
+        self.location, scale = basis_columns.mean(0), basis_columns.std(0)
         self.scale = torch.where(scale > 0, scale, torch.ones_like(scale))
-        shown = (columns - self.location) / self.scale
-        return shown[:, : self.parents], shown[:, self.parents :], basis.to(torch.float64), to_predict.bool()
+        scaled = (columns - self.location) / self.scale
+        inputs, targets = scaled[:, : self.parents], scaled[:, self.parents :]
+        return inputs, targets, basis.to(torch.float64), to_predict.bool()
 
     def _raw(self, weights: Tensor, start: Tensor, root: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Standardised weights (K, p, c), intercepts (K, c) and factors (K, c, c) of the covariance,
-        converted to the columns' units; the covariance itself instead of its factor.
+        """Standardised weights (K, p, c), intercepts (K, c) and factors (K, c, c) in the columns' units, the
+        covariance in place of its factor.
         """
         before, after = self.scale[: self.parents], self.scale[self.parents :]
         coefficients = weights * after / before.unsqueeze(-1)

@@ -15,11 +15,11 @@ a a') / 2, the negative log evidence and its derivative in a parameter t are
 Log-normal priors with wide spreads keep every parameter finite: w about 1/2, s about 1, l and nu about .1
 and .3, g about .1 / p. The minimum is found by L-BFGS-B, from one start.
 
-Source: Rasmussen and Williams (2006), Eq. 4.24 (sums of kernels), 5.1 (length-scales), 5.8-5.9
-(evidence); the priors are ours.
+Source: Rasmussen and Williams (2006), Eq. 4.24 (sums of kernels), 5.1 (length-scales), 5.8-5.9 (evidence).
 """
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,37 +56,34 @@ def products(inputs: Tensor) -> Tensor:
     if inputs.shape[-1] == 0:
         return inputs
     first, second = torch.triu_indices(inputs.shape[-1], inputs.shape[-1], device=inputs.device)
-    found = inputs[..., first] * inputs[..., second]
-    return torch.where(first == second, (found - 1) / math.sqrt(2), found)
+    paired = inputs[..., first] * inputs[..., second]
+    return torch.where(first == second, (paired - 1) / math.sqrt(2), paired)
+
+
+def minimum(
+    function: Callable[[np.ndarray], tuple[float, np.ndarray]],
+    start: np.ndarray,
+    bounds: Sequence[tuple[float | None, float | None]],
+    iterations: int,
+) -> np.ndarray:
+    """Where a function with its gradient is smallest, by L-BFGS-B."""
+    options = {"maxiter": iterations, "maxfun": 2 * iterations, "maxcor": 20}
+    found = minimize(function, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    return np.asarray(found.x)
 
 
 def most_probable(inputs: Tensor, output: Tensor, iterations: int) -> CompositeKernel:
-    """The parameters with the largest evidence times prior.
-
-    Args:
-        inputs: (n, p), standardised; p may be 0.
-        output: (n,), standardised.
-        iterations: Maximum number of L-BFGS-B iterations.
+    """The parameters with the largest evidence times prior, for standardised inputs (n, p), p may be 0, and
+    output (n,), by at most so many L-BFGS-B iterations.
     """
     width = inputs.shape[1]
     evidence = _Evidence(inputs, output - output.mean())
     scale = 1 / max(1, width)
     start = np.concatenate(
-        [
-            np.full(width, math.log(0.5 * math.sqrt(scale))),
-            np.log([1.0, 0.5 * scale, 0.1 * scale, 0.4]),
-        ]
+        [np.full(width, math.log(0.5 * math.sqrt(scale))), np.log([1.0, 0.5 * scale, 0.1 * scale, 0.4])]
     )
-    low = np.full(len(start), LOWEST)
-    found = minimize(
-        evidence.with_prior,
-        start,
-        jac=True,
-        method="L-BFGS-B",
-        bounds=list(zip(low, np.full(len(start), HIGHEST), strict=True)),
-        options={"maxiter": iterations, "maxfun": 2 * iterations, "maxcor": 20},
-    )
-    widths, smooth, linear, product, noise = evidence.read(found.x)
+    optimum = minimum(evidence.with_prior, start, [(LOWEST, HIGHEST)] * len(start), iterations)
+    widths, smooth, linear, product, noise = evidence.read(optimum)
     return CompositeKernel(widths, smooth, linear, product, noise)
 
 
@@ -97,13 +94,10 @@ class _Evidence:
         self.inputs, self.output = inputs, output
         self.width = inputs.shape[1]
         self.straight = inputs @ inputs.mT
-        shown = products(inputs)
-        self.paired = shown @ shown.mT
+        features = products(inputs)
+        self.paired = features @ features.mT
         self.means = np.concatenate(
-            [
-                np.full(self.width, WIDTH_MEAN),
-                np.log([1.0, 0.1, 0.1 / max(1, self.width), 0.3]),
-            ]
+            [np.full(self.width, WIDTH_MEAN), np.log([1.0, 0.1, 0.1 / max(1, self.width), 0.3])]
         )
         self.spreads = np.concatenate([np.full(self.width, WIDTH_SPREAD), np.full(4, AMPLITUDE_SPREAD)])
 
@@ -116,15 +110,15 @@ class _Evidence:
     def with_prior(self, point: np.ndarray) -> tuple[float, np.ndarray]:
         """E minus the log prior, and its gradient."""
         value, gradient = self(point)
-        apart = (point - self.means) / self.spreads
-        return value + 0.5 * float(apart @ apart), gradient + apart / self.spreads
+        deviation = (point - self.means) / self.spreads
+        return value + 0.5 * float(deviation @ deviation), gradient + deviation / self.spreads
 
     def __call__(self, point: np.ndarray) -> tuple[float, np.ndarray]:
         """E and its gradient."""
         widths, smooth, linear, product, noise = self.read(point)
-        shown = self.inputs * widths
-        squares = shown.square().sum(-1)
-        bell = (squares.unsqueeze(-1) + squares - 2 * shown @ shown.mT).clamp_min_(0).mul_(-0.5).exp_()
+        scaled = self.inputs * widths
+        squares = scaled.square().sum(-1)
+        bell = (squares.unsqueeze(-1) + squares - 2 * scaled @ scaled.mT).clamp_min_(0).mul_(-0.5).exp_()
         bell *= smooth
         kernel = bell + linear * self.straight
         kernel += product * self.paired
@@ -141,5 +135,5 @@ class _Evidence:
             (noise - NOISE_FLOOR) * float(inner.diagonal().sum()),
         ]
         bell *= inner
-        moved = (bell.sum(-1, keepdim=True) * shown.square()).sum(0) - (shown * (bell @ shown)).sum(0)
-        return float(value), np.concatenate([-2 * moved.cpu().numpy(), np.array(amplitudes)])
+        slopes = (bell.sum(-1, keepdim=True) * scaled.square()).sum(0) - (scaled * (bell @ scaled)).sum(0)
+        return float(value), np.concatenate([-2 * slopes.cpu().numpy(), np.array(amplitudes)])

@@ -29,6 +29,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.part import Sizes
 from rehearsal_torch.estimators.bayesian_regression import BayesianRegression
+from rehearsal_torch.estimators.kernel import inverse_root
 
 LOOSE = 1e-3  # Precision of the intercept, in rows.
 STEPS = 512  # Rows that are predicted in one batch.
@@ -41,13 +42,10 @@ class ConjugateRegression(BayesianRegression):
     Args:
         parents: p, may be 0.
         outputs: c.
-        forgetting: Factor by which a row's weight is multiplied per further row, in (0, 1].
+        forgetting: As `BayesianRegression`.
         precisions: The kappas, in rows: a coefficient has the prior variance Sigma / kappa.
         noises: Prior noise variances, relative to the variance of the first rows; with c + 1 degrees of
             freedom.
-
-    Raises:
-        ValueError: if a number is not positive.
     """
 
     def __init__(
@@ -63,33 +61,15 @@ class ConjugateRegression(BayesianRegression):
             raise ValueError(
                 f"expected positive precisions and noises; got {list(precisions)} and {list(noises)}"
             )
-        pairs = [(one, other) for one in precisions for other in noises]
-        kappa, share = (torch.tensor(each, dtype=torch.float64) for each in zip(*pairs, strict=True))
+        pairs = [(kappa, noise) for kappa in precisions for noise in noises]
+        kappa, share = (torch.tensor(values, dtype=torch.float64) for values in zip(*pairs, strict=True))
         self.freedom = outputs + 1.0
-        self.register_buffer(
-            "prior_precision",
-            torch.cat(
-                [
-                    torch.full((len(pairs), 1), LOOSE, dtype=torch.float64),
-                    kappa.unsqueeze(-1).expand(-1, parents),
-                ],
-                -1,
-            ),
-            persistent=False,
-        )
-        self.register_buffer(
-            "prior_scatter",
-            self.freedom * share.reshape(-1, 1, 1) * torch.eye(outputs, dtype=torch.float64),
-            persistent=False,
-        )
-        self.prior_precision: Tensor
-        self.prior_scatter: Tensor
+        loose = torch.full((len(pairs), 1), LOOSE, dtype=torch.float64)
+        precision = torch.cat([loose, kappa.unsqueeze(-1).expand(-1, parents)], -1)
+        scatter = self.freedom * share.reshape(-1, 1, 1) * torch.eye(outputs, dtype=torch.float64)
+        self.register_buffer("prior_precision", precision, persistent=False)
+        self.register_buffer("prior_scatter", scatter, persistent=False)
         self.register_fitted("posterior_mean", "root", "scatter", "count", "mixture_weights")
-        self.posterior_mean: Tensor
-        self.root: Tensor
-        self.scatter: Tensor
-        self.count: Tensor
-        self.mixture_weights: Tensor
 
     def sizes(self) -> Sizes:
         """One posterior for each pair of kappa and noise."""
@@ -105,17 +85,17 @@ class ConjugateRegression(BayesianRegression):
 
     def faults(self) -> list[str]:
         """Sizes, weights that are not probabilities, and scatter matrices that are not positive."""
-        found = super().faults()
-        if not found and bool((self.mixture_weights < 0).any() or self.mixture_weights.sum() <= 0):
-            found.append("mixture_weights: expected numbers of at least 0, some of them above it")
-        if not found and bool(
+        faults = super().faults()
+        if not faults and bool((self.mixture_weights < 0).any() or self.mixture_weights.sum() <= 0):
+            faults.append("mixture_weights: expected numbers of at least 0, some of them above it")
+        if not faults and bool(
             (self.scatter.diagonal(dim1=-2, dim2=-1) <= 0).any() or self.count <= -self.freedom
         ):
-            found.append("scatter and count: expected a diagonal above 0, and a count of rows")
-        return found
+            faults.append("scatter and count: expected a diagonal above 0, and a count of rows")
+        return faults
 
     def solve(self, *examples: Tensor) -> None:
-        """In closed form; see `BayesianRegression.solve`."""
+        """In closed form."""
         parents, values, basis, to_predict = self._begin(examples)
         rows = torch.cat([torch.ones_like(values[:, :1]), parents, values], -1)
         # z z', z v' and v v' of every row, so that any weighting of rows is one matrix product.
@@ -144,48 +124,40 @@ class ConjugateRegression(BayesianRegression):
         self.posterior_mean, self.root, self.scatter, self.count = self._posterior(*whole)
 
     def draw(self, count: int, stream: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
-        """Samples from the mixture; see `BayesianRegression.draw`."""
+        """Samples from the mixture."""
         device, width, inner = self.posterior_mean.device, self.outputs, self.parents + 1
         member = torch.multinomial(self._kept().cpu(), count, replacement=True, generator=stream)
         lengths = torch.bincount(member, minlength=len(self.mixture_weights)).tolist()
         # Sorted by component while sampling; the original order keeps samples of equations independent.
         back = member.argsort(stable=True).argsort().to(device)
         normal = torch.randn(inner + width, count, width, dtype=torch.float64, generator=stream).to(device)
-        half = (self.freedom + float(self.count) - torch.arange(width, dtype=torch.float64)) / 2
-        squares = 2 * torch._standard_gamma(half.expand(count, -1).contiguous(), generator=stream).to(device)
-        eye = torch.eye(inner, dtype=torch.float64, device=device)
-        # An inverse Wishart sample is F F' with F = chol(Psi) A^-T, A the Bartlett factor of a standard
-        # Wishart sample.
-        spread = (1 / squares.sqrt()).unsqueeze(-1)
-        if width > 1:
-            bartlett = torch.tril(normal[inner:].transpose(0, 1), -1) + torch.diag_embed(squares.sqrt())
-            spread = torch.linalg.solve_triangular(
-                bartlett,
-                torch.eye(width, dtype=torch.float64, device=device).expand_as(bartlett),
-                upper=False,
-            ).mT
-        found, factor = [], []
-        for place, start, length in zip(range(len(lengths)), _starts(lengths), lengths, strict=True):
+        spread = inverse_wishart_root(
+            normal[inner:].transpose(0, 1), self.freedom + float(self.count), stream
+        )
+        samples, factor = [], []
+        for index, start, length in zip(range(len(lengths)), _starts(lengths), lengths, strict=True):
             if length:
-                some = slice(start, start + length)
-                factor.append(torch.linalg.cholesky(self.scatter[place]) @ spread[some])
-                tilt = torch.linalg.solve_triangular(self.root[place].mT, eye, upper=True)
-                tilted = (tilt @ normal[:inner, some].flatten(1)).reshape(inner, length, width)
+                rows = slice(start, start + length)
+                factor.append(torch.linalg.cholesky(self.scatter[index]) @ spread[rows])
+                tilt = inverse_root(self.root[index]).mT
+                tilted = (tilt @ normal[:inner, rows].flatten(1)).reshape(inner, length, width)
                 scaled = (
                     tilted * factor[-1][:, :, 0]
                     if width == 1
                     else torch.einsum("ind,ncd->inc", tilted, factor[-1])
                 )
-                found.append(self.posterior_mean[place].unsqueeze(1) + scaled)
-        made = torch.cat(found, 1)[:, back].transpose(0, 1)
-        return self._raw(made[:, 1:], made[:, 0], torch.cat(factor)[back])
+                samples.append(self.posterior_mean[index].unsqueeze(1) + scaled)
+        coefficients = torch.cat(samples, 1)[:, back].transpose(0, 1)
+        return self._raw(coefficients[:, 1:], coefficients[:, 0], torch.cat(factor)[back])
 
     def log_predictive(self, parents: Tensor, values: Tensor) -> Tensor:
-        """The mixture's multivariate t; see `BayesianRegression.log_predictive`."""
-        shown = (torch.cat([parents, values], -1).to(self.scale) - self.location) / self.scale
-        rows = torch.cat([torch.ones_like(shown[..., :1]), shown], -1)
-        each = self._predictive(rows.unsqueeze(-2), self.posterior_mean, self.root, self.scatter, self.count)
-        return torch.logsumexp(each + self.mixture_weights.log(), -1)
+        """The mixture's multivariate t."""
+        standardised = (torch.cat([parents, values], -1).to(self.scale) - self.location) / self.scale
+        rows = torch.cat([torch.ones_like(standardised[..., :1]), standardised], -1)
+        densities = self._predictive(
+            rows.unsqueeze(-2), self.posterior_mean, self.root, self.scatter, self.count
+        )
+        return torch.logsumexp(densities + self.mixture_weights.log(), -1)
 
     def _kept(self) -> Tensor:
         return torch.where(
@@ -193,9 +165,7 @@ class ConjugateRegression(BayesianRegression):
         )
 
     def _posterior(self, products: Tensor, count: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """M, chol L, Psi for each prior, from sums (..., q * q) and counts (...): (..., G, p + 1, c), (...,
-        G, p + 1, p + 1), (..., G, c, c), (...).
-        """
+        """M, chol L, Psi and n for each prior, (..., G, ...), from sums (..., q * q) and counts (...)."""
         inner = self.parents + 1
         square = products.reshape(*products.shape[:-1], 1, inner + self.outputs, inner + self.outputs)
         root = torch.linalg.cholesky(square[..., :inner, :inner] + torch.diag_embed(self.prior_precision))
@@ -213,37 +183,26 @@ class ConjugateRegression(BayesianRegression):
             0.5 * self.prior_precision.log().sum(-1) - root.diagonal(dim1=-2, dim2=-1).log().sum(-1)
         )
         noise = self.freedom / 2 * torch.logdet(self.prior_scatter) - half * torch.logdet(scatter)
-        return (
-            fit
-            + noise
-            + _multigamma(half, width)
-            - _multigamma(half.new_tensor(self.freedom / 2), width)
-            - count * width / 2 * math.log(math.pi)
-        )
+        gammas = (_multigamma(half, width), _multigamma(half.new_tensor(self.freedom / 2), width))
+        return fit + noise + gammas[0] - gammas[1] - count * width / 2 * math.log(math.pi)
 
     def _predictive(self, rows: Tensor, mean: Tensor, root: Tensor, scatter: Tensor, count: Tensor) -> Tensor:
-        """Log predictive density of rows (..., 1, q) under each prior's posterior (..., G, ...), in the
-        values' units: (..., G).
-        """
+        """Log density of rows (..., 1, q) under each prior's posterior, in the values' units, (..., G)."""
         inner = self.parents + 1
-        shown, values = rows[..., :inner], rows[..., inner:]
-        lead = torch.broadcast_shapes(shown.shape[:-1], root.shape[:-2])
+        inputs, values = rows[..., :inner], rows[..., inner:]
+        lead = torch.broadcast_shapes(inputs.shape[:-1], root.shape[:-2])
         if root.ndim == 3:
             # One posterior for all rows: one triangular solve per mixture component, with all rows as
             # right-hand sides.
-            flat = shown.reshape(-1, inner).mT
-            lever = (
-                torch.linalg.solve_triangular(root, flat.expand(len(root), *flat.shape), upper=False)
-                .square()
-                .sum(-2)
-                .mT.reshape(lead)
-            )
+            flat = inputs.reshape(-1, inner).mT
+            white = torch.linalg.solve_triangular(root, flat.expand(len(root), *flat.shape), upper=False)
+            lever = white.square().sum(-2).mT.reshape(lead)
         else:
-            each = torch.linalg.solve_triangular(
-                root.expand(*lead, *root.shape[-2:]), shown.expand(*lead, inner).unsqueeze(-1), upper=False
+            whitened_inputs = torch.linalg.solve_triangular(
+                root.expand(*lead, *root.shape[-2:]), inputs.expand(*lead, inner).unsqueeze(-1), upper=False
             )
-            lever = each.square().sum((-2, -1))
-        error = (values - torch.einsum("...i,...ic->...c", shown, mean)).unsqueeze(-1)
+            lever = whitened_inputs.square().sum((-2, -1))
+        error = (values - torch.einsum("...i,...ic->...c", inputs, mean)).unsqueeze(-1)
         freedom = (self.freedom + count - self.outputs + 1).unsqueeze(-1)
         spread = torch.linalg.cholesky(scatter) * ((1 + lever) / freedom).sqrt()[..., None, None]
         error = error.expand(*spread.shape[:-1], 1)
@@ -254,12 +213,8 @@ class ConjugateRegression(BayesianRegression):
         whole, width = freedom + self.outputs, self.outputs
         constant = torch.lgamma(whole / 2) - torch.lgamma(freedom / 2) - width / 2 * (freedom * math.pi).log()
         inside = spread.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-        return (
-            constant
-            - inside
-            - whole / 2 * (distance / freedom).log1p()
-            - self.scale[self.parents :].log().sum()
-        )
+        units = self.scale[self.parents :].log().sum()
+        return constant - inside - whole / 2 * (distance / freedom).log1p() - units
 
     def _followed(
         self, rows: Tensor, products: Tensor, weight: Tensor, to_predict: Tensor, start: Tensor
@@ -267,23 +222,23 @@ class ConjugateRegression(BayesianRegression):
         """Predicts one row after the other, with forgetting: the score, and the priors' log weights (G,)."""
         score, log_weights = start.new_zeros(()), torch.log_softmax(start, 0)
         ages = torch.arange(len(rows), dtype=torch.float64, device=rows.device)
-        for some in to_predict.split(STEPS):
-            age = some.unsqueeze(-1) - 1 - ages
+        for batch in to_predict.split(STEPS):
+            age = batch.unsqueeze(-1) - 1 - ages
             discounted = (
                 torch.where(age >= 0, self.forgetting ** age.clamp_min(0), torch.zeros_like(age)) * weight
             )
             logs = self._predictive(
-                rows[some].unsqueeze(-2), *self._posterior(discounted @ products, discounted.sum(-1))
+                rows[batch].unsqueeze(-2), *self._posterior(discounted @ products, discounted.sum(-1))
             )
             # Before row t the priors' log weights are the discounted previous ones plus the discounted log
             # densities of the rows in between.
-            step = ages[: len(some) + 1]
+            step = ages[: len(batch) + 1]
             lag = step.unsqueeze(-1) - 1 - step[:-1]
             between = torch.where(lag >= 0, self.forgetting ** lag.clamp_min(0), torch.zeros_like(lag))
             updated = torch.log_softmax(
                 self.forgetting ** step.unsqueeze(-1) * log_weights + between @ logs, -1
             )
-            score = score + self.forgetting ** (len(rows) - 1 - ages[some]) @ torch.logsumexp(
+            score = score + self.forgetting ** (len(rows) - 1 - ages[batch]) @ torch.logsumexp(
                 updated[:-1] + logs, -1
             )
             log_weights = updated[-1]
@@ -292,6 +247,18 @@ class ConjugateRegression(BayesianRegression):
 
 def _starts(lengths: Sequence[int]) -> list[int]:
     return [sum(lengths[:index]) for index in range(len(lengths))]
+
+
+def inverse_wishart_root(normal: Tensor, freedom: float, stream: torch.Generator) -> Tensor:
+    """A^-T with A the Bartlett factor of a standard Wishart sample, (n, c, c): an inverse Wishart sample is F
+    F' with F = chol(Psi) A^-T. Of the standard normal numbers, (n, c, c), those below the diagonal are used.
+    """
+    count, width = normal.shape[:2]
+    half = (freedom - torch.arange(width, dtype=torch.float64)) / 2
+    squares = 2 * torch._standard_gamma(half.expand(count, -1).contiguous(), generator=stream).to(normal)
+    if width == 1:
+        return (1 / squares.sqrt()).unsqueeze(-1)
+    return inverse_root(torch.tril(normal, -1) + torch.diag_embed(squares.sqrt())).mT
 
 
 def _multigamma(half: Tensor, width: int) -> Tensor:

@@ -24,7 +24,7 @@ or not monotonically, is stronger than stated here. For actions with few values 
 Units: none; the strengths do not depend on the units of actions and covariates.
 
 Source: Frisch and Waugh (1933); James and Stein (1961); the comparison of a hidden cause with observed
-covariates follows Cinelli and Hazlett (2020), who compare partial R^2; the ratio of densities is ours.
+covariates follows Cinelli and Hazlett (2020), who compare partial R^2.
 """
 
 import math
@@ -42,27 +42,11 @@ SMALLEST = 1e-10
 
 @dataclass(frozen=True)
 class Assignment:
-    """Actions that were chosen at one time, and what is adjusted for there.
-
-    Attributes:
-        actions: (n, k), in any units.
-        covariates: (n, p).
-        names: The p covariates.
-
-    Raises:
-        ValueError: if the shapes disagree.
-    """
+    """Actions (n, k), in any units, set at one time, and the p named covariates (n, p) adjusted for."""
 
     actions: Tensor
     covariates: Tensor
     names: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        if self.covariates.shape != (len(self.actions), len(self.names)):
-            raise ValueError(
-                f"expected covariates of shape ({len(self.actions)}, {len(self.names)}); got "
-                f"{tuple(self.covariates.shape)}"
-            )
 
     @property
     def estimable(self) -> bool:
@@ -71,11 +55,8 @@ class Assignment:
 
 
 def strengths(blocks: Sequence[Assignment]) -> dict[str, float]:
-    """The strength of each covariate, strongest first. Returns covariate to strength, at least 1; empty
-    without covariates.
-
-    Args:
-        blocks: The actions, in the order in which they are set, over the same n rows.
+    """Covariate to strength, at least 1, strongest first; empty without covariates. The blocks are in the
+    order in which their actions are set, over the same n rows.
 
     Raises:
         ValueError: if there are too few rows for the regression.
@@ -89,11 +70,11 @@ def strengths(blocks: Sequence[Assignment]) -> dict[str, float]:
             )
         for name, ratio in zip(block.names, _log_ratios(block), strict=True):
             total[name] = total[name] + ratio if name in total else ratio
-    found = {
+    strength_of = {
         name: _exp(float(torch.quantile(ratio.abs(), SHARE, interpolation="higher")))
         for name, ratio in total.items()
     }
-    return dict(sorted(found.items(), key=lambda item: -item[1]))
+    return dict(sorted(strength_of.items(), key=lambda item: -item[1]))
 
 
 def _log_ratios(block: Assignment) -> Tensor:
@@ -117,9 +98,7 @@ def _log_ratios(block: Assignment) -> Tensor:
 
 
 def _log_density(residuals: Tensor, free: int) -> tuple[Tensor, Tensor]:
-    """Cholesky factor of the covariance of residuals (m, n, k), (m, k, k), and their log densities without
-    the constant, (m, n).
-    """
+    """Cholesky factor of the covariance of residuals (m, n, k), (m, k, k), and log densities, (m, n)."""
     count, sets = residuals.shape[1:]
     covariance = residuals.mT @ residuals / free + SMALLEST * torch.eye(sets, dtype=residuals.dtype)
     root = torch.linalg.cholesky(covariance)

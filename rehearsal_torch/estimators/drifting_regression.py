@@ -35,17 +35,14 @@ class DriftingRegression(Solved):
     Args:
         parents: For each regression the columns of its parents.
         child: For each regression the column of its value.
-        members: For each regression the columns that must not be altered (other members of its clique may be
-            altered).
+        members: For each regression the columns that must not be altered (other members of its clique may
+            be).
         altered: For each regression the columns that must have been altered for the round to count; empty for
             an ordinary equation.
         steps: The H step sizes, in standardised units.
         rate: alpha, for losses in standardised units; None is sqrt(ln H / horizon) over the noise variance.
         horizon: T, the number of rounds for which the default rate is tuned.
         radius: r, as a multiple of 1 + the norm of the initial coefficients.
-
-    Raises:
-        ValueError: if the numbers of regressions disagree, or a number is not positive.
     """
 
     def __init__(
@@ -60,85 +57,45 @@ class DriftingRegression(Solved):
         radius: float = 2.0,
     ) -> None:
         super().__init__()
-        if len({len(parents), len(child), len(members), len(altered)}) != 1:
-            raise ValueError(
-                f"expected as many sets of parents as children; got {len(parents)}, {len(child)}, "
-                f"{len(members)}, {len(altered)}"
-            )
         if not steps or min(steps) <= 0 or horizon < 1 or radius <= 0 or (rate is not None and rate <= 0):
             raise ValueError(
                 f"expected positive step sizes, horizon, radius and rate; got {list(steps)}, {horizon}, "
                 f"{radius}, {rate}"
             )
         self.parents = tuple(tuple(each) for each in parents)
-        self.child, self.members, self.altered = (
-            tuple(child),
-            tuple(map(tuple, members)),
-            tuple(map(tuple, altered)),
-        )
+        self.child = tuple(child)
+        self.members = tuple(map(tuple, members))
+        self.altered = tuple(map(tuple, altered))
         self.rate, self.slowness = rate, math.sqrt(math.log(max(len(steps), 2)) / horizon)
         self.radius, self.max_parents = radius, max(map(len, self.parents), default=0)
-        place = torch.tensor(
+        columns = torch.tensor(
             [(*each, *([0] * (self.max_parents - len(each)))) for each in self.parents]
         ).reshape(len(self.child), self.max_parents)
-        there = torch.tensor(
-            [[True] * len(each) + [False] * (self.max_parents - len(each)) for each in self.parents]
-        ).reshape(len(self.child), self.max_parents)
-        self.register_buffer("place", place, persistent=False)
-        self.register_buffer("there", there, persistent=False)
+        counts = torch.tensor([len(each) for each in self.parents])
+        present = torch.arange(self.max_parents) < counts.unsqueeze(-1)
+        self.register_buffer("place", columns, persistent=False)
+        self.register_buffer("there", present, persistent=False)
         self.register_buffer("steps", torch.tensor(list(steps), dtype=torch.float64), persistent=False)
-        self.place: Tensor
-        self.there: Tensor
-        self.steps: Tensor
-        self.register_fitted(
-            "experts",
-            "weights",
-            "radii",
-            "location",
-            "scale",
-            "processed",
-            "initial_rows",
-            "fingerprint",
-            "rates",
-        )
-        self.experts: Tensor
-        self.weights: Tensor
-        self.radii: Tensor
-        self.location: Tensor
-        self.scale: Tensor
+        self.register_fitted("experts", "weights", "radii", "location", "scale", "rates")
+        self.register_fitted("processed", "initial_rows", "fingerprint")
         self.processed: Tensor
         self.initial_rows: Tensor
         self.fingerprint: Tensor
-        self.rates: Tensor
 
     def sizes(self) -> Sizes:
         """J regressions with H experts each, over d columns."""
         count, experts = len(self.child), len(self.steps)
-        own = {
-            "experts": (count, experts, self.max_parents + 1),
-            "weights": (count, experts),
-            "radii": (count,),
-            "rates": (count,),
-        }
-        return {
-            **own,
-            "location": ("d",),
-            "scale": ("d",),
-            "fingerprint": (2, "d"),
-            "processed": (),
-            "initial_rows": (),
-        }
+        votes = {"experts": (count, experts, self.max_parents + 1), "weights": (count, experts)}
+        columns = {"location": ("d",), "scale": ("d",), "fingerprint": (2, "d")}
+        return {**votes, **columns, "radii": (count,), "rates": (count,), "processed": (), "initial_rows": ()}
 
     def solve(self, *examples: Tensor) -> None:
-        """Processes the rounds.
+        """Processes rounds: rows (n, d); the mask of cells that were set, (n, d); the initial coefficients,
+        intercepts first, (n, J, p + 1), of which the first row is used; the noise variances, (n, J),
+        likewise; and the number of initial rows from which they were estimated, (n,).
 
         Rounds that an earlier call has processed, identified by their sums and the last row, are not
         processed again; the result is the same as processing all of them in one call.
-
-        Args:
-            *examples: Rows (n, d); the mask of cells that were set, (n, d); the initial coefficients,
-                intercepts first, (n, J, p + 1), of which the first row is used; the noise variances, (n, J),
-                likewise; and the number of initial rows from which they were estimated, (n,).
         """
         values, touched, start, noise, first = examples
         initial = int(first[0])
@@ -156,15 +113,11 @@ class DriftingRegression(Solved):
             done = initial
         for row, cells in zip(values[done:].to(torch.float64), touched[done:].tolist(), strict=True):
             self._round(row, cells)
-        self.processed, self.fingerprint = (
-            self.initial_rows.new_tensor(float(len(values))),
-            _fingerprint(values, len(values)),
-        )
+        self.processed = self.initial_rows.new_tensor(float(len(values)))
+        self.fingerprint = _fingerprint(values, len(values))
 
     def coefficients(self) -> tuple[Tensor, Tensor]:
-        """Intercepts (J,) and coefficients (J, p) in the columns' units; coefficients of absent parents are
-        zero.
-        """
+        """Intercepts (J,) and coefficients (J, p) in the columns' units; zero for absent parents."""
         ensemble = (self.weights.unsqueeze(-1) * self.experts).sum(1)
         child = list(self.child)
         unit = torch.where(self.there, self.scale[self.place], torch.ones_like(ensemble[:, 1:]))
@@ -181,11 +134,11 @@ class DriftingRegression(Solved):
         self.location, scale = rows.mean(0), rows.std(0)
         self.scale = torch.where(scale > 0, scale, torch.ones_like(scale))
         child = list(self.child)
-        shown = noise / self.scale[child].square()
+        standardised_noise = noise / self.scale[child].square()
         self.rates = (
-            torch.full_like(shown, self.rate)
+            torch.full_like(standardised_noise, self.rate)
             if self.rate is not None
-            else self.slowness / shown.clamp_min(1e-6)
+            else self.slowness / standardised_noise.clamp_min(1e-6)
         )
         gains = torch.where(
             self.there, start[:, 1:] * self.scale[self.place], torch.zeros_like(start[:, 1:])
@@ -204,15 +157,10 @@ class DriftingRegression(Solved):
             for own, set_ in zip(self.members, self.altered, strict=True)
         ]
         use = torch.tensor(counts, device=row.device).unsqueeze(-1)
-        shown = (row - self.location) / self.scale
-        inputs = torch.cat(
-            [
-                torch.ones_like(shown[:1]).expand(len(self.child), 1),
-                torch.where(self.there, shown[self.place], shown.new_zeros(())),
-            ],
-            -1,
-        )
-        error = (self.experts * inputs.unsqueeze(1)).sum(-1) - shown[list(self.child)].unsqueeze(-1)
+        standardised = (row - self.location) / self.scale
+        parents = torch.where(self.there, standardised[self.place], standardised.new_zeros(()))
+        inputs = torch.nn.functional.pad(parents, (1, 0), value=1.0)
+        error = (self.experts * inputs.unsqueeze(1)).sum(-1) - standardised[list(self.child)].unsqueeze(-1)
         log_weights = self.weights.log() - 0.5 * self.rates.unsqueeze(-1) * error.square()
         self.weights = torch.where(use, torch.softmax(log_weights, -1).clamp_min(1e-12), self.weights)
         moved = self.experts - (self.steps * error).unsqueeze(-1) * inputs.unsqueeze(1)

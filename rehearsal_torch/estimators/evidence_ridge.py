@@ -29,28 +29,15 @@ MAX_ITERATIONS = 300
 
 
 class EvidenceRidge(BayesianRegression):
-    """Bayesian ridge regressions of c values.
-
-    Args:
-        parents: p, may be 0.
-        outputs: c.
-        forgetting: Factor by which a row's weight is multiplied per further row, in (0, 1].
-    """
+    """Bayesian ridge regressions of c values."""
 
     def __init__(self, parents: int, outputs: int, forgetting: float = 1.0) -> None:
         super().__init__(parents, outputs, forgetting)
         self.register_fitted("posterior_mean", "spread", "noise", "root", "centre", "processed_rows")
-        self.posterior_mean: Tensor
-        self.spread: Tensor
-        self.noise: Tensor
-        self.root: Tensor
-        self.centre: Tensor
         self.processed_rows: Tensor
 
     def sizes(self) -> Sizes:
-        """Posterior mean and covariance factor of the coefficients of each of c values; the rows processed so
-        far.
-        """
+        """Mean and covariance factor of the coefficients of each of c values; the rows processed so far."""
         p, c = self.parents, self.outputs
         own = {
             "posterior_mean": (p, c),
@@ -63,18 +50,14 @@ class EvidenceRidge(BayesianRegression):
         return {**super().sizes(), **own}
 
     def solve(self, *examples: Tensor) -> None:
-        """One fit for every predicted row; see `BayesianRegression.solve`.
-
-        Rows that an earlier call has processed are not processed again; the result is the same.
+        """One fit for every predicted row, as `BayesianRegression.solve`; rows that an earlier call has
+        processed are not processed again, and the result is the same.
         """
         parents, values, basis, to_predict = self._begin(examples)
-        raw = torch.cat([each.reshape(len(values), -1).to(torch.float64) for each in examples], -1)
-        done = (
-            len(self.processed_rows)
-            if 0 < len(self.processed_rows) <= len(raw)
-            and torch.equal(self.processed_rows, raw[: len(self.processed_rows)])
-            else 0
-        )
+        raw = torch.cat([example.reshape(len(values), -1).to(torch.float64) for example in examples], -1)
+        done = len(self.processed_rows)
+        if done > len(raw) or not torch.equal(self.processed_rows, raw[:done]):
+            done = 0
         ages, last = torch.arange(len(values), dtype=torch.float64, device=values.device), len(values) - 1
         score = self.score * self.forgetting ** (len(raw) - done) if done else values.new_zeros(())
         for row in to_predict.nonzero().squeeze(-1).tolist():
@@ -91,9 +74,7 @@ class EvidenceRidge(BayesianRegression):
         self.score, self.processed_rows = score, raw
 
     def draw(self, count: int, stream: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
-        """Posterior samples of the coefficients; the noise is treated as known. See
-        `BayesianRegression.draw`.
-        """
+        """As `BayesianRegression.draw`; the noise is treated as known."""
         normal = torch.randn(count, self.parents, self.outputs, dtype=torch.float64, generator=stream).to(
             self.posterior_mean
         )
@@ -102,19 +83,14 @@ class EvidenceRidge(BayesianRegression):
         return self._raw(weights, start, self.root.expand(count, -1, -1))
 
     def log_predictive(self, parents: Tensor, values: Tensor) -> Tensor:
-        """A normal density; see `BayesianRegression.log_predictive`."""
-        shown = (torch.cat([parents, values], -1).to(self.scale) - self.location) / self.scale - self.centre
-        before, after = shown[..., : self.parents], shown[..., self.parents :]
+        """A normal density."""
+        scaled = (torch.cat([parents, values], -1).to(self.scale) - self.location) / self.scale - self.centre
+        before, after = scaled[..., : self.parents], scaled[..., self.parents :]
         lever = torch.einsum("cij,...i->...cj", self.spread, before).square().sum(-1)
         covariance = self.root @ self.root.mT + torch.diag_embed(lever)
         root = torch.linalg.cholesky(covariance)
-        error = (
-            torch.linalg.solve_triangular(
-                root, (after - before @ self.posterior_mean).unsqueeze(-1), upper=False
-            )
-            .square()
-            .sum((-2, -1))
-        )
+        apart = (after - before @ self.posterior_mean).unsqueeze(-1)
+        error = torch.linalg.solve_triangular(root, apart, upper=False).square().sum((-2, -1))
         inside = root.diagonal(dim1=-2, dim2=-1).log().sum(-1) + self.scale[self.parents :].log().sum()
         return -0.5 * error - inside - self.outputs / 2 * math.log(2 * math.pi)
 
@@ -122,8 +98,8 @@ class EvidenceRidge(BayesianRegression):
         count = weight.sum()
         columns = torch.cat([parents, values], -1)
         self.centre = weight @ columns / count
-        shown = (columns - self.centre) * weight.sqrt().unsqueeze(-1)
-        inputs, targets = shown[:, : self.parents], shown[:, self.parents :]
+        weighted = (columns - self.centre) * weight.sqrt().unsqueeze(-1)
+        inputs, targets = weighted[:, : self.parents], weighted[:, self.parents :]
         sizes, axes = torch.linalg.eigh(inputs.mT @ inputs)
         sizes, along = sizes.clamp_min(0.0), axes.mT @ inputs.mT @ targets
         total = targets.square().sum(0)
@@ -145,11 +121,9 @@ class EvidenceRidge(BayesianRegression):
             means.append(axes @ (own / (sizes + prior_precision / alpha)))
             roots.append(axes / (alpha * sizes + prior_precision).sqrt())
             noises.append(1 / alpha)
-        self.posterior_mean, self.spread, self.noise = (
-            torch.stack(means, -1),
-            torch.stack(roots),
-            torch.stack(noises),
-        )
+        self.posterior_mean = torch.stack(means, -1)
+        self.spread = torch.stack(roots)
+        self.noise = torch.stack(noises)
         residual = targets - inputs @ self.posterior_mean
         shared = residual.mT @ residual
         size = shared.diagonal().clamp_min(1e-300).sqrt()

@@ -25,8 +25,7 @@ functions and resampled residuals give draws of the probability. phi'A^-1 phi is
 function relative to that of the latent noise.
 
 Source: Rasmussen and Williams (2006), Sec. 3.4 (Laplace approximation) and Eq. 3.16 (the derivatives for the
-probit) and 3.7 (its quality); Albert and Chib (1993) (the latent sum); the kernel by
-a Gaussian evidence and the grid are ours.
+probit) and 3.7 (its quality); Albert and Chib (1993) (the latent sum).
 """
 
 import math
@@ -54,12 +53,12 @@ class FeatureClassifier(FeatureRegression):
     """
 
     def solve(self, *examples: Tensor) -> None:
-        """Fits to inputs (n, p), standardised, and outputs (n, q), each 0 or 1.
+        """Fits to inputs (n, p), standardised, and outputs (n, q).
 
         Raises:
             ValueError: if an output is neither 0 nor 1, or the same in all rows.
         """
-        inputs, outputs = (each.detach().to(torch.float64) for each in examples)
+        inputs, outputs = (example.detach().to(torch.float64) for example in examples)
         shares = outputs.sum(0) / len(outputs)
         odd = bool(((outputs != 0) & (outputs != 1)).any())
         if odd or bool(((shares == 0) | (shares == 1)).any()):
@@ -70,10 +69,10 @@ class FeatureClassifier(FeatureRegression):
         order = torch.randperm(len(outputs), generator=generator(self.seed)).to(shares.device)
         kernels = []
         for column in outputs.mT:
-            some = _balanced(column, order, self.evidence_rows)
-            answers = column[some]
+            balanced = _balanced(column, order, self.evidence_rows)
+            answers = column[balanced]
             shown = (answers - answers.mean()) / answers.std().clamp_min(1e-12)
-            kernels.append(most_probable(inputs[some], shown, self.iterations))
+            kernels.append(most_probable(inputs[balanced], shown, self.iterations))
         self.widths = torch.stack([kernel.widths for kernel in kernels])
         self.amplitudes = inputs.new_tensor(
             [[kernel.smooth, kernel.linear, kernel.product, kernel.noise] for kernel in kernels]
@@ -108,9 +107,7 @@ class FeatureClassifier(FeatureRegression):
 
 
 class _Features:
-    """The features and the answers of an output, (n_i, F) and (n_i,), in blocks of rows; a single one is
-    computed once.
-    """
+    """Features and answers of an output, (n_i, F) and (n_i,), in blocks; a single one is computed once."""
 
     def __init__(self, model: FeatureClassifier, inputs: Tensor, answers: Tensor, output: int) -> None:
         self.model, self.output = model, output
@@ -125,12 +122,8 @@ class _Features:
 
 
 class Modes:
-    """The posterior modes of beta for G prior variances.
-
-    Attributes:
-        points: b, (G, F).
-        roots: Lower Cholesky factors of A, (G, F, F).
-        evidence: The Laplace approximation of the log evidence, (G,).
+    """The posterior modes of beta for G prior variances: b (G, F), the lower Cholesky factors of A (G, F, F),
+    and the Laplace approximation of the log evidence (G,).
     """
 
     def __init__(self, points: Tensor, roots: Tensor, evidence: Tensor) -> None:
@@ -138,12 +131,8 @@ class Modes:
 
 
 def modes_of(rows: Iterable[Examples], location: Tensor, variances: Tensor) -> Modes:
-    """Newton's method with halved steps, for all prior variances in one batch.
-
-    Args:
-        rows: P, (n_i, F), and y, (n_i,), 0 or 1, in blocks; the same at every pass.
-        location: m, ().
-        variances: v, (G,).
+    """Newton's method with halved steps, for all prior variances v (G,) in one batch. The rows are P, (n_i,
+    F), and y, (n_i,), 0 or 1, in blocks, the same at every pass; the location is m, ().
     """
     precision = 1 / variances
     points = variances.new_zeros(len(variances), next(iter(rows))[0].shape[1])
@@ -193,8 +182,8 @@ def _slopes(
     for features, answers in rows:
         slopes, curvature = _derivatives(features, 2 * answers - 1, location, points)
         ascent += slopes @ features
-        for moment, each in zip(moments, curvature, strict=True):
-            moment += (features.mT * each) @ features
+        for moment, curvatures in zip(moments, curvature, strict=True):
+            moment += (features.mT * curvatures) @ features
     moments.diagonal(dim1=-2, dim2=-1).add_(precision.unsqueeze(-1))
     return ascent, torch.linalg.cholesky(moments)
 
@@ -208,8 +197,8 @@ def _derivatives(features: Tensor, signs: Tensor, location: Tensor, points: Tens
 
 def _balanced(answers: Tensor, order: Tensor, count: int) -> Tensor:
     """At most `count` rows in the given order, half of them of the rarer answer if there are enough."""
-    shown = answers[order]
-    rare = shown == float(answers.mean() < 0.5)
+    ordered = answers[order]
+    rare = ordered == float(answers.mean() < 0.5)
     first, rest = order[rare], order[~rare]
     half = min(len(first), max(count // 2, 1))
     return torch.cat([first[:half], rest[: max(count - half, 1)]])

@@ -27,9 +27,9 @@ so that many values of a cost one matrix product once G has been computed.
 phi'A^-1 phi, the posterior variance of the function relative to that of the noise, is the inverse of an
 effective number of observations of the same inputs.
 
-Source: Rahimi and Recht (2007) (random features); Rasmussen and Williams (2006), Sec. 2.1 (Bayesian
-linear regression) and 5.4.2 (leave-one-out); Efron (1979) (resampled residuals); Cook and Weisberg
-(1982), Sec. 2.2 (residuals of constant variance). The combination is ours.
+Source: Rahimi and Recht (2007) (random features); Rasmussen and Williams (2006), Sec. 2.1 (Bayesian linear
+regression) and 5.4.2 (leave-one-out); Efron (1979) (resampled residuals); Cook and Weisberg (1982), Sec. 2.2
+(residuals of constant variance).
 """
 
 import math
@@ -58,17 +58,10 @@ class FeatureRegression(Solved):
         evidence_rows: Maximum number of rows on which a kernel is fitted.
         iterations: Maximum number of iterations of an evidence maximisation.
         seed: Seed of the subset of rows and of the frequencies.
-
-    Raises:
-        ValueError: if a number is out of range.
     """
 
     def __init__(
-        self,
-        frequencies: int = 100,
-        evidence_rows: int = 250,
-        iterations: int = 30,
-        seed: int = 0,
+        self, frequencies: int = 100, evidence_rows: int = 250, iterations: int = 30, seed: int = 0
     ) -> None:
         super().__init__()
         if min(frequencies, evidence_rows, iterations) < 1:
@@ -85,16 +78,6 @@ class FeatureRegression(Solved):
         # The inputs of every row, where they are fewer numbers than the roots.
         self.register_fitted("rows", source=True)
         self.register_fitted("root", derived=True)
-        self.location: Tensor
-        self.scale: Tensor
-        self.widths: Tensor
-        self.amplitudes: Tensor
-        self.directions: Tensor
-        self.coefficients: Tensor
-        self.root: Tensor
-        self.noise: Tensor
-        self.residuals: Tensor
-        self.rows: Tensor
 
     def sizes(self) -> Sizes:
         """q outputs on p inputs with f features; n residuals, of m rows."""
@@ -114,9 +97,9 @@ class FeatureRegression(Solved):
 
     def faults(self) -> list[str]:
         """Inconsistent sizes, and variances that are not positive."""
-        found = super().faults()
-        if found:
-            return found
+        faults = super().faults()
+        if faults:
+            return faults
         expected = self.features_of(self.inputs)
         if self.coefficients.shape[1] != expected:
             return [
@@ -146,13 +129,13 @@ class FeatureRegression(Solved):
 
     def solve(self, *examples: Tensor) -> None:
         """Fits to inputs (n, p), standardised, and outputs (n, q)."""
-        inputs, outputs = (each.detach().to(torch.float64) for each in examples)
+        inputs, outputs = (example.detach().to(torch.float64) for example in examples)
         spread = outputs.std(0)
         self.location, self.scale = outputs.mean(0), torch.where(spread > 0, spread, torch.ones_like(spread))
-        some = torch.randperm(len(inputs), generator=generator(self.seed))[: self.evidence_rows]
-        some = some.to(inputs.device)
-        few, shown = inputs[some], (outputs[some] - self.location) / self.scale
-        kernels = [most_probable(few, column.contiguous(), self.iterations) for column in shown.mT]
+        subset = torch.randperm(len(inputs), generator=generator(self.seed))[: self.evidence_rows]
+        subset = subset.to(inputs.device)
+        subset_inputs, scaled = inputs[subset], (outputs[subset] - self.location) / self.scale
+        kernels = [most_probable(subset_inputs, column.contiguous(), self.iterations) for column in scaled.mT]
         self.widths = torch.stack([kernel.widths for kernel in kernels])
         self.amplitudes = inputs.new_tensor(
             [[kernel.smooth, kernel.linear, kernel.product, kernel.noise] for kernel in kernels]
@@ -169,10 +152,10 @@ class FeatureRegression(Solved):
     def condition(self, inputs: Tensor, outputs: Tensor) -> None:
         """The posterior and the residuals for other rows, (n, p) and (n, q), with the kernels as they are."""
         number, width = inputs.shape
-        count, shown = self.features_of(width), (outputs - self.location) / self.scale
+        count, standardised = self.features_of(width), (outputs - self.location) / self.scale
         kept = evenly(number, MAX_RESIDUALS, inputs.device)
         roots, coefficients, noise, residuals = [], [], [], []
-        for output, column in enumerate(shown.split(1, -1)):
+        for output, column in enumerate(standardised.split(1, -1)):
             moment, cross = (self.directions.new_zeros(count, width) for width in (count, 1))
             # Of few rows, all are one block, whose features are computed once.
             known = list(self._blocks_of_rows(inputs, output)) if number * count <= CHUNK else None
@@ -208,7 +191,7 @@ class FeatureRegression(Solved):
         return {"root": (self.outputs, count, count)}
 
     def derive(self, name: str) -> Tensor:  # noqa: ARG002
-        """See `Part.derive`."""
+        """As `Part.derive`."""
         count, roots = self.features_of(self.rows.shape[1]), []
         for output in range(self.outputs):
             moment = self.rows.new_zeros(count, count)
@@ -245,14 +228,12 @@ class FeatureRegression(Solved):
         """Coefficients of functions drawn from the posterior, (q, D, F), of standardised outputs."""
         shape = (self.outputs, self.coefficients.shape[1], count)
         normal = torch.randn(shape, dtype=torch.float64, generator=stream).to(self.root)
-        apart = torch.linalg.solve_triangular(self.root.mT, normal, upper=True)
-        apart = apart * self.noise.sqrt()[:, None, None]
-        return (self.coefficients.unsqueeze(-1) + apart).mT
+        deviations = torch.linalg.solve_triangular(self.root.mT, normal, upper=True)
+        deviations = deviations * self.noise.sqrt()[:, None, None]
+        return (self.coefficients.unsqueeze(-1) + deviations).mT
 
     def drawn(self, functions: Tensor, inputs: Tensor) -> Tensor:
-        """The values of drawn functions (q, D, F), each at inputs of its own, (..., D, m, p) -> (..., D, m,
-        q).
-        """
+        """Values of drawn functions (q, D, F) at inputs of their own, (..., D, m, p) -> (..., D, m, q)."""
         values = [
             (self.features(inputs, output) @ own.unsqueeze(-1)).squeeze(-1)
             for output, own in enumerate(functions)
@@ -260,15 +241,10 @@ class FeatureRegression(Solved):
         return self.location + self.scale * torch.stack(values, -1)
 
     def along(self, functions: Tensor, base: Tensor, moving: Sequence[int]) -> Tensor:
-        """G of drawn functions around a base: their values at inputs that move by a are G'psi(a). Returns
-        (..., q, D, m, C) with C coefficients for `moved_features`.
-
-        Args:
-            functions: (q, D, F).
-            base: The inputs of each at a = 0, (..., D, m, p).
-            moving: The places of the k inputs that move.
+        """G, (..., q, D, m, C), of drawn functions (q, D, F) around a base (..., D, m, p): their values where
+        the k inputs at the places `moving` move by a are G'psi(a), with psi of `moved_features`.
         """
-        width, places, found = self.inputs, list(moving), []
+        width, places, coefficients = self.inputs, list(moving), []
         for output, own in enumerate(functions):
             smooth, linear, product, _ = self.amplitudes[output]
             cosine, sine, straight, paired, constant = own.split(self._blocks(), -1)
@@ -285,8 +261,8 @@ class FeatureRegression(Solved):
             start = start - shift.unsqueeze(-1) + (turned * base).sum(-1)
             bent = form[:, None, places][..., places].flatten(-2)
             pieces += [slope + 2 * turned[..., places], bent.expand(*base.shape[:-1], -1)]
-            found.append(torch.cat([*pieces, start.unsqueeze(-1)], -1))
-        return torch.stack(found, -4)
+            coefficients.append(torch.cat([*pieces, start.unsqueeze(-1)], -1))
+        return torch.stack(coefficients, -4)
 
     def moved_features(self, moves: Tensor, moving: Sequence[int]) -> Tensor:
         """psi of each output for moves a of the inputs at given places, (..., k) -> (..., q, C)."""
@@ -305,9 +281,7 @@ class FeatureRegression(Solved):
         return self.location + self.scale * values
 
     def support(self, inputs: Tensor) -> Tensor:
-        """The effective number of observations of the same inputs, 1 / phi'A^-1 phi, smallest over the
-        outputs, (m, p) -> (m,).
-        """
+        """Effective number of rows with the same inputs, 1 / phi'A^-1 phi, smallest over outputs, (m,)."""
         shares = [
             torch.linalg.solve_triangular(root, self.features(inputs, output).mT, upper=False).square().sum(0)
             for output, root in enumerate(self.root)

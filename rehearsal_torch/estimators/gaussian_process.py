@@ -51,17 +51,16 @@ class GaussianProcesses(Part, ABC):
 
     Args:
         widths: The number of inputs of each.
+        penalty: Subtracted from the log posterior; None for no penalty.
         kernel: The kernel of all of them; "learnt" selects one per regression.
 
     Raises:
-        ValueError: if there is no regression, or the kernel is unknown.
+        ValueError: if the kernel is unknown.
     """
 
-    def __init__(self, widths: Sequence[int], kernel: Kernel = "rbf") -> None:
+    def __init__(self, widths: Sequence[int], penalty: Penalty | None = None, kernel: Kernel = "rbf") -> None:
         super().__init__()
-        self.choice = places(kernel)
-        if not widths or min(widths) < 0:
-            raise ValueError(f"expected the number of inputs of at least one regression; got {list(widths)}")
+        self.penalty, self.choice = penalty, places(kernel)
         self.widths = tuple(int(width) for width in widths)
         blank = torch.empty(0, dtype=torch.float64)
         used = torch.arange(max(self.widths)) < torch.tensor(self.widths).unsqueeze(-1)
@@ -69,14 +68,8 @@ class GaussianProcesses(Part, ABC):
         self.register_buffer("log_lengths", torch.where(used, first.log_lengths, 0.0))
         self.register_buffer("log_noises", torch.where(used.any(-1), first.log_noises, 0.0))
         self.register_buffer("kinds", torch.full((len(self.widths),), self.choice[0]))
-        self.log_lengths: Tensor
-        self.log_noises: Tensor
         self.kinds: Tensor
         self.register_fitted("inputs", "targets", "weights_of_rows", "ratios")
-        self.inputs: Tensor
-        self.targets: Tensor
-        self.weights_of_rows: Tensor
-        self.ratios: Tensor
 
     def sizes(self) -> Sizes:
         """n rows of N regressions."""
@@ -107,31 +100,9 @@ class GaussianProcesses(Part, ABC):
         return HyperParameters(self.log_lengths, self.log_noises)
 
     def hold(self, inputs: Tensor, targets: Tensor, kept: Tensor, ratios: Tensor | None = None) -> Rows:
-        """Stores training rows.
-
-        Args:
-            inputs: (n, N, p) in the unit cube.
-            targets: (n, N), standardised.
-            kept: (n, N) bool.
-            ratios: (n, N), relative noise variances; None for 1.
-
-        Raises:
-            ValueError: if the shapes are wrong.
+        """Stores training rows: inputs (n, N, p) in the unit cube, standardised targets (n, N), the mask of
+        kept rows (n, N), and relative noise variances (n, N), None for 1.
         """
-        count = len(inputs)
-        if (
-            inputs.shape != (count, *self.log_lengths.shape)
-            or targets.shape != (count, len(self.widths))
-            or kept.shape != targets.shape
-        ):
-            shapes = (
-                f"(n, {len(self.widths)}, {self.log_lengths.shape[1]}), (n, {len(self.widths)}) and (n, "
-                f"{len(self.widths)})"
-            )
-            raise ValueError(
-                f"expected inputs, targets and kept rows of shapes {shapes}; got "
-                f"{[tuple(each.shape) for each in (inputs, targets, kept)]}"
-            )
         keep = kept.mT.to(self.log_lengths)
         # Copies: the state shares no memory with the examples.
         self.inputs = (
@@ -146,31 +117,27 @@ class GaussianProcesses(Part, ABC):
         )
         return self.rows
 
-    def adopt(self, found: HyperParameters) -> None:
+    def adopt(self, hyper: HyperParameters) -> None:
         """Stores hyper-parameters."""
-        self.log_lengths, self.log_noises = (
-            found.log_lengths.detach().clone(),
-            found.log_noises.detach().clone(),
-        )
+        self.log_lengths = hyper.log_lengths.detach().clone()
+        self.log_noises = hyper.log_noises.detach().clone()
 
     def like(self, other: "GaussianProcesses") -> None:
         """Copies the kernels of another part."""
         self.kinds = other.kinds.clone()
 
-    def _choose(self, made: Sequence[tuple[int, HyperParameters]]) -> None:
-        """Selects a kernel and its hyper-parameters for each regression by the leave-one-out log density; the
-        first, unless another is better by the margin `AHEAD`.
-        """
+    def _choose(self, candidates: Sequence[tuple[int, HyperParameters]]) -> None:
+        """By the leave-one-out log density; the first kernel unless another is better by `AHEAD`."""
         best = torch.zeros(len(self.widths), dtype=torch.long, device=self.log_lengths.device)
-        place = torch.arange(len(best), device=best.device)
-        if len(made) > 1:
-            scores = torch.stack([self._held_out_score(kind, found) for kind, found in made])
+        index = torch.arange(len(best), device=best.device)
+        if len(candidates) > 1:
+            scores = torch.stack([self._held_out_score(kind, at) for kind, at in candidates])
             scores[0] += AHEAD
             best = scores.argmax(0)
-        self.kinds = torch.tensor([kind for kind, _ in made], device=best.device)[best]
+        self.kinds = torch.tensor([kind for kind, _ in candidates], device=best.device)[best]
         lengths, noises = (
-            torch.stack(each)[best, place]
-            for each in zip(*((found.log_lengths, found.log_noises) for _, found in made), strict=True)
+            torch.stack(values)[best, index]
+            for values in zip(*((at.log_lengths, at.log_noises) for _, at in candidates), strict=True)
         )
         self.adopt(HyperParameters(lengths, noises))
 
@@ -192,24 +159,22 @@ class GaussianProcesses(Part, ABC):
 
     def in_sample_residuals(self) -> tuple[Tensor, Tensor, Tensor]:
         """In-sample residuals y - mu, and standard deviations of the noise and of mu (epistemic), (N, n)
-        each.
-
-        Regressions whose targets are not the observed values override this and `left_out_residuals`.
+        each. Regressions whose targets are not the observed values override this and `left_out_residuals`.
         """
-        rows, found = self.rows, self.factors()
+        rows, factored = self.rows, self.factors()
         noise = self.log_noises.exp().unsqueeze(-1) * rows.ratios
-        precision = found.inverse().diagonal(dim1=-2, dim2=-1)
+        precision = factored.inverse().diagonal(dim1=-2, dim2=-1)
         unknown = torch.where(
             rows.used.any(-1, keepdim=True), (noise - noise.square() * precision).clamp_min(0).sqrt(), 0.0
         )
-        return noise * found.weights, noise.sqrt(), unknown
+        return noise * factored.weights, noise.sqrt(), unknown
 
     def posteriors(self) -> list[Posterior]:
         """The posterior of each regression."""
-        found = self.factors()
+        factored = self.factors()
         return [
-            Posterior.of(self.rows, found, self.hyper, place, width)
-            for place, width in enumerate(self.widths)
+            Posterior.of(self.rows, factored, self.hyper, index, width)
+            for index, width in enumerate(self.widths)
         ]
 
     def log_posterior(self) -> Tensor:
@@ -218,21 +183,11 @@ class GaussianProcesses(Part, ABC):
 
 
 class SolvedProcesses(GaussianProcesses, Solved):
-    """Regressions whose hyper-parameters are found by L-BFGS-B.
-
-    Args:
-        widths: The number of inputs of each.
-        penalty: Subtracted from the log posterior; None for no penalty.
-        kernel: The kernel of all of them; "learnt" selects one per regression.
-    """
-
-    def __init__(self, widths: Sequence[int], penalty: Penalty | None = None, kernel: Kernel = "rbf") -> None:
-        super().__init__(widths, kernel)
-        self.penalty = penalty
+    """Regressions whose hyper-parameters are found by L-BFGS-B."""
 
     def solve(self, *examples: Tensor) -> None:
-        """Fits to inputs (n, N, p), targets (n, N) and the mask of kept rows (n, N), starting from the last
-        hyper-parameters and from a coarse grid. A regression without rows keeps its hyper-parameters.
+        """Fits to inputs (n, N, p), targets (n, N) and the mask of kept rows (n, N), from the last
+        hyper-parameters and a coarse grid. A regression without rows keeps its hyper-parameters.
         """
         last = self.hyper if self.inputs.numel() else None
         held = self.hold(*examples)
@@ -240,47 +195,35 @@ class SolvedProcesses(GaussianProcesses, Solved):
         if not len(places):
             return
         before = None if last is None else last.only(places)
-        made = []
+        candidates = []
         for kind in self.choice:
             rows = replace(held, kinds=torch.full_like(self.kinds, kind)).only(places)
-            found = maximise(rows, starts(rows, before), penalty=self.penalty)
-            made.append((kind, self.hyper.filled(places, found)))
-        self._choose(made)
+            optimum = maximise(rows, starts(rows, before), penalty=self.penalty)
+            candidates.append((kind, self.hyper.filled(places, optimum)))
+        self._choose(candidates)
 
 
 class TrainedProcesses(GaussianProcesses, Trained):
     """Regressions whose hyper-parameters minimise the negative log posterior by gradient descent, from all
     starts in one batch; the best result is kept.
-
-    Args:
-        widths: The number of inputs of each.
-        penalty: Subtracted from the log posterior; None for no penalty.
-        kernel: The kernel of all of them; "learnt" selects one per regression.
     """
 
     def __init__(self, widths: Sequence[int], penalty: Penalty | None = None, kernel: Kernel = "rbf") -> None:
-        super().__init__(widths, kernel)
-        self.penalty = penalty
+        super().__init__(widths, penalty, kernel)
         count = STARTS * len(self.choice)
         self.trial_lengths = nn.Parameter(self.log_lengths.expand(count, -1, -1).clone())
         self.trial_noises = nn.Parameter(self.log_noises.expand(count, -1).clone())
         kinds = torch.tensor(self.choice).repeat_interleave(STARTS).unsqueeze(-1)
         self.register_buffer("trial_kinds", kinds.expand(-1, len(self.widths)).clone(), persistent=False)
-        self.trial_kinds: Tensor
 
     @property
     def uses_held_out(self) -> bool:
-        """False: the evidence itself guards against overfitting, and early stopping would end before the
-        optimum.
-        """
+        """False: the evidence guards against overfitting; early stopping would end before the optimum."""
         return False
 
     def loss(self, *examples: Tensor) -> Tensor:
-        """Negative log evidence and log prior per row, summed over regressions and starts, ().
-
-        Args:
-            examples: Inputs (n, N, p), targets (n, N), kept rows (n, N) and, in each row, the number of rows
-                (n,).
+        """Negative log evidence and log prior per row, summed over regressions and starts, (), of the rows of
+        `hold` and, in each row, their number (n,).
 
         Raises:
             ValueError: if the batch does not contain all rows.
@@ -303,29 +246,23 @@ class TrainedProcesses(GaussianProcesses, Trained):
     def finish(self) -> None:
         """Keeps the best result of each regression; the stored rows are those of the last step."""
         self._project()
-        values, place, used = (
-            self._posteriors(self.rows),
-            torch.arange(len(self.widths), device=self.log_lengths.device),
-            self.used,
-        )
-        made = []
+        values = self._posteriors(self.rows)
+        index = torch.arange(len(self.widths), device=self.log_lengths.device)
+        used = self.used
+        candidates = []
         for order, kind in enumerate(self.choice):
             best = values[order * STARTS : (order + 1) * STARTS].argmax(0) + order * STARTS
-            lengths = torch.where(used, self.trial_lengths[best, place], 0.0)
-            made.append(
-                (
-                    kind,
-                    HyperParameters(lengths, torch.where(used.any(-1), self.trial_noises[best, place], 0.0)),
-                )
-            )
-        self._choose(made)
+            lengths = torch.where(used, self.trial_lengths[best, index], 0.0)
+            noises = torch.where(used.any(-1), self.trial_noises[best, index], 0.0)
+            candidates.append((kind, HyperParameters(lengths, noises)))
+        self._choose(candidates)
 
     def _begin(self, rows: Rows) -> None:
         for order, kind in enumerate(self.choice):
-            for place, start in enumerate(
+            for trial, start in enumerate(
                 starts(replace(rows, kinds=torch.full_like(self.kinds, kind))), order * STARTS
             ):
-                self.trial_lengths[place], self.trial_noises[place] = start.log_lengths, start.log_noises
+                self.trial_lengths[trial], self.trial_noises[trial] = start.log_lengths, start.log_noises
 
     def _project(self) -> None:
         """Projects the parameters onto their bounds."""
@@ -336,27 +273,22 @@ class TrainedProcesses(GaussianProcesses, Trained):
         # Without inputs the variance is that of the standardised targets.
         at = HyperParameters(self.trial_lengths, torch.where(self.used.any(-1), self.trial_noises, 0.0))
         rows = replace(rows, kinds=self.trial_kinds)
-        found = factors(rows, at.log_lengths, at.log_noises)
-        value = log_posterior(rows, found, at)
+        factored = factors(rows, at.log_lengths, at.log_noises)
+        value = log_posterior(rows, factored, at)
         if self.penalty is None:
             return value
-        parts = (found.mean, found.weights, found.root, found.kernel, found.derivative)
+        parts = (factored.mean, factored.weights, factored.root, factored.kernel, factored.derivative)
         single = (Factors(*(each[trial] for each in parts)) for trial in range(len(self.trial_kinds)))
         hyper = (HyperParameters(*pair) for pair in zip(at.log_lengths, at.log_noises, strict=True))
         return value - torch.stack([self.penalty(rows, *each) for each in zip(single, hyper, strict=True)])
 
 
 class GivenNoise(GaussianProcesses, Solved):
-    """Regressions with known noise variances of the rows; only length-scales are fitted.
-
-    `log_noises` is 0, `ratios` are the variances.
-    """
+    """Regressions with known noise variances of the rows, `ratios`; only length-scales are fitted."""
 
     def solve(self, *examples: Tensor) -> None:
-        """Fits to the arguments of `hold` and, in addition, initial length-scales (n, N, p) and the mask of
-        regressions to fit (n, N), equal in all rows.
-
-        A regression that is not fitted keeps the initial length-scales.
+        """Fits to the arguments of `hold`, initial length-scales (n, N, p) and the mask of regressions to fit
+        (n, N), equal in all rows; one that is not fitted keeps the initial length-scales.
         """
         inputs, targets, kept, variances, lengths, open_ = examples
         self.adopt(HyperParameters(lengths[0], torch.zeros_like(self.log_noises)))
@@ -365,7 +297,7 @@ class GivenNoise(GaussianProcesses, Solved):
         if not len(chosen):
             return
         begin = HyperParameters(self.log_lengths[chosen], self.log_noises[chosen])
-        found = maximise(rows.only(chosen), [begin], free_noise=False)
+        optimum = maximise(rows.only(chosen), [begin], free_noise=False)
         log_lengths = self.log_lengths.clone()
-        log_lengths[chosen] = found.log_lengths
+        log_lengths[chosen] = optimum.log_lengths
         self.adopt(HyperParameters(log_lengths, self.log_noises))

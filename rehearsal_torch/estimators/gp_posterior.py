@@ -14,8 +14,23 @@ The posterior of a regression, with its factors computed once, is
 
 With n rows the mean costs O(n) per evaluation, the standard deviation O(n^2).
 
+After m further rows (w, y) with noise variances R the hyper-parameters are kept. With K = L L' of the n rows
+that the posterior knows, and
+
+    C = k(w, W) L^-T,        D D' = k(w, w) + R - C C',
+
+the Cholesky factor of all n + m rows is [[L, 0], [C, D]]. The posterior given all of them costs O(n^2 m) to
+form and stores O(n m) numbers per set of rows; L is shared by all sets. The mean m = 1'K^-1 y / 1'K^-1 1 of
+the regression is estimated anew: with z_1 = D^-1 (1 - k(w, W) K^-1 1), z_y = D^-1 (y - mu(w)) and mu the mean
+of the posterior before,
+
+    m_new - m = z_1'z_y / (1'K^-1 1 + z_1'z_1),
+
+because the residuals of the old rows satisfy 1'K^-1 (y - m) = 0. This is what a regression on all rows gives,
+up to rounding, and it is differentiable in the rows and their targets.
+
 Source: Hvarfner et al. (2024) for the priors; Byrd et al. (1995) for L-BFGS-B; Rasmussen and Williams (2006),
-Eq. 2.25-2.26 and Alg. 2.1.
+Eq. 2.25-2.26 and Alg. 2.1; Golub and Van Loan (2013), Sec. 4.2.9 (block Cholesky).
 """
 
 import math
@@ -41,9 +56,11 @@ from rehearsal_torch.estimators.kernel import (
     evidence_gradient,
     factored,
     factors,
+    inverse_root,
     kernels,
     length_mean,
     log_prior,
+    lower_root,
 )
 
 LONGEST, NOISIEST = 1e4, 1e2
@@ -82,15 +99,15 @@ class HyperParameters:
 Penalty = Callable[[Rows, Factors, HyperParameters], Tensor]
 
 
-def log_posterior(rows: Rows, found: Factors, at: HyperParameters, free_noise: bool = True) -> Tensor:
+def log_posterior(rows: Rows, factored: Factors, hyper: HyperParameters, free_noise: bool = True) -> Tensor:
     """log p(y | l, v) + log p(l) + log p(v), (N,); where the noise is given, log p(v) is a constant."""
-    prior = log_prior(at.log_lengths, at.log_noises, rows.used)
+    prior = log_prior(hyper.log_lengths, hyper.log_noises, rows.used)
     if not free_noise:
-        fixed = torch.full_like(at.log_noises, NOISE_MEAN)
-        prior = log_prior(at.log_lengths, fixed, rows.used) - log_prior(
-            torch.zeros_like(at.log_lengths), fixed, torch.zeros_like(rows.used)
+        fixed = torch.full_like(hyper.log_noises, NOISE_MEAN)
+        prior = log_prior(hyper.log_lengths, fixed, rows.used) - log_prior(
+            torch.zeros_like(hyper.log_lengths), fixed, torch.zeros_like(rows.used)
         )
-    return found.log_evidence(rows) + prior
+    return factored.log_evidence(rows) + prior
 
 
 def standing(rows: Rows) -> HyperParameters:
@@ -100,38 +117,34 @@ def standing(rows: Rows) -> HyperParameters:
         .clamp_min(math.log(2 * LENGTH_FLOOR))
         .expand(rows.used.shape)
     )
-    return HyperParameters(
-        lengths.clone(),
-        torch.full(
-            rows.used.shape[:1], NOISE_MEAN - NOISE_SPREAD**2, dtype=torch.float64, device=rows.inputs.device
-        ),
-    )
+    noise = torch.tensor(NOISE_MEAN - NOISE_SPREAD**2, dtype=torch.float64, device=rows.inputs.device)
+    return HyperParameters(lengths.clone(), noise.repeat(len(rows.used)))
 
 
 def starts(rows: Rows, last: HyperParameters | None = None) -> list[HyperParameters]:
     """Starting points: the best of a coarse grid of short and of long length-scales, equal in all inputs, by
     the evidence of at most `SCREENED` rows; and the last fit's hyper-parameters.
     """
-    some = rows.thinned(SCREENED)
+    screened = rows.thinned(SCREENED)
     unit = (0.5 * rows.used.sum(-1, keepdim=True).clamp_min(1).double().log()).expand(rows.used.shape)
-    squares = apart(some.inputs, some.inputs, unit)
-    found = [] if last is None else [last]
+    squares = apart(screened.inputs, screened.inputs, unit)
+    points = [] if last is None else [last]
     for lengths in (SHORT, LONG):
         tried, values = [], []
         for length in lengths:
-            between = kernels(some, squares / length**2)
+            between = kernels(screened, squares / length**2)
             for noise in NOISES:
                 at = HyperParameters(unit + math.log(length), torch.full_like(unit[:, 0], math.log(noise)))
                 tried.append(at)
-                values.append(log_posterior(some, factored(some, *between, at.log_noises), at))
+                values.append(log_posterior(screened, factored(screened, *between, at.log_noises), at))
         best = torch.stack(values).argmax(0).tolist()
-        found.append(
+        points.append(
             HyperParameters(
-                torch.stack([tried[each].log_lengths[place] for place, each in enumerate(best)]),
-                torch.stack([tried[each].log_noises[place] for place, each in enumerate(best)]),
+                torch.stack([tried[trial].log_lengths[regression] for regression, trial in enumerate(best)]),
+                torch.stack([tried[trial].log_noises[regression] for regression, trial in enumerate(best)]),
             )
         )
-    return found
+    return points
 
 
 def maximise(
@@ -141,13 +154,8 @@ def maximise(
     penalty: Penalty | None = None,
     iterations: int = 200,
 ) -> HyperParameters:
-    """The best result over several starts, for each regression separately.
-
-    Args:
-        rows: N regressions.
-        free_noise: Whether v is optimised; otherwise it keeps the value of each start.
-        penalty: Subtracted from the log posterior.
-        iterations: Maximum number of L-BFGS-B iterations, for each.
+    """The best result over several starts, for each regression separately; unless the noise is free, it keeps
+    the value of each start.
 
     Raises:
         ValueError: if a covariance matrix remains indefinite, or a penalty is combined with a noise that is
@@ -157,10 +165,8 @@ def maximise(
     repeated = rows.only(torch.arange(count, device=rows.inputs.device).repeat(len(begin)))
     if penalty is not None and not free_noise:
         raise ValueError("expected free_noise=True with a penalty; got free_noise=False")
-    lengths, noises = (
-        torch.cat([each.log_lengths for each in begin]),
-        torch.cat([each.log_noises for each in begin]),
-    )
+    lengths = torch.cat([start.log_lengths for start in begin])
+    noises = torch.cat([start.log_noises for start in begin])
     mean, per_row = length_mean(repeated.used), repeated.counts.double()
     given = noises.clone()
 
@@ -171,35 +177,27 @@ def maximise(
         part = repeated.only(places)
         free = torch.from_numpy(points).to(rows.inputs)
         at = HyperParameters(free[:, :width], free[:, width] if free_noise else given[places])
-        found = factors(part, at.log_lengths, at.log_noises)
-        lengthwise, noisewise = evidence_gradient(part, found, at.log_lengths, at.log_noises)
+        factored = factors(part, at.log_lengths, at.log_noises)
+        lengthwise, noisewise = evidence_gradient(part, factored, at.log_lengths, at.log_noises)
         lengthwise = (lengthwise + 1 + (at.log_lengths - mean[places]) / LENGTH_SPREAD**2) * part.used
         noisewise = (
             (noisewise + 1 + (at.log_noises - NOISE_MEAN) / NOISE_SPREAD**2) * part.used.any(-1) * free_noise
         )
-        value = -log_posterior(part, found, at, free_noise) / per_row[places]
+        value = -log_posterior(part, factored, at, free_noise) / per_row[places]
         gradient = torch.cat([lengthwise, noisewise.unsqueeze(-1)], -1) / per_row[places].unsqueeze(-1)
         if penalty is not None:
             penalties, penalty_gradient = _penalised(penalty, part, at)
-            value, gradient = (
-                value + penalties / per_row[places],
-                gradient + penalty_gradient / per_row[places].unsqueeze(-1),
-            )
+            value = value + penalties / per_row[places]
+            gradient = gradient + penalty_gradient / per_row[places].unsqueeze(-1)
         return value.cpu().numpy(), gradient.cpu().numpy()
 
     limits = [(math.log(LENGTH_FLOOR), math.log(LONGEST))] * width + [
         (math.log(NOISE_FLOOR), math.log(NOISIEST))
     ]
     point = torch.cat([lengths, noises.unsqueeze(-1)], -1).cpu().numpy()
+    stopping = {"factr": None, "ftol": TOLERANCE, "pgtol": 1e-6, "maxiter": iterations}
     results, values, _ = fmin_l_bfgs_b_batched(
-        both,
-        point,
-        bounds=limits,
-        factr=None,
-        ftol=TOLERANCE,
-        pgtol=1e-6,
-        maxiter=iterations,
-        pass_batch_indices=True,
+        both, point, bounds=limits, pass_batch_indices=True, **stopping
     )
     best = values.reshape(len(begin), count).argmin(0)
     chosen = torch.from_numpy(results.reshape(len(begin), count, width + 1)[best, np.arange(count)]).to(
@@ -252,33 +250,20 @@ class Posterior:
     kind: int = 0
 
     @classmethod
-    def of(cls, rows: Rows, found: Factors, hyper: HyperParameters, place: int, width: int) -> "Posterior":
-        """The posterior of one of N regressions.
-
-        Args:
-            hyper: Hyper-parameters of all.
-            place: Index of the regression.
-            width: Its number of inputs.
-        """
-        kept = rows.kept[place]
-        scales = (-hyper.log_lengths[place, :width]).exp()
-        places = rows.inputs[place][kept][:, :width] * scales
-        root = found.root[place][kept][:, kept]
-        inverse = torch.linalg.solve_triangular(
-            root, torch.eye(len(root), dtype=root.dtype, device=root.device), upper=False
-        ).mT.contiguous()
-        kind = 0 if rows.kinds is None else int(rows.kinds[place])
-        vague = (hyper.log_noises[place].exp() / kept.sum()).sqrt()
-        return cls(
-            scales,
-            places,
+    def of(cls, rows: Rows, factored: Factors, hyper: HyperParameters, index: int, width: int) -> "Posterior":
+        """The posterior of one of N regressions, at a place, with so many inputs."""
+        kept = rows.kept[index]
+        scales = (-hyper.log_lengths[index, :width]).exp()
+        places = rows.inputs[index][kept][:, :width] * scales
+        inverse = inverse_root(factored.root[index][kept][:, kept]).mT.contiguous()
+        kind = 0 if rows.kinds is None else int(rows.kinds[index])
+        vague = (hyper.log_noises[index].exp() / kept.sum()).sqrt()
+        halves, weights, mean = (
             0.5 * places.square().sum(-1),
-            found.weights[place][kept],
-            inverse,
-            found.mean[place],
-            vague,
-            kind,
+            factored.weights[index][kept],
+            factored.mean[index],
         )
+        return cls(scales, places, halves, weights, inverse, mean, vague, kind)
 
     def products(self, scaled: Tensor) -> Tensor:
         """k(w, W), (..., p) -> (..., n)."""
@@ -300,3 +285,140 @@ class Posterior:
         products = self.products(scaled)
         left = 1 - (products @ self.inverse).square().sum(-1)
         return products @ self.weights + self.mean, left.clamp_min(MIN_VARIANCE).sqrt()
+
+
+@dataclass(frozen=True)
+class ConditionedPosterior:
+    """The posterior of one regression after m further rows; b stands for the leading dimensions of sets of
+    rows.
+
+    Attributes:
+        before: The posterior before.
+        inputs: The further rows, (b, m, p).
+        targets: (b, m).
+        variances: Their noise variances, (b, m).
+        gains: K^-1 k(W, w), (b, n, m).
+        root: D, (b, m, m).
+        mean: The mean of the regression, (b).
+        old_weights: What the posterior mean takes of k(., W), (b, n).
+        weights: What it takes of k(., w), (b, m).
+    """
+
+    before: Posterior
+    inputs: Tensor
+    targets: Tensor
+    variances: Tensor
+    gains: Tensor
+    root: Tensor
+    mean: Tensor
+    old_weights: Tensor
+    weights: Tensor
+
+    def posterior_mean(self, scaled: Tensor) -> Tensor:
+        """mu(w), (..., s, p) -> (..., s); leading dimensions broadcast against b."""
+        if not scaled.shape[-1]:
+            return self.mean.unsqueeze(-1).expand(self._shape(scaled))
+        return self._mean(self.before.products(scaled), self._near(scaled))
+
+    def belief(self, scaled: Tensor) -> tuple[Tensor, Tensor]:
+        """mu(w) and tau(w), (..., s, p) -> (..., s), (..., s)."""
+        if not scaled.shape[-1]:
+            shape, rows = self._shape(scaled), len(self.before.halves)
+            share = rows / (rows + self.targets.shape[-1])
+            return self.posterior_mean(scaled), (self.before.vague * share**0.5).expand(shape)
+        products, near = self.before.products(scaled), self._near(scaled)
+        known = (products @ self.before.inverse).square().sum(-1) + self._added(products, near).square().sum(
+            -1
+        )
+        return self._mean(products, near), (1 - known).clamp_min(MIN_VARIANCE).sqrt()
+
+    def _shape(self, scaled: Tensor) -> torch.Size:
+        return torch.broadcast_shapes(scaled.shape[:-1], (*self.mean.shape, 1))
+
+    def _near(self, scaled: Tensor) -> Tensor:
+        """k(., w) of the further rows, (..., s, p) -> (..., s, m)."""
+        return kernel_between(self.before, scaled, self.inputs)
+
+    def _mean(self, products: Tensor, near: Tensor) -> Tensor:
+        old, new = (products @ self.old_weights.unsqueeze(-1), near @ self.weights.unsqueeze(-1))
+        return (old + new).squeeze(-1) + self.mean.unsqueeze(-1)
+
+    def _added(self, products: Tensor, near: Tensor) -> Tensor:
+        """(k(., w) - k(., W) K^-1 k(W, w)) D^-T, (..., s, m)."""
+        return torch.linalg.solve_triangular(self.root, (near - products @ self.gains).mT, upper=False).mT
+
+
+def conditioned(
+    posterior: Posterior | ConditionedPosterior, inputs: Tensor, targets: Tensor, variances: Tensor
+) -> ConditionedPosterior:
+    """The posterior after further rows: inputs (..., m, p) in the unit cube, standardised targets (..., m)
+    and noise variances. Leading dimensions broadcast; a posterior that was conditioned already keeps its
+    further rows.
+
+    Raises:
+        ValueError: if a covariance matrix remains indefinite.
+    """
+    variances = variances.expand(torch.broadcast_shapes(variances.shape, inputs.shape[:-1]))
+    if isinstance(posterior, ConditionedPosterior):
+        inputs = _joined(posterior.inputs, inputs, -2)
+        targets = _joined(posterior.targets, targets, -1)
+        variances = _joined(posterior.variances, variances, -1)
+        posterior = posterior.before
+    if not inputs.shape[-1]:
+        return _without_inputs(posterior, inputs, targets, variances)
+    products = posterior.products(inputs)
+    known = products @ posterior.inverse
+    gains = (known @ posterior.inverse.mT).mT
+    own = kernel_between(posterior, inputs, inputs) + torch.diag_embed(variances)
+    root = lower_root(own - known @ known.mT)
+    ones = posterior.inverse @ posterior.inverse.sum(0)  # K^-1 1
+    deviation = targets - posterior.mean - products @ posterior.weights
+    unlike = (1 - products @ ones).expand_as(deviation)
+    residual, unit = torch.linalg.solve_triangular(
+        root, torch.stack([deviation, unlike], -1), upper=False
+    ).unbind(-1)
+    shift = (residual * unit).sum(-1) / (ones.sum() + unit.square().sum(-1))
+    weights = torch.linalg.solve_triangular(
+        root.mT, (residual - shift.unsqueeze(-1) * unit).unsqueeze(-1), upper=True
+    )
+    old = posterior.weights - shift.unsqueeze(-1) * ones - (gains @ weights).squeeze(-1)
+    return ConditionedPosterior(
+        posterior, inputs, targets, variances, gains, root, posterior.mean + shift, old, weights.squeeze(-1)
+    )
+
+
+def covariance(posterior: Posterior | ConditionedPosterior, scaled: Tensor) -> Tensor:
+    """The posterior covariance of the function at s inputs, (..., s, p) -> (..., s, s)."""
+    first = posterior.before if isinstance(posterior, ConditionedPosterior) else posterior
+    if not scaled.shape[-1]:
+        std = posterior.belief(scaled)[1]
+        return std.unsqueeze(-1) * std.unsqueeze(-2)
+    products = first.products(scaled)
+    known = products @ first.inverse
+    posterior_covariance = kernel_between(first, scaled, scaled) - known @ known.mT
+    if isinstance(posterior, ConditionedPosterior):
+        added = posterior._added(products, posterior._near(scaled))
+        posterior_covariance = posterior_covariance - added @ added.mT
+    return posterior_covariance
+
+
+def kernel_between(posterior: Posterior, left: Tensor, right: Tensor) -> Tensor:
+    """k of a posterior's regression, (..., s, p), (..., m, p) -> (..., s, m)."""
+    left, right = left * posterior.scales, right * posterior.scales
+    squares = left.square().sum(-1, keepdim=True) + right.square().sum(-1).unsqueeze(-2) - 2 * left @ right.mT
+    return correlation(squares.clamp_min(0), posterior.kind)
+
+
+def _joined(old: Tensor, new: Tensor, dim: int) -> Tensor:
+    lead = torch.broadcast_shapes(old.shape[:dim], new.shape[:dim])
+    return torch.cat([old.expand(*lead, *old.shape[dim:]), new.expand(*lead, *new.shape[dim:])], dim)
+
+
+def _without_inputs(
+    posterior: Posterior, inputs: Tensor, targets: Tensor, variances: Tensor
+) -> ConditionedPosterior:
+    """The posterior of a regression without inputs: an average, whose rows have equal noise."""
+    rows, more = len(posterior.halves), targets.shape[-1]
+    mean = (rows * posterior.mean + targets.sum(-1)) / (rows + more)
+    blank = targets.new_zeros(0)
+    return ConditionedPosterior(posterior, inputs, targets, variances, blank, blank, mean, blank, blank)

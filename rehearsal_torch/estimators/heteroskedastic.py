@@ -40,11 +40,8 @@ WIDEST = 12.0
 
 
 class InputDependentNoise(Solved):
-    """The variance functions of N noises: s(w)^2 = level * exp(rho * h(w)), h standardised.
-
-    Args:
-        widths: The number of inputs of each regression.
-        margin: Minimum gain of input-dependent noise, in nats.
+    """The variance functions of N noises: s(w)^2 = level * exp(rho * h(w)), h standardised; input-dependent
+    where that gains more than `MARGIN` nats.
     """
 
     def __init__(self, widths: list[int], margin: float = MARGIN) -> None:
@@ -52,18 +49,13 @@ class InputDependentNoise(Solved):
         self.margin = margin
         self.processes = SolvedProcesses(widths)
         self.register_fitted("rho", "level", "gain")
-        self.rho: Tensor
-        self.level: Tensor
-        self.gain: Tensor
 
     def sizes(self) -> Sizes:
         """One number for each of N noises."""
         return dict.fromkeys(("rho", "level", "gain"), (len(self.processes.widths),))
 
     def solve(self, *examples: Tensor) -> None:
-        """Fits to inputs (n, N, p), leave-one-out residuals and variances (n, N), noise variances (n, N) and
-        the mask of kept rows (n, N).
-        """
+        """Fits to inputs (n, N, p), leave-one-out residuals and variances, noises and kept rows, (n, N)."""
         inputs, residuals, variances, noises, kept = examples
         rows = kept.sum(0)
         squares = residuals.square()
@@ -102,11 +94,11 @@ class InputDependentNoise(Solved):
 
     def at(self, inputs: Tensor) -> Tensor:
         """s(w)^2 of inputs (n, N, p), (n, N)."""
-        shown = [
-            each.posterior_mean(inputs[:, place, : each.scales.numel()])
-            for place, each in enumerate(self.processes.posteriors())
+        log_shapes = [
+            posterior.posterior_mean(inputs[:, index, : posterior.scales.numel()])
+            for index, posterior in enumerate(self.processes.posteriors())
         ]
-        return self.level * (self.rho * torch.stack(shown, -1)).exp()
+        return self.level * (self.rho * torch.stack(log_shapes, -1)).exp()
 
 
 def _shape(exponents: Tensor, kept: Tensor) -> Tensor:

@@ -44,25 +44,19 @@ class Dependence:
 
 
 def centred_gram(values: Tensor) -> Tensor:
-    """H K H of rows (..., n, p), (..., n, n); a Gaussian kernel of median width, through which no gradient
-    flows.
-    """
+    """H K H of rows (..., n, p), (..., n, n); no gradient flows through the median width."""
     return _centred(_gram(values))
 
 
 def _gram(values: Tensor) -> Tensor:
-    apart = (values.unsqueeze(-2) - values.unsqueeze(-3)).square().sum(-1)
-    off = apart.detach()[..., *torch.triu_indices(apart.shape[-1], apart.shape[-1], 1)]
-    return (-0.5 * apart / off.median(-1).values.clamp_min(1e-12)[..., None, None]).exp()
+    squares = (values.unsqueeze(-2) - values.unsqueeze(-3)).square().sum(-1)
+    off = squares.detach()[..., *torch.triu_indices(squares.shape[-1], squares.shape[-1], 1)]
+    return (-0.5 * squares / off.median(-1).values.clamp_min(1e-12)[..., None, None]).exp()
 
 
 def _centred(kernel: Tensor) -> Tensor:
-    return (
-        kernel
-        - kernel.mean(-1, keepdim=True)
-        - kernel.mean(-2, keepdim=True)
-        + kernel.mean((-2, -1), keepdim=True)
-    )
+    rows, columns = kernel.mean(-1, keepdim=True), kernel.mean(-2, keepdim=True)
+    return kernel - rows - columns + kernel.mean((-2, -1), keepdim=True)
 
 
 def normalised_hsic(left: Tensor, right: Tensor) -> Tensor:
@@ -72,7 +66,7 @@ def normalised_hsic(left: Tensor, right: Tensor) -> Tensor:
 
 
 def dependence(noise: Tensor, inputs: Tensor, permutations: int = 200, seed: int = 0) -> Dependence:
-    """rho of noise (n,) and inputs (n, p), together with its values under permutations of the noise.
+    """rho of noise (n,) and inputs (n, p), with its values under permutations of the noise.
 
     Raises:
         ValueError: if shapes disagree, there are fewer than 5 rows, or no inputs.
@@ -91,12 +85,8 @@ def dependence(noise: Tensor, inputs: Tensor, permutations: int = 200, seed: int
     own, other = centred_gram(noise.unsqueeze(-1)), centred_gram(inputs)
     value = normalised_hsic(own, other)
     stream = generator(seed)
-    permuted = torch.stack(
-        [
-            normalised_hsic(own[order][:, order], other)
-            for order in (torch.randperm(len(noise), generator=stream) for _ in range(permutations))
-        ]
-    )
+    orders = [torch.randperm(len(noise), generator=stream) for _ in range(permutations)]
+    permuted = torch.stack([normalised_hsic(own[order][:, order], other) for order in orders])
     return Dependence(
         float(value), float(permuted.mean()), float((1 + (permuted >= value).sum()) / (1 + permutations))
     )
@@ -104,16 +94,14 @@ def dependence(noise: Tensor, inputs: Tensor, permutations: int = 200, seed: int
 
 def independent_probability(noise: Tensor, inputs: Tensor, kept: Tensor) -> Tensor:
     """A fast p-value of independence for each of M regressions: noise (M, n), inputs (M, n, p), mask of kept
-    rows (M, n) -> (M,).
-
-    The null distribution of n HSIC is approximated by a gamma distribution with its mean and variance under
-    independence.
+    rows (M, n) -> (M,). The null distribution of n HSIC is approximated by a gamma distribution with its mean
+    and variance under independence.
 
     Source: Gretton et al. (2008), Eq. 4-6.
     """
-    found = []
-    for own, where, rows in zip(noise, inputs, kept, strict=True):
-        kernels = [_gram(values[rows]) for values in (own.unsqueeze(-1), where)]
+    probabilities = []
+    for row_noise, where, rows in zip(noise, inputs, kept, strict=True):
+        kernels = [_gram(values[rows]) for values in (row_noise.unsqueeze(-1), where)]
         left, right = (_centred(kernel) for kernel in kernels)
         count = len(left)
         value = (left * right).sum() / count
@@ -123,33 +111,29 @@ def independent_probability(noise: Tensor, inputs: Tensor, kept: Tensor) -> Tens
         both = (both.sum() - both.diagonal().sum()) / (count * (count - 1))
         spread = 72 * (count - 4) * (count - 5) / (count * (count - 1) * (count - 2) * (count - 3)) * both
         shape, scale = mean.square() / spread, count * spread / mean
-        found.append(torch.special.gammaincc(shape, value / scale))
-    return torch.stack(found) if found else noise.new_zeros(0)
+        probabilities.append(torch.special.gammaincc(shape, value / scale))
+    return torch.stack(probabilities) if probabilities else noise.new_zeros(0)
 
 
 @dataclass(frozen=True)
 class DependencePenalty:
-    """c n rho(u, w) for each of N regressions.
-
-    Attributes:
-        strength: c, in nats per row.
-    """
+    """c n rho(u, w) for each of N regressions; the strength c is in nats per row."""
 
     strength: float
 
-    def __call__(self, rows: Rows, found: Factors, hyper: HyperParameters) -> Tensor:
+    def __call__(self, rows: Rows, factored: Factors, hyper: HyperParameters) -> Tensor:
         """(N,): leave-one-out noise against inputs over the kept rows; 0 without inputs."""
-        precision = found.inverse().diagonal(dim1=-2, dim2=-1)
-        noise = found.weights / precision.sqrt()
+        precision = factored.inverse().diagonal(dim1=-2, dim2=-1)
+        noise = factored.weights / precision.sqrt()
         penalties = []
-        for place, used in enumerate(rows.used):
-            kept = rows.kept[place]
+        for index, used in enumerate(rows.used):
+            kept = rows.kept[index]
             if not bool(used.any()):
-                penalties.append(0 * hyper.log_noises[place])
+                penalties.append(0 * hyper.log_noises[index])
                 continue
             rho = normalised_hsic(
-                centred_gram(noise[place][kept].unsqueeze(-1)),
-                centred_gram(rows.inputs[place][kept][:, used]),
+                centred_gram(noise[index][kept].unsqueeze(-1)),
+                centred_gram(rows.inputs[index][kept][:, used]),
             )
             penalties.append(self.strength * kept.sum() * rho)
         return torch.stack(penalties)

@@ -80,20 +80,16 @@ def blended(squares: Tensor, kinds: Tensor | None) -> tuple[Tensor, Tensor]:
     if len(present) == 1:
         return with_derivative(squares, present[0])
     assert kinds is not None
-    each = kinds.expand(squares.shape[:-2])
+    kind_of = kinds.expand(squares.shape[:-2])
     kernel, derivative = torch.empty_like(squares), torch.empty_like(squares)
     for kind in present:
-        chosen = each == kind
+        chosen = kind_of == kind
         kernel[chosen], derivative[chosen] = with_derivative(squares[chosen], kind)
     return kernel, derivative
 
 
 def places(kernel: Kernel) -> tuple[int, ...]:
-    """Indices of the candidate kernels.
-
-    Raises:
-        ValueError: if the name is unknown.
-    """
+    """Indices of the candidate kernels; ValueError if the name is unknown."""
     if kernel == "learnt":
         return CHOICE
     if kernel not in KINDS:
@@ -128,15 +124,7 @@ class Rows:
 
     def only(self, places: Tensor) -> "Rows":
         """A subset of the regressions, by index along the first dimension."""
-        kinds = None if self.kinds is None else self.kinds[places]
-        return Rows(
-            self.inputs[places],
-            self.targets[places],
-            self.kept[places],
-            self.used[places],
-            self.ratios[places],
-            kinds,
-        )
+        return Rows(**{name: value[places] for name, value in vars(self).items() if value is not None})
 
     def thinned(self, most: int) -> "Rows":
         """At most `most` rows, evenly spaced in their order; all, if a regression would keep fewer than a
@@ -146,13 +134,8 @@ class Rows:
         if count <= most:
             return self
         rows = torch.linspace(0, count - 1, most, dtype=torch.float64, device=device).round().long()
-        few = replace(
-            self,
-            inputs=self.inputs[..., rows, :],
-            targets=self.targets[..., rows],
-            kept=self.kept[..., rows],
-            ratios=self.ratios[..., rows],
-        )
+        columns = {name: getattr(self, name)[..., rows] for name in ("targets", "kept", "ratios")}
+        few = replace(self, inputs=self.inputs[..., rows, :], **columns)
         return self if bool((few.counts < self.counts.clamp(max=most // 4)).any()) else few
 
     @property
@@ -181,9 +164,9 @@ def log_prior(log_lengths: Tensor, log_noises: Tensor, used: Tensor) -> Tensor:
     """Log prior densities of l and v, (b,)."""
     lengths = (log_lengths - length_mean(used)) / LENGTH_SPREAD
     noises = (log_noises - NOISE_MEAN) / NOISE_SPREAD
-    each = -0.5 * lengths.square() - log_lengths - math.log(LENGTH_SPREAD * math.sqrt(2 * math.pi))
-    own = -0.5 * noises.square() - log_noises - math.log(NOISE_SPREAD * math.sqrt(2 * math.pi))
-    return (each * used).sum(-1) + own * used.any(-1)
+    length_terms = -0.5 * lengths.square() - log_lengths - math.log(LENGTH_SPREAD * math.sqrt(2 * math.pi))
+    noise_terms = -0.5 * noises.square() - log_noises - math.log(NOISE_SPREAD * math.sqrt(2 * math.pi))
+    return (length_terms * used).sum(-1) + noise_terms * used.any(-1)
 
 
 @dataclass(frozen=True)
@@ -216,8 +199,8 @@ class Factors:
         return torch.cholesky_inverse(self.root)
 
     def left_out(self) -> tuple[Tensor, Tensor]:
-        """Leave-one-out residuals and predictive variances, noise included, (b, n) each: a_i / [K^-1]_ii and
-        1 / [K^-1]_ii.
+        """Leave-one-out residuals a_i / [K^-1]_ii and variances 1 / [K^-1]_ii, noise included, (b,
+        n) each.
         """
         precision = self.inverse().diagonal(dim1=-2, dim2=-1)
         return self.weights / precision, 1 / precision
@@ -245,11 +228,7 @@ def kernels(rows: Rows, squares: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def factored(rows: Rows, kernel: Tensor, derivative: Tensor, log_noises: Tensor) -> Factors:
-    """Factors of N regressions given `kernels` and their noises log v (b,).
-
-    Raises:
-        ValueError: as `factors`.
-    """
+    """Factors of N regressions given `kernels` and their noises log v (b,); raises as `factors`."""
     noise = torch.where(
         rows.kept, log_noises.exp().unsqueeze(-1) * rows.ratios, 1 - kernel.diagonal(dim1=-2, dim2=-1)
     )
@@ -267,18 +246,10 @@ def factored(rows: Rows, kernel: Tensor, derivative: Tensor, log_noises: Tensor)
 
 
 def lower_root(matrices: Tensor) -> Tensor:
-    """Lower Cholesky factors, (b, n, n), with the smallest jitter that makes all matrices positive definite.
-
-    Raises:
-        ValueError: if none does.
-    """
+    """Lower Cholesky factors, (b, n, n), with the smallest jitter that suffices; ValueError if none does."""
+    eye = torch.eye(matrices.shape[-1], dtype=matrices.dtype, device=matrices.device)
     for jitter in JITTERS:
-        shifted = (
-            matrices
-            if jitter == 0
-            else matrices
-            + jitter * torch.eye(matrices.shape[-1], dtype=matrices.dtype, device=matrices.device)
-        )
+        shifted = matrices if jitter == 0 else matrices + jitter * eye
         root, failed = torch.linalg.cholesky_ex(shifted)
         # CUDA says nothing of undefined entries (pytorch#64818): they reach the diagonal.
         failed = failed.bool() | ~root.diagonal(dim1=-2, dim2=-1).isfinite().all(-1)
@@ -291,14 +262,20 @@ def lower_root(matrices: Tensor) -> Tensor:
     )
 
 
+def inverse_root(roots: Tensor) -> Tensor:
+    """The inverses of lower triangular matrices, (..., n, n)."""
+    eye = torch.eye(roots.shape[-1], dtype=roots.dtype, device=roots.device)
+    return torch.linalg.solve_triangular(roots, eye.expand_as(roots), upper=False)
+
+
 def evidence_gradient(
-    rows: Rows, found: Factors, log_lengths: Tensor, log_noises: Tensor
+    rows: Rows, factored: Factors, log_lengths: Tensor, log_noises: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Gradients of -log p(y | l, v) in log l (b, p) and log v (b,)."""
     weighting = torch.baddbmm(
-        found.inverse(), found.weights.unsqueeze(-1), found.weights.unsqueeze(-2), alpha=-1
+        factored.inverse(), factored.weights.unsqueeze(-1), factored.weights.unsqueeze(-2), alpha=-1
     )
-    paired = weighting * found.derivative
+    paired = weighting * factored.derivative
     # sum_ij M_ij (w_i - w_j)^2 / 2 without the differences.
     distant = (paired.sum(-1, keepdim=True) * rows.inputs.square()).sum(-2) - (
         rows.inputs * (paired @ rows.inputs)

@@ -62,12 +62,8 @@ from torch import Tensor
 
 
 def bounds(probability: Tensor, strength: Tensor | float) -> tuple[Tensor, Tensor]:
-    """The smallest and the largest P(w = 1 | do(a)) that a hidden cause of some strength allows. Returns
-    lower and upper bound, (...) each.
-
-    Args:
-        probability: p, (...).
-        strength: Gamma, broadcast against p.
+    """The smallest and the largest P(w = 1 | do(a)) that a hidden cause of strength Gamma allows, (...) each,
+    for p (...).
 
     Raises:
         ValueError: if a probability is outside [0, 1], or a strength is below 1.
@@ -76,13 +72,7 @@ def bounds(probability: Tensor, strength: Tensor | float) -> tuple[Tensor, Tenso
 
 
 def interval_bounds(lower: Tensor, upper: Tensor, strength: Tensor | float) -> tuple[Tensor, Tensor]:
-    """The same for an interval of p: its lower end gives the lower bound, its upper end the upper one.
-    Returns lower and upper bound, (...) each.
-
-    Args:
-        lower: Lower end of the interval of p, (...).
-        upper: Upper end, (...).
-        strength: Gamma, broadcast against both.
+    """`bounds` for an interval of p: its lower end gives the lower bound, its upper end the upper one.
 
     Raises:
         ValueError: if a probability is outside [0, 1], an interval is empty, or a strength is below 1.
@@ -102,35 +92,21 @@ def interval_bounds(lower: Tensor, upper: Tensor, strength: Tensor | float) -> t
 
 
 def tipping_between(lower: Tensor, other: Tensor, less: float = 0.0) -> Tensor:
-    """The smallest strength at which an action may be no better than another action, both of which a hidden
-    cause biases: where the lower bound of p meets the upper bound of q. Returns the strength, (...), at least
-    1; infinite if none suffices.
+    """The smallest strength, (...), at least 1, at which an action may be no better than another action, both
+    of which a hidden cause biases: where the lower bound of p (or of the lower end of its interval) meets the
+    upper bound of q, `other`; infinite if none suffices.
 
     Each of the two lines of the one meets each of the two of the other at
 
         sqrt(p / q),  1 + p - q,  1 / (1 - p + q),  sqrt((1 - q) / (1 - p)),
 
     of which the largest is the strength. The bounds hold for each action by itself, so that one hidden cause
-    may need to be stronger. Where p has to exceed q by s, they meet at
+    may need to be stronger. Where p has to exceed q by s >= 0, `less`, they meet at
 
         2 p / (s + sqrt(s^2 + 4 p q)),  (1 + p - q) / (1 + s),  (1 - s) / (1 - p + q),
         2 (1 - q) / (s + sqrt(s^2 + 4 (1 - p) (1 - q))).
-
-    Args:
-        lower: Lower end of the interval of p, or p itself, (...).
-        other: q, (...).
-        less: s, at least 0.
-
-    Raises:
-        ValueError: if a probability is outside [0, 1].
     """
-    p, q = torch.broadcast_tensors(lower, other)
-    both = torch.stack([p, q])
-    if not bool(((both >= 0) & (both <= 1)).all()):
-        raise ValueError(
-            f"expected probabilities in [0, 1]; got {lower.flatten()[:4].tolist()} and "
-            f"{other.flatten()[:4].tolist()}"
-        )
+    p, q = _probabilities(lower, other)
     meetings = [(p / q).sqrt(), 1 + p - q, 1 / (1 - p + q), ((1 - q) / (1 - p)).sqrt()]
     if less:
         first = 2 * p / (less + (less**2 + 4 * p * q).sqrt())
@@ -141,21 +117,20 @@ def tipping_between(lower: Tensor, other: Tensor, less: float = 0.0) -> Tensor:
 
 
 def tipping_strength(lower: Tensor, baseline: Tensor) -> Tensor:
-    """The smallest strength at which the action may be no better than no action. Returns Gamma*, (...), at
-    least 1; infinite if no strength suffices.
-
-    Args:
-        lower: Lower end of the interval of p, or p itself, (...).
-        baseline: P(w = 1 | x) with nothing altered, (...).
-
-    Raises:
-        ValueError: if a probability is outside [0, 1].
+    """The smallest strength Gamma*, (...), at least 1, at which the action may be no better than no action,
+    given p (or the lower end of its interval) and the baseline P(w = 1 | x) with nothing altered; infinite if
+    none suffices.
     """
-    both = torch.stack(torch.broadcast_tensors(lower, baseline))
-    if not bool(((both >= 0) & (both <= 1)).all()):
-        raise ValueError(
-            f"expected probabilities in [0, 1]; got {lower.flatten()[:4].tolist()} and "
-            f"{baseline.flatten()[:4].tolist()}"
-        )
-    found = torch.maximum(lower / baseline, (1 - baseline) / (1 - lower))
-    return torch.where(lower <= baseline, torch.ones_like(found), found)
+    p, b = _probabilities(lower, baseline)
+    strength = torch.maximum(p / b, (1 - b) / (1 - p))
+    return torch.where(p <= b, torch.ones_like(strength), strength)
+
+
+def _probabilities(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
+    """Both, of one shape; ValueError where one is not in [0, 1]."""
+    for values in (first, second):
+        if not bool(((values >= 0) & (values <= 1)).all()):
+            beginnings = " and ".join(str(each.flatten()[:4].tolist()) for each in (first, second))
+            raise ValueError(f"expected probabilities in [0, 1]; got {beginnings}")
+    first, second = torch.broadcast_tensors(first, second)
+    return first, second

@@ -35,20 +35,12 @@ Components = int | Literal["bic"]
 
 def log_densities(values: Tensor, weights: Tensor, means: Tensor, variances: Tensor) -> Tensor:
     """log (w_c N(u; m_c, v_c)) of values (..., N), (..., N, K); -inf for a component of weight 0."""
-    apart = (values.unsqueeze(-1) - means).square() / variances
-    return weights.log() - 0.5 * (apart + variances.log() + math.log(2 * math.pi))
+    squares = (values.unsqueeze(-1) - means).square() / variances
+    return weights.log() - 0.5 * (squares + variances.log() + math.log(2 * math.pi))
 
 
 class GaussianMixtures(Solved):
-    """The distributions of N noises.
-
-    Args:
-        count: N.
-        components: k, or "bic".
-
-    Raises:
-        ValueError: if the number of components is neither a positive integer nor "bic".
-    """
+    """The distributions of N noises, with k components each, or as many as "bic" selects."""
 
     def __init__(self, count: int, components: Components = 2) -> None:
         super().__init__()
@@ -64,8 +56,6 @@ class GaussianMixtures(Solved):
         self.weights: Tensor
         self.means: Tensor
         self.variances: Tensor
-        self.lower: Tensor
-        self.upper: Tensor
 
     def sizes(self) -> Sizes:
         """N mixtures of at most k components."""
@@ -75,23 +65,14 @@ class GaussianMixtures(Solved):
 
     def faults(self) -> list[str]:
         """Sizes, weights below 0 and variances that are not positive."""
-        found = super().faults()
-        if not found and bool((self.weights < 0).any() or (self.variances <= 0).any()):
-            found.append("weights and variances: expected weights of at least 0 and variances above 0")
-        return found
+        faults = super().faults()
+        if not faults and bool((self.weights < 0).any() or (self.variances <= 0).any()):
+            faults.append("weights and variances: expected weights of at least 0 and variances above 0")
+        return faults
 
     def solve(self, *examples: Tensor) -> None:
-        """Fits to values (n, N) and the mask of those that count, (n, N) bool.
-
-        Raises:
-            ValueError: if the widths are wrong.
-        """
+        """Fits to values (n, N) and the mask of those that count, (n, N) bool."""
         values, kept = examples[0].detach().double(), examples[1].bool()
-        if values.ndim != 2 or values.shape[1] != self.count or kept.shape != values.shape:
-            raise ValueError(
-                f"expected values and kept rows of shape (n, {self.count}); got {tuple(values.shape)} and "
-                f"{tuple(kept.shape)}"
-            )
         last = (self.weights, self.means, self.variances) if self.weights.numel() else None
         rows = kept.sum(0)
         allowed = (rows // ROWS_PER_COMPONENT).clamp(1, self.max_components)
@@ -105,11 +86,11 @@ class GaussianMixtures(Solved):
             values.new_ones(self.count, self.max_components),
         ]
         for size in tried:
-            likelihood, *found = _best_of(values, kept, size, last)
+            likelihood, *parameters = _best_of(values, kept, size, last)
             score = 2 * likelihood - (3 * size - 1) * rows.double().log()
             better = (score > best) & (size <= allowed) if self.components == "bic" else allowed == size
             best = torch.where(better, score, best)
-            for held, new in zip(chosen, found, strict=True):
+            for held, new in zip(chosen, parameters, strict=True):
                 held[better, :size], held[better, size:] = new[better], 0.0 if held is not chosen[2] else 1.0
         self.weights, self.means, self.variances = chosen
         self.lower = torch.where(kept, values, math.inf).amin(0) - BEYOND
@@ -126,9 +107,7 @@ class GaussianMixtures(Solved):
         ).sum(-1)
 
     def quantile(self, levels: Tensor) -> Tensor:
-        """The inverse of `cdf`, (..., N) -> (..., N), within one unit of the range of the observed values; by
-        bisection.
-        """
+        """The inverse of `cdf`, (..., N) -> (..., N), within one unit of the observed range; by bisection."""
         low, high = self.lower.expand(levels.shape).clone(), self.upper.expand(levels.shape).clone()
         for _ in range(HALVINGS):
             middle = (low + high) / 2
@@ -162,29 +141,27 @@ def _best_of(
     starts = [torch.stack(each) for each in zip(*begin, strict=True)]
     likelihood, *fits = _climb(values, kept, *starts)
     which = likelihood.argmax(0)
-    place = torch.arange(len(which), device=which.device)
-    return likelihood[which, place], *(each[which, place] for each in fits)  # type: ignore[return-value]
+    index = torch.arange(len(which), device=which.device)
+    return likelihood[which, index], *(each[which, index] for each in fits)  # type: ignore[return-value]
 
 
 def _climb(
     values: Tensor, kept: Tensor, weights: Tensor, means: Tensor, variances: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Expectation maximisation from M starts (M, N, K): values (n, N) -> log likelihoods (M, N) and
-    parameters.
-    """
+    """Expectation maximisation from M starts (M, N, K): log likelihoods (M, N) and parameters."""
     values, rows = values[:, None, :], kept.sum(0)
     counted = kept[:, None, :]
     before = torch.full_like(weights[..., 0], -math.inf)
     for step in range(STEPS):
-        each = log_densities(values, weights, means, variances)
-        whole = each.logsumexp(-1)
+        densities = log_densities(values, weights, means, variances)
+        whole = densities.logsumexp(-1)
         likelihood = torch.where(counted, whole, 0.0).sum(0)
         # Testing for convergence costs as much as a step: every fifth is enough.
         if step % 5 == 4:
             if bool((likelihood - before <= SMALL * rows).all()):
                 break
             before = likelihood
-        share = (each - whole.unsqueeze(-1)).exp() * counted.unsqueeze(-1)
+        share = (densities - whole.unsqueeze(-1)).exp() * counted.unsqueeze(-1)
         total = share.sum(0).clamp_min(1e-12)
         weights = (total / rows.unsqueeze(-1)).clamp_min(1e-12)
         means = (share * values.unsqueeze(-1)).sum(0) / total
@@ -214,8 +191,8 @@ def _by_distance(values: Tensor, kept: Tensor, size: int) -> tuple[Tensor, Tenso
 
 def _ranks(values: Tensor, kept: Tensor) -> Tensor:
     """Ranks among the values that count, in [0, 1), (n, N)."""
-    place = torch.where(kept, values, math.inf).argsort(0).argsort(0).to(values)
-    return place / kept.sum(0)
+    ranks = torch.where(kept, values, math.inf).argsort(0).argsort(0).to(values)
+    return ranks / kept.sum(0)
 
 
 def _of_groups(values: Tensor, kept: Tensor, group: Tensor, size: int) -> tuple[Tensor, Tensor, Tensor]:

@@ -53,14 +53,6 @@ class MixtureRegression(GaussianProcesses, Solved):
         self.register_fitted(
             "values", "scales", "weights", "means", "variances", "noise_mean", "noise_std", "gain"
         )
-        self.values: Tensor
-        self.scales: Tensor
-        self.weights: Tensor
-        self.means: Tensor
-        self.variances: Tensor
-        self.noise_mean: Tensor
-        self.noise_std: Tensor
-        self.gain: Tensor
 
     def sizes(self) -> Sizes:
         """Observed values of n rows, and a mixture of k components for each of N regressions."""
@@ -78,7 +70,7 @@ class MixtureRegression(GaussianProcesses, Solved):
         self.adopt(HyperParameters(lengths[0], torch.zeros_like(self.log_noises)))
         rows = self.hold(inputs, values, kept, variances)
         self.values, self.scales = rows.targets.clone(), rows.ratios.sqrt()
-        self.weights, self.means, self.variances = (each.clone() for each in mixtures[0].unbind(-2))
+        self.weights, self.means, self.variances = (parameter.clone() for parameter in mixtures[0].unbind(-2))
         count = len(self.widths)
         self.noise_mean, self.noise_std, self.gain = (
             torch.full((count,), value, dtype=torch.float64, device=values.device)
@@ -93,16 +85,11 @@ class MixtureRegression(GaussianProcesses, Solved):
         if not len(places):
             return
         before = self._density(rows.only(places), places)
-        found, components, log_lengths = self._turns(rows.only(places), places, TURNS)
-        after = _left_out_density(
-            found,
-            factors(found, log_lengths, torch.zeros_like(before)),
-            self.values[places],
-            self.scales[places],
-            components,
-        )
+        pseudo, components, log_lengths = self._turns(rows.only(places), places, TURNS)
+        factored = factors(pseudo, log_lengths, torch.zeros_like(before))
+        after = _left_out_density(pseudo, factored, self.values[places], self.scales[places], components)
         self.gain[places] = after - before
-        self._take(places, after - before > MARGIN, found, components, log_lengths)
+        self._take(places, after - before > MARGIN, pseudo, components, log_lengths)
 
     @property
     def adopted(self) -> Tensor:
@@ -110,18 +97,18 @@ class MixtureRegression(GaussianProcesses, Solved):
         return self.gain > MARGIN
 
     def again(self) -> None:
-        """Recomputes targets and noise variances for rows that were just stored by `hold`; length-scales and
-        mixtures are kept.
+        """Recomputes targets and noise variances of rows that `hold` stored; length-scales and
+        mixtures stay.
         """
         self.values, self.scales = self.targets.clone(), self.ratios.sqrt()
         places = self.adopted.nonzero()[:, 0]
         if len(places):
-            found, components, log_lengths = self._turns(self.rows.only(places), places, 1, learn=False)
-            self._take(places, torch.ones_like(places, dtype=torch.bool), found, components, log_lengths)
+            rows, components, log_lengths = self._turns(self.rows.only(places), places, 1, learn=False)
+            self._take(places, torch.ones_like(places, dtype=torch.bool), rows, components, log_lengths)
 
     def left_out_residuals(self) -> tuple[Tensor, Tensor]:
-        """Leave-one-out residuals and their standard deviations; where a mixture is adopted, those of the
-        observed values.
+        """Leave-one-out residuals, of the observed values where a mixture is adopted, and their
+        deviations.
         """
         residual, std = super().left_out_residuals()
         # The left-out mean is the target less its residual.
@@ -149,8 +136,8 @@ class MixtureRegression(GaussianProcesses, Solved):
             self.means[places].unsqueeze(1),
             self.variances[places].unsqueeze(1),
         )
-        each = log_densities(residual / variance.sqrt(), *components).logsumexp(-1) - 0.5 * variance.log()
-        return (each * rows.kept).sum(-1)
+        density = log_densities(residual / variance.sqrt(), *components).logsumexp(-1) - 0.5 * variance.log()
+        return (density * rows.kept).sum(-1)
 
     def _turns(
         self, rows: Rows, places: Tensor, turns: int, learn: bool = True
@@ -159,11 +146,11 @@ class MixtureRegression(GaussianProcesses, Solved):
         values, scales, squares = self.values[places], self.scales[places], self.scales[places].square()
         components = (self.weights[places], self.means[places], self.variances[places])
         log_lengths, log_noises = self.log_lengths[places], torch.zeros_like(self.log_noises[places])
-        found = factors(rows, log_lengths, log_noises)
+        factored = factors(rows, log_lengths, log_noises)
         for turn in range(turns):
             for _ in range(STEPS):
-                precision = found.inverse().diagonal(dim1=-2, dim2=-1)
-                mean = rows.targets - rows.ratios * found.weights
+                precision = factored.inverse().diagonal(dim1=-2, dim2=-1)
+                mean = rows.targets - rows.ratios * factored.weights
                 unknown = (rows.ratios - rows.ratios.square() * precision).clamp_min(0) / squares
                 noise = (values - mean) / scales
                 share = _shares(noise, unknown, components) * rows.kept.unsqueeze(-1)
@@ -175,28 +162,28 @@ class MixtureRegression(GaussianProcesses, Solved):
                     targets=(values - scales * offset) * rows.kept,
                     ratios=torch.where(rows.kept, squares / total_precision, rows.ratios),
                 )
-                found = factors(rows, log_lengths, log_noises)
+                factored = factors(rows, log_lengths, log_noises)
             if learn and turn < turns - 1:
                 log_lengths = maximise(
                     rows, [HyperParameters(log_lengths, log_noises)], free_noise=False
                 ).log_lengths
-                found = factors(rows, log_lengths, log_noises)
+                factored = factors(rows, log_lengths, log_noises)
         return rows, components, log_lengths
 
     def _take(
         self,
         places: Tensor,
         trusted: Tensor,
-        found: Rows,
+        pseudo_rows: Rows,
         components: tuple[Tensor, Tensor, Tensor],
         log_lengths: Tensor,
     ) -> None:
-        own = places[trusted]
+        adopted = places[trusted]
         mean = (components[0] * components[1]).sum(-1)
         spread = ((components[0] * (components[2] + components[1].square())).sum(-1) - mean.square()).sqrt()
         for held, new in (
-            (self.targets, found.targets),
-            (self.ratios, found.ratios),
+            (self.targets, pseudo_rows.targets),
+            (self.ratios, pseudo_rows.ratios),
             (self.log_lengths, log_lengths),
             (self.weights, components[0]),
             (self.means, components[1]),
@@ -204,12 +191,12 @@ class MixtureRegression(GaussianProcesses, Solved):
             (self.noise_mean, mean),
             (self.noise_std, spread),
         ):
-            held[own] = new[trusted]
+            held[adopted] = new[trusted]
 
 
 def _shares(noise: Tensor, unknown: Tensor, components: tuple[Tensor, Tensor, Tensor]) -> Tensor:
     """r, (M, n, K)."""
-    weights, means, variances = (each.unsqueeze(1) for each in components)
+    weights, means, variances = (parameter.unsqueeze(1) for parameter in components)
     return (
         log_densities(noise, weights, means, variances) - 0.5 * unknown.unsqueeze(-1) / variances
     ).softmax(-1)
@@ -224,12 +211,12 @@ def _moments(noise: Tensor, unknown: Tensor, share: Tensor) -> tuple[Tensor, Ten
 
 
 def _left_out_density(
-    rows: Rows, found: Factors, values: Tensor, scales: Tensor, components: tuple[Tensor, Tensor, Tensor]
+    rows: Rows, factored: Factors, values: Tensor, scales: Tensor, components: tuple[Tensor, Tensor, Tensor]
 ) -> Tensor:
     """Leave-one-out log densities of the observed values under the mixture, (M,)."""
-    residual, variance = found.left_out()
+    residual, variance = factored.left_out()
     weights, means, variances = (each.unsqueeze(1) for each in components)
     total = (variance - rows.ratios).clamp_min(0).unsqueeze(-1) + scales.square().unsqueeze(-1) * variances
-    apart = (values - (rows.targets - residual)).unsqueeze(-1) - scales.unsqueeze(-1) * means
-    each = weights.log() - 0.5 * (apart.square() / total + total.log() + math.log(2 * math.pi))
+    deviation = (values - (rows.targets - residual)).unsqueeze(-1) - scales.unsqueeze(-1) * means
+    each = weights.log() - 0.5 * (deviation.square() / total + total.log() + math.log(2 * math.pi))
     return (each.logsumexp(-1) * rows.kept).sum(-1)

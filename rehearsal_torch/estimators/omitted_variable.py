@@ -64,12 +64,8 @@ class Strength:
 
 
 def precision(doses: Tensor, controls: Tensor) -> Tensor:
-    """S^-1, the inverse covariance of the doses given a quadratic of the controls. Returns (p, p); zero for
+    """S^-1 of doses (n, p), the inverse covariance given a quadratic of controls (n, f), (p, p); zero for
     directions in which the controls leave the doses no variance.
-
-    Args:
-        doses: (n, p).
-        controls: (n, f).
     """
     known = quadratic(controls)
     left = _left(torch.cat([doses, known], -1), doses.shape[1]) / len(doses)
@@ -79,25 +75,19 @@ def precision(doses: Tensor, controls: Tensor) -> Tensor:
 def strongest(
     doses: Tensor, covariates: Tensor, outcomes: Tensor, names: Sequence[str], states: Sequence[str]
 ) -> Strength | None:
-    """The covariate that could bias effects most if it were hidden, in linear regressions. Returns None if no
-    covariate varies given the others.
-
-    Args:
-        doses: (n, p).
-        covariates: (n, f).
-        outcomes: (n, D).
-        names: The f covariates.
-        states: The D outcomes.
+    """The covariate that could bias effects most if it were hidden, in linear regressions of outcomes (n, D)
+    on doses (n, p) and covariates (n, f), named by `states` and `names`; None if no covariate varies given
+    the others.
     """
     ones = torch.ones_like(doses[:, :1])
     count, width = doses.shape[1], outcomes.shape[1]
-    found: list[tuple[float, Strength]] = []
+    ranked: list[tuple[float, Strength]] = []
     variance = covariates.var(0, correction=0) * len(covariates)
-    for place, name in enumerate(names):
-        own = covariates[:, place : place + 1]
-        others = torch.cat([ones, covariates[:, :place], covariates[:, place + 1 :]], -1)
+    for index, name in enumerate(names):
+        own = covariates[:, index : index + 1]
+        others = torch.cat([ones, covariates[:, :index], covariates[:, index + 1 :]], -1)
         first = _left(torch.cat([own, doses, others], -1), 1 + count)
-        if not float(first[0, 0]) > SMALLEST * float(variance[place]):
+        if not float(first[0, 0]) > SMALLEST * float(variance[index]):
             continue
         across = first[0, 1:]
         explained = across @ torch.linalg.pinv(first[1:, 1:], hermitian=True, rtol=SMALLEST) @ across
@@ -107,8 +97,8 @@ def strongest(
         outcome = (second[0, 1:].square() / spread).clamp(0.0, 1.0)
         state = int(outcome.argmax())
         rank = float(equal_strength(outcome[state], treatment))
-        found.append((rank, Strength(name, float(treatment), states[state], float(outcome[state]))))
-    return max(found, key=lambda pair: pair[0])[1] if found else None
+        ranked.append((rank, Strength(name, float(treatment), states[state], float(outcome[state]))))
+    return max(ranked, key=lambda pair: pair[0])[1] if ranked else None
 
 
 def _left(columns: Tensor, count: int) -> Tensor:

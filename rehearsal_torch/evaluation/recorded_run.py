@@ -44,10 +44,8 @@ class Recorded:
         decisions: One dictionary per decision, in the order of their indices, with `seconds` if they were
             measured, and with texts in place of codes (`data.codings.texts`).
         metrics: Name to (step, value) pairs, in the order in which they were written.
-        config: The resolved configuration; empty if missing.
-        truth: The rows of ``truth.csv``; empty if missing.
-        curves: The rows of ``surrogate.csv``; empty if missing.
-        choices: Group of the configuration to the option chosen, such as decision to cme; empty if missing.
+        truth, curves, claims: The rows of ``truth.csv``, ``surrogate.csv`` and ``claims.csv``.
+        choices: Group of the configuration to the option chosen, such as decision to cme.
         kind: The kind of problem (`Problem.kind`); None if it was not recorded.
         findings: What the data card warns of.
         held_out_seen: Whether the checkpoint that decided has seen the held-out rows; None if that is
@@ -55,7 +53,6 @@ class Recorded:
         codings: What texts of variables are as numbers (`data.codings`).
         words: What units, steps and columns are called (`Problem.wording`), with ``reward`` and ``actions``
             as the task brought them; empty if the data set has no words of its own.
-        claims: The rows of ``claims.csv``; empty if missing.
     """
 
     path: Path
@@ -76,12 +73,12 @@ class Recorded:
         """The decisions by (search, k), in ascending order of k, searches in order of appearance; k is None
         for decisions other than action sequences.
         """
-        found: dict[tuple[str, int | None], list[Decided]] = defaultdict(list)
+        groups: dict[tuple[str, int | None], list[Decided]] = defaultdict(list)
         for decided in self.decisions:
-            found[
+            groups[
                 search_of(decided), decided["trajectory"]["changes"] if is_sequence(decided) else None
             ].append(decided)
-        return dict(sorted(found.items(), key=lambda item: -1 if item[0][1] is None else item[0][1]))
+        return dict(sorted(groups.items(), key=lambda item: -1 if item[0][1] is None else item[0][1]))
 
 
 def is_sequence(decided: Decided) -> bool:
@@ -114,8 +111,8 @@ def claim(decided: Decided, part: str = "point", of: str = "estimate") -> Any:
     """A part (``point``, ``lower`` or ``upper``) of the estimate, or of another field such as the baseline;
     None if it is missing.
     """
-    stated = decided.get(of)
-    return stated.get(part) if isinstance(stated, Mapping) else None
+    estimate = decided.get(of)
+    return estimate.get(part) if isinstance(estimate, Mapping) else None
 
 
 def before(decided: Decided, part: str = "point") -> Any:
@@ -188,7 +185,7 @@ def read(path: str | Path) -> Recorded:
 def _kind(run: Mapping[str, Any], path: Path) -> Kind | None:
     """The kind of a run, as run.json records it; None if it does not."""
     named = run.get("kind")
-    kind = next((each for each in KINDS if each == named), None)
+    kind = next((known for known in KINDS if known == named), None)
     if named and kind is None:
         expected = f"{', '.join(KINDS[:-1])} or {KINDS[-1]}"
         raise PlainFileError(
@@ -223,9 +220,9 @@ def counterpart(trajectory: Mapping[str, Any], score: Mapping[str, object]) -> s
     return matching[0] if matching else None
 
 
-def _equal(one: object, other: object) -> bool:
+def _equal(first: object, second: object) -> bool:
     return (
-        isinstance(one, int | float)
-        and isinstance(other, int | float)
-        and math.isclose(one, other, rel_tol=1e-6, abs_tol=1e-6)
+        isinstance(first, int | float)
+        and isinstance(second, int | float)
+        and math.isclose(first, second, rel_tol=1e-6, abs_tol=1e-6)
     )

@@ -26,6 +26,11 @@ def found_at(target: Any) -> Any:
     return found if isinstance(found, type | type(found_at)) else None
 
 
+def dotted(named: type) -> str:
+    """The dotted path of a class, by which a configuration names it."""
+    return f"{named.__module__}.{named.__qualname__}"
+
+
 def defined_in(target: Any, rooms: Iterable[str]) -> Any:
     """The class or function at a dotted path, if the named module defines it itself and lies in one of the
     rooms; else None.

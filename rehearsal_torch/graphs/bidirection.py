@@ -17,7 +17,7 @@ three, the context X before the intermediate variables Z before the outcomes Y. 
 both directions to be permitted and neither to be required.
 
 Source: Qin et al. (2023), Algorithm 2, steps 5-6, and Sec. 3 (X before Z before Y); Chickering (1995)
-(covered edges); Meek (1995) (required and forbidden edges); the forest is ours.
+(covered edges); Meek (1995) (required and forbidden edges).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -73,24 +73,15 @@ class Background:
         forbidden: Iterable[tuple[str, str]] = (),
         required: Iterable[tuple[str, str]] = (),
     ) -> "Background":
-        """Tiers X before Z before Y, where Z is every variable that is neither context nor outcome.
-
-        Args:
-            context: X.
-            outcomes: Y.
-        """
+        """Tiers X before Z before Y, where Z is every variable that is neither context nor outcome."""
         first, last = tuple(context), tuple(outcomes)
         tiers = (first, tuple(name for name in names if name not in (*first, *last)), last)
-        found = cls(tuple(tier for tier in tiers if tier), tuple(forbidden), tuple(required))
-        found.check(names)
-        return found
+        background = cls(tuple(tier for tier in tiers if tier), tuple(forbidden), tuple(required))
+        background.check(names)
+        return background
 
     def check(self, names: Sequence[str]) -> None:
-        """Checks that all variables named exist.
-
-        Raises:
-            ValueError: if background knowledge names a variable that is not in `names`.
-        """
+        """Refuses background knowledge of a variable that is not in `names`."""
         known = {
             name for pairs in (self.tiers, self.forbidden, self.required) for pair in pairs for name in pair
         }
@@ -99,8 +90,8 @@ class Background:
 
     def permits(self, source: str, target: str) -> bool:
         """Whether a directed edge from `source` to `target` is permitted."""
-        one, other = self._tier.get(source), self._tier.get(target)
-        early = one is None or other is None or one <= other
+        earlier, later = self._tier.get(source), self._tier.get(target)
+        early = earlier is None or later is None or earlier <= later
         return early and (source, target) not in self.forbidden and (target, source) not in self.required
 
     def adjacent(self, one: str, other: str) -> bool:
@@ -115,11 +106,11 @@ class Background:
         """Whether a variable is in a later tier than all others, so that it cannot cause any of them."""
         own_tier = self._tier.get(name)
         other_tiers = [self._tier.get(other) for other in others]
-        return own_tier is not None and all(place is not None and place < own_tier for place in other_tiers)
+        return own_tier is not None and all(tier is not None and tier < own_tier for tier in other_tiers)
 
     @cached_property
     def _tier(self) -> dict[str, int]:
-        return {name: place for place, tier in enumerate(self.tiers) for name in tier}
+        return {name: index for index, tier in enumerate(self.tiers) for name in tier}
 
 
 def _tier(names: Any) -> tuple[str, ...]:
@@ -132,42 +123,34 @@ def _tier(names: Any) -> tuple[str, ...]:
 
 
 def _edges(pairs: Iterable[Sequence[str]], kind: str) -> tuple[tuple[str, str], ...]:
-    found = []
+    edges = []
     for pair in pairs:
         if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2 or pair[0] == pair[1]:
             raise ValueError(f"{kind}: expected pairs [from, to] of different variables; got {pair!r}")
-        found.append((str(pair[0]), str(pair[1])))
-    return tuple(dict.fromkeys(found))
+        edges.append((str(pair[0]), str(pair[1])))
+    return tuple(dict.fromkeys(edges))
 
 
 def covered(dag: RehearsalGraph) -> dict[str, tuple[str, ...]]:
-    """The covered edges of a directed graph, source to targets.
-
-    Raises:
-        ValueError: if the graph has bi-directional edges.
-    """
+    """The covered edges of a directed graph, source to targets; ValueError if it has bi-directional edges."""
     if dag.bidirected:
         raise ValueError(f"expected a directed graph; got bi-directional edges {list(dag.bidirected)}")
     causes = {clique[0]: set(parents) for clique, parents in dag.factors}
-    found: dict[str, list[str]] = {}
+    targets_of: dict[str, list[str]] = {}
     for source, target in dag.edges:
         if causes[target] == causes[source] | {source}:
-            found.setdefault(source, []).append(target)
-    return {source: tuple(targets) for source, targets in found.items()}
+            targets_of.setdefault(source, []).append(target)
+    return {source: tuple(targets) for source, targets in targets_of.items()}
 
 
 def represented_graphs(
     dag: RehearsalGraph, background: Background | None = None, max_graphs: int = MAX_GRAPHS
 ) -> tuple[RehearsalGraph, ...]:
-    """Every rehearsal graph with which a directed graph is compatible, the directed graph first.
-
-    Args:
-        background: Bi-directional edges join only pairs of which it permits both directions; None permits
-            all.
-        max_graphs: Largest number of graphs.
+    """Every rehearsal graph with which a directed graph is compatible, the directed graph first;
+    bi-directional edges join only pairs of which background knowledge permits both directions.
 
     Raises:
-        TooManyGraphsError: if there are more.
+        TooManyGraphsError: if there are more than `max_graphs`.
     """
     known = background or Background()
     choices = {
@@ -179,21 +162,21 @@ def represented_graphs(
             f"a directed graph represents {count} rehearsal graphs, more than {max_graphs}: add background "
             "knowledge, or raise `max_graphs`"
         )
-    found = []
+    graphs = []
     for picked in product(*([None, *targets] for targets in choices.values())):
         following = {
             source: target for source, target in zip(choices, picked, strict=True) if target is not None
         }
         cliques = _segments(dag.names, following)
         if all(
-            known.permits_both(one, other)
+            known.permits_both(first, second)
             for clique in cliques
-            for one in clique
-            for other in clique
-            if one != other
+            for first in clique
+            for second in clique
+            if first != second
         ):
-            found.append(_replaced(dag, cliques))
-    return tuple(found)
+            graphs.append(_replaced(dag, cliques))
+    return tuple(graphs)
 
 
 def all_represented_graphs(
@@ -205,22 +188,20 @@ def all_represented_graphs(
     Raises:
         TooManyGraphsError: if there are more than `max_graphs`.
     """
-    found: dict[tuple, RehearsalGraph] = {}
+    distinct: dict[tuple, RehearsalGraph] = {}
     for dag in dags:
         for graph in represented_graphs(dag, background, max_graphs):
-            found.setdefault(signature(graph), graph)
-        if len(found) > max_graphs:
+            distinct.setdefault(signature(graph), graph)
+        if len(distinct) > max_graphs:
             raise TooManyGraphsError(
                 f"more than {max_graphs} rehearsal graphs cannot be told apart: add background knowledge, or "
                 "raise `max_graphs`"
             )
-    return tuple(sorted(found.values(), key=lambda graph: len(graph.bidirected)))
+    return tuple(sorted(distinct.values(), key=lambda graph: len(graph.bidirected)))
 
 
 def signature(graph: RehearsalGraph) -> tuple[frozenset, frozenset, frozenset]:
-    """Variables, directed and bi-directional edges: equal for graphs that differ only in the order in which
-    these were given.
-    """
+    """Variables and edges as sets: equal for graphs that differ only in the order of these."""
     return (
         frozenset(graph.names),
         frozenset(graph.edges),

@@ -50,14 +50,14 @@ class GraphPosterior:
 
     def edges(self) -> dict[tuple[str, str, str], float]:
         """(one, arrow, other), arrow "->" or "<->", to the posterior probability of that edge, descending."""
-        found: dict[tuple[str, str, str], float] = {}
+        probability: dict[tuple[str, str, str], float] = {}
         for graph, weight in zip(self.graphs, self.weights, strict=True):
             for source, target in graph.edges:
-                found[source, "->", target] = found.get((source, "->", target), 0.0) + weight
+                probability[source, "->", target] = probability.get((source, "->", target), 0.0) + weight
             for pair in graph.bidirected:
-                one, other = sorted(pair)
-                found[one, "<->", other] = found.get((one, "<->", other), 0.0) + weight
-        return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+                first, second = sorted(pair)
+                probability[first, "<->", second] = probability.get((first, "<->", second), 0.0) + weight
+        return dict(sorted(probability.items(), key=lambda item: (-item[1], item[0])))
 
 
 def bootstrap(
@@ -73,30 +73,25 @@ def bootstrap(
     max_graphs: int = MAX_GRAPHS,
     progress: Callable[[int], None] | None = None,
 ) -> GraphPosterior:
-    """The posterior probabilities of rehearsal graphs.
+    """The posterior probabilities of rehearsal graphs, given observations (n, d) of named variables in which
+    nothing was altered.
 
     Args:
-        values: (n, d), observations in which nothing was altered.
-        names: The d variables.
         resamples: B.
-        test: The test of conditional independence, see `independence`.
-        level: Its significance level, in (0, 1).
-        background: Background knowledge; None for none.
-        bidirected: Whether to include graphs with bi-directional edges; otherwise only directed graphs.
-        max_graphs: Largest number of graphs of one resample; a resample with more is unusable.
+        weights: "equal" or "frequency".
+        test: As `learn`, with `level`, `background`, `bidirected` and `max_graphs`; a resample with more
+            graphs is unusable.
         progress: Called after each resample with the number of resamples done.
 
     Raises:
         ValueError: if an argument or the table is invalid, or every resample is unusable.
-
-    Source: Qin et al. (2023), Eq. 7.
     """
     if weights not in WEIGHTS:
         raise ValueError(f"unknown weights {weights!r}: choose {' or '.join(WEIGHTS)}")
     if resamples < 1:
         raise ValueError(f"expected at least one resample; got {resamples}")
     draws = generator(seed)
-    found: dict[tuple, RehearsalGraph] = {}
+    graph_of: dict[tuple, RehearsalGraph] = {}
     votes: dict[tuple, float] = {}
     failures: dict[str, int] = {}
     for done in range(1, resamples + 1):
@@ -104,32 +99,27 @@ def bootstrap(
         reason = _unusable(rows)
         if not reason:
             try:
-                graphs = learn(rows, names, test, level, background, bidirected, max_graphs).graphs
-                for graph in graphs:
+                learnt = learn(rows, names, test, level, background, bidirected, max_graphs).graphs
+                for graph in learnt:
                     key = signature(graph)
-                    found.setdefault(key, graph)
-                    votes[key] = votes.get(key, 0.0) + 1 / len(graphs)
+                    graph_of.setdefault(key, graph)
+                    votes[key] = votes.get(key, 0.0) + 1 / len(learnt)
             except TooManyGraphsError:
                 reason = f"more than {max_graphs} graphs"
         if reason:
             failures[reason] = failures.get(reason, 0) + 1
         if progress is not None:
             progress(done)
-    if not found:
+    if not graph_of:
         raise ValueError(
             f"all {resamples} resamples are unusable "
             f"({', '.join(f'{reason}: {count}' for reason, count in failures.items())}): more rows are needed"
         )
-    keys = sorted(found, key=lambda key: -votes[key])
+    keys = sorted(graph_of, key=lambda key: -votes[key])
     total = sum(votes.values()) if weights == "frequency" else float(len(keys))
     masses = [votes[key] / total if weights == "frequency" else 1 / total for key in keys]
-    return GraphPosterior(
-        tuple(found[key] for key in keys),
-        tuple(masses),
-        tuple(votes[key] for key in keys),
-        resamples,
-        failures,
-    )
+    graphs, counts = tuple(graph_of[key] for key in keys), tuple(votes[key] for key in keys)
+    return GraphPosterior(graphs, tuple(masses), counts, resamples, failures)
 
 
 def _unusable(rows: Tensor) -> str:

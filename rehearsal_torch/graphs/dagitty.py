@@ -66,12 +66,8 @@ def to_dagitty(
     alterable: Iterable[str] = (),
     outcomes: Iterable[str] = (),
 ) -> str:
-    """The dagitty code of a graph.
-
-    Args:
-        context: X, marked as adjusted.
-        alterable: The actionable variables, marked as exposure.
-        outcomes: Y, marked as outcome.
+    """The dagitty code of a graph, with roles: context as adjusted, actionable variables as exposure,
+    outcomes as outcome.
 
     Raises:
         ValueError: if a role names an unknown variable, or a name contains a quotation mark.
@@ -84,21 +80,18 @@ def to_dagitty(
     if unknown := sorted(set(part) - set(graph.names)):
         raise ValueError(f"unknown variables {unknown}: the variables are {list(graph.names)}")
     lines = [_quoted(name) + (f" [{part[name]}]" if name in part else "") for name in graph.names]
-    lines += [f"{_quoted(one)} -> {_quoted(other)}" for one, other in graph.edges]
-    lines += [f"{_quoted(one)} <-> {_quoted(other)}" for one, other in graph.bidirected]
+    lines += [f"{_quoted(source)} -> {_quoted(target)}" for source, target in graph.edges]
+    lines += [f"{_quoted(source)} <-> {_quoted(target)}" for source, target in graph.bidirected]
     return "\n".join(["dag {", *(f"  {line}" for line in lines), "}", ""])
 
 
 def model_of(text: str) -> "Statements":
-    """The statements of `dag { ... }`, or of `pdag { ... }`, in which edges may have no direction.
-
-    Raises:
-        ValueError: if the text is not dagitty code, or has edges or variables of other kinds; the message
-            says where.
+    """The statements of `dag { ... }`, or of `pdag { ... }`, in which edges may have no direction; ValueError
+    says where the text is none, or has edges or variables of other kinds.
     """
     tokens = _tokens(text)
     # A brace in quotation marks is a name.
-    kinds = [value if kind != "word" or place < 1 else "" for place, (kind, value, _) in enumerate(tokens)]
+    kinds = [value if kind != "word" or index < 1 else "" for index, (kind, value, _) in enumerate(tokens)]
     start = kinds.index("{") if "{" in kinds else -1
     if (
         start < 0
@@ -112,21 +105,15 @@ def model_of(text: str) -> "Statements":
 
 @dataclass(frozen=True)
 class Statements(EdgeList):
-    """What statements of dagitty say.
-
-    Attributes:
-        parts: Role to the variables that have it.
-    """
+    """What statements of dagitty say: edges, and role to the variables that have it."""
 
     parts: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def edges_of(text: str, apart: bool = True) -> Statements:
-    """Reads statements without `dag { ... }` around them, such as ``a -> b <- c``.
-
-    Args:
-        apart: Whether a new line or a semicolon stands between two statements, so that two variables that
-            follow each other in a line lack an arrow; blanks separate those of dagitty and DOT.
+    """Reads statements without `dag { ... }` around them, such as ``a -> b <- c``. Statements stand `apart`
+    where a new line or a semicolon is between two, so that two variables that follow each other in a line
+    lack an arrow; blanks separate those of dagitty and DOT.
 
     Raises:
         ValueError: as `model_of`, and if an arrow is missing.
@@ -156,7 +143,7 @@ def _statements(body: Sequence[Token], partial: bool = False) -> Statements:
     parts: dict[str, list[str]] = {}
     pairs: dict[str, list[tuple[str, str]]] = {each: [] for each in (DIRECTED, BIDIRECTED, UNDIRECTED)}
     known = (DIRECTED, REVERSED, *list(pairs)[1 : 2 + partial])
-    at, line, before, said = 0, "", list[str](), set[str]()
+    at, line, before, marked_before = 0, "", list[str](), set[str]()
     while at < len(body):
         kind, value, _ = body[at]
         if kind == "edge":
@@ -184,22 +171,22 @@ def _statements(body: Sequence[Token], partial: bool = False) -> Statements:
             group, at = _group(body, at)
             names |= dict.fromkeys(group)
             check_size(len(names), sum(map(len, pairs.values())) + len(before) * len(group) * bool(line))
-            for one, other in ((one, other) for one in before for other in group if line):
+            for source, target in ((source, target) for source in before for target in group if line):
                 if line == REVERSED:
-                    pairs[DIRECTED].append((other, one))
+                    pairs[DIRECTED].append((target, source))
                 else:
-                    pairs[line].append((one, other))
-            before, line, said = group, "", set()
+                    pairs[line].append((source, target))
+            before, line, marked_before = group, "", set()
         elif kind == "list":
             marks = dict.fromkeys(_PART.findall(_QUOTED.sub("", value)))
-            for mark in (each for each in marks if each not in said):
+            for mark in (each for each in marks if each not in marked_before):
                 if mark == "selected":
                     raise ValueError(
                         f"{', '.join(before)} is selected: rows that were chosen by a variable cannot be "
                         "corrected for; leave the mark out if they were not"
                     )
                 parts.setdefault("latent" if mark == "unobserved" else mark, []).extend(before)
-            said |= set(marks)
+            marked_before |= set(marks)
         if (kind, value) == ("mark", ";"):
             if line:
                 raise ValueError(f"an edge {line!r} leads nowhere: expected a variable after it")
@@ -216,7 +203,7 @@ def _statements(body: Sequence[Token], partial: bool = False) -> Statements:
             f"{sorted(latent)[0]} is latent beside edges without a direction ({' -- '.join(undirected[0])}): "
             "choose their directions, or write <-> in place of the latent variable"
         )
-    if marked := [mark for mark, some in parts.items() if not latent.isdisjoint(some)]:
+    if marked := [mark for mark, names_marked in parts.items() if not latent.isdisjoint(names_marked)]:
         both = next(name for mark in marked for name in parts[mark] if name in latent)
         raise ValueError(f"{both} is latent and {marked[0]}: a variable with a role is observed")
     return Statements(*projected(tuple(names), directed, bidirected, latent), (), parts)
@@ -224,25 +211,25 @@ def _statements(body: Sequence[Token], partial: bool = False) -> Statements:
 
 def _tokens(text: str) -> list[Token]:
     """(kind, value, line) of every word, edge, list and mark."""
-    found, at, line, text = list[Token](), 0, 1, text.strip()
+    tokens, at, line, text = list[Token](), 0, 1, text.strip()
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None or match.end() == at:
             rest = text[at : at + 30].strip()
-            said = no_arrow(rest)
-            raise ValueError(f"cannot read {rest!r} in line {line}{': ' if said else ''}{said}")
+            reason = no_arrow(rest)
+            raise ValueError(f"cannot read {rest!r} in line {line}{': ' if reason else ''}{reason}")
         kind = str(match.lastgroup)
         line += text.count("\n", at, match.start(kind))
         value = arrow(match[kind])
         if (kind == "word" and is_mark(value)) or (kind == "edge" and re.match(f"[{SIGNS}]", value)):
             raise ValueError(f"line {line}: {no_arrow(value)}")
         if kind not in ("comment", "setting"):
-            found.append(
+            tokens.append(
                 ("word" if kind == "quoted" else kind, match[kind] if kind != "edge" else value, line)
             )
         line += text.count("\n", match.start(kind), match.end())
         at = match.end()
-    return found
+    return tokens
 
 
 def _group(body: Sequence[Token], at: int) -> tuple[list[str], int]:
@@ -250,10 +237,10 @@ def _group(body: Sequence[Token], at: int) -> tuple[list[str], int]:
     if body[at][1] != "{" or body[at][0] == "word":
         return [body[at][1]], at
     names = list[str]()
-    for place in range(at + 1, len(body)):
-        kind, value, _ = body[place]
+    for index in range(at + 1, len(body)):
+        kind, value, _ = body[index]
         if (kind, value) == ("mark", "}"):
-            return names, place
+            return names, index
         if (kind, value) == ("mark", ","):
             continue
         if kind != "word":

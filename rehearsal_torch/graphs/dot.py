@@ -53,11 +53,7 @@ _CIRCLES = ("dot", "odot")
 
 
 def edges_in_dot(text: str) -> EdgeList:
-    """The edges of DOT, some of which may have no direction.
-
-    Raises:
-        ValueError: if it is not a directed graph in DOT, or has edges of other kinds; the message says where.
-    """
+    """The edges of DOT, some without a direction; ValueError says where it is none, or has others."""
     pairs: dict[str, list[tuple[str, str]]] = {each: [] for each in (DIRECTED, BIDIRECTED, UNDIRECTED)}
     names, labels = dict[str, None](), dict[str, str]()
     for statement, attributes in _statements(_body(text)):
@@ -67,21 +63,21 @@ def edges_in_dot(text: str) -> EdgeList:
             continue
         _plain_names(statement)
         # Attributes are those of one statement.
-        found = edges_of(statement, apart=bool(attributes))
-        names |= dict.fromkeys(found.names)
-        if not found.directed and not found.bidirected and "label" in attributes:
-            labels |= dict.fromkeys(found.names, attributes["label"])
-        if found.directed:
-            kind = _kind(attributes, " -> ".join(found.directed[0]))
+        edges = edges_of(statement, apart=bool(attributes))
+        names |= dict.fromkeys(edges.names)
+        if not edges.directed and not edges.bidirected and "label" in attributes:
+            labels |= dict.fromkeys(edges.names, attributes["label"])
+        if edges.directed:
+            kind = _kind(attributes, " -> ".join(edges.directed[0]))
             back = kind == REVERSED
-            pairs[DIRECTED if back else kind].extend(pair[::-1] if back else pair for pair in found.directed)
-        pairs[BIDIRECTED].extend(found.bidirected)
+            pairs[DIRECTED if back else kind].extend(pair[::-1] if back else pair for pair in edges.directed)
+        pairs[BIDIRECTED].extend(edges.bidirected)
         check_size(len(names), sum(map(len, pairs.values())))
     called = {name: labels.get(name, name) for name in names}
     if len(set(called.values())) < len(called):
         raise ValueError("several nodes have the same label: name each variable once")
     directed, bidirected, undirected = (
-        tuple((called[one], called[other]) for one, other in each) for each in pairs.values()
+        tuple((called[source], called[target]) for source, target in each) for each in pairs.values()
     )
     return EdgeList(tuple(called.values()), directed, bidirected, undirected)
 
@@ -173,14 +169,10 @@ def _kind(attributes: Mapping[str, str], edge: str) -> str:
 
 
 def to_dot(graph: RehearsalGraph) -> str:
-    """The DOT of a graph.
-
-    Raises:
-        ValueError: if a name contains a quotation mark.
-    """
+    """The DOT of a graph; ValueError if a name contains a quotation mark."""
     lines = [f"  {_quoted(name)};" for name in graph.names]
-    lines += [f"  {_quoted(one)} -> {_quoted(other)};" for one, other in graph.edges]
-    lines += [f"  {_quoted(one)} -> {_quoted(other)} [dir=both];" for one, other in graph.bidirected]
+    lines += [f"  {_quoted(source)} -> {_quoted(target)};" for source, target in graph.edges]
+    lines += [f"  {_quoted(source)} -> {_quoted(target)} [dir=both];" for source, target in graph.bidirected]
     return "\n".join(["digraph {", *lines, "}", ""])
 
 

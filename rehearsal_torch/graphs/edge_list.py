@@ -1,5 +1,12 @@
-"""The edges of a graph as another program wrote them: some may have no direction, and join variables that
-nobody measured.
+"""The edges of a graph as another program wrote them, in whatever notation of arrows.
+
+    ->  -->  →  ⟶         from cause to effect
+    <-  <--  ←  ⟵         from effect to cause
+    <->  <-->  ↔  ⟷       a hidden common cause
+    --  ---               an edge whose direction is unknown
+
+Marks of other notations, such as `=>`, `>`, `~` and `⇒`, are no arrows: what they mean differs between
+programs, or they are slips. The message says which three there are.
 
 An undirected edge says that one of two variables influences the other, and not which. Such edges make a list
 a class of graphs, {parents, undirected} (`graphs.graph_class`), and no rehearsal graph. Without them it is
@@ -14,19 +21,9 @@ measured variables a and b, the projection has
 
 It implies the same independences among the measured variables, and the same adjustment sets.
 
-Arrows between variables in a text: those that are read, in whatever notation, and those that are refused.
-
-    ->  -->  →  ⟶         from cause to effect
-    <-  <--  ←  ⟵         from effect to cause
-    <->  <-->  ↔  ⟷       a hidden common cause
-    --  ---               an edge whose direction is unknown
-
-Marks of other notations, such as `=>`, `>`, `~` and `⇒`, are no arrows: what they mean differs between
-programs, or they are slips. The message says which three there are.
-
 Source: Qin et al. (2023), Def. 1-3; Verma and Pearl (1990) (what an undirected edge stands for); Verma
-(1993), Graphical aspects of causal models; Richardson et al. (2023), Sec. 2.4 (the projection); Textor et
-al. (2016) (dagitty's three).
+(1993), Graphical aspects of causal models; Richardson et al. (2023), Sec. 2.4 (the projection); Textor et al.
+(2016) (dagitty's arrows).
 """
 
 import re
@@ -36,7 +33,7 @@ from dataclasses import dataclass
 from itertools import combinations, product
 from typing import Any
 
-from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph, closure
 
 DIRECTED, REVERSED, BIDIRECTED, UNDIRECTED = "->", "<-", "<->", "--"
 _NOTATIONS = {
@@ -70,17 +67,13 @@ def arrow(written: str) -> str:
 
 def has_arrow(text: str) -> bool:
     """Whether a text has an arrow, or a mark that was meant as one."""
-    return "--" in text or any(each.search(text) for each in (_MARKS, _CIRCLES))
+    return "--" in text or any(pattern.search(text) for pattern in (_MARKS, _CIRCLES))
 
 
 def no_arrow(text: str) -> str:
-    """Which mark of a text is no arrow, and what to write; empty if none looks like one.
-
-    Args:
-        text: The words that cannot be read.
-    """
-    found = _MARKS.search(text)
-    return f"{found[0]!r} is no arrow; {WRITE}" if found else ""
+    """Which mark of words is no arrow, and what to write; empty if none looks like one."""
+    mark = _MARKS.search(text)
+    return f"{mark[0]!r} is no arrow; {WRITE}" if mark else ""
 
 
 def is_mark(word: str) -> bool:
@@ -88,15 +81,15 @@ def is_mark(word: str) -> bool:
     return _MARKS.fullmatch(word) is not None
 
 
-def unjoined(one: str, other: str) -> str:
+def unjoined(a: str, b: str) -> str:
     """What to do with two variables that follow each other without an arrow."""
     circle = (
         "; a circle, o, marks an end that may be a cause or an effect: choose"
-        if _CIRCLE.fullmatch(one) or _CIRCLE.fullmatch(other)
+        if _CIRCLE.fullmatch(a) or _CIRCLE.fullmatch(b)
         else ""
     )
     return (
-        f"no arrow joins {one!r} and {other!r}{circle}; {WRITE} between them, {{a b}} for several variables, "
+        f"no arrow joins {a!r} and {b!r}{circle}; {WRITE} between them, {{a b}} for several variables, "
         'a name with a blank in quotation marks, "a b", and ; or a new line between two edges'
     )
 
@@ -107,13 +100,8 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class EdgeList:
-    """Variables and edges.
-
-    Attributes:
-        names: The variables, in the order in which they occur.
-        directed: Pairs (cause, effect).
-        bidirected: Pairs with a hidden common cause.
-        undirected: Pairs of which one influences the other.
+    """Variables, in the order in which they occur, and edges: directed (cause, effect), bidirected with a
+    hidden common cause, undirected of which one influences the other.
     """
 
     names: tuple[str, ...]
@@ -130,18 +118,14 @@ class EdgeList:
         """
         if self.undirected:
             raise ValueError(
-                f"{listed([f'{one} -- {other}' for one, other in self.undirected])}: the direction is "
+                f"{listed([f'{first} -- {second}' for first, second in self.undirected])}: the direction is "
                 "unknown, and a rehearsal graph has no such edges: choose one, or write <-> if a hidden "
                 "cause moves both; a problem file (graph: FILE) takes all graphs with these edges"
             )
         return RehearsalGraph.mixed(self.names, self.directed, self.bidirected)
 
     def to_plain(self) -> dict[str, Any]:
-        """{parents, bidirected, undirected} of a list with undirected edges; the plain graph of another.
-
-        Raises:
-            ValueError: if there is no undirected edge, and the edges are no rehearsal graph.
-        """
+        """{parents, bidirected, undirected} of a list with undirected edges; the plain graph of another."""
         if not self.undirected:
             return self.graph().to_plain()
         parents: dict[str, list[str]] = {name: [] for name in self.names}
@@ -163,36 +147,23 @@ Pair = tuple[str, str]
 def projected(
     names: Sequence[str], directed: Iterable[Pair], bidirected: Iterable[Pair], latent: Collection[str]
 ) -> tuple[tuple[str, ...], tuple[Pair, ...], tuple[Pair, ...]]:
-    """The names, the directed and the bidirected edges of the projection, in the order of the names.
-
-    Args:
-        directed: Pairs (cause, effect) of an acyclic graph.
-    """
+    """Names, directed and bidirected edges of the projection of an acyclic graph, in the names' order."""
     effects: dict[str, list[str]] = defaultdict(list)
     for cause, effect in directed:
         effects[cause].append(effect)
     reached = {name: _measured(name, effects, latent) for name in names}
     ends = {name: reached[name] if name in latent else {name} for name in names}
-    pairs = {tuple(sorted(each)) for name in latent for each in combinations(reached[name], 2)}
-    for one, other in bidirected:
-        pairs |= {tuple(sorted(each)) for each in product(ends[one], ends[other]) if each[0] != each[1]}
+    pairs = {tuple(sorted(pair)) for name in latent for pair in combinations(reached[name], 2)}
+    for first, second in bidirected:
+        pairs |= {tuple(sorted(pair)) for pair in product(ends[first], ends[second]) if pair[0] != pair[1]}
     kept = tuple(name for name in names if name not in latent)
-    place = {name: at for at, name in enumerate(kept)}
-    arrows = tuple((a, b) for a in kept for b in sorted(reached[a], key=place.__getitem__))
-    arcs = sorted(tuple(sorted(each, key=place.__getitem__)) for each in pairs)
-    return kept, arrows, tuple((one, other) for one, other in arcs)
+    order = {name: index for index, name in enumerate(kept)}
+    arrows = tuple((a, b) for a in kept for b in sorted(reached[a], key=order.__getitem__))
+    arcs = sorted(tuple(sorted(pair, key=order.__getitem__)) for pair in pairs)
+    return kept, arrows, tuple((first, second) for first, second in arcs)
 
 
 def _measured(name: str, effects: dict[str, list[str]], latent: Collection[str]) -> set[str]:
     """The measured variables to which a directed path leads through unmeasured ones alone."""
-    found, seen, waiting = set[str](), set[str](), [*effects[name]]
-    while waiting:
-        each = waiting.pop()
-        if each in seen:
-            continue
-        seen.add(each)
-        if each in latent:
-            waiting += effects[each]
-        else:
-            found.add(each)
-    return found
+    through = {hidden: effects[hidden] for hidden in latent}
+    return set(closure(effects[name], through)) - set(latent)

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph, neighbours
 
 Edge = tuple[str, str]
 MAX_GRAPHS = 1000
@@ -34,12 +34,8 @@ class TooManyGraphsError(ValueError):
 
 @dataclass(frozen=True)
 class PartiallyDirected:
-    """A partially directed graph.
-
-    Attributes:
-        names: The variables.
-        directed: Pairs (from, to).
-        undirected: Pairs in the order of `names`.
+    """A partially directed graph: variables, pairs (from, to), and undirected pairs in the order of the
+    names.
 
     Raises:
         ValueError: if an edge names an unknown variable, or two edges join the same variables.
@@ -50,18 +46,16 @@ class PartiallyDirected:
     undirected: tuple[Edge, ...]
 
     def __post_init__(self) -> None:
-        place = {name: index for index, name in enumerate(self.names)}
-        unknown = sorted({end for edge in (*self.directed, *self.undirected) for end in edge} - set(place))
+        order = {name: index for index, name in enumerate(self.names)}
+        unknown = sorted({end for edge in (*self.directed, *self.undirected) for end in edge} - set(order))
         if unknown:
             raise ValueError(f"unknown variables {unknown}: the variables are {list(self.names)}")
-        loose = [
-            (one, other) if place[one] < place[other] else (other, one) for one, other in self.undirected
-        ]
+        loose = [(a, b) if order[a] < order[b] else (b, a) for a, b in self.undirected]
         object.__setattr__(
-            self, "directed", tuple(sorted(self.directed, key=lambda edge: (place[edge[0]], place[edge[1]])))
+            self, "directed", tuple(sorted(self.directed, key=lambda edge: (order[edge[0]], order[edge[1]])))
         )
         object.__setattr__(
-            self, "undirected", tuple(sorted(loose, key=lambda edge: (place[edge[0]], place[edge[1]])))
+            self, "undirected", tuple(sorted(loose, key=lambda edge: (order[edge[0]], order[edge[1]])))
         )
         pairs = [frozenset(edge) for edge in (*self.directed, *self.undirected)]
         if len(set(pairs)) < len(pairs) or any(len(pair) == 1 for pair in pairs):
@@ -72,11 +66,7 @@ class PartiallyDirected:
 
     def adjacent(self) -> dict[str, set[str]]:
         """Variable to its neighbours, regardless of the edges' directions."""
-        near: dict[str, set[str]] = {name: set() for name in self.names}
-        for one, other in (*self.directed, *self.undirected):
-            near[one].add(other)
-            near[other].add(one)
-        return near
+        return neighbours(self.names, (*self.directed, *self.undirected))
 
     def orienting(self, edges: Iterable[Edge]) -> "PartiallyDirected":
         """The graph with some undirected edges directed as given."""
@@ -88,15 +78,12 @@ class PartiallyDirected:
 
 
 def pattern_of(graph: RehearsalGraph, names: Sequence[str] | None = None) -> PartiallyDirected:
-    """The Markov equivalence class of a graph; the edges that all members share are directed.
-
-    Args:
-        graph: Directed and acyclic, or a rehearsal graph: then the class of the directed graphs that are
-            compatible with it (Thm. 16).
-        names: The order of the variables; None keeps the graph's.
+    """The Markov equivalence class of a graph, in the order of `names` if given; the edges that all members
+    share are directed. Of a rehearsal graph it is that of the directed graphs that are compatible with it
+    (Thm. 16).
     """
     graph.require_cliques("a class of directed graphs")
-    inner = [(one, other) for clique in graph.cliques for one, other in combinations(clique, 2)]
+    inner = [(a, b) for clique in graph.cliques for a, b in combinations(clique, 2)]
     dag = RehearsalGraph(tuple((name,) for name in graph.names), (*graph.edges, *inner))
     named = graph.names if names is None else tuple(names)
     kept = _colliding(dag, PartiallyDirected(named, dag.edges, ()).adjacent())
@@ -106,30 +93,26 @@ def pattern_of(graph: RehearsalGraph, names: Sequence[str] | None = None) -> Par
 
 
 def closed(pattern: PartiallyDirected) -> PartiallyDirected:
-    """The graph with every compelled edge directed.
+    """The graph with every compelled edge directed (Qin et al. (2023), Algorithm 2, step 3); Meek's rules
+    (1995) reach the same graph.
 
     Raises:
         NoMemberError: if the class is empty.
-
-    Source: Qin et al. (2023), Algorithm 2, step 3; Meek (1995), whose rules reach the same graph.
     """
     if not has_member(pattern):
         raise NoMemberError(
             "no directed acyclic graph has these edges and only these v-structures: the independences that "
             "were found contradict each other"
         )
-    for one, other in pattern.undirected:
-        ways = [edge for edge in ((one, other), (other, one)) if _possible(pattern, edge)]
+    for a, b in pattern.undirected:
+        ways = [edge for edge in ((a, b), (b, a)) if _possible(pattern, edge)]
         if len(ways) == 1:
             pattern = pattern.orienting(ways)
     return pattern
 
 
 def has_member(pattern: PartiallyDirected) -> bool:
-    """Whether a directed acyclic graph extends the pattern without a new v-structure.
-
-    Source: Dor and Tarsi (1992).
-    """
+    """Whether a directed acyclic graph extends the pattern without a new v-structure."""
     order, added = _taken(pattern, strict=True)
     return len(order) == len(pattern.names) and not added
 
@@ -138,15 +121,8 @@ def relaxed(
     pattern: PartiallyDirected, required: Iterable[Edge] = ()
 ) -> tuple[PartiallyDirected, tuple[tuple[str, str, str], ...]]:
     """A class with members that keeps the edges and directions of a pattern without members, by adding
-    v-structures.
-
-    Args:
-        pattern: A pattern whose directed edges form no cycle.
-        required: Directed edges to keep in any case, as background knowledge.
-
-    Returns:
-        The class, and the v-structures a -> c <- b that were added, as triples (a, c, b), chosen greedily one
-        variable at a time.
+    v-structures, and these: triples (a, c, b) of a -> c <- b, chosen greedily one variable at a time.
+    `required` edges are kept in any case, as background knowledge.
 
     Raises:
         NoMemberError: if directed edges form a cycle.
@@ -155,8 +131,8 @@ def relaxed(
     if len(order) < len(pattern.names):
         raise NoMemberError("the directed edges form a cycle: remove one of them")
     # The variables removed first come last.
-    place = {name: -index for index, name in enumerate(order)}
-    edges = [(one, other) if place[one] < place[other] else (other, one) for one, other in pattern.undirected]
+    rank = {name: -index for index, name in enumerate(order)}
+    edges = [(a, b) if rank[a] < rank[b] else (b, a) for a, b in pattern.undirected]
     dag = RehearsalGraph(tuple((name,) for name in pattern.names), (*pattern.directed, *edges))
     kept = {*_colliding(dag, pattern.adjacent()), *required}
     loose = tuple(edge for edge in dag.edges if edge not in kept)
@@ -167,25 +143,19 @@ def _taken(pattern: PartiallyDirected, strict: bool) -> tuple[list[str], list[tu
     """The variables in the order in which they can be removed, last effects first; if not `strict`, a
     variable is removed even where that adds new v-structures.
     """
-    near, leaving, loose = (
-        pattern.adjacent(),
-        dict.fromkeys(pattern.names, 0),
-        {name: set[str]() for name in pattern.names},
-    )
+    near, loose = pattern.adjacent(), neighbours(pattern.names, pattern.undirected)
+    leaving = dict.fromkeys(pattern.names, 0)
     into: dict[str, list[str]] = {name: [] for name in pattern.names}
     for source, target in pattern.directed:
         leaving[source] += 1
         into[target].append(source)
-    for one, other in pattern.undirected:
-        loose[one].add(other)
-        loose[other].add(one)
     left, order, added = list(pattern.names), list[str](), list[tuple[str, str, str]]()
     while left:
         ends = [x for x in left if not leaving[x]]
         sink = next((x for x in ends if all(near[x] - {y} <= near[y] for y in loose[x])), None)
         if sink is None and not strict and ends:
             sink = min(ends, key=lambda x: len(_opened(x, near, loose)))
-            added += [(one, sink, other) for one, other in _opened(sink, near, loose)]
+            added += [(a, sink, b) for a, b in _opened(sink, near, loose)]
         if sink is None:
             break
         for y in near.pop(sink):
@@ -201,60 +171,52 @@ def _taken(pattern: PartiallyDirected, strict: bool) -> tuple[list[str], list[tu
 def _opened(name: str, near: Mapping[str, set[str]], loose: Mapping[str, set[str]]) -> list[Edge]:
     """The v-structures that would be added by removing a variable as an effect of all its neighbours."""
     return [
-        (one, other)
-        for one, other in combinations(sorted(near[name]), 2)
-        if other not in near[one] and (one in loose[name] or other in loose[name])
+        (a, b)
+        for a, b in combinations(sorted(near[name]), 2)
+        if b not in near[a] and (a in loose[name] or b in loose[name])
     ]
 
 
 def _colliding(dag: RehearsalGraph, near: Mapping[str, set[str]]) -> set[Edge]:
     """The edges that are part of a v-structure."""
-    found = set[Edge]()
+    colliding = set[Edge]()
     for clique, causes in dag.factors:
-        for one, other in combinations(causes, 2):
-            if other not in near[one]:
-                found |= {(one, clique[0]), (other, clique[0])}
-    return found
+        for a, b in combinations(causes, 2):
+            if b not in near[a]:
+                colliding |= {(a, clique[0]), (b, clique[0])}
+    return colliding
 
 
 def members(pattern: PartiallyDirected, max_graphs: int = MAX_GRAPHS) -> tuple[RehearsalGraph, ...]:
-    """All directed acyclic graphs of a class.
-
-    Args:
-        pattern: The class; edges that background knowledge directs may be directed in it.
-        max_graphs: Largest number of members.
+    """All directed acyclic graphs of a class, in which background knowledge may have directed further edges.
 
     Raises:
         NoMemberError: if the class is empty.
-        TooManyGraphsError: if the class has more than `max_graphs` members.
-
-    Source: Qin et al. (2023), Algorithm 2, step 4.
+        TooManyGraphsError: if there are more than `max_graphs`.
     """
-    found: list[RehearsalGraph] = []
+    graphs: list[RehearsalGraph] = []
     for edges in _extensions(closed(pattern)):
-        if len(found) == max_graphs:
+        if len(graphs) == max_graphs:
             raise TooManyGraphsError(
                 f"more than {max_graphs} directed graphs are Markov equivalent: add background knowledge "
                 "(tiers, required edges), or raise `max_graphs`"
             )
-        found.append(RehearsalGraph(tuple((name,) for name in pattern.names), edges))
-    return tuple(found)
+        graphs.append(RehearsalGraph(tuple((name,) for name in pattern.names), edges))
+    return tuple(graphs)
 
 
 def _extensions(pattern: PartiallyDirected) -> Iterator[tuple[Edge, ...]]:
     if not pattern.undirected:
         yield pattern.directed
         return
-    one, other = pattern.undirected[0]
-    for edge in ((one, other), (other, one)):
+    a, b = pattern.undirected[0]
+    for edge in ((a, b), (b, a)):
         if _possible(pattern, edge):
             yield from _extensions(pattern.orienting([edge]))
 
 
 def _possible(pattern: PartiallyDirected, edge: Edge) -> bool:
-    """Whether an undirected edge may be given this direction: it adds no v-structure, and the class keeps a
-    member.
-    """
+    """Whether this direction adds no v-structure and leaves the class a member."""
     source, target = edge
     near = pattern.adjacent()
     if any(

@@ -16,8 +16,8 @@ runs opposite to the directed edge, as a networkx graph has one edge in each dir
 are directed. Two opposite edges without a kind are refused: other programs use them for an undirected edge,
 which means an unknown direction, not that both variables move together.
 
-Source: Qin et al. (2023), Def. 1-3; Hagberg, Schult and Swart (2008)
-(networkx; the attribute is ours); Brandes et al. (2002) (GraphML); Himsolt (1997) (GML).
+Source: Qin et al. (2023), Def. 1-3; Hagberg, Schult and Swart (2008) (networkx); Brandes et al. (2002)
+(GraphML); Himsolt (1997) (GML).
 """
 
 from collections.abc import Mapping
@@ -40,12 +40,14 @@ DIRECTED, BIDIRECTED = "directed", "bidirected"
 
 def to_networkx(graph: RehearsalGraph) -> nx.DiGraph:
     """The graph with `kind` on every edge; nodes are in topological order."""
-    made = nx.DiGraph()
-    made.add_nodes_from(graph.names)
-    made.add_edges_from(graph.edges, kind=DIRECTED)
+    exported = nx.DiGraph()
+    exported.add_nodes_from(graph.names)
+    exported.add_edges_from(graph.edges, kind=DIRECTED)
     bows = set(graph.bows)
-    made.add_edges_from((pair[::-1] if pair in bows else pair for pair in graph.bidirected), kind=BIDIRECTED)
-    return made
+    exported.add_edges_from(
+        (pair[::-1] if pair in bows else pair for pair in graph.bidirected), kind=BIDIRECTED
+    )
+    return exported
 
 
 def from_networkx(graph: Any) -> RehearsalGraph:
@@ -63,33 +65,33 @@ def from_networkx(graph: Any) -> RehearsalGraph:
         raise ValueError("several nodes have the same name: name each variable once")
     check_size(len(names), graph.number_of_edges())
     directed, bidirected = list[tuple[str, str]](), list[tuple[str, str]]()
-    for one, other, data in graph.edges(data=True):
+    for source, target, data in graph.edges(data=True):
         kind = data.get("kind", DIRECTED)
         if kind not in (DIRECTED, BIDIRECTED):
             raise ValueError(
-                f"edge {names[one]} -> {names[other]}: expected kind {DIRECTED!r} or {BIDIRECTED!r}; got "
+                f"edge {names[source]} -> {names[target]}: expected kind {DIRECTED!r} or {BIDIRECTED!r}; got "
                 f"{kind!r}"
             )
         if (
             "kind" not in data
-            and one != other
-            and graph.has_edge(other, one)
-            and "kind" not in _data(graph, other, one)
+            and source != target
+            and graph.has_edge(target, source)
+            and "kind" not in _data(graph, target, source)
         ):
-            first, second = names[one], names[other]
+            first, second = names[source], names[target]
             raise ValueError(
                 f"{first} -> {second} and {second} -> {first} without `kind` may be an undirected edge, "
                 "which is not a bi-directional one: keep the intended direction, or keep one and give it "
                 f"kind={BIDIRECTED!r} if a hidden cause moves both"
             )
-        (bidirected if kind == BIDIRECTED else directed).append((names[one], names[other]))
+        (bidirected if kind == BIDIRECTED else directed).append((names[source], names[target]))
     return RehearsalGraph.mixed(names.values(), directed, bidirected)
 
 
-def _data(graph: Any, one: Any, other: Any) -> dict[str, Any]:
+def _data(graph: Any, source: Any, target: Any) -> dict[str, Any]:
     """The attributes of an edge; those of the first one in a multigraph."""
-    found = graph.get_edge_data(one, other)
-    return next(iter(found.values())) if graph.is_multigraph() else found
+    attributes = graph.get_edge_data(source, target)
+    return next(iter(attributes.values())) if graph.is_multigraph() else attributes
 
 
 ENDINGS = (".yaml", ".yml", ".graphml", ".gml", ".dagitty", ".txt", ".pdag", ".dot", ".gv")

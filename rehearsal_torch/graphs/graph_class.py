@@ -40,15 +40,7 @@ _EXPECTED = (
 
 @dataclass(frozen=True)
 class GraphClass:
-    """Graphs of the same variables, with weights.
-
-    Attributes:
-        graphs: The members.
-        weights: Their weights, which sum to one.
-
-    Raises:
-        ValueError: if there is no member or more than 200, a weight is negative, or variables differ.
-    """
+    """Graphs of the same variables, at most 200, with weights that sum to one."""
 
     graphs: tuple[RehearsalGraph, ...]
     weights: tuple[float, ...]
@@ -71,11 +63,7 @@ class GraphClass:
                 )
 
     def described(self, index: int) -> str:
-        """What sets a member apart: its edges that not all members have.
-
-        Args:
-            index: The member.
-        """
+        """What sets a member apart: its edges that not all members have."""
         own = [edge for edge in _edges(self.graphs[index]) if edge not in self._shared]
         if not own:
             return "only the edges that all graphs share"
@@ -89,10 +77,7 @@ class GraphClass:
 
 
 def graph_class(written: Any) -> GraphClass:
-    """A class from plain data, or from a YAML file.
-
-    Args:
-        written: Any of the forms of this module, or the path of a file with one.
+    """A class from plain data in any of the forms of this module, or from a YAML file with one.
 
     Raises:
         ValueError: if it is none, a graph is invalid, no directed graph has these edges, or there are more
@@ -125,7 +110,7 @@ def _oriented(plain: dict[str, Any]) -> GraphClass:
         raise ValueError(
             f"undirected: expected at most {UNDIRECTED} edges; got {len(loose)}: direct some of them"
         )
-    pairs = [(str(one), str(other)) for one, other in loose]
+    pairs = [(str(first), str(second)) for first, second in loose]
     if isinstance(plain["parents"], Mapping):
         ends = dict.fromkeys(name for pair in pairs for name in pair)
         plain["parents"] = {**{name: [] for name in ends}, **plain["parents"]}
@@ -138,7 +123,7 @@ def _oriented(plain: dict[str, Any]) -> GraphClass:
         )
     check_size(len(base.names), len(base.edges) + len(pairs))
     try:
-        found = members(PartiallyDirected(base.names, base.edges, tuple(pairs)), MEMBERS)
+        oriented = members(PartiallyDirected(base.names, base.edges, tuple(pairs)), MEMBERS)
     except TooManyGraphsError as error:
         raise ValueError(
             f"undirected: more than {MEMBERS} graphs have these edges: direct some of them"
@@ -148,7 +133,7 @@ def _oriented(plain: dict[str, Any]) -> GraphClass:
             f"undirected: no acyclic graph has these edges without new v-structures ({error}): list the "
             "graphs that may be true instead"
         ) from error
-    return GraphClass(found, (1.0,) * len(found))
+    return GraphClass(oriented, (1.0,) * len(oriented))
 
 
 def _listed(written: Sequence[Any]) -> GraphClass:
@@ -156,8 +141,8 @@ def _listed(written: Sequence[Any]) -> GraphClass:
     if len(written) > MEMBERS:
         raise ValueError(f"expected at most {MEMBERS} graphs; got {len(written)}: leave improbable ones out")
     graphs, weights = [], []
-    for index, each in enumerate(written):
-        plain = dict(each) if isinstance(each, Mapping) else each
+    for index, entry in enumerate(written):
+        plain = dict(entry) if isinstance(entry, Mapping) else entry
         weight = 1.0
         if isinstance(plain, dict):
             plain.pop("votes", None)
@@ -173,5 +158,5 @@ def _listed(written: Sequence[Any]) -> GraphClass:
 
 
 def _edges(graph: RehearsalGraph) -> list[str]:
-    directed = [f"{one} -> {other}" for one, other in graph.edges]
-    return directed + [f"{one} <-> {other}" for one, other in map(sorted, graph.bidirected)]
+    directed = [f"{source} -> {target}" for source, target in graph.edges]
+    return directed + [f"{source} <-> {target}" for source, target in map(sorted, graph.bidirected)]

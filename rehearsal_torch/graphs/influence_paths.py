@@ -27,41 +27,26 @@ WIDTHS, RIDGES, MAX_POINTS = (0.3, 0.6, 1.2, 2.5, 5.0), (1e-3, 1e-2, 1e-1, 1.0),
 
 
 def reaches(graphs: Iterable[RehearsalGraph], altered: Sequence[str], outcomes: Sequence[str]) -> bool:
-    """Whether setting variables can change an outcome according to at least one of the graphs.
-
-    Args:
-        altered: The variables that are set.
-        outcomes: The outcomes to be changed.
-    """
+    """Whether setting variables can change an outcome according to at least one of the graphs."""
     return any(bool(graph.descendants(altered, altered) & set(outcomes)) for graph in graphs)
 
 
 def dependence(action: Tensor, outcomes: Tensor, given: Tensor) -> float:
-    """The p-value of the hypothesis that no outcome depends on the action given the covariates.
-
-    Args:
-        action: (n,), in any unit; of more than 300 rows, 300 evenly spaced ones are used.
-        outcomes: (n, |Y|), in any unit.
-        given: (n, q), the covariates; q may be 0.
-
-    Returns:
-        The smallest p-value of a and a^2 with each outcome, times the number of tests (Bonferroni), at most
-        1; 1 if there are fewer than 20 rows.
+    """The p-value of the hypothesis that no outcome (n, |Y|) depends on the action (n,) given covariates (n,
+    q), in any units; of more than 300 rows, 300 evenly spaced ones are used. It is the smallest of a and a^2
+    with each outcome, times the number of tests (Bonferroni), at most 1; 1 if there are fewer than 20 rows.
     """
     if len(action) < 20:
         return 1.0
-    some = (
-        torch.linspace(0, len(action) - 1, min(MAX_POINTS, len(action)), dtype=torch.float64)
-        .round()
-        .long()
-        .to(action.device)
-    )
-    shown = _standardised(action[some].double().unsqueeze(-1))
-    whole = _standardised(torch.cat([shown, shown.square(), outcomes[some].double()], -1))
-    left = _left_out(_standardised(given[some].double()), whole)
+    count = len(action)
+    rows = torch.linspace(0, count - 1, min(MAX_POINTS, count), dtype=torch.float64).round().long()
+    rows = rows.to(action.device)
+    standardised = _standardised(action[rows].double().unsqueeze(-1))
+    tested = _standardised(torch.cat([standardised, standardised.square(), outcomes[rows].double()], -1))
+    residuals = _left_out(_standardised(given[rows].double()), tested)
     smallest = 1.0
-    for moved in left[:, :2].T:
-        for outcome in left[:, 2:].T:
+    for moved in residuals[:, :2].T:
+        for outcome in residuals[:, 2:].T:
             smallest = min(smallest, _p_value(moved * outcome))
     return min(1.0, smallest * 2 * outcomes.shape[-1])
 
@@ -79,16 +64,14 @@ def _left_out(inputs: Tensor, targets: Tensor) -> Tensor:
         turned = vectors.mT @ targets
         for ridge in RIDGES:
             inverse = 1 / (values.clamp_min(0) + ridge)
-            found = (vectors @ (inverse.unsqueeze(-1) * turned)) / (vectors.square() @ inverse).unsqueeze(-1)
-            own = found.square().mean(0)
-            best, error = torch.where(own < error, found, best), torch.minimum(own, error)
+            errors = (vectors @ (inverse.unsqueeze(-1) * turned)) / (vectors.square() @ inverse).unsqueeze(-1)
+            squares = errors.square().mean(0)
+            best, error = torch.where(squares < error, errors, best), torch.minimum(squares, error)
     return best
 
 
 def _p_value(products: Tensor) -> float:
-    """Two-sided p-value of the hypothesis that the mean is zero, for rows that are uncorrelated beyond
-    n^(1/3) steps.
-    """
+    """Two-sided p-value of a mean of zero, for rows uncorrelated beyond n^(1/3) steps."""
     count, mean = len(products), float(products.mean())
     centred = products - mean
     steps = max(1, round(count ** (1 / 3)))

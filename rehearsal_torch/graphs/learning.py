@@ -32,7 +32,9 @@ Source: Qin et al. (2023), App. A.3, Algorithm 2; Spirtes and Glymour (1991) and
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from torch import Tensor
@@ -47,7 +49,7 @@ from rehearsal_torch.graphs.equivalence import (
     members,
     relaxed,
 )
-from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph, neighbours
 
 TESTS = ("fisherz", "chisq", "gsq", "kci")
 Independence = Callable[[int, int, Sequence[int]], float]
@@ -55,14 +57,8 @@ _LEVELS = 30
 
 
 def independence(values: Tensor, names: Sequence[str], test: str = "fisherz") -> Independence:
-    """A conditional independence test on the columns of a table.
-
-    Args:
-        values: (n, d), each column in its own unit; its scale does not matter.
-        names: The d columns, for messages.
-
-    Returns:
-        A function of column a, column b and conditioning columns S to the p-value of independence.
+    """A conditional independence test on the named columns of a table (n, d), whose scales do not matter: a
+    function of column a, column b and conditioning columns S to the p-value of independence.
 
     Raises:
         ValueError: for an unknown test, missing values, or columns that are constant, exactly collinear, or
@@ -79,25 +75,25 @@ def independence(values: Tensor, names: Sequence[str], test: str = "fisherz") ->
             f"{tied[-1]} is a linear function of {list(tied[:-1])}: such columns cannot be told apart, "
             "remove one of them"
         )
-    p_value = _library(table, test)
+    p_value = _library("cit").CIT(table, test)
 
-    def answer(one: int, other: int, given: Sequence[int]) -> float:
+    def answer(first: int, second: int, given: Sequence[int]) -> float:
         if test == "fisherz" and rows <= len(given) + 4:
             return 0.0
-        found = float(p_value(one, other, tuple(given)))
-        return 0.0 if math.isnan(found) else found
+        probability = float(p_value(first, second, tuple(given)))
+        return 0.0 if math.isnan(probability) else probability
 
     return answer
 
 
-def _library(table: np.ndarray, test: str) -> Callable[[int, int, tuple[int, ...]], float]:
+def _library(module: str) -> Any:
+    """A module of causal-learn, which is optional."""
     try:
-        from causallearn.utils.cit import CIT
+        return import_module(f"causallearn.utils.{module}")
     except ImportError as error:
         raise ModuleNotFoundError(
             "learning graphs needs causal-learn: pip install 'rehearsal-torch[graphs]'"
         ) from error
-    return CIT(table, test)
 
 
 def _check(table: np.ndarray, names: Sequence[str], test: str) -> None:
@@ -133,7 +129,7 @@ def _tied(table: np.ndarray, names: Sequence[str]) -> tuple[str, ...]:
         rest = scaled[:, index] - scaled[:, kept] @ weights
         if np.sqrt((rest**2).mean()) < 1e-7:
             return (
-                *(names[each] for each, weight in zip(kept, weights, strict=True) if abs(weight) > 1e-6),
+                *(names[column] for column, weight in zip(kept, weights, strict=True) if abs(weight) > 1e-6),
                 names[index],
             )
         kept.append(index)
@@ -171,11 +167,10 @@ def learn(
     bidirected: bool = True,
     max_graphs: int = MAX_GRAPHS,
 ) -> Learnt:
-    """The rehearsal graphs that a table cannot tell apart.
+    """The rehearsal graphs that observations (n, d) of named variables, in which nothing was altered, cannot
+    tell apart.
 
     Args:
-        values: (n, d), observations in which nothing was altered.
-        names: The d variables.
         test: The test of conditional independence, see `independence`.
         level: Its significance level, in (0, 1); independence is kept above it.
         background: Tiers, forbidden and required edges.
@@ -187,8 +182,6 @@ def learn(
         ValueError: if the table or an argument is invalid, or no graph agrees with the tests and the
             background knowledge (`NoMemberError`).
         TooManyGraphsError: if there are more graphs than `max_graphs`.
-
-    Source: Qin et al. (2023), Algorithm 2.
     """
     pattern, notes = pattern_from(independence(values, names, test), names, level, background)
     dags = members(pattern, max_graphs)
@@ -200,13 +193,8 @@ def learn(
 def pattern_from(
     p_value: Independence, names: Sequence[str], level: float = 0.05, background: Background | None = None
 ) -> tuple[PartiallyDirected, tuple[str, ...]]:
-    """The Markov equivalence class given by an independence test: steps 1 to 3 of Algorithm 2. Returns the
-    class, and notes on contradictions.
-
-    Args:
-        p_value: The test; columns are indexed in the order of `names`.
-        level: Significance level, in (0, 1).
-        background: Background knowledge.
+    """The Markov equivalence class given by an independence test of columns in the order of `names`, steps 1
+    to 3 of Algorithm 2, and notes on contradictions.
 
     Raises:
         ValueError: for a level outside (0, 1), fewer than two variables, duplicate names, or background
@@ -230,38 +218,36 @@ def pattern_from(
     # A pair whose edge is only forbidden has no separating set: the set that comes nearest to separating it
     # is used instead.
     separators |= {pair: [_nearest(p_value, pair, edges)] for pair in banned}
-    found = PartiallyDirected(tuple(names), (), tuple((names[a], names[b]) for a, b in edges))
+    pattern = PartiallyDirected(tuple(names), (), tuple((names[a], names[b]) for a, b in edges))
     required = [
         (names[a], names[b])
         for a, b in (*edges, *((b, a) for a, b in edges))
         if not known.permits(names[b], names[a])
     ]
-    found, notes = found.orienting(required), []
-    if _cyclic(found):
+    pattern, notes = pattern.orienting(required), []
+    if _cyclic(pattern):
         raise NoMemberError(
             "background knowledge directs the edges that were found into a cycle: check tiers, forbidden "
             "and required edges"
         )
     for a, c, b in _v_structures(p_value, edges, separators):
-        shown, arrows = (
-            f"{names[a]} -> {names[c]} <- {names[b]}",
-            [(names[a], names[c]), (names[b], names[c])],
-        )
+        structure = f"{names[a]} -> {names[c]} <- {names[b]}"
+        arrows = [(names[a], names[c]), (names[b], names[c])]
         if not all(known.permits(*arrow) for arrow in arrows):
-            notes.append(f"{shown} is left out: it contradicts background knowledge")
-        elif any((end, start) in found.directed for start, end in arrows):
-            notes.append(f"{shown} is left out: it contradicts a stronger v-structure")
-        elif _cyclic(found.orienting(arrows)):
-            notes.append(f"{shown} is left out: it would close a cycle")
+            notes.append(f"{structure} is left out: it contradicts background knowledge")
+        elif any((end, start) in pattern.directed for start, end in arrows):
+            notes.append(f"{structure} is left out: it contradicts a stronger v-structure")
+        elif _cyclic(pattern.orienting(arrows)):
+            notes.append(f"{structure} is left out: it would close a cycle")
         else:
-            found = found.orienting(arrows)
-    if not has_member(found):
-        found, added = relaxed(found, required)
+            pattern = pattern.orienting(arrows)
+    if not has_member(pattern):
+        pattern, added = relaxed(pattern, required)
         notes += [
-            f"{one} -> {child} <- {other} is added: without it no directed graph has these edges"
-            for one, child, other in added
+            f"{first} -> {child} <- {second} is added: without it no directed graph has these edges"
+            for first, child, second in added
         ]
-    return closed(found), tuple(notes)
+    return closed(pattern), tuple(notes)
 
 
 class _Informed:
@@ -275,29 +261,26 @@ class _Informed:
     def __init__(self, p_value: Independence, names: Sequence[str], known: Background) -> None:
         self.p_value, self.names, self.known = p_value, names, known
 
-    def __call__(self, one: int, other: int, given: Sequence[int] = ()) -> float:
-        ends, between = (self.names[one], self.names[other]), [self.names[index] for index in given]
+    def __call__(self, first: int, second: int, given: Sequence[int] = ()) -> float:
+        ends, between = (self.names[first], self.names[second]), [self.names[index] for index in given]
         if self.known.adjacent(*ends) or any(self.known.later(name, ends) for name in between):
             return 0.0
-        return self.p_value(int(one), int(other), tuple(int(index) for index in given))
+        return self.p_value(int(first), int(second), tuple(int(index) for index in given))
 
 
 def _skeleton(test: _Informed, names: Sequence[str], level: float) -> tuple[list[Pair], Separators]:
     """The adjacent pairs, and for each other pair the sets that made it independent."""
-    try:
-        from causallearn.utils.PCUtils.SkeletonDiscovery import skeleton_discovery
-    except ImportError as error:
-        raise ModuleNotFoundError(
-            "learning graphs needs causal-learn: pip install 'rehearsal-torch[graphs]'"
-        ) from error
+    skeleton_discovery = _library("PCUtils.SkeletonDiscovery").skeleton_discovery
     # The library uses only the number of columns: the values are held by the test.
-    found = skeleton_discovery(np.zeros((2, len(names))), level, test, stable=True, show_progress=False)
+    skeleton = skeleton_discovery(np.zeros((2, len(names))), level, test, stable=True, show_progress=False)
     edges, separators = [], {}
     for pair in combinations(range(len(names)), 2):
-        if found.G.graph[pair] != 0:
+        if skeleton.G.graph[pair] != 0:
             edges.append(pair)
         else:
-            separators[pair] = [frozenset(int(index) for index in each) for each in found.sepset[pair] or ()]
+            separators[pair] = [
+                frozenset(int(index) for index in given) for given in skeleton.sepset[pair] or ()
+            ]
     return edges, separators
 
 
@@ -305,31 +288,23 @@ def _v_structures(
     p_value: Independence, edges: Sequence[Pair], separators: Separators
 ) -> list[tuple[int, int, int]]:
     """Triples a -> c <- b, strongest first: by increasing p-value of a and b given c as well."""
-    near = _near(edges)
-    found = {}
+    near = neighbours((), edges)
+    probability = {}
     for a, b in separators:
         for c in sorted(near.get(a, set()) & near.get(b, set())):
             if not any(c in given for given in separators[a, b]):
-                found[a, c, b] = min(
+                probability[a, c, b] = min(
                     p_value(a, b, tuple(sorted(given | {c}))) for given in separators[a, b] or [frozenset()]
                 )
-    return sorted(found, key=lambda triple: (found[triple], triple))
+    return sorted(probability, key=lambda triple: (probability[triple], triple))
 
 
 def _nearest(p_value: Independence, pair: Pair, edges: Sequence[Pair]) -> frozenset[int]:
     """Among sets of at most two neighbours, the one given which a pair is least dependent."""
-    near = _near(edges)
+    near = neighbours((), edges)
     around = sorted((near.get(pair[0], set()) | near.get(pair[1], set())) - set(pair))
     sets = [frozenset(given) for size in range(3) for given in combinations(around, size)]
     return max(sets, key=lambda given: p_value(*pair, tuple(sorted(given))))
-
-
-def _near(edges: Sequence[Pair]) -> dict[int, set[int]]:
-    found: dict[int, set[int]] = {}
-    for a, b in edges:
-        found.setdefault(a, set()).add(b)
-        found.setdefault(b, set()).add(a)
-    return found
 
 
 def _cyclic(pattern: PartiallyDirected) -> bool:

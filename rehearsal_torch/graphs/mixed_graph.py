@@ -27,14 +27,7 @@ EDGES = 20_000
 
 
 def check_size(variables: int, edges: int) -> None:
-    """Refuses graphs that are too large to build.
-
-    Args:
-        edges: The number of edges; a bi-directional clique of n variables counts as n (n - 1) / 2.
-
-    Raises:
-        ValueError: if there are more than 1,000 variables or 20,000 edges.
-    """
+    """Refuses more than 1,000 variables or 20,000 edges; a clique of n counts as n (n - 1) / 2."""
     for count, largest, kind in ((variables, VARIABLES, "variables"), (edges, EDGES, "edges")):
         if count > largest:
             raise ValueError(
@@ -127,15 +120,13 @@ class RehearsalGraph:
             before[clique_of[target]].add(clique_of[source])
         try:
             # Ties are broken by the order in which the cliques were named.
-            sorter, place, order = (
-                TopologicalSorter(before),
-                {clique: index for index, clique in enumerate(self.cliques)},
-                [],
-            )
+            sorter = TopologicalSorter(before)
+            rank = {clique: index for index, clique in enumerate(self.cliques)}
+            order = []
             sorter.prepare()
             ready = set(sorter.get_ready())
             while ready:
-                first = min(ready, key=lambda clique: place[clique])
+                first = min(ready, key=lambda clique: rank[clique])
                 order.append(first)
                 sorter.done(first)
                 ready = (ready - {first}) | set(sorter.get_ready())
@@ -150,14 +141,10 @@ class RehearsalGraph:
     def of(
         cls, parents: Mapping[str, Iterable[str]], bidirected: Iterable[Sequence[str]] = ()
     ) -> "RehearsalGraph":
-        """A graph from each variable's parents and the bi-directional cliques.
-
-        Variables that are only named as parents are roots. Members of a clique share the union of the parents
-        given for them. A pair that a directed edge joins as well is a bow.
-
-        Args:
-            parents: Variable to its direct causes; a string is a single cause.
-            bidirected: Sets of variables that are joined pairwise by bi-directional edges.
+        """A graph from each variable's direct causes (a string is a single one) and sets of variables that
+        are joined pairwise by bi-directional edges. Variables that are only named as parents are roots.
+        Members of a clique share the union of the parents given for them. A pair that a directed edge joins
+        as well is a bow.
 
         Raises:
             ValueError: if it is not a valid rehearsal graph; the message names the edges and sets.
@@ -173,18 +160,18 @@ class RehearsalGraph:
         if own:
             raise ValueError(f"{own} are among their own causes: remove them from their own lists")
         joined, bows = list[tuple[str, ...]](), list[tuple[str, str]]()
-        for each in bidirected:
-            if isinstance(each, str):
+        for members in bidirected:
+            if isinstance(members, str):
                 raise ValueError(
-                    f"expected a set of variables that move together; got the text {each!r}: write [one, "
+                    f"expected a set of variables that move together; got the text {members!r}: write [one, "
                     "other]"
                 )
-            clique = tuple(dict.fromkeys(map(str, each)))
-            arrows = [(one, other) for one in clique for other in clique if one in causes_of.get(other, ())]
+            clique = tuple(dict.fromkeys(map(str, members)))
+            arrows = [(a, b) for a in clique for b in clique if a in causes_of.get(b, ())]
             if arrows and len(clique) > 2:
-                one, other = arrows[0]
+                a, b = arrows[0]
                 raise ValueError(
-                    f"{one} -> {other} accompanies {one} <-> {other} of the set {list(clique)}: a set of "
+                    f"{a} -> {b} accompanies {a} <-> {b} of the set {list(clique)}: a set of "
                     "three or more variables that move together has no directed edge inside; remove the "
                     "directed edge, or write bidirected sets of two"
                 )
@@ -207,52 +194,33 @@ class RehearsalGraph:
     def mixed(
         cls, names: Iterable[str], directed: Iterable[Sequence[str]], bidirected: Iterable[Sequence[str]] = ()
     ) -> "RehearsalGraph":
-        """A rehearsal graph from single edges.
-
-        Args:
-            names: The variables; those that only edges name are added.
-            directed: Pairs (from, to).
-            bidirected: Pairs; the order within a pair does not matter. A pair that a directed edge joins as
-                well is a bow.
+        """A rehearsal graph from single edges: directed (from, to), and bidirected in any order, which are
+        bows where a directed edge joins the pair as well. Variables that only edges name are added.
 
         Raises:
             ValueError: if an edge is not a pair, two opposite directed edges join the same variables (Def.
                 1), maximal bi-directional cliques overlap (Def. 3, 1), an edge reaches only part of a clique
                 (Def. 3, 2), or the edges form a cycle (Def. 3, 3); the message names them.
-
-        Source: Qin et al. (2023), Def. 1-3.
         """
         arrows, joined = _pairs(directed), _pairs(bidirected)
         straight = set(arrows)
-        for one, other in arrows:
-            if (other, one) in straight:
+        for a, b in arrows:
+            if (b, a) in straight:
                 raise ValueError(
-                    f"{one} -> {other} and {other} -> {one} join the same two variables: keep one of the "
-                    f"two, or write {one} <-> {other} if a hidden cause moves both"
+                    f"{a} -> {b} and {b} -> {a} join the same two variables: keep one of the "
+                    f"two, or write {a} <-> {b} if a hidden cause moves both"
                 )
         bows = tuple(edge for pair in joined for edge in (pair, pair[::-1]) if edge in straight)
         joined = tuple(pair for pair in joined if pair not in straight and pair[::-1] not in straight)
-        near: dict[str, set[str]] = {str(name): set() for name in names}
-        for one, other in (*arrows, *joined):
-            near.setdefault(one, set())
-            near.setdefault(other, set())
-        for one, other in joined:
-            near[one].add(other)
-            near[other].add(one)
+        ends = [end for pair in (*arrows, *joined) for end in pair]
+        near = neighbours([*map(str, names), *ends], joined)
         cliques = list(dict.fromkeys(_joined(name, near) for name in near))
         return cls(tuple(cliques), arrows, bows)
 
     def require_cliques(self, method: str) -> None:
-        """Refuses a graph with bows, for methods that factorise over cliques.
-
-        Args:
-            method: What requires it, for the message.
-
-        Raises:
-            ValueError: if there is a bow; the message names its two edges.
-        """
+        """Refuses a graph with bows, which are named, for a method that factorises over cliques."""
         if self.bows:
-            drawn = ", ".join(f"{one} -> {other} beside {one} <-> {other}" for one, other in self.bows)
+            drawn = ", ".join(f"{a} -> {b} beside {a} <-> {b}" for a, b in self.bows)
             raise ValueError(
                 f"{method} cannot represent {drawn}: it needs a graph that factorises over cliques, in which "
                 "at most one edge joins two variables; keep the directed edge (no hidden common cause) or "
@@ -267,17 +235,12 @@ class RehearsalGraph:
     @cached_property
     def factors(self) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]:
         """(clique, its parents) in topological order: the joint distribution is the product of P(clique |
-        parents).
-
-        Raises:
-            ValueError: if the graph has bows, since its distribution is then no such product.
-
-        Source: Qin et al. (2023), Def. 11.
+        parents) (Def. 11). ValueError if the graph has bows, since its distribution is then no such product.
         """
         self.require_cliques("a factorisation over cliques")
-        place = {name: index for index, name in enumerate(self.names)}
+        order = {name: index for index, name in enumerate(self.names)}
         return tuple(
-            (clique, tuple(sorted(self._causes.get(clique[0], ()), key=place.__getitem__)))
+            (clique, tuple(sorted(self._causes.get(clique[0], ()), key=order.__getitem__)))
             for clique in self.cliques
         )
 
@@ -305,18 +268,13 @@ class RehearsalGraph:
 
     def descendants(self, names: Iterable[str], altered: Iterable[str] = ()) -> frozenset[str]:
         """All variables reached from `names` along directed edges, `names` included; reaching one member of a
-        clique reaches all of them.
-
-        Args:
-            names: Where the edges begin.
-            altered: Variables that are set from outside: the descendants are those in the graph `altered` of
-                them, found without it.
+        clique reaches all of them. With `altered`, those in the graph in which these are set from outside.
 
         Raises:
             ValueError: if an altered variable is not in the graph.
         """
         cut, begin = self._known(altered), set(names)
-        beside = [each for name in cut & begin for each in self.clique(name) if each not in cut]
+        beside = [member for name in cut & begin for member in self.clique(name) if member not in cut]
         return closure([*begin, *beside], self._effects, cut)
 
     def ancestors(self, names: Iterable[str]) -> frozenset[str]:
@@ -325,24 +283,20 @@ class RehearsalGraph:
 
     @cached_property
     def _effects(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = defaultdict(list)
+        effects: dict[str, list[str]] = defaultdict(list)
         for source, target in self.edges:
-            found[source].append(target)
-        return dict(found)
+            effects[source].append(target)
+        return dict(effects)
 
     @cached_property
     def _causes(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = defaultdict(list)
+        causes: dict[str, list[str]] = defaultdict(list)
         for source, target in self.edges:
-            found[target].append(source)
-        return dict(found)
+            causes[target].append(source)
+        return dict(causes)
 
     def altered(self, names: Iterable[str]) -> "RehearsalGraph":
-        """The graph in which `names` are set from outside: edges into them are cut; in a clique they become
-        parents of the other members.
-
-        Source: Qin et al. (2023), Sec. 2 (alteration graphs).
-        """
+        """The graph without edges into `names`, which become parents of the rest of their cliques."""
         cut = self._known(names)
         edges = [(source, target) for source, target in self.edges if target not in cut]
         cliques: list[tuple[str, ...]] = []
@@ -363,9 +317,7 @@ class RehearsalGraph:
         return cut
 
     def to_plain(self) -> dict[str, list]:
-        """Plain lists for a configuration: `cliques` and `edges`, and `bows` if there are any;
-        `RehearsalGraph(**plain)` restores the graph.
-        """
+        """Plain lists, from which `RehearsalGraph(**plain)` restores the graph."""
         bows = {"bows": [list(edge) for edge in self.bows]} if self.bows else {}
         return {
             "cliques": [list(clique) for clique in self.cliques],
@@ -378,27 +330,36 @@ def closure(
     names: Iterable[Node], steps: Mapping[Node, Sequence[Node]], closed: Collection[Node] = ()
 ) -> frozenset[Node]:
     """Everything that is reached from `names` in steps, themselves included, without entering `closed`."""
-    found = set(names)
-    waiting = list(found)
+    reached = set(names)
+    waiting = list(reached)
     while waiting:
         for name in steps.get(waiting.pop(), ()):
-            if name not in found and name not in closed:
-                found.add(name)
+            if name not in reached and name not in closed:
+                reached.add(name)
                 waiting.append(name)
-    return frozenset(found)
+    return frozenset(reached)
+
+
+def neighbours(names: Iterable[Node], edges: Iterable[tuple[Node, Node]]) -> dict[Node, set[Node]]:
+    """Node to those that an edge joins with it, in whatever direction."""
+    near: dict[Node, set[Node]] = {name: set() for name in names}
+    for a, b in edges:
+        near.setdefault(a, set()).add(b)
+        near.setdefault(b, set()).add(a)
+    return near
 
 
 def _pairs(edges: Iterable[Sequence[str]]) -> tuple[tuple[str, str], ...]:
     """Edges as pairs of different names, without duplicates."""
-    found: dict[tuple[str, str], None] = {}
+    pairs: dict[tuple[str, str], None] = {}
     for edge in edges:
         ends = [str(end) for end in edge] if not isinstance(edge, str) else []
         if len(ends) != 2 or ends[0] == ends[1]:
             raise ValueError(
                 f"expected an edge between two different variables; got {edge!r}: write it as [one, other]"
             )
-        found[ends[0], ends[1]] = None
-    return tuple(found)
+        pairs[ends[0], ends[1]] = None
+    return tuple(pairs)
 
 
 def _joined(name: str, near: Mapping[str, set[str]]) -> tuple[str, ...]:
@@ -407,12 +368,10 @@ def _joined(name: str, near: Mapping[str, set[str]]) -> tuple[str, ...]:
     for other in sorted(near[name]):
         if near[other] | {other} != clique:
             between = next(
-                (one, two)
-                for one, two in combinations(sorted(near[name] | near[other]), 2)
-                if two not in near[one]
+                (a, b) for a, b in combinations(sorted(near[name] | near[other]), 2) if b not in near[a]
             )
             raise ValueError(
                 f"the bi-directional cliques of {name} <-> {other} overlap: {between[0]} and {between[1]} "
                 f"are not joined; add {between[0]} <-> {between[1]}, or remove a bi-directional edge"
             )
-    return tuple(each for each in near if each in clique)
+    return tuple(member for member in near if member in clique)

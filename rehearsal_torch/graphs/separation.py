@@ -70,20 +70,12 @@ def adjustment(
     outcomes: Sequence[str],
     sequential: bool = True,
 ) -> Adjustment:
-    """The covariates for altering a set of variables.
+    """The covariates for altering a set of variables, given context X and outcomes Y. Unless `sequential`,
+    covariates between alterations are left out and the reasons say so.
 
-    Args:
-        context: X.
-        outcomes: Y.
-        sequential: Whether to use covariates between alterations; otherwise they are left out and the reasons
-            say so.
-
-    Returns:
-        U: every intermediate variable that A does not influence and that leads to A or Y, including
-            actionable
-        variables that are not altered. V: the variables in between, and those that the later alterations do
-            not
-        influence and that lead to Y.
+    U is every intermediate variable that A does not influence and that leads to A or Y, including actionable
+    variables that are not altered; V the variables in between, and those that the later alterations do not
+    influence and that lead to Y.
     """
     known = set(context)
     leading = graph.ancestors([*altered, *outcomes])
@@ -94,17 +86,17 @@ def adjustment(
     )
     reasons = []
     for clique in graph.cliques:
-        some = [name for name in clique if name in altered]
-        if some and len(some) < len(clique):
+        part = [name for name in clique if name in altered]
+        if part and len(part) < len(clique):
             rest = [name for name in clique if name not in altered]
             reasons.append(
-                f"{', '.join(some)} and {', '.join(rest)} influence each other: observations do not show how "
-                f"{', '.join(rest)} respond to an alteration of {', '.join(some)}"
+                f"{', '.join(part)} and {', '.join(rest)} influence each other: observations do not show how "
+                f"{', '.join(rest)} respond to an alteration of {', '.join(part)}"
             )
     bows = "".join(
-        f" ({one} -> {other} accompanies {one} <-> {other})"
-        for one, other in graph.bows
-        if {one, other} & (set(altered) | after)
+        f" ({source} -> {target} accompanies {source} <-> {target})"
+        for source, target in graph.bows
+        if {source, target} & (set(altered) | after)
     )
     bridges = [
         name
@@ -154,9 +146,7 @@ def _common(altered: Sequence[str], outcomes: Sequence[str], known: Sequence[str
 
 
 def _spoils(graph: RehearsalGraph, name: str, altered: Sequence[str], outcomes: Sequence[str]) -> bool:
-    """Whether a consequence of one alteration leads to another altered variable and, not through altered
-    ones, to the outcome.
-    """
+    """Whether one alteration's consequence leads to another altered variable, and to the outcome itself."""
     if graph.descendants([name]).isdisjoint(altered):
         return False
     return not graph.descendants([name], altered).isdisjoint(outcomes)
@@ -181,13 +171,13 @@ def _separated(
             effects[source].append(target)
             causes[target].append(source)
     opened = closure(known, causes)
-    found = _reached(
+    reached = _reached(
         moved,
         lambda name: () if name in known else effects.get(name, ()),
         lambda name: [cause for cause in causes.get(name, ()) if cause not in known],
         opened,
     )
-    return found.isdisjoint(asked - given)
+    return reached.isdisjoint(asked - given)
 
 
 def c_separated(
@@ -196,17 +186,10 @@ def c_separated(
     other: str | Iterable[str],
     given: str | Iterable[str] = (),
 ) -> bool:
-    """Whether `given` c-separates two sets of variables.
-
-    Args:
-        one: X, a variable or several.
-        other: Y, a variable or several.
-        given: Z, a variable or several; empty for marginal independence.
+    """Whether Z, `given`, c-separates X from Y, each a variable or several (Def. 12).
 
     Raises:
         ValueError: if the three sets are not disjoint, or name an unknown variable.
-
-    Source: Qin et al. (2023), Def. 12.
     """
     x, y, z = _named(graph, one), _named(graph, other), _named(graph, given)
     shared = sorted((x & y) | (x & z) | (y & z))
@@ -219,10 +202,6 @@ def connected(
     graph: RehearsalGraph, sources: str | Iterable[str], given: str | Iterable[str] = ()
 ) -> frozenset[str]:
     """Every variable outside `given` that `given` does not c-separate from `sources`, including the sources.
-
-    Args:
-        sources: X, a variable or several, outside Z.
-        given: Z, a variable or several.
 
     Raises:
         ValueError: if the two sets overlap, or name an unknown variable.
@@ -240,8 +219,8 @@ def connected(
     causes = [{clique_of[name] for name in parents if name not in known} for _, parents in graph.factors]
     # A clique is open as a collider if one of its members, or a descendant of one, is in Z.
     opened = {clique_of[name] for name in graph.ancestors(known)}
-    found = _reached({clique_of[name] for name in start}, effects.__getitem__, causes.__getitem__, opened)
-    return frozenset(name for index in found for name in graph.cliques[index] if name not in known)
+    reached = _reached({clique_of[name] for name in start}, effects.__getitem__, causes.__getitem__, opened)
+    return frozenset(name for index in reached for name in graph.cliques[index] if name not in known)
 
 
 def _reached(
@@ -260,16 +239,16 @@ def _reached(
         following = [(effect, False) for effect in effects(node) if effect not in below]
         if entered_above or node in opened:
             following += [(cause, True) for cause in causes(node) if cause not in above]
-        for place, upwards in following:
-            (above if upwards else below).add(place)
+        for neighbour, upwards in following:
+            (above if upwards else below).add(neighbour)
         waiting += following
     return above | below
 
 
 def _named(graph: RehearsalGraph, names: str | Iterable[str]) -> frozenset[str]:
     """A set of variables of the graph; a string is one variable."""
-    found = frozenset((names,) if isinstance(names, str) else names)
-    unknown = sorted(found - set(graph.names))
+    variables = frozenset((names,) if isinstance(names, str) else names)
+    unknown = sorted(variables - set(graph.names))
     if unknown:
         raise ValueError(f"unknown variables {unknown}: the variables are {list(graph.names)}")
-    return found
+    return variables

@@ -82,7 +82,7 @@ def from_general_graph(graph: MarkedGraph) -> RehearsalGraph:
     if len(marks) != size or any(len(row) != size for row in marks):
         raise ValueError(f"expected a square matrix of {size} variables; got {len(marks)} rows")
     check_size(size, sum(mark != _NONE for row in marks for mark in row))
-    if own := [name for place, name in enumerate(names) if marks[place][place]]:
+    if own := [name for index, name in enumerate(names) if marks[index][index]]:
         raise ValueError(f"{own[0]} cannot be a cause of itself: take the edge out")
     directed, bidirected = list[tuple[str, str]](), list[tuple[str, str]]()
     for i, j in combinations(range(size), 2):
@@ -165,21 +165,17 @@ class ParentsForm(Schema):
     def named(self) -> list[str]:
         """The variables, some of them several times."""
         pairs = [(*causes, child) for child, causes in self.parents.items()]
-        return [name for each in (*pairs, *self.bidirected) for name in each]
+        return [name for members in (*pairs, *self.bidirected) for name in members]
 
     def graph(self) -> RehearsalGraph:
-        """The rehearsal graph.
-
-        Raises:
-            ValueError: if it is not a valid rehearsal graph.
-        """
+        """The rehearsal graph; ValueError if it is not a valid one."""
         names = {name for child, causes in self.parents.items() for name in (child, *causes)} | {
-            name for each in self.bidirected for name in each
+            name for members in self.bidirected for name in members
         }
         check_size(
             len(names),
             sum(map(len, self.parents.values()))
-            + sum(len(each) * (len(each) - 1) // 2 for each in self.bidirected),
+            + sum(len(members) * (len(members) - 1) // 2 for members in self.bidirected),
         )
         return RehearsalGraph.of(self.parents, self.bidirected)
 
@@ -200,19 +196,15 @@ class CliquesForm(Schema):
         return [name for clique in self.cliques for name in clique]
 
     def graph(self) -> RehearsalGraph:
-        """The rehearsal graph.
-
-        Raises:
-            ValueError: if it is not a valid rehearsal graph.
-        """
+        """The rehearsal graph; ValueError if it is not a valid one."""
         check_size(
             sum(map(len, self.cliques)),
-            len(self.edges) + sum(len(each) * (len(each) - 1) // 2 for each in self.cliques),
+            len(self.edges) + sum(len(clique) * (len(clique) - 1) // 2 for clique in self.cliques),
         )
         return RehearsalGraph(
             tuple(map(tuple, self.cliques)),
-            tuple((one, other) for one, other in self.edges),
-            tuple((one, other) for one, other in self.bows),
+            tuple((source, target) for source, target in self.edges),
+            tuple((source, target) for source, target in self.bows),
         )
 
 
@@ -243,31 +235,31 @@ class OrderForm(Schema):
             ValueError: if a variable stands in two places, a forbidden edge is none that the order allows,
                 or what is left is not a valid rehearsal graph.
         """
-        place = {name: at for at, names in enumerate(self.order) for name in names}
+        tier = {name: index for index, names in enumerate(self.order) for name in names}
         count = sum(map(len, self.order))
         check_size(count, count * (count - 1) // 2)
-        if len(place) < count:
+        if len(tier) < count:
             twice = repeated(name for names in self.order for name in names)[0]
             raise ValueError(f"order: {twice} stands in it more than once: keep one place")
         barred = set[tuple[str, str]]()
         for line in self.forbidden:
-            found = edges_of(line)
-            for cause, effect in found.directed:
-                if place.get(cause, count) >= place.get(effect, -1):
+            edges_ = edges_of(line)
+            for cause, effect in edges_.directed:
+                if tier.get(cause, count) >= tier.get(effect, -1):
                     raise ValueError(
                         f"forbidden: {cause} -> {effect}: expected an edge from a variable of the "
                         "order to a later one; others are excluded already"
                     )
-            if found.bidirected:
+            if edges_.bidirected:
                 raise ValueError(
                     f"forbidden: {line!r}: expected ->; places of their own separate two variables"
                 )
-            barred |= set(found.directed)
+            barred |= set(edges_.directed)
         edges = [
             (cause, effect)
-            for effect in place
-            for cause in place
-            if place[cause] < place[effect] and (cause, effect) not in barred
+            for effect in tier
+            for cause in tier
+            if tier[cause] < tier[effect] and (cause, effect) not in barred
         ]
         return RehearsalGraph(tuple(map(tuple, self.order)), tuple(edges), ())
 
@@ -276,42 +268,38 @@ def _which(plain: Any) -> str:
     keys = plain if isinstance(plain, dict) else {}
     if isinstance(plain, OrderForm) or ("order" in keys and "parents" not in keys):
         return ORDER
-    return (
-        CLIQUES
-        if isinstance(plain, CliquesForm)
-        or ("parents" not in keys and not {"cliques", "edges", "bows"}.isdisjoint(keys))
-        else PARENTS
-    )
+    of_cliques = "parents" not in keys and not {"cliques", "edges", "bows"}.isdisjoint(keys)
+    return CLIQUES if isinstance(plain, CliquesForm) or of_cliques else PARENTS
 
 
 def _edges(plain: Any) -> Any:
     """Edges in dagitty's notation as {parents, bidirected}; tiers, as other tools call them, as an order."""
     if isinstance(plain, dict) and "tiers" in plain and "order" not in plain:
-        return {"order" if key == "tiers" else key: each for key, each in plain.items()}
+        return {"order" if key == "tiers" else key: value for key, value in plain.items()}
     if not isinstance(plain, str | list) or not plain:
         return plain
     lines = [plain] if isinstance(plain, str) else plain
     if not any(isinstance(line, str) and has_arrow(line) for line in lines):
         return plain
     parents, bidirected = dict[str, list[str]](), list[list[str]]()
-    for place, line in enumerate(lines):
-        where = f"edge {place + 1}, {shown(line)}: " if isinstance(plain, list) else ""
+    for index, line in enumerate(lines):
+        where = f"edge {index + 1}, {shown(line)}: " if isinstance(plain, list) else ""
         if not isinstance(line, str):
             words = f"{where}expected a string such as cause -> effect"
             raise PydanticCustomError("fault", "{words}", {"words": words})
         try:
-            found = edges_of(line)
+            statement = edges_of(line)
         except ValueError as error:
             raise PydanticCustomError("fault", "{words}", {"words": f"{where}{error}"}) from error
-        if own := [cause for cause, effect in found.directed if cause == effect]:
+        if own := [cause for cause, effect in statement.directed if cause == effect]:
             words = f"{where}{own[0]} cannot be a cause of itself: take the arrow out"
             raise PydanticCustomError("fault", "{words}", {"words": words})
-        for name in found.names:
+        for name in statement.names:
             parents.setdefault(name, [])
-        for cause, effect in found.directed:
+        for cause, effect in statement.directed:
             if cause not in parents[effect]:
                 parents[effect].append(cause)
-        bidirected += [sorted(pair) for pair in found.bidirected if sorted(pair) not in bidirected]
+        bidirected += [sorted(pair) for pair in statement.bidirected if sorted(pair) not in bidirected]
     return {"parents": parents, "bidirected": bidirected}
 
 
@@ -339,11 +327,8 @@ class GraphFile(Schema):
 
 
 def graph_of(plain: Any) -> RehearsalGraph:
-    """A graph from plain data.
-
-    Args:
-        plain: {cliques, edges}, {parents, bidirected}, {order, forbidden}, or one of them under `graph`; or
-            a graph of causal-learn.
+    """A graph from plain data in one of the forms above, alone or under `graph`, or from a graph of
+    causal-learn.
 
     Raises:
         ValueError: if it is neither, has unknown keys, or is not a valid rehearsal graph; all faults are
@@ -357,5 +342,5 @@ def graph_of(plain: Any) -> RehearsalGraph:
     found, faults = read(GraphFile, plain if under else {"graph": plain})
     if faults:
         raise FaultsError(faults)
-    made: RehearsalGraph = found["graph"].graph()
-    return made
+    graph: RehearsalGraph = found["graph"].graph()
+    return graph

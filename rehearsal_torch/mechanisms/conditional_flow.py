@@ -28,7 +28,7 @@ from zuko.transforms import MonotonicAffineTransform, MonotonicRQSTransform
 
 from rehearsal_torch.data.part import Trained
 from rehearsal_torch.data.sizes import bounded, reserve
-from rehearsal_torch.mechanisms.mechanism import GenerativeMechanism
+from rehearsal_torch.mechanisms.mechanism import GenerativeMechanism, standard_normal
 
 
 class ConditionalFlow(Trained, GenerativeMechanism):
@@ -40,9 +40,6 @@ class ConditionalFlow(Trained, GenerativeMechanism):
         hidden: Widths of the hidden layers of each value's network.
         bins: Number of pieces of each spline.
         bound: The splines act on [-bound, bound].
-
-    Raises:
-        ValueError: if a number is out of range.
     """
 
     def __init__(
@@ -50,22 +47,20 @@ class ConditionalFlow(Trained, GenerativeMechanism):
     ) -> None:
         super().__init__()
         if parents < 0 or outputs < 1 or bins < 2 or bound <= 0 or any(width < 1 for width in hidden):
-            given = (
-                f"parents={parents}, outputs={outputs}, hidden={tuple(hidden)}, bins={bins}, bound={bound}"
-            )
             raise ValueError(
-                "expected parents >= 0, outputs >= 1, bins >= 2, bound > 0 and hidden layers of at least "
-                f"one unit; got {given}"
+                "expected parents >= 0, outputs >= 1, bins >= 2, bound > 0 and hidden layers of at least one "
+                f"unit; got parents={parents}, outputs={outputs}, hidden={tuple(hidden)}, bins={bins}, "
+                f"bound={bound}"
             )
-        for place, width in enumerate(hidden):
-            bounded(f"hidden[{place}]", width)
+        for index, width in enumerate(hidden):
+            bounded(f"hidden[{index}]", width)
         bounded("bins", bins, 1000, 2)
-        for place in range(outputs):
-            widths = (parents + place, *(hidden if parents + place else ()), 3 * bins + 1)
+        for index in range(outputs):
+            widths = (parents + index, *(hidden if parents + index else ()), 3 * bins + 1)
             reserve("hidden", sum((below + 1) * above for below, above in pairwise(widths)))
         self.parents, self.outputs, self.bins, self.bound = parents, outputs, bins, bound
         self.networks = nn.ModuleList(
-            _network(parents + place, hidden, 3 * bins + 1) for place in range(outputs)
+            _network(parents + index, hidden, 3 * bins + 1) for index in range(outputs)
         )
 
     def loss(self, *examples: Tensor) -> Tensor:
@@ -84,22 +79,17 @@ class ConditionalFlow(Trained, GenerativeMechanism):
     def forward(self, parents: Tensor, noise: Tensor) -> Tensor:
         """(..., p), (..., c) -> (..., c)."""
         parents, noise = parents.to(self._dtype), noise.to(self._dtype)
-        found: list[Tensor] = []
-        for place in range(self.outputs):
+        values: list[Tensor] = []
+        for index in range(self.outputs):
             seen = parents
-            if found:
-                pieces = torch.broadcast_tensors(*found)
+            if values:
+                pieces = torch.broadcast_tensors(*values)
                 lead = torch.broadcast_shapes(parents.shape[:-1], pieces[0].shape)
-                seen = torch.cat(
-                    [
-                        parents.expand(*lead, parents.shape[-1]),
-                        torch.stack([piece.expand(lead) for piece in pieces], -1),
-                    ],
-                    -1,
-                )
-            affine, spline = self._transforms(place, seen)
-            found.append(affine.inv(spline.inv(noise[..., place])))
-        return torch.stack(torch.broadcast_tensors(*found), -1)
+                known = torch.stack([piece.expand(lead) for piece in pieces], -1)
+                seen = torch.cat([parents.expand(*lead, parents.shape[-1]), known], -1)
+            affine, spline = self._transforms(index, seen)
+            values.append(affine.inv(spline.inv(noise[..., index])))
+        return torch.stack(torch.broadcast_tensors(*values), -1)
 
     def abduct(self, parents: Tensor, values: Tensor) -> Tensor:
         """(..., p), (..., c) -> (..., c)."""
@@ -107,9 +97,7 @@ class ConditionalFlow(Trained, GenerativeMechanism):
 
     def noise(self, shape: tuple[int, ...]) -> Tensor:
         """Standard normal samples, (*shape, c)."""
-        like = next(self.parameters())
-        # Drawn on the CPU, so that a seed means the same on every device.
-        return torch.randn(*shape, self.outputs, dtype=like.dtype).to(like.device)
+        return standard_normal((*shape, self.outputs), next(self.parameters()))
 
     @property
     def _dtype(self) -> torch.dtype:
@@ -121,17 +109,17 @@ class ConditionalFlow(Trained, GenerativeMechanism):
         lead = torch.broadcast_shapes(parents.shape[:-1], values.shape[:-1])
         parents, values = parents.expand(*lead, -1), values.expand(*lead, -1)
         noise, log_derivatives = [], []
-        for place in range(self.outputs):
-            affine, spline = self._transforms(place, torch.cat([parents, values[..., :place]], -1))
-            shown, first = affine.call_and_ladj(values[..., place])
-            drawn, second = spline.call_and_ladj(shown)
+        for index in range(self.outputs):
+            affine, spline = self._transforms(index, torch.cat([parents, values[..., :index]], -1))
+            standardised, first = affine.call_and_ladj(values[..., index])
+            drawn, second = spline.call_and_ladj(standardised)
             noise.append(drawn)
             log_derivatives.append(first + second)
         return torch.stack(noise, -1), torch.stack(log_derivatives, -1)
 
-    def _transforms(self, place: int, seen: Tensor) -> tuple[MonotonicAffineTransform, MonotonicRQSTransform]:
+    def _transforms(self, index: int, seen: Tensor) -> tuple[MonotonicAffineTransform, MonotonicRQSTransform]:
         """The maps from value to noise: the affine map, then the spline."""
-        shift, scale, widths, heights, log_derivatives = self.networks[place](seen).split(
+        shift, scale, widths, heights, log_derivatives = self.networks[index](seen).split(
             [1, 1, self.bins, self.bins, self.bins - 1], -1
         )
         return MonotonicAffineTransform(shift.squeeze(-1), scale.squeeze(-1)), MonotonicRQSTransform(
@@ -140,11 +128,7 @@ class ConditionalFlow(Trained, GenerativeMechanism):
 
 
 class Constant(nn.Module):
-    """Trainable constants, for a value without parents.
-
-    Args:
-        outputs: Number of constants.
-    """
+    """Trainable constants, for a value without parents."""
 
     def __init__(self, outputs: int) -> None:
         super().__init__()

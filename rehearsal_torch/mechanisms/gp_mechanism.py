@@ -44,8 +44,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from rehearsal_torch.estimators.gp_conditioning import ConditionedPosterior, conditioned, covariance
-from rehearsal_torch.estimators.gp_posterior import Posterior
+from rehearsal_torch.estimators.gp_posterior import ConditionedPosterior, Posterior, conditioned, covariance
 from rehearsal_torch.estimators.kernel import lower_root
 from rehearsal_torch.estimators.mixture import log_densities
 from rehearsal_torch.mechanisms.mechanism import NodeMechanism
@@ -77,13 +76,7 @@ class Noise:
 
 @dataclass(frozen=True)
 class Modes:
-    """The mixture under which the process was fitted: components of the noise over its standard deviation.
-
-    Attributes:
-        weights: (K,).
-        means: (K,).
-        variances: (K,).
-    """
+    """Weights, means and variances, (K,) each, of the mixture of the noise over its standard deviation."""
 
     weights: Tensor
     means: Tensor
@@ -95,8 +88,8 @@ class Modes:
         """Targets less the noise's expected offset, and their noise variances, given the noise's standard
         deviation and the process at the rows; any shapes that broadcast.
         """
-        apart, unknown = (targets - mean) / std, (epistemic / std).square().unsqueeze(-1)
-        share = log_densities(apart, self.weights, self.means, self.variances + unknown).softmax(-1)
+        deviation, unknown = (targets - mean) / std, (epistemic / std).square().unsqueeze(-1)
+        share = log_densities(deviation, self.weights, self.means, self.variances + unknown).softmax(-1)
         precision = (share / self.variances).sum(-1)
         offset = (share * (self.means / self.variances)).sum(-1) / precision
         return targets - std * offset, std.square() / precision
@@ -104,12 +97,7 @@ class Modes:
 
 @dataclass(frozen=True)
 class NormalRegression:
-    """The regression of the same rows under normal noise of one standard deviation.
-
-    Attributes:
-        posterior: Its posterior, in standardised units.
-        level: Its noise variance, ().
-    """
+    """The regression of the same rows under normal noise of variance `level`, ()."""
 
     posterior: Posterior | ConditionedPosterior
     level: Tensor
@@ -168,9 +156,7 @@ class ClosedForm(NodeMechanism):
         return (self.centre + self.scale * value).unsqueeze(-1)
 
     def belief(self, parents: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """`forward` and tau(w), which does not depend on the noise: (..., p), (..., 1) -> (..., 1),
-        (..., 1).
-        """
+        """`forward` and tau(w), which the noise does not change: (..., p), (..., 1) -> (..., 1), (..., 1)."""
         mean, epistemic = self._process(parents)
         value = mean + self._sigma(parents, epistemic) * (self.shift + noise.squeeze(-1))
         return (self.centre + self.scale * value).unsqueeze(-1), (self.scale * epistemic).unsqueeze(-1)
@@ -186,14 +172,12 @@ class ClosedForm(NodeMechanism):
         return (residual / self._sigma(parents, epistemic) - self.shift).unsqueeze(-1)
 
     def joint_root(self, parents: Tensor, noise: Tensor) -> Tensor:  # noqa: ARG002
-        """The Cholesky factor of the process's covariance, (..., s, p), (..., s, 1) -> (..., s, s); the two
-        processes differ at all inputs together.
-        """
+        """The Cholesky factor of the covariance; the two processes differ at all inputs together."""
         if self.plain is None:
             return self.scale * lower_root(covariance(self.posterior, parents))
         mean, (other, _) = self.posterior.posterior_mean(parents), self.plain.posterior.belief(parents)
-        apart = self._apart(parents, mean, other)
-        both = EQUAL * apart.unsqueeze(-1) * apart.unsqueeze(-2)
+        difference = self._apart(parents, mean, other)
+        both = EQUAL * difference.unsqueeze(-1) * difference.unsqueeze(-2)
         return self.scale * lower_root(covariance(self.plain.posterior, parents) + both)
 
     def conditioned(self, parents: Tensor, values: Tensor) -> "ClosedForm":
@@ -232,12 +216,7 @@ def noise_input(noise: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Decoded(NodeMechanism):
-    """x = g(w, u), with u abducted by the encoder.
-
-    Attributes:
-        encoder: Provides the scales and the abduction.
-        decoder: The posterior of g, in standardised units.
-    """
+    """x = g(w, u), u abducted by the encoder, which also scales; the decoder is the posterior of g."""
 
     exact: ClassVar[bool] = False
 

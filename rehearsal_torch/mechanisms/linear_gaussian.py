@@ -12,16 +12,56 @@ Under a flat prior the posterior of the parameters is
 
 from which `posterior` samples.
 
-Source: Qin et al. (2025b), Sec. 4.2 (least squares, covariance from residuals); the posterior is the standard
-one for multivariate regression, Gelman et al., Bayesian Data Analysis (2013), Sec. 14.2.
+The parameters of an `AffineMechanism` may come from any source: the fit, an ensemble, or samples of a
+posterior, one set for each leading dimension.
+
+Source: Qin et al. (2023), Eq. 5; Qin et al. (2025b), Sec. 4.2 (least squares, covariance from residuals); the
+posterior is the standard one for multivariate regression, Gelman et al., Bayesian Data Analysis (2013), Sec.
+14.2.
 """
+
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from rehearsal_torch.data.part import Sizes, Solved
-from rehearsal_torch.mechanisms.affine import AffineMechanism
-from rehearsal_torch.mechanisms.mechanism import GenerativeMechanism
+from rehearsal_torch.estimators.conjugate_regression import inverse_wishart_root
+from rehearsal_torch.mechanisms.mechanism import GenerativeMechanism, standard_normal
+
+
+@dataclass(frozen=True)
+class AffineMechanism(GenerativeMechanism):
+    """c values as an affine function of p parents; leading dimensions (...) run over sets of parameters.
+
+    Attributes:
+        weights: W, (..., p, c).
+        intercept: b, (..., c).
+        covariance: Sigma, (..., c, c), positive definite.
+    """
+
+    weights: Tensor
+    intercept: Tensor
+    covariance: Tensor
+
+    def forward(self, parents: Tensor, noise: Tensor) -> Tensor:
+        """(..., p), (..., c) -> (..., c); leading dimensions broadcast with those of the parameters."""
+        return self.mean(parents) + noise
+
+    def abduct(self, parents: Tensor, values: Tensor) -> Tensor:
+        """(..., p), (..., c) -> (..., c)."""
+        return values - self.mean(parents)
+
+    def mean(self, parents: Tensor) -> Tensor:
+        """b + W' pa, (..., p) -> (..., c)."""
+        return self.intercept + (parents.unsqueeze(-2) @ self.weights).squeeze(-2)
+
+    def noise(self, shape: tuple[int, ...]) -> Tensor:
+        """Samples of N(0, Sigma), (*shape, ..., c)."""
+        normal = standard_normal((*shape, *self.intercept.shape), self.intercept)
+        root = torch.linalg.cholesky(self.covariance)
+        return (root @ normal.unsqueeze(-1)).squeeze(-1)
+
 
 RANK = 1e-9
 # Ratio of two parents' diagonal entries from which on they get a common unit before eigenvalues are taken.
@@ -30,28 +70,12 @@ FLOOR = 1e-12
 
 
 class LinearGaussian(Solved, GenerativeMechanism):
-    """c values as a linear function of p parents with jointly normal noise.
-
-    Args:
-        parents: p, may be 0.
-        outputs: c.
-
-    Raises:
-        ValueError: if p is negative or c is not positive.
-    """
+    """c values as a linear function of p parents with jointly normal noise; p may be 0."""
 
     def __init__(self, parents: int, outputs: int) -> None:
         super().__init__()
-        if parents < 0 or outputs < 1:
-            raise ValueError(f"expected parents >= 0 and outputs >= 1; got {parents} and {outputs}")
         self.parents, self.outputs = parents, outputs
         self.register_fitted("weights", "intercept", "covariance", "centre", "spread", "counts")
-        self.weights: Tensor
-        self.intercept: Tensor
-        self.covariance: Tensor
-        self.centre: Tensor
-        self.spread: Tensor
-        self.counts: Tensor
 
     def sizes(self) -> Sizes:
         """p parents, c values."""
@@ -66,37 +90,31 @@ class LinearGaussian(Solved, GenerativeMechanism):
         }
 
     def solve(self, *examples: Tensor) -> None:
-        """Least squares on parents (n, p) and values (n, c).
-
-        Directions of the parents without variation in the rows get zero weight (the minimum-norm solution).
+        """Least squares on parents (n, p) and values (n, c). Directions of the parents without variation in
+        the rows get zero weight (the minimum-norm solution).
 
         Raises:
-            ValueError: if the widths are wrong or there are fewer than 3 rows.
+            ValueError: if there are fewer than 3 rows.
         """
         parents, values = (example.detach().to(torch.float64) for example in examples)
         count = len(values)
-        if parents.shape != (count, self.parents) or values.shape != (count, self.outputs):
-            raise ValueError(
-                f"expected parents (n, {self.parents}) and values (n, {self.outputs}); got "
-                f"{tuple(parents.shape)} and {tuple(values.shape)}"
-            )
         if count < 3:
             raise ValueError(
                 f"expected at least 3 rows for a least-squares fit; got {count}: collect more rows in which "
                 "the variables were not altered"
             )
-        centre, middle = parents.mean(0), values.mean(0)
-        shown, response = parents - centre, values - middle
-        unit = shown.square().mean(0).sqrt()
+        centre, mean = parents.mean(0), values.mean(0)
+        centred, response = parents - centre, values - mean
+        unit = centred.square().mean(0).sqrt()
         unit = torch.where(unit > 0, unit, torch.ones_like(unit))
         # Singular values rather than normal equations: parents may be nearly collinear (ocean chemistry).
-        left, sizes, right = torch.linalg.svd(shown / unit, full_matrices=False)
+        left, sizes, right = torch.linalg.svd(centred / unit, full_matrices=False)
         kept = sizes > RANK * max(count, self.parents) * (sizes.max() if len(sizes) else 1.0)
         inverse = torch.where(kept, 1 / sizes.clamp_min(1e-300), torch.zeros_like(sizes))
         back = right.mT * inverse / unit.unsqueeze(-1)
         self.weights = back @ (left.mT @ response)
-        self.intercept = middle - centre @ self.weights
-        residual = response - shown @ self.weights
+        self.intercept = mean - centre @ self.weights
+        residual = response - centred @ self.weights
         rank = int(kept.sum())
         freedom = max(count - rank - 1, 1)
         # The floor keeps the covariance of a noiseless relation positive definite.
@@ -117,8 +135,7 @@ class LinearGaussian(Solved, GenerativeMechanism):
 
     def noise(self, shape: tuple[int, ...]) -> Tensor:
         """Samples of N(0, Sigma), (*shape, c)."""
-        # Drawn on the CPU, so that a seed means the same on every device.
-        normal = torch.randn(*shape, self.outputs, dtype=self.covariance.dtype).to(self.covariance.device)
+        normal = standard_normal((*shape, self.outputs), self.covariance)
         return normal @ torch.linalg.cholesky(self.covariance).mT
 
     def estimate(self) -> AffineMechanism:
@@ -126,11 +143,7 @@ class LinearGaussian(Solved, GenerativeMechanism):
         return AffineMechanism(self.weights, self.intercept, self.covariance)
 
     def posterior(self, count: int, stream: torch.Generator) -> AffineMechanism:
-        """Samples from the posterior of the parameters, (count,) sets of them.
-
-        Args:
-            stream: Random number generator, on the CPU.
-        """
+        """Samples from the posterior of the parameters, (count,) sets of them, by a generator on the CPU."""
         device = self.covariance.device
 
         def normal(*shape: int) -> Tensor:
@@ -138,18 +151,8 @@ class LinearGaussian(Solved, GenerativeMechanism):
 
         rows, freedom = float(self.counts[0]), max(float(self.counts[2]), float(self.outputs))
         root = torch.linalg.cholesky(self.covariance)
-        # An inverse Wishart sample is L (A A')^-1 L' times the degrees of freedom, A the Bartlett factor of a
-        # standard Wishart sample.
-        bartlett = torch.tril(normal(count, self.outputs, self.outputs), -1)
-        left = torch.tensor([freedom - index for index in range(self.outputs)], dtype=torch.float64)
-        squares = 2 * torch._standard_gamma((left / 2).expand(count, -1).contiguous(), generator=stream)
-        bartlett = (bartlett + torch.diag_embed(squares.sqrt())).to(device)
-        factor = torch.linalg.solve_triangular(
-            bartlett,
-            torch.eye(self.outputs, dtype=torch.float64, device=device).expand_as(bartlett),
-            upper=False,
-        )
-        factor = root @ factor.mT * freedom**0.5
+        square = normal(count, self.outputs, self.outputs)
+        factor = root @ inverse_wishart_root(square, freedom, stream).to(device) * freedom**0.5
         half = _root(self.spread)
         weights = self.weights + half @ normal(count, self.parents, self.outputs).to(device) @ factor.mT
         middle = (

@@ -7,8 +7,7 @@ A batch of m networks with one hidden layer,
 each with its own constant L. W_s and W_z are divided by their largest singular value if that exceeds one, so
 that out is L-Lipschitz in s (tanh is 1-Lipschitz), while the dependence on a is unconstrained. The singular
 value is exact: the square root of the largest eigenvalue of the smaller Gram matrix. A network without a
-constant (L = None) has c = 1 and no division. After training the weights and their divisors are fixed: they
-are computed once and cached until a weight changes.
+constant (L = None) has c = 1 and no division.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), App. G.2. They always divide by the norm; dividing only if it
 exceeds one keeps the guarantee and admits flatter functions.
@@ -16,7 +15,6 @@ exceeds one keeps the guarantee and admits flatter functions.
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -32,13 +30,10 @@ class LipschitzNetwork(nn.Module):
 
     Args:
         smooth: Width of s, the inputs in which each network is Lipschitz.
-        free: Width of a, the inputs without a constraint.
+        free: Width of a, the inputs without a constraint; may be 0.
         outputs: Width of each network's output.
         hidden: Hidden units of each network.
-        constants: Each network's Lipschitz constant in s, or None for no constraint.
-
-    Raises:
-        ValueError: if a width is below 1 (free may be 0) or a constant is not positive.
+        constants: Each network's Lipschitz constant in s, above 0, or None for no constraint.
     """
 
     def __init__(
@@ -63,7 +58,6 @@ class LipschitzNetwork(nn.Module):
         self.bias = nn.Parameter(torch.empty(count, hidden))
         self.outer = nn.Parameter(torch.empty(count, outputs, hidden))
         self.shift = nn.Parameter(torch.empty(count, outputs))
-        self._kept: dict[str, _Kept] = {}
         self.reset()
 
     def reset(self) -> None:
@@ -93,12 +87,10 @@ class LipschitzNetwork(nn.Module):
         root = self.inner.new_tensor(
             [1.0 if constant is None else constant**0.5 for constant in self.constants]
         )
-        return self._in_use("inner", self.inner), self._in_use("outer", self.outer), root[:, None, None]
+        return self._divided(self.inner), self._divided(self.outer), root[:, None, None]
 
     def lipschitz(self) -> Tensor:
-        """(m,) float64, each network's certified Lipschitz constant in s, from the norms of the weights in
-        use.
-        """
+        """(m,) float64, each network's certified Lipschitz constant in s, from the weights in use."""
         exact = self.exact()
         inner, outer, root = exact.weights()
         return (root[:, 0, 0] ** 2 * spectral_norm(inner) * spectral_norm(outer)).detach()
@@ -137,34 +129,29 @@ class LipschitzNetwork(nn.Module):
             )
             shapes = ((hidden, smooth), (hidden, free), (hidden,), (outputs, hidden), (outputs,))
             for name, shape in zip(NAMES, shapes, strict=True):
-                given = weights[name]
+                weight = weights[name]
                 if (
-                    given.shape != shape
-                    or given.dtype != first["inner"].dtype
-                    or not bool(given.isfinite().all())
+                    weight.shape != shape
+                    or weight.dtype != first["inner"].dtype
+                    or not bool(weight.isfinite().all())
                 ):
                     raise ValueError(
                         f"{where}: {name}: expected finite numbers of shape {shape} and "
                         f"{first['inner'].dtype}, as in the first network; "
-                        f"got shape {tuple(given.shape)} and "
-                        f"{given.dtype}{'' if bool(given.isfinite().all()) else ', not all finite'}"
+                        f"got shape {tuple(weight.shape)} and "
+                        f"{weight.dtype}{'' if bool(weight.isfinite().all()) else ', not all finite'}"
                     )
-        made = cls(smooth, free, outputs, hidden, constants).to(first["inner"])
+        built = cls(smooth, free, outputs, hidden, constants).to(first["inner"])
         with torch.no_grad():
             for name in NAMES:
-                made.get_parameter(name).copy_(torch.stack([weights[name] for weights in networks.values()]))
-        made.check_norms(tuple(networks), 0.0)
-        return made.eval()
+                built.get_parameter(name).copy_(torch.stack([weights[name] for weights in networks.values()]))
+        built.check_norms(tuple(networks), 0.0)
+        return built.eval()
 
     @torch.no_grad()
     def check_norms(self, names: Sequence[str], slack: float = 1e-6) -> None:
-        """Refuses weights that would be divided although they are not being trained.
-
-        Args:
-            slack: Tolerance on norms above one, for rounding.
-
-        Raises:
-            ValueError: if a network with a constant has a norm above one, in its own precision or in float64.
+        """Refuses weights that would be divided although they are not being trained: ValueError if a network
+        with a constant has a norm above 1 + slack, in its own precision or in float64.
         """
         stored = [
             weight.to(dtype)
@@ -190,9 +177,7 @@ class LipschitzNetwork(nn.Module):
 
     @torch.no_grad()
     def finish(self) -> None:
-        """Writes the divided weights back, so that the stored ones have norm at most one in float64
-        as well.
-        """
+        """Writes the divided weights back: the stored ones have norm at most one in float64 as well."""
         for weight in (self.inner, self.outer):
             norm = torch.linalg.matrix_norm(weight.to(torch.float64), 2)
             for index, constant in enumerate(self.constants):
@@ -200,71 +185,14 @@ class LipschitzNetwork(nn.Module):
                     weight[index] = (weight[index].to(torch.float64) / norm[index] * (1 - 1e-7)).to(
                         weight.dtype
                     )
-        for name, weight in (("inner", self.inner), ("outer", self.outer)):
-            self._keep(name, weight)
-
-    def _in_use(self, name: str, weight: Tensor) -> Tensor:
-        """The weight as used in `forward`: divided anew in training, and whenever it differs from the cached
-        values.
-        """
-        if all(constant is None for constant in self.constants):
-            return weight
-        kept = self._kept.get(name)
-        if kept is not None and weight is kept.weight and not kept.holds():
-            del self._kept[name]
-            kept = None
-        if (
-            kept is None
-            and not self.training
-            and not torch.is_grad_enabled()
-            and isinstance(weight, nn.Parameter)
-        ):
-            kept = self._keep(name, weight)
-        if kept is None or weight is not kept.weight:
-            return self._divided(weight)
-        if torch.is_grad_enabled() and weight.requires_grad:
-            return weight if kept.small else self._divided(weight)
-        return kept.used
 
     def _divided(self, weight: Tensor) -> Tensor:
+        """The weight as used in `forward`."""
+        if all(constant is None for constant in self.constants):
+            return weight
         norm = spectral_norm(weight).clamp_min(1.0)
-        return weight / torch.where(self._bound(norm), norm, torch.ones_like(norm))[:, None, None]
-
-    def _bound(self, norm: Tensor) -> Tensor:
-        """Which networks have a constant, (m,) bool."""
-        return torch.tensor([constant is not None for constant in self.constants], device=norm.device)
-
-    def _keep(self, name: str, weight: nn.Parameter) -> "_Kept":
-        values = weight.detach().clone()
-        # With gradients the norm is computed by another routine, whose rounding may differ.
-        with torch.enable_grad():
-            norm = spectral_norm(nn.Parameter(values.clone())).detach()
-        small = not bool((self._bound(norm) & (norm >= 1)).any())
-        with torch.no_grad():
-            self._kept[name] = _Kept(weight, values, self._divided(values), small)
-        return self._kept[name]
-
-
-@dataclass(frozen=True)
-class _Kept:
-    """A cached division of a weight: the parameter, its values at that time, the divided values, and whether
-    all norms are below one, so that the parameter is used as it is.
-    """
-
-    weight: nn.Parameter
-    values: Tensor
-    used: Tensor
-    small: bool
-
-    def holds(self) -> bool:
-        """Whether the parameter still has those values; compared elementwise, which is much cheaper than its
-        norm.
-        """
-        return (
-            self.values.dtype == self.weight.dtype
-            and self.values.device == self.weight.device
-            and torch.equal(self.values, self.weight)
-        )
+        bound = torch.tensor([constant is not None for constant in self.constants], device=norm.device)
+        return weight / torch.where(bound, norm, torch.ones_like(norm))[:, None, None]
 
 
 def spectral_norm(weight: Tensor) -> Tensor:

@@ -27,7 +27,7 @@ from torch.nn.functional import softplus
 from rehearsal_torch.data.part import Solved, Trained
 from rehearsal_torch.mechanisms.lipschitz_network import LipschitzNetwork
 from rehearsal_torch.mechanisms.location_scale_trajectory import LocationScaleTrajectory
-from rehearsal_torch.mechanisms.mechanism import TransitionMechanism
+from rehearsal_torch.mechanisms.mechanism import TransitionMechanism, standard_normal
 from rehearsal_torch.mechanisms.trajectory import Trajectory
 
 
@@ -109,11 +109,13 @@ class LocationScale(Trained, TransitionMechanism):
                 f"cholesky: expected a lower triangle ({outputs}, {outputs}) of finite numbers with a "
                 f"positive diagonal; got {cholesky.tolist()}"
             )
-        made = cls(smooth, free, outputs, hidden, location_constant, scale_constant, floor).to(networks.inner)
-        made.networks = networks
+        built = cls(smooth, free, outputs, hidden, location_constant, scale_constant, floor).to(
+            networks.inner
+        )
+        built.networks = networks
         with torch.no_grad():
-            made.factor.copy_(torch.tril(cholesky, -1) + torch.diag(cholesky.diagonal().log()))
-        return made.eval()
+            built.factor.copy_(torch.tril(cholesky, -1) + torch.diag(cholesky.diagonal().log()))
+        return built.eval()
 
     def moments(self, parents: Tensor) -> tuple[Tensor, Tensor]:
         """h and phi, (..., p) -> (..., c) each."""
@@ -136,9 +138,7 @@ class LocationScale(Trained, TransitionMechanism):
 
     def noise(self, shape: tuple[int, ...]) -> Tensor:
         """Samples of N(0, Sigma), (*shape, c)."""
-        # Drawn on the CPU, so that a seed means the same on every device.
-        normal = torch.randn(*shape, self.outputs, dtype=self.factor.dtype)
-        return normal.to(self.factor.device) @ self.cholesky().mT
+        return standard_normal((*shape, self.outputs), self.factor) @ self.cholesky().mT
 
     def log_likelihood(self, parents: Tensor, values: Tensor) -> Tensor:
         """log p(values | parents) of each row, (..., p), (..., c) -> (...)."""
@@ -163,10 +163,7 @@ class LocationScale(Trained, TransitionMechanism):
         self.networks.finish()
 
     def lipschitz(self, noise: Tensor) -> Tensor:
-        """K = L_h + L_phi max_i |u_i|, certified in float64, (..., c) -> (...).
-
-        Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5.
-        """
+        """K = L_h + L_phi max_i |u_i|, certified in float64, (..., c) -> (...)."""
         location, scale = self.networks.lipschitz()
         return location + scale * noise.detach().to(torch.float64).abs().amax(-1)
 

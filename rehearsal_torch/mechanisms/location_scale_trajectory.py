@@ -34,8 +34,7 @@ The second line writes V diag(tanh'' (w v)) W as R diag(theta) S with factors th
 derivative of the scale is bounded term by term (`_hessian_lipschitz`). Where softplus is evaluated as the
 identity (above 20), nothing is certified.
 
-Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 7 and App. G.2 (the mechanism); the folding and the bounds
-are ours.
+Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 7 and App. G.2 (the mechanism).
 """
 
 import math
@@ -60,9 +59,7 @@ _SIGMOID_SECOND = 1 / math.sqrt(108) + 1e-12
 
 @dataclass(frozen=True)
 class _Half:
-    """One of the two networks: its weights and, at the centres, the derivatives of its tanh and their bounds
-    on the ball.
-    """
+    """One network: its weights and, at the centres, the derivatives of its tanh with bounds on the ball."""
 
     inner: Tensor
     outer: Tensor
@@ -76,9 +73,7 @@ class _Half:
         return (self.derivative.unsqueeze(-2) * self.outer) @ self.inner
 
     def second_derivative_bound(self, outer: Tensor) -> Tensor:
-        """Upper bound of the second derivative of `outer` (..., D, H) tanh(z), with non-negative row factors
-        included in `outer`, (n, A).
-        """
+        """Bound, (n, A), of the second derivative of `outer` (..., D, H), with row factors, times tanh(z)."""
         weight = (self.second_bound * torch.linalg.vector_norm(self.inner, dim=-1)).sqrt()
         return spectral_bound(outer * weight.unsqueeze(-2)) * spectral_bound(
             weight.unsqueeze(-1) * self.inner
@@ -99,17 +94,9 @@ def location_scale_curvature(
     scale: tuple[Tensor, Tensor],
     noise: Tensor,
 ) -> Curvature:
-    """Derivatives of the maps of one step and their bounds on balls.
-
-    Args:
-        states: Centres, (n, D).
-        covectors: p, (n, D).
-        radii: (n,).
-        inner: W above W', (2 H, D).
-        offsets: (A, 2 H).
-        location: V, (D, H).
-        scale: U (D, H) and its shift (D,).
-        noise: u, (D,).
+    """Derivatives of the maps of one step at centres (n, D), along covectors p (n, D), and their bounds on
+    balls of radii (n,): `inner` is W above W' (2 H, D), the offsets are (A, 2 H), the location V (D, H), the
+    scale U (D, H) with its shift (D,), the noise u (D,).
     """
     hidden, half = torch.tanh((states @ inner.mT).unsqueeze(1) + offsets), inner.shape[0] // 2
     derivative = 1 - hidden.square()
@@ -117,16 +104,11 @@ def location_scale_curvature(
     second = -2 * hidden * derivative
     second_bound = (second.abs() + 2 * reach).clamp_max(_SECOND)
     third = ((derivative * (6 * hidden.square() - 2)).abs() + _FOURTH * reach).clamp_max(2.0)
-    here, there = slice(0, half), slice(half, 2 * half)
-    first = _Half(inner[here], location, *(x[..., here] for x in (derivative, second, second_bound, third)))
+    upper, lower = slice(0, half), slice(half, 2 * half)
+    first = _Half(inner[upper], location, *(x[..., upper] for x in (derivative, second, second_bound, third)))
     # The scale has far less curvature: one bound for all actions suffices.
-    other = _Half(
-        inner[there],
-        scale[0],
-        derivative[..., there],
-        second[..., there],
-        *(x[..., there].amax(1, keepdim=True) for x in (second_bound, third)),
-    )
+    bounds = (x[..., lower].amax(1, keepdim=True) for x in (second_bound, third))
+    other = _Half(inner[lower], scale[0], derivative[..., lower], second[..., lower], *bounds)
     raw = hidden[..., half:] @ scale[0].mT + scale[1]
     rate, lean = torch.sigmoid(raw), covectors.unsqueeze(1) * noise
     raw_norm = spectral_bound(scale[0]) * spectral_bound(other.inner)
@@ -172,12 +154,8 @@ def _hessian_lipschitz(
         first.hessian(first.third * torch.linalg.vector_norm(first.inner, dim=-1) * weight.abs())
     )
     far = spectral_bound(other.hessian(other.third * torch.linalg.vector_norm(other.inner, dim=-1) * pull))
-    return (
-        own
-        + far
-        + lean.abs().amax(-1)
-        * (_SIGMOID_SECOND * raw_norm**3 + 0.75 * raw_norm * other.second_derivative_bound(other.outer))
-    )
+    mixed = _SIGMOID_SECOND * raw_norm**3 + 0.75 * raw_norm * other.second_derivative_bound(other.outer)
+    return own + far + lean.abs().amax(-1) * mixed
 
 
 class LocationScaleTrajectory(CurvedTrajectory):
@@ -204,17 +182,13 @@ class LocationScaleTrajectory(CurvedTrajectory):
         floor: float,
     ) -> None:
         super().__init__(states, observed, offsets.shape[1])
-        self.inner, self.offsets, self.location, self.scale, self.floor = (
-            inner,
-            offsets,
-            location,
-            scale,
-            floor,
-        )
-        self._across, self._out = (
-            inner.mT.contiguous(),
-            torch.stack([location[0].mT, scale[0].mT]).contiguous(),
-        )
+        self.inner = inner
+        self.offsets = offsets
+        self.location = location
+        self.scale = scale
+        self.floor = floor
+        self._across = inner.mT.contiguous()
+        self._out = torch.stack([location[0].mT, scale[0].mT]).contiguous()
         self._twice, self._table = 2 * self._across, 2 * offsets
         self._pair = [
             (2 * weight, (shift - weight.sum(-1)).unsqueeze(-1)) for weight, shift in (location, scale)
@@ -234,36 +208,22 @@ class LocationScaleTrajectory(CurvedTrajectory):
         table = ((torch.einsum("taq,mhq->tamh", fixed, rest) + networks.bias) * root[:, :, 0]).flatten(-2)
         weights = (inner[:, :, :width] * root).reshape(2 * hidden, width)
         shift = networks.shift * root[:, :, 0]
-        return cls(
-            states,
-            observed,
-            weights,
-            table,
-            (outer[0] * root[0], shift[0]),
-            (outer[1] * root[1], shift[1]),
-            floor,
-        )
+        location, scale = ((outer[half] * root[half], shift[half]) for half in (0, 1))
+        return cls(states, observed, weights, table, location, scale, floor)
 
     def to(self, dtype: torch.dtype) -> "LocationScaleTrajectory":
         """The same trajectory in another precision."""
         location, scale = (
             (weight.to(dtype), shift.to(dtype)) for weight, shift in (self.location, self.scale)
         )
-        return LocationScaleTrajectory(
-            self.states.to(dtype),
-            self.observed,
-            self.inner.to(dtype),
-            self.offsets.to(dtype),
-            location,
-            scale,
-            self.floor,
-        )
+        states, inner, offsets = (each.to(dtype) for each in (self.states, self.inner, self.offsets))
+        return LocationScaleTrajectory(states, self.observed, inner, offsets, location, scale, self.floor)
 
     def with_noise(self, noise: Tensor) -> "LocationScaleTrajectory":
         """The same maps with other noise, (T - 1, D)."""
-        made = copy(self)
-        made.noise = noise
-        return made
+        trajectory = copy(self)
+        trajectory.noise = noise
+        return trajectory
 
     def moments(self, states: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
         """h and phi, (n, D), (n or 1, 2 H) -> (n, D) each."""
@@ -284,14 +244,10 @@ class LocationScaleTrajectory(CurvedTrajectory):
         return torch.addcmul(centre, spread, self.noise[time]).unflatten(0, (len(states), len(offsets)))
 
     def lipschitz(self) -> Tensor:
-        """(T - 1,) float64, L_h + L_phi max_i |u_i| from the norms of the weights in use (state columns
-        only).
-        """
+        """(T - 1,) float64, L_h + L_phi max_i |u_i| from the weights in use (state columns only)."""
         hidden = self.inner.shape[0] // 2
-        inner, outer = (
-            self.inner.to(torch.float64),
-            [weight.to(torch.float64) for weight, _ in (self.location, self.scale)],
-        )
+        inner = self.inner.to(torch.float64)
+        outer = [weight.to(torch.float64) for weight, _ in (self.location, self.scale)]
         location = spectral_norm(inner[:hidden]) * spectral_norm(outer[0])
         scale = spectral_norm(inner[hidden:]) * spectral_norm(outer[1])
         return (location + scale * self.noise.to(torch.float64).abs().amax(-1)) * (1 + 1e-9)
@@ -308,21 +264,11 @@ class LocationScaleTrajectory(CurvedTrajectory):
 
     def curvature(self, states: Tensor, time: int, covectors: Tensor, radii: Tensor) -> Curvature:
         """(n, D), t, (n, D), (n,) -> derivatives and their bounds on the balls."""
-        return location_scale_curvature(
-            states,
-            covectors,
-            radii,
-            self.inner,
-            self.offsets[time],
-            self.location[0],
-            self.scale,
-            self.noise[time],
-        )
+        step = self.inner, self.offsets[time], self.location[0], self.scale, self.noise[time]
+        return location_scale_curvature(states, covectors, radii, *step)
 
     def _read(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
-        """h and phi from sigmoids, (n, 2 H) -> (n, D) each; weights are the left factors, for which narrow
-        products are fastest.
-        """
+        """h and phi from sigmoids, (n, 2 H) -> (n, D) each; fastest with weights as the left factors."""
         half = hidden.shape[-1] // 2
         (location, centre), (scale, raw) = self._pair
         spread = softplus(torch.addmm(raw, scale, hidden[:, half:].mT)) + self.floor

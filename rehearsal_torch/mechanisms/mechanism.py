@@ -17,6 +17,7 @@ Source: Tsirtsis and Gomez-Rodriguez (2023), Def. 2 and Eq. 6; Qin et al. (2023)
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import ClassVar
 
 import torch
@@ -51,18 +52,20 @@ class GenerativeMechanism(Mechanism, ABC):
         """Fresh noise, (*shape, d)."""
 
 
+def standard_normal(shape: Sequence[int], like: Tensor) -> Tensor:
+    """N(0, I) like a tensor; drawn on the CPU, so that a seed means the same on every device."""
+    return torch.randn(*shape, dtype=like.dtype).to(like.device)
+
+
 class TransitionMechanism(GenerativeMechanism, ABC):
     """A mechanism of one time step, whose first d parents are the values of the previous step."""
 
     @abstractmethod
     def unroll(self, states: Tensor, fixed: Tensor, observed: Tensor) -> Trajectory:
-        """The transitions of one observed episode under any actions, with the episode's abducted noise.
-        Returns the trajectory; whatever does not depend on the state is computed once, here.
-
-        Args:
-            states: The observed trajectory, (T, d).
-            fixed: The other parents at each step under each action, (T - 1, A, p - d).
-            observed: The actions taken, (T,) long; the last affects no state.
+        """The transitions of one observed episode under any actions, with the episode's abducted noise;
+        whatever does not depend on the state is computed once, here. Takes the observed states (T, d), the
+        other parents at each step under each action (T - 1, A, p - d), and the actions taken (T,) long, of
+        which the last affects no state.
         """
 
 
@@ -76,9 +79,7 @@ class NodeMechanism(Mechanism, ABC):
 
     @abstractmethod
     def scaled(self, inputs: Tensor) -> Tensor:
-        """Parents from the variables' units to the unit cube (or beyond it, outside the range of the
-        observations), (..., p) -> (..., p).
-        """
+        """Parents from the variables' units to the unit cube of the observations, (..., p) -> (..., p)."""
 
     @abstractmethod
     def belief(self, parents: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
@@ -88,23 +89,18 @@ class NodeMechanism(Mechanism, ABC):
 
     def joint_root(self, parents: Tensor, noise: Tensor) -> Tensor:
         """A matrix R, in the variable's unit, with R R' the posterior covariance of the function at s sets of
-        parents: (..., s, p), (..., s, 1) -> (..., s, s).
-
-        By default the function deviates by the same number of standard deviations everywhere; mechanisms that
-        know their covariance override this.
+        parents: (..., s, p), (..., s, 1) -> (..., s, s). By default the function deviates by the same number
+        of standard deviations everywhere; mechanisms that know their covariance override this.
         """
         std = self.belief(parents, noise)[1].squeeze(-1).expand(parents.shape[:-1])
         return torch.nn.functional.pad(std.unsqueeze(-1), (0, std.shape[-1] - 1))
 
     def as_fitted(self) -> "NodeMechanism":
-        """The mechanism with the standard deviation of its fitted function alone, without doubts about the
-        fit; the mechanism itself by default.
-        """
+        """The mechanism without doubts about its fit, by default itself."""
         return self
 
     def conditioned(self, parents: Tensor, values: Tensor) -> "NodeMechanism":  # noqa: ARG002
         """The mechanism after m further observations, (..., m, p), (..., m, 1), its parameters as fitted.
-
         Leading dimensions are those of several sets of observations; those of arguments of the new mechanism
         broadcast against them.
 

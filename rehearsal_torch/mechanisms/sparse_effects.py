@@ -11,8 +11,7 @@ mechanism is element-wise bijective in u, and Lipschitz in x with constant
 Given the action, the effects are linear in the state: they add M_a to the Jacobian and nothing to the
 derivatives of higher order, and the networks are evaluated once for all actions.
 
-Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 (the location-scale mechanism); the sparse effects are
-ours.
+Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 (the location-scale mechanism).
 """
 
 from collections.abc import Iterator
@@ -33,17 +32,13 @@ from rehearsal_torch.mechanisms.trajectory import Curvature, CurvedTrajectory, T
 
 
 class SparseEffects(nn.Module, TransitionMechanism):
-    """v = h(parents) + effects(doses) + phi(parents) * u with jointly normal u.
-
-    Parents are the smooth ones, then contextual features, then p doses as levels in [-1/2, 1/2].
+    """v = h(parents) + effects(doses) + phi(parents) * u with jointly normal u. Parents are the smooth ones,
+    then contextual features, then p doses as levels in [-1/2, 1/2].
 
     Args:
         blind: The mechanism of all parents but the doses, which is trained first.
         doses: p.
         threshold: The smallest |t| of an effect that is selected (`estimators.action_effects`).
-
-    Raises:
-        ValueError: if there is no dose, or the threshold is not positive.
     """
 
     def __init__(self, blind: LocationScale, doses: int, threshold: float = 4.0) -> None:
@@ -86,8 +81,8 @@ class SparseEffects(nn.Module, TransitionMechanism):
 
     def effect(self, parents: Tensor) -> Tensor:
         """M_a s + b_a, (..., p) -> (..., c); zero before the effects have been solved for."""
-        found: Tensor = self.effects(parents[..., : self.outputs], self.shares(parents))
-        return found
+        effect: Tensor = self.effects(parents[..., : self.outputs], self.shares(parents))
+        return effect
 
     def forward(self, parents: Tensor, noise: Tensor) -> Tensor:
         """(..., p), (..., c) -> (..., c)."""
@@ -118,9 +113,11 @@ class SparseEffects(nn.Module, TransitionMechanism):
             torch.empty(len(parents), width, dtype=torch.float64, device=parents.device) for width in widths
         )
         for begin in range(0, len(parents), ROWS):
-            here = slice(begin, begin + ROWS)
-            for each, rows in zip(whole, self._unexplained(exact, parents[here], values[here]), strict=True):
-                each[here] = rows
+            block = slice(begin, begin + ROWS)
+            for target, rows in zip(
+                whole, self._unexplained(exact, parents[block], values[block]), strict=True
+            ):
+                target[block] = rows
         return whole
 
     @torch.no_grad()
@@ -144,13 +141,9 @@ class SparseEffects(nn.Module, TransitionMechanism):
     def unroll(self, states: Tensor, fixed: Tensor, observed: Tensor) -> Trajectory:
         """The episode's trajectory in float64: (T, c), (T - 1, A, p - c), (T,) long."""
         states, fixed = states.to(torch.float64), fixed.to(torch.float64)
-        blind = LocationScaleTrajectory.fold(
-            self.networks.exact(),
-            self.blind.floor,
-            states,
-            self.unseen(fixed[:, :1]),
-            torch.zeros_like(observed),
-        )
+        networks, unseen = self.networks.exact(), self.unseen(fixed[:, :1])
+        alone = torch.zeros_like(observed)
+        blind = LocationScaleTrajectory.fold(networks, self.blind.floor, states, unseen, alone)
         matrices, shifts = self.effects.maps(self.shares(fixed).flatten(0, 1))
         steps = fixed.shape[:2]
         return SparseTrajectory(blind, observed, matrices.unflatten(0, steps), shifts.unflatten(0, steps))
@@ -158,13 +151,8 @@ class SparseEffects(nn.Module, TransitionMechanism):
 
 @final
 class SparseTrajectory(CurvedTrajectory):
-    """F_t(x, a) = h(x, q_t) + M_{t,a} x + b_{t,a} + phi(x, q_t) * u_t.
-
-    Args:
-        blind: The trajectory of the networks alone, with a single action.
-        observed: The actions taken, (T,) long.
-        matrices: M, (T - 1, A, D, D).
-        shifts: b, (T - 1, A, D).
+    """F_t(x, a) = h(x, q_t) + M_{t,a} x + b_{t,a} + phi(x, q_t) * u_t, from the trajectory of the networks
+    alone with a single action, the actions taken (T,) long, M (T - 1, A, D, D) and b (T - 1, A, D).
     """
 
     def __init__(
@@ -214,9 +202,7 @@ class SparseTrajectory(CurvedTrajectory):
         return self.blind.jacobians(states, time) + self.matrices[time]
 
     def curvature(self, states: Tensor, time: int, covectors: Tensor, radii: Tensor) -> Curvature:
-        """(n, D), t, (n, D), (n,) -> derivatives and their bounds on the balls; the second and third order
-        are those of the networks alone.
-        """
+        """As of the networks alone but for the first derivative."""
         blind = self.blind.curvature(states, time, covectors, radii)
         shape = (len(states), self.actions)
         jacobian = blind.jacobian + self.matrices[time]

@@ -5,9 +5,9 @@ With the noise u_t of each step abducted, the counterfactual transition is a det
     x_{t+1} = F_t(x_t, a) = g(x_t, a, u_t),      F_t(s_t, a_t) = s_{t+1},
 
 which searches evaluate at many states and actions in one batch. A `Trajectory` may provide Lipschitz
-constants of its maps; a `SmoothTrajectory` has Jacobians; a `CurvedTrajectory` also bounds derivatives on a
-ball. Given a state x, a radius r and a covector p, sharp searches need, for each map F(., a) of a time step,
-on the ball B = {y : |y - x| <= r} of the Euclidean norm,
+constants of its maps; a `CurvedTrajectory` has Jacobians and bounds derivatives on a ball. Given a state x, a
+radius r and a covector p, sharp searches need, for each map F(., a) of a time step, on the ball
+B = {y : |y - x| <= r} of the Euclidean norm,
 
     its derivatives at the centre  DF_a(x),  H_a(x) = D^2 (p . F_a)(x),
     jacobian_norm          >= sup_B |DF_a(y)|,    the growth rate of a displacement,
@@ -16,13 +16,27 @@ on the ball B = {y : |y - x| <= r} of the Euclidean norm,
 
 with Euclidean and spectral norms throughout.
 
-Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 6-7 and Def. 1; the curvature bounds are ours, for their use
-see `search.sequences.gain_bound`.
+The trajectories of M models of one episode stand side by side as one, each moved by its own map under the
+same action,
+
+    x = (x^1, ..., x^M),      F_t(x, a) = (F^1_t(x^1, a), ..., F^M_t(x^M, a)),
+
+so that a search sees one trajectory. All Jacobians and Hessians are block-diagonal, and the spectral norm of
+a block-diagonal map is the largest of its blocks: |DF| = max_m |DF^m|. For the second derivative,
+
+    |D^2F[v, w]|^2 = sum_m |D^2F^m[v^m, w^m]|^2 <= max_m |D^2F^m|^2 sum_m |v^m|^2 |w^m|^2,
+
+which is at most (max_m |D^2F^m| |v| |w|)^2; the ball of radius r around x lies in the product of the members'
+balls, so that their bounds hold on it.
+
+Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 6-7 and Def. 1. What the curvature bounds are for:
+`search.sequences.gain_bound`.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import final
 
 import torch
 from torch import Tensor
@@ -59,17 +73,7 @@ class Trajectory(ABC):
 
     @abstractmethod
     def lipschitz(self) -> Tensor | None:
-        """(T - 1,) float64, constants K_t with |F_t(x, a) - F_t(y, a)| <= K_t |x - y| for all x, y, a; None
-        if unknown.
-        """
-
-
-class SmoothTrajectory(Trajectory, ABC):
-    """A trajectory whose maps have bounded second derivatives."""
-
-    @abstractmethod
-    def jacobians(self, states: Tensor, time: int) -> Tensor:
-        """Jacobians of F_t in the state under each action, (n, D) -> (n, A, D, D), float64."""
+        """K_t with |F_t(x, a) - F_t(y, a)| <= K_t |x - y| everywhere, (T - 1,) float64; None if unknown."""
 
 
 def replay(trajectory: Trajectory, actions: Tensor) -> Tensor:
@@ -85,14 +89,8 @@ def replay(trajectory: Trajectory, actions: Tensor) -> Tensor:
 
 
 class EquationTrajectory(Trajectory):
-    """Transitions given by a function.
-
-    Args:
-        states: The observed trajectory, (T, D).
-        observed: The actions taken, (T,) long.
-        actions: A, the number of actions.
-        equation: F, called with states (n, D), the time t and actions (n,) long; returns (n, D).
-        constants: (T - 1,) Lipschitz constants of F_t in the state, or None if unknown.
+    """Transitions given by a function F of states (n, D), the time t and actions (n,) long, -> (n, D), with
+    Lipschitz constants of F_t in the state, (T - 1,), or None if unknown.
     """
 
     def __init__(
@@ -140,19 +138,17 @@ class Curvature:
     hessian_lipschitz: Tensor
 
 
-class CurvedTrajectory(SmoothTrajectory, ABC):
-    """A smooth trajectory with certified curvature bounds."""
+class CurvedTrajectory(Trajectory, ABC):
+    """A trajectory whose maps have bounded second derivatives, with certified curvature bounds."""
+
+    @abstractmethod
+    def jacobians(self, states: Tensor, time: int) -> Tensor:
+        """Jacobians of F_t in the state under each action, (n, D) -> (n, A, D, D), float64."""
 
     @abstractmethod
     def curvature(self, states: Tensor, time: int, covectors: Tensor, radii: Tensor) -> Curvature:
-        """Derivatives and their bounds. Returns bounds that hold in exact arithmetic; callers add a margin
-        for rounding.
-
-        Args:
-            states: Centres x, (n, D).
-            time: t, the step.
-            covectors: p, (n, D).
-            radii: r, (n,), non-negative.
+        """Derivatives of F_t at centres x (n, D), along covectors p (n, D), and their bounds on balls of
+        radii r (n,). They hold in exact arithmetic; callers add a margin for rounding.
         """
 
 
@@ -169,3 +165,87 @@ def spectral_bound(matrices: Tensor) -> Tensor:
     for _ in range(3):
         power = power @ power
     return (size * torch.linalg.matrix_norm(power) ** 0.125).sqrt()
+
+
+class StackedTrajectory(Trajectory):
+    """M trajectories of one episode as one; ValueError if steps or actions differ, or there is none."""
+
+    def __init__(self, members: Sequence[Trajectory]) -> None:
+        if not members or any(
+            member.actions != members[0].actions or not torch.equal(member.observed, members[0].observed)
+            for member in members
+        ):
+            raise ValueError("expected at least one trajectory, all with the same observed actions")
+        first = members[0]
+        super().__init__(torch.cat([member.states for member in members], -1), first.observed, first.actions)
+        self.members = tuple(members)
+        self.width = first.states.shape[-1]
+
+    def to(self, dtype: torch.dtype) -> "Trajectory":
+        """The members in another precision."""
+        return stacked([member.to(dtype) for member in self.members])
+
+    def step(self, states: Tensor, time: int, actions: Tensor) -> Tensor:
+        """(n, M D), t, (n,) or () long -> (n, M D)."""
+        return torch.cat([member.step(part, time, actions) for member, part in self._each(states)], -1)
+
+    def branch(self, states: Tensor, time: int, actions: Tensor | None = None) -> Tensor:
+        """(n, M D), t, (A',) long -> (n, A', M D)."""
+        return torch.cat([member.branch(part, time, actions) for member, part in self._each(states)], -1)
+
+    def lipschitz(self) -> Tensor | None:
+        """The largest constant of the members, (T - 1,) float64; None if one of them is unknown."""
+        constants = [constant.lipschitz() for constant in self.members]
+        known = [constant for constant in constants if constant is not None]
+        return torch.stack(known).amax(0) if len(known) == len(constants) else None
+
+    def _each(self, states: Tensor) -> list[tuple[Trajectory, Tensor]]:
+        return list(zip(self.members, states.split(self.width, -1), strict=True))
+
+
+@final
+class StackedCurvedTrajectory(StackedTrajectory, CurvedTrajectory):
+    """M trajectories with certified curvature bounds, as one."""
+
+    def __init__(self, members: Sequence[CurvedTrajectory]) -> None:
+        super().__init__(members)
+        self.curved = tuple(members)
+
+    def jacobians(self, states: Tensor, time: int) -> Tensor:
+        """(n, M D), t -> (n, A, M D, M D)."""
+        blocks = states.split(self.width, -1)
+        return _diagonal(
+            [member.jacobians(part, time) for member, part in zip(self.curved, blocks, strict=True)]
+        )
+
+    def curvature(self, states: Tensor, time: int, covectors: Tensor, radii: Tensor) -> Curvature:
+        """(n, M D), t, (n, M D), (n,) -> derivatives and their bounds on the balls."""
+        curvatures = [
+            member.curvature(part, time, covector, radii)
+            for member, part, covector in zip(
+                self.curved, states.split(self.width, -1), covectors.split(self.width, -1), strict=True
+            )
+        ]
+        return Curvature(
+            _diagonal([member.jacobian for member in curvatures]),
+            _diagonal([member.hessian for member in curvatures]),
+            torch.stack([member.jacobian_norm for member in curvatures]).amax(0),
+            torch.stack([member.second_derivative_norm for member in curvatures]).amax(0),
+            torch.stack([member.hessian_lipschitz for member in curvatures]).amax(0),
+        )
+
+
+def stacked(members: Sequence[Trajectory]) -> StackedTrajectory:
+    """The members as one trajectory, with curvature bounds if all of them have these."""
+    curved = [member for member in members if isinstance(member, CurvedTrajectory)]
+    return StackedCurvedTrajectory(curved) if len(curved) == len(members) else StackedTrajectory(members)
+
+
+def _diagonal(blocks: Sequence[Tensor]) -> Tensor:
+    """Block-diagonal matrices, M times (..., D, D) -> (..., M D, M D)."""
+    width, count = blocks[0].shape[-1], len(blocks)
+    matrices = blocks[0].new_zeros(*blocks[0].shape[:-2], count * width, count * width)
+    for index, block in enumerate(blocks):
+        span = slice(index * width, (index + 1) * width)
+        matrices[..., span, span] = block
+    return matrices

@@ -71,6 +71,7 @@ class GaussianSuccess(AlterationObjective):
 
     takes = (LinearSurrogate,)
     of_success = True
+    pools = True
 
     def __init__(
         self,

@@ -191,6 +191,7 @@ class AlterationObjective(Objective, ABC):
             have levels is decided by evaluating every combination.
         of_success: Whether its values are probabilities of a desired outcome, or follow from them, so that
             they can be weighed against costs (`probability`).
+        pools: Whether its estimates can be pooled over imputed tables (`objectives.imputed_success`).
 
     Raises:
         ValueError: if a case does not allow one of the variables to be set, or cases differ in their levels.
@@ -199,6 +200,7 @@ class AlterationObjective(Objective, ABC):
     kind: Kind | None = "rehearse"
     enumerable: bool = True
     of_success: ClassVar[bool] = False
+    pools: ClassVar[bool] = False
 
     def __init__(
         self, cases: Sequence[RehearsalCase], names: Sequence[str], device: torch.device | None = None

@@ -12,7 +12,7 @@ Source: Du et al. (2026), Sec. 2.1 and 3.1 (rehearsal).
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -32,6 +32,12 @@ from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 SIMULATED = (
     "A simulated world: for learning the tool and for measuring it, never for evidence about real decisions."
 )
+
+
+def ranges_of(table: Table) -> dict[str, list[float]]:
+    """The smallest and the largest value of each column, for cards."""
+    lower, upper = table.values.amin(0).tolist(), table.values.amax(0).tolist()
+    return {name: [low, high] for name, low, high in zip(table.names, lower, upper, strict=True)}
 
 
 @dataclass(frozen=True)
@@ -54,6 +60,10 @@ class Facts:
             ``units_of``, column to unit, and ``levels``, action to the names of its levels.
         waiting: The trials, if proposed experiments wait for their result, which decisions then heed.
         experiments: The user's table of experiments; None elsewhere.
+        episodes: A split, "train", "validation" or "test", to its episodes; None where there are none.
+        seen_by: Whether a model that was fitted elsewhere, to a table with this fingerprint, has seen rows
+            whose outcomes are compared with its predictions (`Problem.score`); None if that is unknown.
+            None here where no outcomes are compared.
         reading: What a checkpoint's card keeps, as plain data, so that episodes that come later are read as
             those of the fit: ``task``, ``step``, the length of a step, and ``first``, the time of the first.
     """
@@ -70,6 +80,8 @@ class Facts:
     wording: Mapping[str, Any] = field(default_factory=dict)
     waiting: TrialLog | None = None
     experiments: "Experiments | None" = None
+    episodes: Callable[[str], Sequence[Episode]] | None = None
+    seen_by: Callable[[str | None], bool | None] | None = None
     reading: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -237,15 +249,6 @@ class RehearsalProblem(Problem, ABC):
             unweighed=tuple(self.task.costs) if self.task.worth is None else (),
         )
 
-    def seen_by(self, fingerprint: str | None) -> bool | None:  # noqa: ARG002
-        """Whether a model that was fitted elsewhere has seen rows whose outcomes are compared with its
-        predictions (`score`); None if that is unknown. False by default, for problems that compare none.
-
-        Args:
-            fingerprint: That of the table to which the model was fitted; None if it is unknown.
-        """
-        return False
-
 
 class CausalProblem(Problem, ABC):
     """A problem with a causal task; case t is the question what to try in round t.
@@ -272,6 +275,10 @@ class EpisodeProblem(Problem, ABC):
     @abstractmethod
     def episodes(self, split: str = "train") -> Sequence[Episode]:
         """The episodes of a split: "train", "validation" or "test"."""
+
+    def facts(self) -> Facts:
+        """The episodes."""
+        return Facts(episodes=self.episodes)
 
     def observations(self) -> Table:
         """Transitions of the units to learn from, in the table's units."""

@@ -55,15 +55,15 @@ def decision_frame(
         index: The index of the frame; None numbers the rows from 0.
     """
     settings = [line.get("alteration") or {} for line in lines]
-    named = dict.fromkeys([*actions, *(name for each in settings for name in each)])
+    named = dict.fromkeys([*actions, *(name for setting in settings for name in setting)])
     known = dict.fromkeys(name for line in lines for name in line.get("given") or {})
     now = list(dict.fromkeys(name for line in lines for name in line.get("present") or {}))
     priced = cost_words.priced(lines)
     # Without present values, cross-fitted claims alone have the gain over no action.
     gained = bool(now) or any("gain" in line for line in lines)
     rows = [
-        _row(line, each, list(named), list(known), now, priced, gained)
-        for line, each in zip(lines, settings, strict=True)
+        _row(line, setting, list(named), list(known), now, priced, gained)
+        for line, setting in zip(lines, settings, strict=True)
     ]
     columns = _row({}, {}, list(named), list(known), now, priced, gained)
     return pd.DataFrame(rows, columns=list(columns), index=index)
@@ -93,7 +93,7 @@ def _row(
         **(cost_words.cells(line) if priced else {}),
         "warnings": "; ".join(texts_of(line)),
         "reason": reason_of(line),
-        "findings": "; ".join(each["kind"] for each in line.get("findings") or ()),
+        "findings": "; ".join(finding["kind"] for finding in line.get("findings") or ()),
         "reason_kind": (line.get("reason") or {}).get("kind", ""),
         **{f"{GIVEN}{name}": _cell(given.get(name)) for name in known},
     }
@@ -122,8 +122,8 @@ def _cell(value: object) -> Any:
 
 def quantity(lines: Sequence[Decided]) -> str:
     """What the estimates are of, in words; "value" if no decision has one."""
-    found = (claim(line, "of", part) for line in lines for part in ("estimate", "baseline"))
-    return next((str(each) for each in found if each), "value")
+    named = (claim(line, "of", part) for line in lines for part in ("estimate", "baseline"))
+    return next((str(of) for of in named if of), "value")
 
 
 def beyond(frame: pd.DataFrame) -> "pd.Series[bool]":
@@ -152,29 +152,29 @@ def summary(frame: pd.DataFrame, of: str, wanted: str = "") -> str:
     every, unknown = frame["status"] != "leave", refused(frame)
     counts = {ACTS: every.sum(), NOTHING: (~every & ~unknown).sum(), REFUSED: unknown.sum()}
     parts = [f"{words} in {count}" for words, count in counts.items() if count]
-    said = f"{len(frame)} case{'' if len(frame) == 1 else 's'}: {', '.join(parts) or 'none'}."
+    sentence = f"{len(frame)} case{'' if len(frame) == 1 else 's'}: {', '.join(parts) or 'none'}."
     acted = frame[every & ~beyond(frame)]
     if every.any() and acted.empty:
-        return f"{said} Where one is recommended, it lies outside the data."
+        return f"{sentence} Where one is recommended, it lies outside the data."
     after, before = acted["estimate"].mean(), acted["no_action"].mean()
     if math.isnan(after):
-        return said
+        return sentence
     without = "no action"
     if "unchanged" in acted and not acted["unchanged"].isna().any():
         before, without = acted["unchanged"].mean(), "the present values"
-    told, fine = Intervals(), alike(before, after)
-    number = told.chance if is_chance(of) else told.plain
+    intervals, fine = Intervals(), alike(before, after)
+    number = intervals.chance if is_chance(of) else intervals.plain
     beside = "" if math.isnan(before) else f", {number(before, fine=fine)} with {without}"
     where = "" if len(acted) == every.sum() else " within the data"
     claimed = f"the estimated {in_words(of, wanted)} is {number(after, fine=fine)} on average{beside}."
-    return f"{said} Where one is recommended{where}, {claimed}{cost_words.average(acted)}"
+    return f"{sentence} Where one is recommended{where}, {claimed}{cost_words.average(acted)}"
 
 
 SHOWN = 10
 MOST_WORDS = 160
 
 
-def decision_html(frame: pd.DataFrame, sentences: Sequence[str], shown: int = SHOWN) -> str:
+def decision_html(frame: pd.DataFrame, sentences: Sequence[str]) -> str:
     """Sentences above a table of the first decisions: case, status, what to set, claim with its interval, the
     estimate for no action, and notes.
 
@@ -186,7 +186,7 @@ def decision_html(frame: pd.DataFrame, sentences: Sequence[str], shown: int = SH
     heads = ["case", "status", *(name.removeprefix(SET) for name in actions)]
     compared = "unchanged" in frame.columns
     heads += ["claimed", "interval", *(["present values"] if compared else []), "no action", "notes"]
-    some = frame.head(shown)
+    some = frame.head(SHOWN)
     rows = [
         [
             str(row["case"]),
@@ -208,7 +208,7 @@ def decision_html(frame: pd.DataFrame, sentences: Sequence[str], shown: int = SH
 
 def table_html(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table of plain texts."""
-    head = "".join(f"<th>{escape(each)}</th>" for each in heads)
+    head = "".join(f"<th>{escape(head)}</th>" for head in heads)
     lines = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
     body = "".join(f"<tr>{line}</tr>" for line in lines)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

@@ -43,6 +43,7 @@ class Search(ABC, Generic[Sought]):
             that reproduce a publication and methods that learn online set it to False.
         weighs: Whether it looks for the largest probability of a desired outcome, so that it can be weighed
             against costs (`search.alterations.net_value`).
+        pools: Whether it can decide by estimates that are pooled over imputed tables.
         budget_s: Time limit of a call in seconds, after which the best action found so far is returned
             (`search.budget`); None for no limit.
     """
@@ -50,6 +51,7 @@ class Search(ABC, Generic[Sought]):
     kind: Kind | None = None
     declines: bool = True
     weighs: bool = True
+    pools: bool = False
     budget_s: float | None = None
 
     def check(self, surrogate: Surrogate, **settings: Any) -> None:
@@ -218,6 +220,7 @@ class NoAction(BatchSearch[Candidates[AlterationObjective]]):
     """
 
     kind: Kind | None = "rehearse"
+    pools = True
 
     def __init__(self, budget_s: float | None = None) -> None:
         self.budget_s = checked_budget(budget_s)

@@ -62,9 +62,7 @@ class Alteration:
 
 
 def setting_text(value: float, digits: int = 4) -> str:
-    """The value of an alteration as text: `digits` significant digits, and three decimals for large values,
-    so that an offset hides nothing.
-    """
+    """A value as text: `digits` significant digits, and three decimals of large ones."""
     return f"{value:.3f}".rstrip("0").rstrip(".") if abs(value) >= 10**digits else f"{value:.{digits}g}"
 
 
@@ -132,13 +130,8 @@ class Box:
                 raise ValueError(f"{[name]}: expected (lower, upper) for each variable")
             else:
                 ends[name] = (float(given[0]), float(given[1]))
-        lower, upper = ([end[side] for end in ends.values()] for side in (0, 1))
-        return cls(
-            tuple(bounds),
-            torch.tensor(lower, dtype=torch.float64),
-            torch.tensor(upper, dtype=torch.float64),
-            levels,
-        )
+        lower, upper = torch.tensor(list(ends.values()), dtype=torch.float64).reshape(-1, 2).unbind(-1)
+        return cls(tuple(bounds), lower, upper, levels)
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data for `of`."""
@@ -163,17 +156,17 @@ class Box:
         missing = [name for name in names if name not in self.names]
         if missing:
             raise KeyError(f"no bounds for {missing}; there are bounds for {list(self.names)}")
-        place = [self.names.index(name) for name in names]
+        columns = [self.names.index(name) for name in names]
         levels = {name: self.levels[name] for name in names if name in self.levels}
-        return Box(tuple(names), self.lower[place], self.upper[place], levels)
+        return Box(tuple(names), self.lower[columns], self.upper[columns], levels)
 
     def project(self, values: Tensor) -> Tensor:
         """The nearest point of the box, (..., k) -> (..., k)."""
         inside = torch.minimum(torch.maximum(values, self.lower.to(values)), self.upper.to(values))
         for name, levels in self.levels.items():
-            place = self.names.index(name)
+            column = self.names.index(name)
             inside = inside.clone()
-            inside[..., place] = nearest(inside[..., place], levels)
+            inside[..., column] = nearest(inside[..., column], levels)
         return inside
 
     def contains(self, values: Tensor) -> Tensor:
@@ -188,9 +181,7 @@ class Box:
 
     @cached_property
     def near(self) -> Tensor:
-        """(k,), a quarter of the smallest distance between levels, within which a value is at a level;
-        infinite for variables without levels.
-        """
+        """(k,), a quarter of the smallest distance between levels; infinite for variables without levels."""
         near = torch.full_like(self.lower, torch.inf)
         for name, values in self.levels.items():
             if len(values) > 1:
@@ -211,7 +202,7 @@ class Box:
 
 def levels_text(levels: Sequence[float]) -> str:
     """Levels as text for messages: the first ten."""
-    return ", ".join([f"{each:g}" for each in levels[:10]] + (["..."] if len(levels) > 10 else []))
+    return ", ".join([f"{level:g}" for level in levels[:10]] + (["..."] if len(levels) > 10 else []))
 
 
 def nearest(values: Tensor, levels: Sequence[float]) -> Tensor:

@@ -5,15 +5,31 @@ Searches work in unit coordinates z in [0, 1]^d, a = lower + z (upper - lower); 
 are kept; if the constraints leave so little volume that there are too few, a hit-and-run random walk supplies
 the rest.
 
+Some coordinates may have levels, the only values that they may take; a coordinate that is held at one value
+has this value as its only level. Levels are given in the actions' units, and `units` returns them exactly,
+without rounding; its derivative in a coordinate with levels is zero. Points are then spread with every level
+equally often: level j of L belongs to the Sobol coordinates from j / L to (j + 1) / L, so that of n = 2^m
+points each level occurs n / L times, up to one. Under constraints they are brought to the nearest feasible
+point if there are too few: coordinates with levels to the nearest ones, the others by projection. Where no
+value of the others is feasible at these levels, the feasible combination of levels that is nearest in the sum
+of absolute distances is found by mixed-integer linear programming, with one binary variable per level.
+
 Source: Sobol (1967) and Owen (1998) (scrambling); Smith (1984) (hit and run).
 """
 
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import product
 
+import numpy as np
 import torch
+from scipy.optimize import Bounds, LinearConstraint, milp
 from torch import Tensor
 
 from rehearsal_torch.seeding import sobol
+from rehearsal_torch.spaces.box import nearest
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.spaces.projection import project
 
@@ -39,9 +55,7 @@ class CandidateRegion:
 
     @classmethod
     def within(cls, lower: Tensor, upper: Tensor, limits: Polytope | None) -> "CandidateRegion":
-        """The region between bounds (d,), in the actions' units, and within constraints on the first
-        coordinates.
-        """
+        """Between bounds (d,), in the actions' units, and within constraints on the first coordinates."""
         size, width = len(lower), upper - lower
         if limits is None:
             return cls(lower, width, lower.new_zeros(0, size), lower.new_zeros(0))
@@ -77,8 +91,8 @@ class CandidateRegion:
         eye = torch.eye(points.shape[-1]).to(points)
         normals = torch.cat([self.normals, eye, -eye])
         offsets = torch.cat([self.offsets - 1e-9, torch.ones_like(points[0]), torch.zeros_like(points[0])])
-        found = project(clipped, torch.ones_like(points[0]), normals, offsets.expand(len(points), -1))
-        return torch.where(self.contains(clipped).unsqueeze(-1), clipped, found.points.clamp(0.0, 1.0))
+        projected = project(clipped, torch.ones_like(points[0]), normals, offsets.expand(len(points), -1))
+        return torch.where(self.contains(clipped).unsqueeze(-1), clipped, projected.points.clamp(0.0, 1.0))
 
     def spread(self, count: int, seed: int) -> Tensor:
         """Unit points (count, d), spread over the region."""
@@ -86,9 +100,9 @@ class CandidateRegion:
         if not self.limited:
             return engine.draw(count, dtype=torch.float64).to(self.lower)
         tried = engine.draw(TRIES * count, dtype=torch.float64).to(self.lower)
-        found = tried[self.contains(tried)][:count]
-        if len(found) == count:
-            return found
+        feasible = tried[self.contains(tried)][:count]
+        if len(feasible) == count:
+            return feasible
         # Few regions are that narrow, and BoTorch takes as long to load as everything that reads a table.
         from botorch.utils.sampling import HitAndRunPolytopeSampler
 
@@ -96,4 +110,215 @@ class CandidateRegion:
         walk = HitAndRunPolytopeSampler(
             (self.normals, self.offsets.unsqueeze(-1)), bounds=bounds, n_burnin=500, n_thinning=8, seed=seed
         )
-        return torch.cat([found, self.into(walk.draw(count - len(found)).to(self.lower))])
+        return torch.cat([feasible, self.into(walk.draw(count - len(feasible)).to(self.lower))])
+
+
+# Distance in unit coordinates up to which a point is at a level.
+AT = 1e-9
+# Nodes of the search tree after which a mixed-integer program is given up.
+NODES = 10_000
+
+
+@dataclass(frozen=True)
+class MixedRegion(CandidateRegion):
+    """A candidate region with levels: index of a coordinate to its levels in ascending order, in the actions'
+    units, within the coordinate's bounds; no entry for coordinates without levels.
+    """
+
+    levels: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
+
+    @property
+    def places(self) -> list[int]:
+        """The coordinates with levels."""
+        return list(self.levels)
+
+    @property
+    def free(self) -> list[int]:
+        """The coordinates without levels."""
+        return [column for column in range(len(self.lower)) if column not in self.levels]
+
+    @property
+    def combinations(self) -> int:
+        """The number of combinations of levels, whether or not the constraints allow them."""
+        return math.prod(map(len, self.levels.values()))
+
+    @cached_property
+    def unit_levels(self) -> dict[int, tuple[float, ...]]:
+        """The levels in unit coordinates."""
+        return {
+            column: tuple(self._unit(column, self.lower.new_tensor(values)).tolist())
+            for column, values in self.levels.items()
+        }
+
+    def every(self) -> Tensor:
+        """All combinations of levels, in unit coordinates, (c, places)."""
+        return self.lower.new_tensor(list(product(*self.unit_levels.values())))
+
+    @property
+    def without_levels(self) -> CandidateRegion:
+        """The region in which every coordinate may take any value."""
+        return CandidateRegion(self.lower, self.width, self.normals, self.offsets)
+
+    def relaxed(self, most: int) -> CandidateRegion:
+        """The region in which coordinates with more than `most` levels (at least one) have none."""
+        kept = {column: values for column, values in self.levels.items() if len(values) <= max(most, 1)}
+        return with_levels(self.without_levels, kept)
+
+    def units(self, points: Tensor) -> Tensor:
+        """Unit coordinates to actions' units, (..., d) -> (..., d), at the nearest levels."""
+        actions = super().units(points).clone()
+        for column, values in self.levels.items():
+            actions[..., column] = nearest(actions[..., column].detach(), values)
+        return actions
+
+    def contains(self, points: Tensor) -> Tensor:
+        """Whether unit points lie in the region and at levels, (..., d) -> (...) bool."""
+        away = (self.at_levels(points) - points).abs().amax(-1)
+        return super().contains(points) & (away <= AT)
+
+    def at_levels(self, points: Tensor) -> Tensor:
+        """The points with the nearest levels, in unit coordinates, (..., d) -> (..., d)."""
+        moved = points.clone()
+        for column, values in self.unit_levels.items():
+            moved[..., column] = nearest(points[..., column], values)
+        return moved
+
+    def into(self, points: Tensor) -> Tensor:
+        """The nearest feasible unit points at the nearest levels that allow any, (n, d) -> (n, d).
+
+        Raises:
+            ValueError: if no combination of levels satisfies the constraints.
+        """
+        nearest_points, feasible = self.slices(self.at_levels(points.clamp(0.0, 1.0)))
+        if bool(feasible.all()):
+            return nearest_points
+        moved = nearest_points[~feasible]
+        combinations, which = moved[:, self.places].unique(dim=0, return_inverse=True)
+        others = [self._nearest_levels(levels) for levels in combinations]
+        if any(levels is None for levels in others):
+            raise ValueError(
+                "no combination of levels satisfies the limits: check the signs of the limits, or offer "
+                "other levels"
+            )
+        moved[:, self.places] = torch.stack([levels for levels in others if levels is not None])[which]
+        nearest_points[~feasible], _ = self.slices(moved)
+        return nearest_points
+
+    def slices(self, points: Tensor) -> tuple[Tensor, Tensor]:
+        """Points at levels with the other coordinates moved to the nearest feasible ones at these levels, (n,
+        d) -> (n, d); and whether there are any, (n,) bool.
+        """
+        inside = self.contains(points)
+        if not self.limited or bool(inside.all()):
+            return points, inside
+        moved, free = points.clone(), self.free
+        if not free:
+            return moved, inside
+        outside = points[~inside]
+        eye = torch.eye(len(free)).to(points)
+        left = self.offsets - 1e-9 - outside[:, self.places] @ self.normals[:, self.places].mT
+        sides = torch.cat([torch.ones_like(points[0, free]), torch.zeros_like(points[0, free])])
+        normals = torch.cat([self.normals[:, free], eye, -eye])
+        offsets = torch.cat([left, sides.expand(len(outside), -1)], -1)
+        answer = project(outside[:, free], torch.ones_like(points[0, free]), normals, offsets)
+        outside[:, free] = torch.where(
+            answer.feasible.unsqueeze(-1), answer.points.clamp(0.0, 1.0), outside[:, free]
+        )
+        moved[~inside] = outside
+        feasible = inside.clone()
+        feasible[~inside] = answer.feasible
+        return moved, feasible
+
+    def possible(self) -> bool:
+        """Whether some combination of levels satisfies the constraints."""
+        middle = self.at_levels(torch.full_like(self.lower, 0.5))[self.places]
+        return not self.limited or self._nearest_levels(middle) is not None
+
+    def spread(self, count: int, seed: int) -> Tensor:
+        """Unit points (count, d) at levels, spread over the region; points may coincide where there are few
+        combinations of levels and no other coordinates.
+        """
+        tried = self._drawn(count * (TRIES if self.limited else 1), seed)
+        feasible = tried[self.contains(tried)][:count] if self.limited else tried
+        if len(feasible) == count:
+            return feasible
+        return torch.cat([feasible, self.into(self.without_levels.spread(count - len(feasible), seed))])
+
+    def neighbours(self, points: Tensor, most: int) -> tuple[Tensor, Tensor]:
+        """The points (m, d) with one coordinate at another of its levels, and the others moved to feasible
+        values where the constraints require it, and the index of the point of each, (m,). The points (n, d)
+        are in unit coordinates, at levels; of coordinates with more than `most` levels only the next ones on
+        both sides are tried.
+        """
+        changes, origins = [points[:0]], [torch.zeros(0, dtype=torch.long, device=points.device)]
+        indices = torch.arange(len(points), device=points.device)
+        for column, values in self.unit_levels.items():
+            changed = points.unsqueeze(1).repeat(1, len(values), 1)
+            changed[..., column] = points.new_tensor(values)
+            current = (changed[..., column] - points[:, None, column]).abs().argmin(-1, keepdim=True)
+            steps = (torch.arange(len(values), device=points.device) - current).abs()
+            other = (steps > 0) & ((steps == 1) if len(values) > most else True)
+            changes.append(changed[other])
+            origins.append(indices.unsqueeze(1).expand(-1, len(values))[other])
+        moved, feasible = self.slices(torch.cat(changes))
+        return moved[feasible], torch.cat(origins)[feasible]
+
+    def _unit(self, column: int, values: Tensor) -> Tensor:
+        width = float(self.width[column])
+        return (values - self.lower[column]) / width if width > 0 else torch.full_like(values, 0.5)
+
+    def _drawn(self, count: int, seed: int) -> Tensor:
+        """Sobol points of the unit box, with all levels equally often, (count, d)."""
+        drawn = sobol(len(self.lower), seed).draw(count, dtype=torch.float64).to(self.lower)
+        for column, values in self.unit_levels.items():
+            known = drawn.new_tensor(values)
+            drawn[:, column] = known[(drawn[:, column] * len(known)).long().clamp_max(len(known) - 1)]
+        return drawn
+
+    def _nearest_levels(self, levels: Tensor) -> Tensor | None:
+        """The feasible levels nearest to some (places,) by the sum of distances; None if there are none."""
+        size, known = len(self.lower), [self.unit_levels[column] for column in self.places]
+        # Variables: the point, the distance of each coordinate with levels, and which level it has.
+        total = size + len(known) + sum(map(len, known))
+        rows, lower, upper = [], [], []
+        start = size + len(known)
+        for index, (column, values) in enumerate(zip(self.places, known, strict=True)):
+            of_levels = slice(start, start + len(values))
+            for sign in (1.0, -1.0):
+                row = np.zeros(total)
+                row[column], row[size + index] = sign, -1.0
+                rows.append(row)
+                lower.append(-np.inf)
+                upper.append(sign * float(levels[index]))
+            chosen, single = np.zeros(total), np.zeros(total)
+            chosen[column], chosen[of_levels], single[of_levels] = -1.0, values, 1.0
+            rows += [chosen, single]
+            lower += [0.0, 1.0]
+            upper += [0.0, 1.0]
+            start = of_levels.stop
+        for normal, offset in zip(self.normals.tolist(), self.offsets.tolist(), strict=True):
+            rows.append(np.concatenate([normal, np.zeros(total - size)]))
+            lower.append(-np.inf)
+            upper.append(offset)
+        whole = np.arange(total) >= size + len(known)
+        distances = (np.arange(total) >= size) & ~whole
+        solution = milp(
+            distances.astype(float),
+            integrality=whole.astype(float),
+            bounds=Bounds(np.zeros(total), np.ones(total)),
+            constraints=LinearConstraint(np.stack(rows), lower, upper),
+            options={"node_limit": NODES},
+        )
+        if solution.x is None:
+            return None
+        nearest_point = self.at_levels(self.lower.new_tensor(solution.x[None, :size]).clamp(0.0, 1.0))
+        moved, feasible = self.slices(nearest_point)
+        return moved[0, self.places] if bool(feasible[0]) else None
+
+
+def with_levels(region: CandidateRegion, levels: Mapping[int, Sequence[float]]) -> CandidateRegion:
+    """The region with levels at some coordinates; itself if there are none."""
+    if not levels:
+        return region
+    ordered = {column: tuple(map(float, levels[column])) for column in sorted(levels)}
+    return MixedRegion(region.lower, region.width, region.normals, region.offsets, ordered)

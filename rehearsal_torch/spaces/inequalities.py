@@ -16,7 +16,7 @@ in backticks or double quotes:
 Every relation becomes one face, or two: m'y <= d, with the variables on the left. Strict signs, equalities
 and `or` are refused: a region is closed and convex, with an interior. An error says at which character it is.
 
-Source: ours; Du et al. (2026), Sec. 2.1, for the region {y : M y <= d}.
+Source: Du et al. (2026), Sec. 2.1, for the region {y : M y <= d}.
 """
 
 import math
@@ -82,18 +82,12 @@ class Linear:
 
     def times(self, factor: float) -> "Linear":
         """A multiple."""
-        return Linear({name: factor * each for name, each in self.weights.items()}, factor * self.constant)
+        return Linear({name: factor * w for name, w in self.weights.items()}, factor * self.constant)
 
 
 @dataclass(frozen=True)
 class Inequalities:
-    """The faces m'y <= d of a region.
-
-    Attributes:
-        names: The variables, in the order in which they occur.
-        normals: m for each face, over the names.
-        offsets: d for each face.
-    """
+    """The faces m'y <= d of a region: variables in the order of the text, m over these, and d."""
 
     names: tuple[str, ...]
     normals: tuple[tuple[float, ...], ...]
@@ -108,52 +102,41 @@ class Inequalities:
 
 
 def inequalities(text: str | Sequence[str]) -> Inequalities:
-    """Reads inequalities.
-
-    Args:
-        text: One text, or several, all of which must hold.
+    """Reads inequalities from a text, or from several, all of which must hold.
 
     Raises:
         InequalityError: at the first character that cannot be read.
     """
     return faces_of(
-        [face for each in ([text] if isinstance(text, str) else text) for face in Reader(each).region()]
+        [face for line in ([text] if isinstance(text, str) else text) for face in Reader(line).region()]
     )
 
 
-def faces_of(found: Sequence[Linear]) -> Inequalities:
-    """Linear forms that must not be positive, as the faces of a region.
-
-    Raises:
-        InequalityError: if there are none.
-    """
-    if not found:
+def faces_of(forms: Sequence[Linear]) -> Inequalities:
+    """Linear forms that must not be positive, as the faces of a region; InequalityError if there are none."""
+    if not forms:
         raise InequalityError("", 1, "expected an inequality, such as 0.6 <= repayment")
-    names = tuple(dict.fromkeys(name for face in found for name in face.weights))
+    names = tuple(dict.fromkeys(name for form in forms for name in form.weights))
     return Inequalities(
         names,
-        tuple(tuple(face.weights.get(name, 0.0) + 0.0 for name in names) for face in found),
-        tuple(0.0 - face.constant for face in found),
+        tuple(tuple(form.weights.get(name, 0.0) + 0.0 for name in names) for form in forms),
+        tuple(0.0 - form.constant for form in forms),
     )
 
 
 def linear(text: str) -> Linear:
-    """Reads one sum, such as current - 3.
-
-    Raises:
-        InequalityError: at the first character that cannot be read.
-    """
+    """Reads one sum, such as current - 3; InequalityError at the first character that cannot be read."""
     reader = Reader(text)
-    found = reader.sum()
+    form = reader.sum()
     reader.end("expected the end")
-    return found
+    return form
 
 
 def _sum_text(names: Sequence[str], normal: Sequence[float]) -> str:
     parts = [(weight, name) for weight, name in zip(normal, names, strict=True) if weight]
     texts = [
-        f"{'-' if weight < 0 else '+' if place else ''}{' ' * (place > 0)}{abs(weight)!r}*{_quoted(name)}"
-        for place, (weight, name) in enumerate(parts)
+        f"{'-' if weight < 0 else '+' if index else ''}{' ' * (index > 0)}{abs(weight)!r}*{_quoted(name)}"
+        for index, (weight, name) in enumerate(parts)
     ]
     return " ".join(texts)
 
@@ -174,14 +157,7 @@ class Token:
 
 
 class Reader:
-    """Reads a text from left to right.
-
-    Args:
-        text: The text.
-
-    Raises:
-        InequalityError: at the first character that is no part of an inequality.
-    """
+    """Reads a text from left to right; InequalityError where it is no inequality."""
 
     pattern = TOKEN
 
@@ -194,7 +170,7 @@ class Reader:
         self.tokens = self._tokens()
 
     def _tokens(self) -> list[Token]:
-        found, at, end = list[Token](), 0, len(self.text.rstrip())
+        tokens, at, end = list[Token](), 0, len(self.text.rstrip())
         while at < end:
             match = self.pattern.match(self.text, at)
             if match is None:
@@ -206,9 +182,9 @@ class Reader:
                 raise InequalityError(self.text, at + 1, f"expected {quote}; got {odd!r}")
             kind = str(match.lastgroup)
             word = "name" if kind in ("tick", "quoted") else kind
-            found.append(Token(word, match[kind], match.start(kind) + 1 - (kind in ("tick", "quoted"))))
+            tokens.append(Token(word, match[kind], match.start(kind) + 1 - (kind in ("tick", "quoted"))))
             at = match.end()
-        return [*found, Token("end", "the end", end + 1)]
+        return [*tokens, Token("end", "the end", end + 1)]
 
     @property
     def next(self) -> Token:
@@ -234,15 +210,15 @@ class Reader:
 
     def region(self) -> list[Linear]:
         """Relations that are joined by `and`; each linear form must not be positive."""
-        found = self.relation()
+        forms = self.relation()
         while self.take("and") is not None:
-            found += self.relation()
-            if len(found) > FACES:
+            forms += self.relation()
+            if len(forms) > FACES:
                 raise self.error(f"expected at most {FACES} inequalities")
         if self.next.value == "or" and self.next.kind == "word":
             raise self.error("expected 'and': a region is convex, so that alternatives are no region")
         self.end("expected 'and' or the end")
-        return found
+        return forms
 
     def relation(self) -> list[Linear]:
         """One relation, with one sign or two."""
@@ -274,45 +250,45 @@ class Reader:
 
     def face(self, left: Linear, right: Linear, sign: str, place: int) -> Linear:
         """The linear form of a relation."""
-        made = left.plus(right, -1.0) if sign == "<=" else right.plus(left, -1.0)
-        made = Linear({name: each for name, each in made.weights.items() if each}, made.constant)
-        if not made.weights:
+        form = left.plus(right, -1.0) if sign == "<=" else right.plus(left, -1.0)
+        form = Linear({name: number for name, number in form.weights.items() if number}, form.constant)
+        if not form.weights:
             raise InequalityError(self.text, place, "this inequality depends on no variable: leave it out")
-        numbers = [*made.weights.values(), made.constant]
-        if not all(math.isfinite(each) and abs(each) <= LARGEST for each in numbers):
+        numbers = [*form.weights.values(), form.constant]
+        if not all(math.isfinite(number) and abs(number) <= LARGEST for number in numbers):
             raise InequalityError(self.text, place, f"expected numbers up to {LARGEST:g}: use another unit")
-        if small := [name for name, each in made.weights.items() if abs(each) < 1 / LARGEST]:
+        if small := [name for name, number in form.weights.items() if abs(number) < 1 / LARGEST]:
             words = f"expected weights of at least {1 / LARGEST:g} in size; that of {small[0]!r} is smaller"
             raise InequalityError(self.text, place, f"{words}: use another unit")
-        return made
+        return form
 
     def sum(self) -> Linear:
         """A sum of products."""
         sign = self.take("+", "-")
-        found = self.product().times(-1.0 if sign == "-" else 1.0)
+        total = self.product().times(-1.0 if sign == "-" else 1.0)
         while (sign := self.take("+", "-")) is not None:
-            found = found.plus(self.product(), -1.0 if sign == "-" else 1.0)
-        return found
+            total = total.plus(self.product(), -1.0 if sign == "-" else 1.0)
+        return total
 
     def product(self) -> Linear:
         """A product of factors, at most one of which has a variable."""
-        found = self.factor()
+        total = self.factor()
         while (mark := self.take("*", "/")) is not None:
-            place, other = self.next.place, self.factor()
-            if mark == "/" and (other.weights or not other.constant):
+            place, factor = self.next.place, self.factor()
+            if mark == "/" and (factor.weights or not factor.constant):
                 raise InequalityError(self.text, place, "expected a number other than 0 to divide by")
-            if found.weights and other.weights:
+            if total.weights and factor.weights:
                 raise InequalityError(
                     self.text,
                     place,
                     "a product of two variables is not linear: add it as a column of the table",
                 )
             if mark == "/":
-                found = found.times(1.0 / other.constant)
-            elif other.weights:
-                found = other.times(found.constant)
+                total = total.times(1.0 / factor.constant)
+            elif factor.weights:
+                total = factor.times(total.constant)
             else:
-                found = found.times(other.constant)
+                total = total.times(factor.constant)
         if self.next.kind in ("word", "name", "number") and self.next.value not in ("and", "or"):
             raise InequalityError(
                 self.text,
@@ -320,7 +296,7 @@ class Reader:
                 "expected a sign between two values, such as 2*cost; got "
                 f"{self.next.value!r}{HINTS.get(self.next.value.lower(), '')}",
             )
-        return found
+        return total
 
     def factor(self) -> Linear:
         """A number, a name, or a sum in brackets."""
@@ -339,9 +315,9 @@ class Reader:
             self.depth += 1
             if self.depth > DEEPEST:
                 raise self.error(f"expected at most {DEEPEST} levels of brackets")
-            found = self.sum()
+            inner = self.sum()
             if self.take(")") is None:
                 raise self.error("expected )")
             self.depth -= 1
-            return found
+            return inner
         raise self.error(f"expected {WHAT}")

@@ -15,8 +15,8 @@ in that linear program contradict each other by Farkas' lemma. The multipliers a
 program, so that no smaller set of faces has multipliers that cancel: these faces are an irreducible
 infeasible subset, of at most |Y| + 1.
 
-Source: Du et al. (2026), Eq. (2)-(3) and Thm. 1; Qin et al. (2023), Eq. (3); the standardisation is ours;
-Gleeson and Ryan (1990), Identifying minimally infeasible subsystems of inequalities.
+Source: Du et al. (2026), Eq. (2)-(3) and Thm. 1; Qin et al. (2023), Eq. (3); Gleeson and Ryan (1990),
+Identifying minimally infeasible subsystems of inequalities.
 """
 
 from collections.abc import Mapping, Sequence
@@ -80,13 +80,9 @@ class Polytope:
 
     @classmethod
     def of(cls, bounds: Mapping[str, Sequence[float | None]]) -> "Polytope":
-        """An axis-aligned region: outcome to (lower, upper), None (or an infinity) where a side is open.
-
-        Raises:
-            ValueError: if lower > upper, or nothing is bounded.
-        """
+        """An axis-aligned region: outcome to (lower, upper), None (or an infinity) where a side is open."""
         names, normals, offsets = tuple(bounds), [], []
-        for place, (name, pair) in enumerate(bounds.items()):
+        for column, (name, pair) in enumerate(bounds.items()):
             lower, upper = (
                 None if side is None or abs(float(side)) == float("inf") else float(side) for side in pair
             )
@@ -94,7 +90,7 @@ class Polytope:
                 raise ValueError(f"{name}: expected lower <= upper; got [{lower}, {upper}]: swap them")
             for sign, bound in ((1.0, upper), (-1.0, lower)):
                 if bound is not None:
-                    normals.append([sign if index == place else 0.0 for index in range(len(names))])
+                    normals.append([sign if index == column else 0.0 for index in range(len(names))])
                     offsets.append(sign * bound)
         if not offsets:
             raise ValueError(f"expected at least one bound for {list(names)}; all are open")
@@ -111,10 +107,7 @@ class Polytope:
         return (self.slack(outcomes) >= 0).all(-1)
 
     def desirability(self, outcomes: Tensor, sharpness: float | Tensor) -> Tensor:
-        """The Probit surrogate w, (..., |Y|) -> (...); `sharpness` is eta, per unit of M y.
-
-        Source: Du et al. (2026), Eq. (3).
-        """
+        """The Probit surrogate w, (..., |Y|) -> (...); `sharpness` is eta, per unit of M y."""
         return torch.special.log_ndtr(sharpness * self.slack(outcomes)).sum(-1).exp()
 
     def standardised(self, location: Tensor, scale: Tensor) -> "Polytope":
@@ -125,12 +118,10 @@ class Polytope:
 
     def chebyshev(self) -> tuple[Tensor | None, float]:
         """Centre (|Y|,) and radius of the largest inscribed ball; radius inf if balls of any radius fit,
-        centre None if the region is empty.
+        centre None if the region is empty: max r subject to m_k' o + r |m_k| <= d_k, a linear program.
 
         Raises:
             ValueError: if the linear program cannot be solved.
-
-        Source: Qin et al. (2025): max r subject to m_k' o + r |m_k| <= d_k, a linear program.
         """
         return self._ball
 
@@ -142,60 +133,47 @@ class Polytope:
         faces = np.hstack([normals, np.ones((len(normals), 1))])
         width = normals.shape[1]
         bounds = [(None, None)] * width + [(None, None)]
-        found = linprog(
+        program = linprog(
             np.append(np.zeros(width), -1.0), A_ub=faces, b_ub=offsets, bounds=bounds, method="highs"
         )
-        if found.status not in SETTLED:
+        if program.status not in SETTLED:
             raise ValueError(
                 "the linear program of the desired region cannot be solved: expected weights of about the "
                 "same size; use other units"
             )
-        if found.status == 3:  # any radius fits: take the centre of a ball of radius one
+        if program.status == 3:  # any radius fits: take the centre of a ball of radius one
             inner = linprog(
                 np.zeros(width), A_ub=normals, b_ub=offsets - 1.0, bounds=bounds[:-1], method="highs"
             )
             return torch.from_numpy(inner.x), float("inf")
-        if not found.success:
+        if not program.success:
             return None, -float("inf")
-        return torch.from_numpy(found.x[:-1]), float(found.x[-1])
+        return torch.from_numpy(program.x[:-1]), float(program.x[-1])
 
 
 SMALL = 1e-9
 
 
 def contradiction(names: Sequence[str], normals: Tensor, offsets: Tensor) -> str:
-    """The inequalities that contradict each other, such as ``sales >= 20 and sales <= 10``.
-
-    Args:
-        names: The |Y| variables.
-        normals: The faces' normals M, (l, |Y|), none of them zero.
-        offsets: The faces' offsets d, (l,).
-
-    Returns:
-        The inequalities of one irreducible subset; empty if the system has a solution, or only just none.
+    """The inequalities of one irreducible subset of faces (l, |Y|), (l,) that contradict each other, such as
+    ``sales >= 20 and sales <= 10``; empty if the system has a solution, or only just none. No normal is zero.
     """
     lengths = normals.norm(dim=-1, keepdim=True)
     faces, bounds = (normals / lengths).numpy(), (offsets / lengths[:, 0]).numpy()
     kept = _irreducible(faces, bounds)
-    return " and ".join(face_text(names, normals[place], float(offsets[place])) for place in kept)
+    return " and ".join(face_text(names, normals[face], float(offsets[face])) for face in kept)
 
 
 def face_text(names: Sequence[str], normal: Tensor, offset: float) -> str:
-    """One face m'y <= d as an inequality, with one variable alone on its side.
-
-    Args:
-        names: The |Y| variables.
-        normal: m, (|Y|,).
-        offset: d.
-    """
+    """One face m'y <= d as an inequality, with one variable alone on its side."""
     used = [(name, weight) for name, weight in zip(names, normal.tolist(), strict=True) if weight]
     if len(used) == 1:
         ((name, weight),) = used
         return f"{name} {'<=' if weight > 0 else '>='} {offset / weight + 0.0:.6g}"
     parts = [
-        f"{'-' if weight < 0 else '+' if place else ''}{' ' if place else ''}"
+        f"{'-' if weight < 0 else '+' if index else ''}{' ' if index else ''}"
         f"{'' if abs(weight) == 1 else f'{abs(weight):.6g}*'}{name}"
-        for place, (name, weight) in enumerate(used)
+        for index, (name, weight) in enumerate(used)
     ]
     return f"{' '.join(parts)} <= {offset:.6g}"
 
@@ -205,7 +183,7 @@ def _irreducible(faces: np.ndarray, bounds: np.ndarray) -> list[int]:
     least, multipliers = _excess(faces, bounds)
     if least <= SMALL:
         return []
-    return [place for place, each in enumerate(multipliers) if each > SMALL]
+    return [face for face, multiplier in enumerate(multipliers) if multiplier > SMALL]
 
 
 def _excess(faces: np.ndarray, bounds: np.ndarray) -> tuple[float, np.ndarray]:
@@ -213,7 +191,7 @@ def _excess(faces: np.ndarray, bounds: np.ndarray) -> tuple[float, np.ndarray]:
     count, width = faces.shape
     rows = np.hstack([faces, -np.ones((count, 1))])
     sides = [*[(None, None)] * width, (0.0, None)]
-    found = linprog(np.append(np.zeros(width), 1.0), A_ub=rows, b_ub=bounds, bounds=sides, method="highs")
-    if not found.success:
+    program = linprog(np.append(np.zeros(width), 1.0), A_ub=rows, b_ub=bounds, bounds=sides, method="highs")
+    if not program.success:
         return 0.0, np.zeros(count)
-    return float(found.fun), -np.asarray(found.ineqlin.marginals)
+    return float(program.fun), -np.asarray(program.ineqlin.marginals)

@@ -30,13 +30,7 @@ LATE = 16
 
 @dataclass(frozen=True)
 class Projected:
-    """The nearest points.
-
-    Attributes:
-        points: (B, k).
-        feasible: (B,) bool; false where no point was found that satisfies every constraint, so that `points`
-            has no meaning.
-    """
+    """The nearest points (B, k), and whether each is feasible, (B,) bool: others have no meaning."""
 
     points: Tensor
     feasible: Tensor
@@ -60,8 +54,7 @@ def project(
         offsets: h, (B, l).
         steps: Largest number of interior-point steps.
         tolerance: Largest violation of a constraint, relative to 1 + |h| once its normal has length one.
-        box: Lower and upper bounds of the points, (B, k) each, besides the faces, which are then (l, k);
-            None for faces alone.
+        box: Lower and upper bounds of the points, (B, k) each, besides the faces, which are then (l, k).
 
     Raises:
         ValueError: if a weight is not positive.
@@ -84,10 +77,8 @@ def project(
     length = rows.norm(dim=-1)
     empty = length <= 1e-12 * (1 + length.amax(-1, keepdim=True))
     length = torch.where(empty, torch.ones_like(length), length)
-    rows, bounds = (
-        torch.where(empty.unsqueeze(-1), torch.zeros_like(rows), rows / length.unsqueeze(-1)),
-        bounds / length,
-    )
+    rows = torch.where(empty.unsqueeze(-1), torch.zeros_like(rows), rows / length.unsqueeze(-1))
+    bounds = bounds / length
     # Tolerances are meant for distances of order one; the problem is rescaled where all distances are far
     # smaller, or violations far larger.
     size, missing = bounds.abs().amax(-1, keepdim=True), (-bounds).amax(-1, keepdim=True)
@@ -97,9 +88,9 @@ def project(
     # Points that are feasible already need no solution.
     open_ = (bounds < 0).any(-1).nonzero().squeeze(-1)
     if len(open_):
-        some, ends = rows[open_], bounds[open_]
-        closed = box is not None and _parallel(some[:, :faces])
-        moved[open_] = _between(some[:, :faces], ends) if closed else _interior(some, ends, steps)
+        open_rows, ends = rows[open_], bounds[open_]
+        closed = box is not None and _parallel(open_rows[:, :faces])
+        moved[open_] = _between(open_rows[:, :faces], ends) if closed else _interior(open_rows, ends, steps)
     missed = ((rows @ moved.unsqueeze(-1)).squeeze(-1) - bounds) / (1 + bounds.abs())
     feasible = moved.isfinite().all(-1) & (missed.nan_to_num(torch.inf).amax(-1) <= tolerance)
     return Projected(points + moved.nan_to_num() * unit * scale, feasible)
@@ -129,14 +120,14 @@ def _between(rows: Tensor, bounds: Tensor) -> Tensor:
     knots = torch.cat([lower / slope, upper / slope], -1).sort(-1).values
     reached, free = _times(at(knots), along), (torch.zeros_like(lower).clamp(lower, upper) * along).sum(-1)
     wanted = torch.minimum(torch.maximum(free, least), most).unsqueeze(-1)
-    place = (reached < wanted).sum(-1, keepdim=True)
-    ends = (place - 1).clamp_min(0), place.clamp_max(knots.shape[-1] - 1)
+    knot = (reached < wanted).sum(-1, keepdim=True)
+    ends = (knot - 1).clamp_min(0), knot.clamp_max(knots.shape[-1] - 1)
     before, after = (knots.gather(-1, end) for end in ends)
     # Between two knots some coordinates move and the others lie at bounds, whatever t.
-    there = at((before + after) / 2)[:, 0]
-    moves = (there > lower) & (there < upper)
+    middle = at((before + after) / 2)[:, 0]
+    moves = (middle > lower) & (middle < upper)
     square = torch.where(moves, along.square(), 0.0).sum(-1, keepdim=True)
-    missing = wanted - torch.where(moves, 0.0, along * there).sum(-1, keepdim=True)
+    missing = wanted - torch.where(moves, 0.0, along * middle).sum(-1, keepdim=True)
     step = torch.where(square > 0, missing / torch.where(square > 0, square, 1.0), before)
     return at(torch.where(wanted == free.unsqueeze(-1), 0.0, step.clamp(before, after)))[:, 0]
 
@@ -168,7 +159,7 @@ def _interior(rows: Tensor, bounds: Tensor, steps: int) -> Tensor:
             if not keep.any():
                 return answer
             rows, bounds, left, x, slack, multiplier = (
-                each[keep] for each in (rows, bounds, left, x, slack, multiplier)
+                tensor[keep] for tensor in (rows, bounds, left, x, slack, multiplier)
             )
             dual, primal, gap, last = dual[keep], primal[keep], gap[keep], last[keep]
         ratio = multiplier / slack
@@ -192,7 +183,7 @@ def _interior(rows: Tensor, bounds: Tensor, steps: int) -> Tensor:
         after = x + reach * dx, slack + reach * dslack, multiplier + reach * dmultiplier
         # Close to a face, rounding may keep the dual residual up until the factorisation breaks down: the
         # last point before that is kept, and its constraints are checked.
-        whole = torch.stack([each.isfinite().all(-1) for each in after]).all(0)
+        whole = torch.stack([tensor.isfinite().all(-1) for tensor in after]).all(0)
         broken = ~whole
         x, slack, multiplier = (
             torch.where(whole.unsqueeze(-1), new, old)

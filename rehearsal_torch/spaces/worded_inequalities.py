@@ -17,7 +17,7 @@ variable is written as a number: then only levels can be meant, in whatever orde
 Of classes without an order one set is desired, by = or in; the variable is then whether its class is one of
 them, 0 or 1, and the face is status >= 0.5.
 
-Source: ours; McCullagh (1980), for the cut points of ordered levels.
+Source: McCullagh (1980), for the cut points of ordered levels.
 """
 
 import math
@@ -42,12 +42,8 @@ Levels = Mapping[str, Sequence[str]]
 def worded_inequalities(
     text: str | Sequence[str], levels: Levels, classes: Levels = MappingProxyType({})
 ) -> Inequalities:
-    """Reads inequalities, in which some variables are compared with texts.
-
-    Args:
-        text: One text, or several, all of which must hold.
-        levels: Variable to its levels, in the order of their codes 0, 1, ...
-        classes: Variable to its classes, which have no order.
+    """Reads inequalities, in which some variables are compared with texts: variable to its levels, in the
+    order of their codes 0, 1, ..., or to its classes, which have no order.
 
     Raises:
         InequalityError: at the first character that cannot be read.
@@ -56,20 +52,16 @@ def worded_inequalities(
 
 
 def desired_classes(text: str | Sequence[str], levels: Levels, classes: Levels) -> dict[str, tuple[str, ...]]:
-    """The variables of classes to the classes of theirs that are desired; see `worded_inequalities`.
-
-    Raises:
-        InequalityError: at the first character that cannot be read.
-    """
+    """The variables of classes to the classes of theirs that are desired; see `worded_inequalities`."""
     return _read(text, levels, classes)[1]
 
 
 def _read(
     text: str | Sequence[str], levels: Levels, classes: Levels
 ) -> tuple[Inequalities, dict[str, tuple[str, ...]]]:
-    lines, found = [text] if isinstance(text, str) else text, dict[str, tuple[str, ...]]()
-    faces = [face for each in lines for face in _Reader(each, levels, classes, found).region()]
-    return faces_of(faces), found
+    lines, desired = [text] if isinstance(text, str) else text, dict[str, tuple[str, ...]]()
+    faces = [face for line in lines for face in _Reader(line, levels, classes, desired).region()]
+    return faces_of(faces), desired
 
 
 class _Reader(Reader):
@@ -117,8 +109,8 @@ class _Reader(Reader):
         if token.value not in SIGNS:
             self.at -= 1
             raise self.error(f"expected <=, >=, = or in, and one of {', '.join(known)}")
-        place = self._level(name)
-        return self._faces(name, range(place + 1) if SIGNS[token.value] == "<=" else range(place, len(known)))
+        code = self._level(name)
+        return self._faces(name, range(code + 1) if SIGNS[token.value] == "<=" else range(code, len(known)))
 
     def _of_classes(self, name: str, sign: Token) -> list[Linear]:
         """A variable of classes that is desired to be of one of some."""
@@ -128,16 +120,16 @@ class _Reader(Reader):
             self.at += 1
             raise self.error(self._unordered(name))
         self.at += 2
-        places = self._places(name) if sign.value == "in" else [self._level(name)]
-        if len(places) == len(self.classes[name]):
+        codes = self._places(name) if sign.value == "in" else [self._level(name)]
+        if len(codes) == len(self.classes[name]):
             raise self.error(f"every class of {name} is desired then: leave it out")
-        self.found[name] = tuple(self.classes[name][place] for place in places)
+        self.found[name] = tuple(self.classes[name][code] for code in codes)
         return [Linear({name: -1.0}, 0.5)]
 
     def _unordered(self, name: str) -> str:
         known = list(self.classes[name])
-        some = ", ".join(known[: max(1, min(2, len(known) - 1))])
-        return f"classes of {name} have no order: name those that are desired, {name} in {{{some}}}"
+        examples = ", ".join(known[: max(1, min(2, len(known) - 1))])
+        return f"classes of {name} have no order: name those that are desired, {name} in {{{examples}}}"
 
     def _turned(self, name: str) -> list[Linear]:
         """A level that stands before its variable."""
@@ -146,12 +138,12 @@ class _Reader(Reader):
         stated = self.next.kind in ("word", "name") and self.next.value in self.levels[name]
         if not stated and not self._counted(name):
             return super().relation()
-        place = self._level(name)
+        code = self._level(name)
         sign = self.sign(None)
         self.at += 1
         if self.next.kind == "sign":
             raise self.error("expected one sign beside a level; join others with 'and'")
-        return self._faces(name, range(place, len(self.levels[name])) if sign == "<=" else range(place + 1))
+        return self._faces(name, range(code, len(self.levels[name])) if sign == "<=" else range(code + 1))
 
     def _level(self, name: str) -> int:
         """The place of the level that comes next."""
@@ -163,7 +155,7 @@ class _Reader(Reader):
 
     def _counted(self, name: str) -> bool:
         """Whether some level of a variable is written as a number."""
-        return any(_number(each) is not None for each in self.levels.get(name, ()))
+        return any(_number(level) is not None for level in self.levels.get(name, ()))
 
     def _expected(self, name: str) -> str:
         return f"compare it with one of {', '.join(self.levels[name])} alone, and join others with 'and'"
@@ -199,11 +191,11 @@ class _Reader(Reader):
     def _faces(self, name: str, places: Sequence[int]) -> list[Linear]:
         """The faces of some neighbouring levels; a level at the end of the scale has no bound there."""
         low, high = places[0], places[-1]
-        found = [] if high == len(self.levels[name]) - 1 else [Linear({name: 1.0}, -(high + 0.5))]
-        found += [] if low == 0 else [Linear({name: -1.0}, low - 0.5)]
-        if not found:
+        forms = [] if high == len(self.levels[name]) - 1 else [Linear({name: 1.0}, -(high + 0.5))]
+        forms += [] if low == 0 else [Linear({name: -1.0}, low - 0.5)]
+        if not forms:
             raise self.error(f"every level of {name} is desired then: leave it out")
-        return found
+        return forms
 
 
 def _number(text: str) -> float | None:

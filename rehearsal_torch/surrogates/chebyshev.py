@@ -49,16 +49,7 @@ def nodes_for(frequency: float, most: int) -> int | None:
 
 
 class ChebyshevNodes:
-    """The nodes of B intervals.
-
-    Args:
-        lower: (B,).
-        upper: (B,); may equal the lower ends.
-        count: n.
-
-    Attributes:
-        places: The nodes, (n, B).
-    """
+    """The n nodes of B intervals, `places` (n, B); the ends (B,) of an interval may be equal."""
 
     def __init__(self, lower: Tensor, upper: Tensor, count: int) -> None:
         self.middle, self.half, self.count = (lower + upper) / 2, (upper - lower) / 2, count
@@ -70,25 +61,21 @@ class ChebyshevNodes:
         self._degrees, self._angles = degrees, angles
 
     def lift(self, fewer: "ChebyshevNodes") -> Tensor:
-        """The values at these nodes of the polynomials that are 1 at one of fewer nodes of the same
-        intervals, (n, m).
-        """
+        """Values at these nodes of the polynomials that are 1 at one of fewer nodes, (n, m)."""
         degrees = fewer._degrees.unsqueeze(-1)
         return ((degrees * self._angles).cos().mT @ fewer._basis).to(self.places)
 
     def weights(self, points: Tensor) -> Tensor:
         """l_j at points of the intervals, (..., B) -> (..., B, n); beyond them, those of the nearer end."""
-        shown = (points - self.middle) / torch.where(self.half > 0, self.half, torch.ones_like(self.half))
-        angles = shown.clamp(-1, 1).acos()
+        unit = (points - self.middle) / torch.where(self.half > 0, self.half, torch.ones_like(self.half))
+        angles = unit.clamp(-1, 1).acos()
         return (angles.unsqueeze(-1) * self._degrees).cos() @ self._basis
 
 
 class TabulatedValue:
-    """The mean of E estimators and its deviation (`spectral_ensemble`) for one action in B contexts.
-
-    Args:
-        members: Nodes of B intervals, as many as each estimator needs, the values at them (m, B) and their
-            covariances (B, m, m).
+    """The mean of E estimators and its deviation (`spectral_ensemble`) for one action in B contexts, from
+    nodes of B intervals, as many as each estimator needs, the values at them (m, B) and their covariances (B,
+    m, m).
     """
 
     def __init__(self, members: Sequence[tuple[ChebyshevNodes, Tensor, Tensor]]) -> None:

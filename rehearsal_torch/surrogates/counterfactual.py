@@ -43,16 +43,10 @@ _ACTION = "action["
 
 @torch.no_grad()
 def recover(model: CausalModel | CausalNetwork | TransitionModel, observed: Table | Episode) -> Tensor:
-    """The exogenous noise behind an observation (abduction).
-
-    Args:
-        observed: A table with every action and node of a causal network; an episode with the columns of a
-            transition model.
-
-    Returns:
-        For a table (n, N), in the order of the network's nodes; for an episode (T - 1, D) in double
-        precision, row t the noise of the step from t to t + 1, in the order of ``model.names``. On the
-        device of the observation.
+    """The exogenous noise behind an observation (abduction): of a table with every action and node of a
+    causal network (n, N), in the order of the nodes; of an episode with the columns of a transition model (T
+    - 1, D) in double precision, row t the noise of the step from t to t + 1, in the order of ``model.names``.
+    On the device of the observation.
 
     Raises:
         ValueError: if model and observation are of different kinds, or the model is not fitted.
@@ -79,8 +73,8 @@ def sample(
     """Samples from interventional distributions: fresh noise under the given actions.
 
     Args:
-        actions: For a causal model, (..., k) in their units. For a transition model, action numbers
-            (..., T - 1), or names to values as for `counterfactual`, or None for the observed ones.
+        actions: For a causal model, (..., k) in their units. For a transition model, action numbers (..., T -
+            1), or names to values as for `counterfactual`, or None for the observed ones.
         count: Samples per action; the noise is shared by all actions (common random numbers).
         fixed: Nodes, or varying features after the first step, that are set directly, name to value.
         observed: Transition models only: the episode that provides the first state and the static and
@@ -88,8 +82,8 @@ def sample(
 
     Returns:
         For a causal model (..., count, N), in the order of the network's nodes; for a transition model
-        trajectories (..., count, T, D) in the features' units, in the order of ``model.names``. On the device
-        of the actions, or of the episode.
+            trajectories (..., count, T, D) in the features' units, in the order of ``model.names``. On the
+            device of the actions, or of the episode.
 
     Raises:
         ValueError: if model and observation are of different kinds, a name or number is unknown, or the model
@@ -129,11 +123,10 @@ def counterfactual(
     actions: Actions = None,
     fixed: Values | None = None,
 ) -> Table | Episode:
-    """Counterfactuals: what would have been observed under other actions, with the noise of the observation.
+    """Counterfactuals: what would have been observed under other actions, with the noise of the observation;
+    of an ensemble the mean over its members, each with its own noise.
 
     Args:
-        model: A fitted model; the answer of an ensemble is the mean over its members, each with its own
-            noise.
         observed: A table with every action and node of a causal network; an episode with the columns of a
             transition model.
         actions: Actions that change; the others stay as observed. For a causal network, name to value. For an
@@ -144,9 +137,9 @@ def counterfactual(
 
     Returns:
         For a table: actions and nodes, one row for each row of `observed`, with the cells that were set
-        marked as altered. For an episode: the same columns, (T, d), with the counterfactual varying features
-        and the doses that were given; static and contextual features, and columns that the model does not
-        read, stay as observed.
+            marked as altered. For an episode: the same columns, (T, d), with the counterfactual varying
+            features and the doses that were given; static and contextual features, and columns that the model
+            does not read, stay as observed.
 
     Raises:
         ValueError: if model and observation are of different kinds, a name or number is unknown, or the model
@@ -154,8 +147,8 @@ def counterfactual(
         KeyError: if a column is missing.
     """
     if isinstance(model, TransitionEnsemble):
-        each = [counterfactual(member, observed, actions, fixed) for member in model.each]
-        return replace(each[0], values=torch.stack([one.values for one in each]).mean(0))
+        answers = [counterfactual(member, observed, actions, fixed) for member in model.each]
+        return replace(answers[0], values=torch.stack([answer.values for answer in answers]).mean(0))
     if not isinstance(model, TransitionModel):
         network, table = _network(model), _table(observed)
         if actions is not None and not isinstance(actions, Mapping):
@@ -235,19 +228,13 @@ def _set(states: Tensor, settings: Mapping[int, Tensor]) -> Tensor:
     if not settings:
         return states
     changed = states.clone()
-    for place, value in settings.items():
-        changed[..., place] = value
+    for column, value in settings.items():
+        changed[..., column] = value
     return changed
 
 
-def _actions(
-    model: TransitionModel,
-    episode: Episode,
-    actions: Actions,
-) -> tuple[Tensor, Tensor]:
-    """Action numbers (..., T - 1), long, and their doses (..., T - 1, p) in their units; where an action
-    equals the observed one, the observed doses.
-    """
+def _actions(model: TransitionModel, episode: Episode, actions: Actions) -> tuple[Tensor, Tensor]:
+    """Action numbers (..., T - 1) and their doses (..., T - 1, p), observed ones where they are equal."""
     names, steps = model.levels.names, episode.horizon - 1
     given = episode.columns(names)[:-1].to(model.levels.medians, copy=True)
     observed = model.levels.digitise(given)

@@ -29,9 +29,7 @@ def derived_names(module: nn.Module) -> list[str]:
 
 
 def source_names(module: nn.Module) -> list[str]:
-    """The buffers from which derived ones alone are computed, as dotted names; those of a state that has none
-    are empty.
-    """
+    """The buffers from which derived ones alone are computed, as dotted names; some may be empty."""
     return [f"{path}{name}" for path, part in _parts(module) for name in part._sources]
 
 
@@ -43,10 +41,7 @@ def with_absent(module: nn.Module, state: Mapping[str, Tensor]) -> dict[str, Ten
 
 def without_derived(module: nn.Module, state: Mapping[str, Tensor], largest: int) -> dict[str, Tensor]:
     """What to write of a state: without the derived tensors that come out equal to the last bit, as is tried
-    here, and without sources that are empty.
-
-    Args:
-        module: A module with this state, which it has afterwards as well.
+    here by a module with this state, and without sources that are empty.
     """
     out = set(derived_names(module))
     empty = {name for name in source_names(module) if state[name].shape == (0,)}
@@ -57,11 +52,11 @@ def without_derived(module: nn.Module, state: Mapping[str, Tensor], largest: int
             compute_derived(module, largest)
         except DerivationError:
             break
-        found = module.state_dict()
-        other = {name for name in out if not torch.equal(found[name].cpu(), state[name].cpu())}
-        if not other:
+        computed = module.state_dict()
+        different = {name for name in out if not torch.equal(computed[name].cpu(), state[name].cpu())}
+        if not different:
             return written
-        out -= other
+        out -= different
     module.load_state_dict(dict(state))
     return {name: tensor for name, tensor in state.items() if name not in empty}
 
@@ -82,13 +77,8 @@ def compute_derived(
     written: Mapping[str, Tensor] | None = None,
     known: nn.Module | None = None,
 ) -> None:
-    """Computes the derived buffers of a loaded module that are empty.
-
-    Args:
-        largest: The most bytes that they may have in total.
-        written: The state that was loaded, with `known`.
-        known: A module from which the derived buffers are taken over, not copied, if it has all that was
-            loaded, to the last bit; None computes them.
+    """Computes the derived buffers of a loaded module that are empty, of at most `largest` bytes in total.
+    They are taken over from a `known` module, not copied, if it has all that was `written`, to the last bit.
 
     Raises:
         DerivationError: if they would have more, or one cannot be computed: its sources are damaged.

@@ -23,15 +23,12 @@ from rehearsal_torch.surrogates.surrogate import SeparateMembers
 
 
 class ImputedSurrogate(RehearsalSurrogate, SeparateMembers):
-    """m surrogates of one method.
+    """m surrogates of one method, from 2 to 200.
 
     Args:
         task: The roles of the variables; plain data or a RehearsalTask.
         member: Factory of one of them, given the task.
         count: m.
-
-    Raises:
-        ValueError: if there are fewer than 2 or more than 200.
     """
 
     def __init__(
@@ -55,11 +52,7 @@ class ImputedSurrogate(RehearsalSurrogate, SeparateMembers):
         return self.each
 
     def common_parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
-        """The overlap diagnostics of the first table.
-
-        Raises:
-            ValueError: if the table was imputed another number of times.
-        """
+        """The overlap of the first table; ValueError if it was imputed another number of times."""
         first = self._own(table, 0)
         self.task.check(first)
         yield self.overlap, self.overlap.examples(first)
@@ -68,7 +61,7 @@ class ImputedSurrogate(RehearsalSurrogate, SeparateMembers):
         """The parts of a surrogate on its own table; a table without missing cells is that of all."""
         yield from self.each[place].parts(self._own(table, place))
 
-    def _own(self, table: Table, place: int) -> Table:
+    def _own(self, table: Table, index: int) -> Table:
         """The table of a surrogate."""
         if not isinstance(table, ImputedTable):
             return table
@@ -77,7 +70,7 @@ class ImputedSurrogate(RehearsalSurrogate, SeparateMembers):
                 f"expected a table that was imputed {len(self.models)} times; got one of "
                 f"{len(table.completed)}"
             )
-        return table.completed[place]
+        return table.completed[index]
 
     def used(self) -> tuple[str, ...]:
         """The fields that the surrogates use."""
@@ -87,7 +80,7 @@ class ImputedSurrogate(RehearsalSurrogate, SeparateMembers):
         """The faults of all of them."""
         own = super().faults()
         return own or [
-            f"models.{place}.{fault}" for place, model in enumerate(self.each) for fault in model.faults()
+            f"models.{index}.{fault}" for index, model in enumerate(self.each) for fault in model.faults()
         ]
 
     def _take(self, question: Question) -> None:

@@ -1,36 +1,26 @@
 """Draws of the outcomes that a model expects in one case, after an alteration or without one.
 
-The draws are of linear coordinates t = B y of the outcomes: the outcomes themselves, or the directions in
-which the faces of the desired region lie (below). Each is one of
+Each is a function or parameters drawn from the posterior, with noise as it was found in the observations, so
+that the draws hold both what is unknown and the noise. Their share in the desired region estimates the
+probability of a desired outcome.
 
-    a function or parameters drawn from the posterior, with noise as it was found in the observations,
-
-so that they hold both what is unknown and the noise. The share of them in the region estimates the
-probability of a desired outcome; it is the claim of a method that rests on these draws alone.
-
-Posterior draws that are kept until what they were drawn from changes.
-
-The draws of a fitted model are the same for every question, since their seed is part of the model: a decision
-for one case would otherwise spend much of its time on drawing them. They are kept up to a number of cells,
-those used last; a model that is fitted, loaded or conditioned anew has other tensors, or changed ones, and so
-its draws are made anew. Copies and saved models start without any.
-
-Coordinates of the outcomes in which the faces of the desired region are few linear bounds.
-
-The region is {y : m_k'y <= d_k, k = 1..l}. Its slack d_k - m_k'y is a linear function of y, so that few
-regressions suffice: with q coordinates t = B y,
+They are draws of coordinates t = B y in which the faces of the region are few linear bounds. The region is {y
+: m_k'y <= d_k, k = 1..l}, and its slack a linear function of y, so that few regressions suffice:
 
     d_k - m_k'y = d_k - n_k't.
 
 The rows of B are the distinct directions of the normals, of length one and up to their sign, if there are no
 more of them than outcomes: each face then bounds one coordinate. Otherwise (a polygon in two outcomes) B is
-the identity, and the coordinates are the outcomes themselves.
+the identity. A coordinate holds how far each row is from the bound, where the indicator of the region holds
+one bit: where success is rare, the indicator is nearly constant, and the coordinates still vary in every row.
 
-A coordinate holds how far each row is from the bound, where the indicator of the region holds one bit. Where
-success is rare, the indicator is nearly constant, and the coordinates still vary in every row.
+The draws of a fitted model are the same for every question, since their seed is part of the model, and a
+decision for one case would otherwise spend much of its time on them. `KeptDraws` keeps those used last, up to
+a number of cells. A model that is fitted, loaded or conditioned anew has other tensors, or changed ones, and
+draws anew.
 
 Source: Gelman et al. (2013), Sec. 7.1 (the posterior predictive distribution); Du et al. (2026), Sec. 2.1
-(the region as a polytope); the rest is ours.
+(the region as a polytope).
 """
 
 from collections import OrderedDict
@@ -50,13 +40,7 @@ PARALLEL = 1e-9
 
 @dataclass(frozen=True)
 class FaceCoordinates:
-    """Linear coordinates of the outcomes, and the faces of the region in them.
-
-    Attributes:
-        basis: B, (q, |Y|).
-        normals: n_k, (l, q).
-        offsets: d_k, (l,).
-    """
+    """B (q, |Y|), and the faces in coordinates t = B y: n_k (l, q) and d_k (l,)."""
 
     basis: Tensor
     normals: Tensor
@@ -93,10 +77,10 @@ class FaceCoordinates:
         """Whether points lie in the region, (..., q) -> (...) bool."""
         inside = None
         for normal, offset in zip(self.normals.tolist(), self.offsets.tolist(), strict=True):
-            used = [(place, weight) for place, weight in enumerate(normal) if weight]
+            used = [(column, weight) for column, weight in enumerate(normal) if weight]
             if len(used) == 1:
-                ((place, weight),) = used
-                bound, own = offset / weight, coordinates[..., place]
+                ((column, weight),) = used
+                bound, own = offset / weight, coordinates[..., column]
                 within = own <= bound if weight > 0 else own >= bound
             else:
                 within = coordinates @ coordinates.new_tensor(normal) <= offset
@@ -125,30 +109,22 @@ class OutcomeDraws:
     weight: float = 1.0
 
     def bounds(self, region: Polytope) -> list[tuple[float, float]]:
-        """The (lower, upper) bounds of each coordinate in the desired region, infinite where there is none.
-
-        A face that bounds several coordinates at once belongs to none of them.
-
-        Args:
-            region: The desired region of the outcomes.
+        """The (lower, upper) bounds of each coordinate in the desired region, infinite where there is none. A
+        face that bounds several coordinates at once belongs to none of them.
         """
-        found = [(-torch.inf, torch.inf) for _ in self.basis]
+        limits = [(-torch.inf, torch.inf) for _ in self.basis]
         lengths = region.normals.norm(dim=-1)
         for normal, offset in zip(region.normals / lengths[:, None], region.offsets / lengths, strict=True):
-            for place, row in enumerate(self.basis.to(normal)):
+            for index, row in enumerate(self.basis.to(normal)):
                 along = float(normal @ row) / float(row @ row)
                 if bool((normal - along * row).abs().amax() > 1e-9):
                     continue
-                bound, (lower, upper) = float(offset) / along, found[place]
-                found[place] = (lower, min(upper, bound)) if along > 0 else (max(lower, bound), upper)
-        return found
+                bound, (lower, upper) = float(offset) / along, limits[index]
+                limits[index] = (lower, min(upper, bound)) if along > 0 else (max(lower, bound), upper)
+        return limits
 
     def share(self, region: Polytope) -> float:
-        """The share of the draws that lie in the desired region.
-
-        Args:
-            region: The desired region of the outcomes.
-        """
+        """The share of the draws that lie in the desired region."""
         faces = FaceCoordinates.of(region)
         same = faces.basis.shape == self.basis.shape and bool(
             (faces.basis == self.basis.to(faces.basis)).all()
@@ -158,13 +134,9 @@ class OutcomeDraws:
         return float(faces.desired(own.to(torch.float64)).to(torch.float64).mean())
 
 
-def of_response(response: AffineResponse, given: Tensor, action: Tensor, seed: int = 0) -> OutcomeDraws:
-    """Draws of an affine response with normal noise, under models drawn from the posterior.
-
-    Args:
-        response: The response, with the M models in its leading dimension.
-        given: The context, (|X|,).
-        action: The values that are set, (k,).
+def of_response(response: AffineResponse, given: Tensor, action: Tensor) -> OutcomeDraws:
+    """Draws of an affine response with normal noise, under the M models of its leading dimension, given the
+    context (|X|,) and the values that are set (k,).
     """
     home, like = given.device, response.constant
     given, action = given.to(like.device), action.to(like.device)
@@ -175,9 +147,7 @@ def of_response(response: AffineResponse, given: Tensor, action: Tensor, seed: i
     # The signs of eigenvectors, on which draws depend, are those of the CPU on every device.
     values, vectors = torch.linalg.eigh((response.covariance / (unit * unit.mT)).cpu())
     root = unit * (vectors * values.clamp_min(0).sqrt().unsqueeze(-2)).to(unit.device)
-    noise = torch.randn(EACH, *means.shape, dtype=means.dtype, generator=generator(1000 * seed + 97)).to(
-        means.device
-    )
+    noise = torch.randn(EACH, *means.shape, dtype=means.dtype, generator=generator(97)).to(means.device)
     draws = means + (root @ noise.unsqueeze(-1)).squeeze(-1)
     outcomes = draws.shape[-1]
     return OutcomeDraws(
@@ -189,34 +159,25 @@ Drawn = TypeVar("Drawn")
 
 
 class KeptDraws(Generic[Drawn]):
-    """A bounded store of draws.
-
-    Args:
-        most: Number of cells that are kept at most, over all draws.
-    """
+    """A bounded store of draws, of at most so many cells in total."""
 
     def __init__(self, most: int) -> None:
         self.most = most
         self._kept: OrderedDict[Hashable, tuple[list[tuple[Tensor, int]], int, Drawn]] = OrderedDict()
 
     def get(self, key: Hashable, source: Sequence[Tensor], cells: int, make: Callable[[], Drawn]) -> Drawn:
-        """The draws of a question, kept or made.
-
-        Args:
-            source: The tensors that the draws depend on.
-            make: Makes them.
-        """
-        if torch.is_inference_mode_enabled() or any(each.is_inference() for each in source):
+        """The draws of a question, made anew where the tensors are others or have changed."""
+        if torch.is_inference_mode_enabled() or any(tensor.is_inference() for tensor in source):
             # Tensors of inference mode do not tell whether they have changed, and have no gradient outside.
             return make()
-        found = self._kept.pop(key, None)
-        if found is None or not _unchanged(found[0], source):
-            found = [(each, each._version) for each in source], cells, make()
+        kept = self._kept.pop(key, None)
+        if kept is None or not _unchanged(kept[0], source):
+            kept = [(tensor, tensor._version) for tensor in source], cells, make()
         if cells <= self.most:
-            self._kept[key] = found
+            self._kept[key] = kept
         while sum(size for _, size, _ in self._kept.values()) > self.most:
             self._kept.popitem(last=False)
-        return found[2]
+        return kept[2]
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -227,5 +188,5 @@ class KeptDraws(Generic[Drawn]):
 
 def _unchanged(known: Sequence[tuple[Tensor, int]], source: Sequence[Tensor]) -> bool:
     return len(known) == len(source) and all(
-        each is own and own._version == version for (each, version), own in zip(known, source, strict=True)
+        kept is own and own._version == version for (kept, version), own in zip(known, source, strict=True)
     )

@@ -59,13 +59,6 @@ class Overlap(Solved):
         self.register_fitted("location", "scale", "lowest", "highest", "rows", "p_values")
         # Infinite if there are too few rows.
         self.register_fitted("limits", finite=False)
-        self.location: Tensor
-        self.scale: Tensor
-        self.lowest: Tensor
-        self.highest: Tensor
-        self.rows: Tensor
-        self.limits: Tensor
-        self.p_values: Tensor
 
     @property
     def known(self) -> bool:

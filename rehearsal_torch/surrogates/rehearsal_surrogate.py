@@ -14,7 +14,10 @@ from torch import Tensor
 
 from rehearsal_torch.data.question import Kind, Question
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.data.scaling import Standardise
+from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.graphs.separation import Adjustment, adjustment
 from rehearsal_torch.surrogates.outcome_draws import MODELS, OutcomeDraws, of_response
 from rehearsal_torch.surrogates.overlap import Overlap
 from rehearsal_torch.surrogates.structural.linear_model import AffineResponse
@@ -51,9 +54,7 @@ class RehearsalSurrogate(Surrogate, ABC):
         return self.task
 
     def used(self) -> tuple[str, ...]:
-        """Neither the region nor the candidate sets enter the fit of a structural model: they are read when a
-        decision is made.
-        """
+        """Without region and candidate sets, which a structural model reads when it decides."""
         return ("graph", "actions", "context", "outcomes")
 
     def responses(
@@ -62,15 +63,9 @@ class RehearsalSurrogate(Surrogate, ABC):
         count: int,  # noqa: ARG002
         seed: int = 0,  # noqa: ARG002
     ) -> AffineResponse | None:
-        """The outcomes' response to context, action and noise under models drawn from the posterior.
-
-        Args:
-            altered: The k variables that are set; may be empty.
-            seed: Determines the models; no other random state is used or changed.
-
-        Returns:
-            `count` equally likely responses in a leading dimension; None if the surrogate has no posterior
-            over models with normal outcomes.
+        """The outcomes' response to context, action and noise when variables are set, under models drawn from
+        the posterior by the seed alone: `count` equally likely ones in a leading dimension; None if there is
+        no posterior over models with normal outcomes.
 
         Raises:
             ValueError: if a variable may not be altered.
@@ -78,19 +73,43 @@ class RehearsalSurrogate(Surrogate, ABC):
         return None
 
     def outcome_draws(self, altered: Sequence[str], given: Tensor, action: Tensor) -> OutcomeDraws | None:
-        """Draws of the outcomes that the model expects in one case.
-
-        Args:
-            altered: The variables of a candidate set, or none for no action.
-            given: The context, (|X|,), in units.
-            action: The values that are set, (k,), in units.
-
-        Returns:
-            The draws; by default those of `responses`. None if the model has none of the outcomes.
+        """Draws of the outcomes that the model expects in one case, with context (|X|,) and the values (k,)
+        of a candidate set, or none for no action, in units; by default those of `responses`. None if the
+        model has none.
         """
-        found = self.responses(altered, MODELS)
-        return None if found is None else of_response(found, given, action)
+        responses = self.responses(altered, MODELS)
+        return None if responses is None else of_response(responses, given, action)
 
     def _take(self, question: Question) -> None:
         self.task = RehearsalTask.of(question)  # type: ignore[arg-type]
         self.overlap.take(self.task)
+
+
+class AdjustedSurrogate(RehearsalSurrogate, ABC):
+    """A surrogate with estimators for each candidate set, which adjust for covariates that the graph tells;
+    all in standardised variables.
+
+    Args:
+        task: The roles of the variables; plain data or a RehearsalTask.
+        sequential: Uses the sequential formula where a single adjustment set does not exist.
+
+    Attributes:
+        adjustments: The adjustment of each candidate set.
+    """
+
+    by_adjustment: bool = True
+
+    def __init__(self, task: Mapping[str, Any] | RehearsalTask, sequential: bool) -> None:
+        super().__init__(task)
+        self.scaler = Standardise(self.task.graph.names)
+        self.adjustments: tuple[Adjustment, ...] = tuple(
+            adjustment(self.task.graph, self.task.context, altered, self.task.outcomes, sequential)
+            for altered in self.task.candidates
+        )
+
+    def used(self) -> tuple[str, ...]:
+        """All fields: targets depend on the region, and each candidate set has estimators of its own."""
+        return ("graph", "actions", "context", "outcomes", "region", "candidates")
+
+    def _shown(self, table: Table, names: Sequence[str]) -> Tensor:
+        return self.scaler.standardised(tuple(names), table.columns(tuple(names)))

@@ -16,13 +16,7 @@ from torch import Tensor, nn
 
 from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.data.part import (
-    NotFittedError,
-    Solved,
-    Trained,
-    state_faults,
-    unfitted_parts,
-)
+from rehearsal_torch.data.part import NotFittedError, Solved, Trained, state_faults, unfitted_parts
 from rehearsal_torch.data.question import Kind, OtherQuestionError, Question, differences, like, taken
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.mechanisms.trajectory import Trajectory
@@ -51,41 +45,29 @@ class Surrogate(nn.Module, ABC):
 
     @abstractmethod
     def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
-        """The parts to fit, in order, each with its examples (n, ...).
-
-        An iterator, so that the examples of a later part may depend on the fit of an earlier one (a scaler,
-        say).
+        """The parts to fit, in order, each with its examples (n, ...). An iterator, so that the examples of a
+        later part may depend on the fit of an earlier one (a scaler, say).
         """
 
     def require_fitted(self) -> None:
-        """Refuses to answer before the surrogate has been fitted.
-
-        Raises:
-            NotFittedError: if a part has been neither fitted nor loaded.
-        """
+        """Refuses to answer (`NotFittedError`) while a part has been neither fitted nor loaded."""
         unfitted = unfitted_parts(self)
         if unfitted:
-            shown = ", ".join(unfitted[:4]) + (", ..." if len(unfitted) > 4 else "")
+            names = ", ".join(unfitted[:4]) + (", ..." if len(unfitted) > 4 else "")
             remedy = "fit it first (rt.fit(surrogate, table)), or load a checkpoint (rt.load(folder))"
-            raise NotFittedError(f"this {type(self).__name__} has not been fitted yet ({shown}): {remedy}")
+            raise NotFittedError(f"this {type(self).__name__} has not been fitted yet ({names}): {remedy}")
 
     def question(self) -> Question | None:
-        """The question that it was built and fitted for; None if it records none, and then it cannot be asked
-        another (see `adopt`).
-        """
+        """The question that it was fitted for; None if it records none, and cannot `adopt` another."""
         return None
 
     def used(self) -> tuple[str, ...]:
-        """The fields of the question (`data.question.fields`) on which the fit depends; the others may change
-        afterwards.
-        """
+        """The fields of the question (`data.question.fields`) on which the fit depends."""
         return ()
 
     def adopt(self, question: object) -> None:
-        """Takes over a question, provided that the fit can answer it; from then on that question is answered.
-
-        Args:
-            question: A task, or plain data of one; for episodes the names of their columns.
+        """Takes over a question (a task, or plain data of one; for episodes the names of their columns),
+        provided that the fit can answer it; from then on that question is answered.
 
         Raises:
             OtherQuestionError: naming each field that differs and on which the fit depends.
@@ -113,11 +95,8 @@ class Surrogate(nn.Module, ABC):
 
     def check_noise(self, rows: Table | None, held_out: Table | None) -> None:
         """Measures how well what it takes for noise can be predicted, and keeps it with its state in place of
-        what an earlier fit left (`surrogates.noise_check`), as every fit does; nothing by default.
-
-        Args:
-            rows: Rows of its fit; None if there are none.
-            held_out: Rows that it was not fitted to; None if there are none.
+        what an earlier fit left (`surrogates.noise_check`), as every fit does; nothing by default. Takes rows
+        of its fit and rows that it was not fitted to, None where there are none.
         """
 
     def noise_shares(self) -> Mapping[str, float]:
@@ -125,9 +104,7 @@ class Surrogate(nn.Module, ABC):
         return {}
 
     def faults(self) -> list[str]:
-        """All inconsistencies of the state: values that are not finite, or sizes that do not agree; empty if
-        there are none.
-        """
+        """All inconsistencies of the state: values that are not finite, and sizes that do not agree."""
         return [f"{name}: not fitted" for name in unfitted_parts(self)] + state_faults(self)
 
     def _take(self, question: Question) -> None:
@@ -167,15 +144,13 @@ class SeparateMembers(Surrogate, ABC):
     def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
         """The common parts, then those of each member in order, then the closing ones."""
         yield from self.common_parts(table)
-        for place in range(len(self.separate())):
-            yield from self.member_parts(place, table)
+        for index in range(len(self.separate())):
+            yield from self.member_parts(index, table)
         yield from self.closing_parts(table)
 
 
 class EpisodeSurrogate(Surrogate, ABC):
-    """A surrogate that can replay one observed episode under other actions: a fitted transition model, or a
-    known ground truth.
-    """
+    """A surrogate that can replay an observed episode under other actions: fitted, or a known truth."""
 
     kind: Kind | None = "look_back"
 
@@ -220,10 +195,8 @@ class EpisodeSurrogate(Surrogate, ABC):
 
     def outside(self, episode: Episode, slack: float = 0.0) -> tuple[Finding, ...]:  # noqa: ARG002
         """A finding of the kind ``range`` for each variable of an episode that leaves the range of the
-        observations; empty if no range is known.
-
-        Args:
-            slack: How far beyond the range a value may lie, as a share of the range on the model's scale.
+        observations by more than `slack`, as a share of the range on the model's scale; empty if no range is
+        known.
         """
         return ()
 

@@ -10,14 +10,14 @@ location-scale mechanism guarantees
     |g(s, a, u) - g(s', a, u)| <= K_u |s - s'|,        K_u = L_h + L_phi max_i |u_i|.
 
 The spectral norm of the Jacobian of g in the smooth parents never exceeds K_u; the further it stays below
-K_u, the looser are all search bounds that are derived from K_u (`lipschitz_report`).
+K_u, the looser are all search bounds that are derived from K_u (`TransitionModel.lipschitz`).
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Def. 1, Sec. 5 and App. G.1.
 """
 
+from abc import ABC
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import asdict, dataclass
 from typing import Self
 
 import torch
@@ -38,11 +38,32 @@ from rehearsal_torch.surrogates.noise_check import NoiseCheck, predictable_noise
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
 
 EFFECTS = ("dense", "sparse")
+REPORTED = 1000
+"""The most transitions at which Jacobians are computed."""
 BLOCK = 65_536
 """Rows that are scaled at a time: intermediate results of all rows would be larger than the table."""
 
 
-class TransitionModel(EpisodeSurrogate):
+class CheckedTransition(EpisodeSurrogate, ABC):
+    """A transition that keeps with its state how well its noise can be predicted (`noise_check`)."""
+
+    noise_check: NoiseCheck
+
+    @property
+    def predictable_noise(self) -> Tensor:
+        """(D,), or (0,) if it is not known."""
+        return self.noise_check.shares
+
+    def check_noise(self, rows: Table | None, held_out: Table | None) -> None:
+        """Measures it, and keeps it."""
+        self.noise_check.shares = predictable_noise(self, rows, held_out).to(self.device)
+
+    def used(self) -> tuple[str, ...]:
+        """All columns."""
+        return ("columns",)
+
+
+class TransitionModel(CheckedTransition):
     """Next state from state, static and contextual features, and doses.
 
     The mechanism's parents are, in this order: varying and static features (smooth), contextual features and
@@ -92,9 +113,9 @@ class TransitionModel(EpisodeSurrogate):
         self.noise_check = NoiseCheck(len(self.varying))
         smooth, free = len(self.varying) + len(self.static), len(self.contextual)
         dense = effects == "dense"
-        made = mechanism(smooth=smooth, free=free + dense * len(doses), outputs=len(self.varying))
+        built = mechanism(smooth=smooth, free=free + dense * len(doses), outputs=len(self.varying))
         self.mechanism: LocationScale | SparseEffects = (
-            made if dense else SparseEffects(made, len(doses), effect_threshold)
+            built if dense else SparseEffects(built, len(doses), effect_threshold)
         )
 
     @classmethod
@@ -124,18 +145,18 @@ class TransitionModel(EpisodeSurrogate):
             ValueError: if widths, names, ranges or levels do not agree.
         """
         smooth, free = len(varying) + len(static), len(contextual) + len(levels)
-        found = (mechanism.networks.inner.shape[-1], mechanism.networks.action.shape[-1], mechanism.outputs)
-        if found != (smooth, free, len(varying)):
+        widths = (mechanism.networks.inner.shape[-1], mechanism.networks.action.shape[-1], mechanism.outputs)
+        if widths != (smooth, free, len(varying)):
             raise ValueError(
                 f"expected a mechanism with {smooth} smooth parents (varying, then static features), {free} "
                 "free ones (contextual features, then "
-                f"doses) and {len(varying)} outputs; got {found[0]}, {found[1]} and {found[2]}"
+                f"doses) and {len(varying)} outputs; got {widths[0]}, {widths[1]} and {widths[2]}"
             )
         count = max((len(doses) for doses in levels.values()), default=0)
-        made = cls(varying, static, contextual, tuple(levels), lambda **_: mechanism, count, logarithms)
-        made.rescale.fix(ranges)
-        made.levels.fix(list(levels.values()))
-        return made.eval()
+        model = cls(varying, static, contextual, tuple(levels), lambda **_: mechanism, count, logarithms)
+        model.rescale.fix(ranges)
+        model.levels.fix(list(levels.values()))
+        return model.eval()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -143,11 +164,8 @@ class TransitionModel(EpisodeSurrogate):
         return self.varying
 
     def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
-        """The ranges, the dose levels, then the parts of the mechanism on scaled transitions.
-
-        Args:
-            table: Transitions with the next step's columns primed (`data.episode.transitions`), in clinical
-                units.
+        """The ranges, the dose levels, then the parts of the mechanism on scaled transitions; the table has
+        the next step's columns primed (`data.episode.transitions`), in clinical units.
         """
         yield self.rescale, (self.extremes(table),)
         yield self.levels, (table.columns(self.levels.names),)
@@ -164,24 +182,18 @@ class TransitionModel(EpisodeSurrogate):
     def extremes(self, table: Table) -> Tensor:
         """The least and largest values of blocks of transitions, (2 k, d), which have the ranges of all."""
         names = self.rescale.names
-        found = []
+        ends = []
         for block in _blocks_of(table):
             for rows in (block.columns(names), block.columns([next_name(name) for name in names])):
-                found += [rows.amin(0), rows.amax(0)]
-        return torch.stack(found)
+                ends += [rows.amin(0), rows.amax(0)]
+        return torch.stack(ends)
 
     def question(self) -> Question:
         """The columns that it reads."""
         return Columns((*self.rescale.names, *self.levels.names))
 
-    def used(self) -> tuple[str, ...]:
-        """All columns."""
-        return ("columns",)
-
     def examples(self, table: Table) -> tuple[Tensor, Tensor]:
-        """Scaled parents (n, p) and values (n, D) of transitions, in the mechanism's precision and on the
-        model's device.
-        """
+        """Scaled parents (n, p) and values (n, D) of transitions, as the mechanism takes them."""
         self.require_fitted()
         return self._scaled(table)
 
@@ -189,9 +201,9 @@ class TransitionModel(EpisodeSurrogate):
         like, rows = self.mechanism.factor, len(table)
         widths = (len(self.rescale.names) + len(self.levels.names), len(self.varying))
         parents, values = (like.new_empty(rows, width) for width in widths)
-        for place, block in enumerate(_blocks_of(table)):
-            here = slice(place * BLOCK, place * BLOCK + len(block))
-            parents[here], values[here] = self._scaled_block(block.to(like.device))
+        for index, block in enumerate(_blocks_of(table)):
+            rows_ = slice(index * BLOCK, index * BLOCK + len(block))
+            parents[rows_], values[rows_] = self._scaled_block(block.to(like.device))
         return parents, values
 
     def _scaled_block(self, table: Table) -> tuple[Tensor, Tensor]:
@@ -216,23 +228,13 @@ class TransitionModel(EpisodeSurrogate):
         home = table.values.device
         return parents.to(home, torch.float64), noise.to(home, torch.float64)
 
-    @property
-    def predictable_noise(self) -> Tensor:
-        """(D,), or (0,) if it is not known."""
-        return self.noise_check.shares
-
-    def check_noise(self, rows: Table | None, held_out: Table | None) -> None:
-        """Keeps it in the state; see `surrogates.noise_check`."""
-        self.noise_check.shares = predictable_noise(self, rows, held_out).to(self.device)
-
     @torch.no_grad()
     def trajectory(self, episode: Episode) -> Trajectory:
         """The episode's counterfactual steps; states are the scaled varying features, actions the dose
         levels.
 
         Raises:
-            NotFittedError: if the model has been neither fitted nor loaded.
-            ValueError: if a Lipschitz constant would require the weights to be rescaled.
+            ValueError: if it is not fitted, or a Lipschitz constant would require the weights to be rescaled.
         """
         self.require_fitted()
         self.mechanism.networks.check_norms(("location (h)", "scale (phi)"))
@@ -245,9 +247,7 @@ class TransitionModel(EpisodeSurrogate):
         return self.mechanism.unroll(boxed[:, :width], fixed, observed)
 
     def outside(self, episode: Episode, slack: float = 0.0) -> tuple[Finding, ...]:
-        """A finding of the kind ``range`` for each feature that leaves its range in the training table by
-        more than `slack`, as a share of the range on the model's scale.
-        """
+        """As `EpisodeSurrogate.outside`, of the ranges in the training table."""
         columns, findings = episode.columns(self.rescale.names).to(self.rescale.lower), list[Finding]()
         boxed, slack = self.rescale.scale(columns), slack + 1e-9
         for name, values, scaled in zip(self.rescale.names, columns.T, boxed.T, strict=True):
@@ -289,12 +289,37 @@ class TransitionModel(EpisodeSurrogate):
         return self.levels.doses(actions)
 
     def lipschitz(self, table: Table) -> dict[str, float]:
-        """The figures of `LipschitzReport` by name.
+        """Lipschitz constants and Jacobian norms over the first `REPORTED` transitions with their abducted
+        noise, in the model's coordinates: the certified constants of h and of phi, mean and largest K_u, mean
+        and largest spectral norm of the Jacobian, and the largest ratio of a norm to its own K_u, at most 1.
 
         Raises:
             ValueError: if the table has no row.
         """
-        return lipschitz_report(self, table).to_dict()
+        if not len(table):
+            raise ValueError("expected transitions at which to evaluate the Jacobian; got none")
+        mechanism = deepcopy(self.mechanism).to(torch.float64)
+        parents, values = (part[:REPORTED].to(torch.float64) for part in self.examples(table))
+        with torch.no_grad():
+            noise = mechanism.abduct(parents, values)
+
+        def moved(state: Tensor, rest: Tensor, u: Tensor) -> Tensor:
+            location, scale = mechanism.moments(torch.cat([state, rest]).unsqueeze(0))
+            return (location + scale * u)[0]
+
+        jacobian = torch.func.vmap(torch.func.jacrev(moved))
+        jacobians = jacobian(parents[:, : mechanism.smooth], parents[:, mechanism.smooth :], noise).detach()
+        norms, bounds = torch.linalg.matrix_norm(jacobians, 2), mechanism.lipschitz(noise)
+        location, scale = mechanism.networks.lipschitz().tolist()
+        return {
+            "location_constant": location,
+            "scale_constant": scale,
+            "bound_mean": float(bounds.mean()),
+            "bound_largest": float(bounds.max()),
+            "jacobian_mean": float(norms.mean()),
+            "jacobian_largest": float(norms.max()),
+            "share_largest": float((norms / bounds).max()),
+        }
 
     @property
     def selectable(self) -> Tensor:
@@ -306,68 +331,3 @@ def _blocks_of(table: Table) -> Iterator[Table]:
     """The rows of a table in blocks, without a copy."""
     parts = zip(table.values.split(BLOCK), table.altered.split(BLOCK), strict=True)
     return (Table(table.names, *part) for part in parts)
-
-
-@dataclass(frozen=True)
-class LipschitzReport:
-    """Lipschitz constants and Jacobian norms over observed transitions with their abducted noise, in the
-    surrogate's coordinates.
-
-    Attributes:
-        location_constant: The certified constant of h.
-        scale_constant: The certified constant of phi.
-        bound_mean: The mean of K_u.
-        bound_largest: The largest K_u.
-        jacobian_mean: The mean spectral norm of the Jacobian.
-        jacobian_largest: The largest spectral norm of the Jacobian.
-        share_largest: The largest ratio of a Jacobian norm to its own K_u, at most 1.
-    """
-
-    location_constant: float
-    scale_constant: float
-    bound_mean: float
-    bound_largest: float
-    jacobian_mean: float
-    jacobian_largest: float
-    share_largest: float
-
-    def to_dict(self) -> dict[str, float]:
-        """Plain data."""
-        return asdict(self)
-
-
-def lipschitz_report(surrogate: TransitionModel, table: Table, rows: int = 1000) -> LipschitzReport:
-    """Evaluates a fitted transition on the first rows of a table of transitions.
-
-    Args:
-        rows: Maximum number of rows.
-
-    Raises:
-        ValueError: if there is no row.
-    """
-    if not len(table):
-        raise ValueError("expected transitions at which to evaluate the Jacobian; got none")
-    mechanism = deepcopy(surrogate.mechanism).to(torch.float64)
-    parents, values = (part[:rows].to(torch.float64) for part in surrogate.examples(table))
-    with torch.no_grad():
-        noise = mechanism.abduct(parents, values)
-    smooth = mechanism.smooth
-
-    def moved(state: Tensor, rest: Tensor, u: Tensor) -> Tensor:
-        location, scale = mechanism.moments(torch.cat([state, rest]).unsqueeze(0))
-        return (location + scale * u)[0]
-
-    jacobians = torch.func.vmap(torch.func.jacrev(moved))(
-        parents[:, :smooth], parents[:, smooth:], noise
-    ).detach()
-    norms, bounds = torch.linalg.matrix_norm(jacobians, 2), mechanism.lipschitz(noise)
-    location, scale = mechanism.networks.lipschitz().tolist()
-    return LipschitzReport(
-        location,
-        scale,
-        float(bounds.mean()),
-        float(bounds.max()),
-        float(norms.mean()),
-        float(norms.max()),
-        float((norms / bounds).max()),
-    )

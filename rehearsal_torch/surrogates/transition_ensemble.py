@@ -8,10 +8,9 @@ Each member draws n of the n transitions with replacement, by a seed of its own:
 those held out for early stopping. They are drawn one by one rather than patient by patient, so that members
 differ less than models of other patients would. Ranges and dose levels are those of the whole table: all
 members use the same coordinates and actions. The abducted noise is each member's own. A search sees the
-stacked states of all members (`mechanisms.stacked_trajectory`).
+stacked states of all members (`mechanisms.trajectory`).
 
-Source: Efron (1979) (bootstrap); Lakshminarayanan, Pritzel and Blundell (2017) (ensembles); the rule of
-unanimity is ours.
+Source: Efron (1979) (bootstrap); Lakshminarayanan, Pritzel and Blundell (2017) (ensembles).
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -26,17 +25,16 @@ from rehearsal_torch.data.part import Solved, Trained
 from rehearsal_torch.data.question import Question
 from rehearsal_torch.data.sizes import bounded
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.mechanisms.stacked_trajectory import stacked
-from rehearsal_torch.mechanisms.trajectory import Trajectory
+from rehearsal_torch.mechanisms.trajectory import Trajectory, stacked
 from rehearsal_torch.seeding import paired_generator
-from rehearsal_torch.surrogates.noise_check import NoiseCheck, predictable_noise
-from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, SeparateMembers
-from rehearsal_torch.surrogates.transition import TransitionModel
+from rehearsal_torch.surrogates.noise_check import NoiseCheck
+from rehearsal_torch.surrogates.surrogate import SeparateMembers
+from rehearsal_torch.surrogates.transition import CheckedTransition, TransitionModel
 
 MAX_MEMBERS = 64
 
 
-class TransitionEnsemble(EpisodeSurrogate, SeparateMembers):
+class TransitionEnsemble(CheckedTransition, SeparateMembers):
     """M transition models of bootstrap resamples.
 
     Args:
@@ -53,8 +51,8 @@ class TransitionEnsemble(EpisodeSurrogate, SeparateMembers):
         bounded("count", count, MAX_MEMBERS, 2)
         self.seed = seed
         models = [member() for _ in range(count)]
-        for each in models[1:]:
-            each.rescale, each.levels = models[0].rescale, models[0].levels
+        for model in models[1:]:
+            model.rescale, model.levels = models[0].rescale, models[0].levels
         self.models = nn.ModuleList(models)
         self.noise_check = NoiseCheck(len(models[0].names))
 
@@ -129,30 +127,17 @@ class TransitionEnsemble(EpisodeSurrogate, SeparateMembers):
 
     def noise(self, table: Table) -> tuple[Tensor, Tensor]:
         """Scaled parents and each member's noise, (n, p) and (n, M, D), float64."""
-        found = [model.noise(table) for model in self.each]
-        return found[0][0], torch.cat([noise for _, noise in found], 1)
-
-    @property
-    def predictable_noise(self) -> Tensor:
-        """(D,), or (0,) if it is not known."""
-        return self.noise_check.shares
-
-    def check_noise(self, rows: Table | None, held_out: Table | None) -> None:
-        """Keeps it in the state; see `surrogates.noise_check`."""
-        self.noise_check.shares = predictable_noise(self, rows, held_out).to(self.device)
+        noises = [model.noise(table) for model in self.each]
+        return noises[0][0], torch.cat([noise for _, noise in noises], 1)
 
     def question(self) -> Question | None:
         """The columns that it reads."""
         return self.first.question()
 
-    def used(self) -> tuple[str, ...]:
-        """All columns."""
-        return self.first.used()
-
     def lipschitz(self, table: Table) -> Mapping[str, float]:
-        """The largest number of the members under each name; see `Surrogate.lipschitz`."""
-        found = [model.lipschitz(table) for model in self.each]
-        return {name: max(each[name] for each in found) for name in found[0]}
+        """The largest number of the members under each name."""
+        figures = [model.lipschitz(table) for model in self.each]
+        return {name: max(figure[name] for figure in figures) for name in figures[0]}
 
     def log_likelihood(self, table: Table) -> Tensor:
         """Mean over the members of each transition's log-likelihood, scaled coordinates, (n,)."""

@@ -37,37 +37,26 @@ LONGEST, MOST = 500, 50
 
 
 def labelled(content: bytes, labels: Mapping[str, str]) -> bytes:
-    """A tensor file with labels, which replace those that it has.
-
-    Args:
-        labels: Name to text; longer texts are cut at 500 characters.
-
-    Raises:
-        ValueError: if there are more than 50 labels.
-    """
+    """A tensor file with labels in place of those it has, at most 50, cut at 500 characters."""
     if len(labels) > MOST:
         raise ValueError(f"expected at most {MOST} labels of a tensor file; got {len(labels)}")
     header, numbers = _parts(content)
-    tensors = {name: each for name, each in header.items() if name != HEADER}
-    told = {name: labels[name][:LONGEST] for name in sorted(labels)}
-    text = json.dumps({HEADER: told, **tensors}, separators=(",", ":"), ensure_ascii=False).encode()
+    tensors = {name: entry for name, entry in header.items() if name != HEADER}
+    written = {name: labels[name][:LONGEST] for name in sorted(labels)}
+    text = json.dumps({HEADER: written, **tensors}, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)
     return len(text).to_bytes(8, "little") + text + numbers
 
 
 def labels_in(content: bytes) -> dict[str, str]:
     """The labels of a tensor file that the library has read without a fault; empty if it has none."""
-    found = _parts(content)[0].get(HEADER) or {}
-    return {str(name): str(text) for name, text in found.items()}
+    labels = _parts(content)[0].get(HEADER) or {}
+    return {str(name): str(text) for name, text in labels.items()}
 
 
 def weight_labels(surrogate: Surrogate, card: Mapping[str, Any]) -> dict[str, str]:
-    """The labels of a surrogate's weights.
-
-    Args:
-        card: The model card, of which commit, data fingerprint and seed are taken.
-    """
-    found = {
+    """The labels of a surrogate's weights; commit, data fingerprint and seed are those of the model card."""
+    labels = {
         "checkpoint_format": FORMAT,
         "format": "pt",
         "library": LIBRARY,
@@ -75,14 +64,12 @@ def weight_labels(surrogate: Surrogate, card: Mapping[str, Any]) -> dict[str, st
         **_identity(surrogate),
         **{name: card.get(name) for name in ("commit", "data_fingerprint", "seed")},
     }
-    return {name: str(value) for name, value in found.items() if value is not None}
+    return {name: str(value) for name, value in labels.items() if value is not None}
 
 
 def odd_label(surrogate: Surrogate, labels: Mapping[str, str]) -> str:
-    """Why weights with these labels are not those of a surrogate, and what to do; empty if they may be.
-
-    Args:
-        labels: The labels of the weights; those of a file without labels are none.
+    """Why weights with these labels (none of a file without labels) are not those of a surrogate, and what to
+    do; empty if they may be.
     """
     if "checkpoint_format" not in labels:
         return ""

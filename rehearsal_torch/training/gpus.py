@@ -16,7 +16,9 @@ import torch
 def possible(devices: object, accelerator: str) -> bool:
     """Whether a training can ask for these devices: a number above zero, or different numbers of GPUs."""
     if isinstance(devices, Sequence) and not isinstance(devices, str):
-        numbers = all(isinstance(each, int) and not isinstance(each, bool) and each >= 0 for each in devices)
+        numbers = all(
+            isinstance(number, int) and not isinstance(number, bool) and number >= 0 for number in devices
+        )
         alone = len(devices) == 1
         return numbers and (alone or (accelerator != "cpu" and 0 < len(devices) == len(set(devices))))
     return isinstance(devices, int) and not isinstance(devices, bool) and devices >= 1

@@ -14,9 +14,9 @@ from typing import Any
 
 from omegaconf import DictConfig
 
-from rehearsal_torch.cli.build import problem_of, seed_and_use_one_thread
 from rehearsal_torch.evaluation.online_rows import COLUMNS, KEY, Row, online_row
 from rehearsal_torch.evaluation.rehearsal_rows import TRUTH, truth_bounds
+from rehearsal_torch.methods.build import problem_of, seed_and_use_one_thread
 from rehearsal_torch.problems.problem import RehearsalProblem
 from reproduction.job import configured, decided_rounds
 from reproduction.online.agent_rounds import rl_rows

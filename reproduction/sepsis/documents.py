@@ -9,8 +9,8 @@ from dataclasses import replace
 import pandas as pd
 from matplotlib.figure import Figure
 
-from rehearsal_torch.cli.build import plain
 from rehearsal_torch.data.decision import EpisodeCase
+from rehearsal_torch.methods.conf import plain
 from rehearsal_torch.reporting.figures import (
     improvement_distribution,
     lipschitz_grid,

@@ -10,10 +10,11 @@ from typing import Any
 
 from omegaconf import DictConfig
 
-from rehearsal_torch.cli.build import plain, problem_of, seed_and_use_one_thread
-from rehearsal_torch.cli.run import build
 from rehearsal_torch.cli.verbs.fitting import fit
 from rehearsal_torch.data.decision import Decision, EpisodeCase
+from rehearsal_torch.methods.build import problem_of, seed_and_use_one_thread
+from rehearsal_torch.methods.conf import plain
+from rehearsal_torch.methods.run import build
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import LinearReward
 from rehearsal_torch.problems.episodes.cohort import SepsisSimulated

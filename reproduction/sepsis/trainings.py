@@ -12,17 +12,15 @@ published model that are typed on the command line (``surrogate.x``) are those o
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from rehearsal_torch.cli.batch_decisions import played
-from rehearsal_torch.cli.build import problem_of
-from rehearsal_torch.cli.run import build
-from rehearsal_torch.cli.verbs.fitting import learnt
 from rehearsal_torch.data.decision import Decision, EpisodeCase
 from rehearsal_torch.evaluation.rehearsal_rows import number
 from rehearsal_torch.evaluation.truth_panel import truth_rows
+from rehearsal_torch.methods.build import problem_of
+from rehearsal_torch.methods.fitting import fitted
+from rehearsal_torch.methods.run import build
 from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
 from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
 from reproduction.job import configured
@@ -83,8 +81,7 @@ def retrained(options: Mapping[str, Any], job: Training) -> list[Row]:
     problem = problem_of(config)
     assert isinstance(problem, SepsisSimulated)
     run = build(config, problem)
-    with TemporaryDirectory() as folder:
-        surrogate = learnt(run, Path(folder)).surrogate
+    surrogate = fitted(run).surrogate
     assert isinstance(surrogate, TransitionEnsemble)
     decided: list[tuple[EpisodeCase, Decision]] = []
     for each in played(run, surrogate):

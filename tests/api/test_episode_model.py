@@ -8,13 +8,13 @@ import torch
 import yaml
 
 import rehearsal_torch as rt
-from rehearsal_torch.api.methods import RequestError
-from rehearsal_torch.cli.run import build
 from rehearsal_torch.cli.verbs.fitting import fit
 from rehearsal_torch.data.reading import TableError
 from rehearsal_torch.data.task_file import TaskError
+from rehearsal_torch.methods.run import build
 from rehearsal_torch.run_folder import RunFolder
-from tests.cli.test_run import configured
+from rehearsal_torch.user_error import RequestError
+from tests.methods.test_run import configured
 from tests.toys.pumps import SMALL, fitted, table, task, told
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 import rehearsal_torch as rt
-from rehearsal_torch.api.methods import RequestError, RequestWarning
+from rehearsal_torch.user_error import RequestError, RequestWarning
 from tests.api.test_rehearse import CASES, SMALL, TASK, plain
 from tests.api.test_rehearsed import frame  # noqa: F401  the fixture
 from tests.data.problem_file.conftest import written  # noqa: F401

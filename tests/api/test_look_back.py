@@ -8,15 +8,15 @@ import pytest
 import torch
 
 import rehearsal_torch as rt
-from rehearsal_torch.api.look_back import OneEpisode
-from rehearsal_torch.api.methods import RequestWarning
+from rehearsal_torch.api.one_episode import OneEpisode
 from rehearsal_torch.cli.main import main
-from rehearsal_torch.cli.verbs.decide import decide
+from rehearsal_torch.cli.tasks import decide
 from rehearsal_torch.data.decision import Decision, EpisodeCase
 from rehearsal_torch.data.episode import transitions
 from rehearsal_torch.objectives.sequences.sequence_overturning import NO_MODEL, NO_RECORDS
 from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
 from rehearsal_torch.search.sequences.baselines import GreedyChanges
+from rehearsal_torch.user_error import RequestWarning
 from tests.places import ROOT
 from tests.scripts.typing_in import lines
 from tests.toys.episodes import equation_episode, transition_episode

@@ -13,7 +13,7 @@ import torch
 import yaml
 
 import rehearsal_torch as rt
-from rehearsal_torch.api.optimiser import METHOD, CausalOptimiser, configured_method, trial_method
+from rehearsal_torch.api.optimiser import METHOD, CausalOptimiser, trial_method
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.reading import TableError
@@ -667,26 +667,14 @@ def test_what_cannot_be_fixed_is_refused_and_nothing_is_asked(fixed, message):
     assert made.trials == ()
 
 
-def test_the_defaults_parts_are_those_of_its_configuration():
-    model, objective, search = configured_method(METHOD)
-    plain = trial_method(METHOD)
-    assert (model.func, objective.func) == plain[:2] == (ExogenousModel, ConfidenceBound)
-    for made in (model, objective):
-        defaults = {name: each.default for name, each in inspect.signature(made.func).parameters.items()}
-        assert made.keywords
-        assert {name: defaults[name] for name in made.keywords} == made.keywords
-    for seed in (0, 3):
-        assert type(search(seed)) is type(plain[2](seed))
-        assert vars(search(seed)) == vars(plain[2](seed))
-        assert search(seed).seed == seed
-
-
-@pytest.mark.slow
-def test_the_default_asks_what_its_configuration_asks():
-    bare = told(rt.CausalOptimiser(TASK, initial=6, seed=1), 7)
-    model, objective, search = configured_method(METHOD)
-    configured = told(rt.CausalOptimiser(TASK, model, objective, search(1), initial=6, seed=1), 7)
-    assert torch.equal(bare.table.values, configured.table.values)
+def test_the_parts_of_the_default_are_the_classes_with_their_own_defaults():
+    model, objective, search = trial_method(METHOD)
+    assert (model.func, objective.func) == (ExogenousModel, ConfidenceBound)
+    for factory in (model, objective):
+        defaults = {name: each.default for name, each in inspect.signature(factory.func).parameters.items()}
+        assert factory.keywords
+        assert {name: defaults[name] for name in factory.keywords} == factory.keywords
+    assert [search(seed).seed for seed in (0, 3)] == [0, 3]
 
 
 @pytest.mark.slow
@@ -694,7 +682,7 @@ def test_the_default_asks_what_its_configuration_asks():
 def test_another_method_is_chosen_by_name(method, tmp_path):
     file = tmp_path / "trials.json"
     made = told(rt.CausalOptimiser(TASK, initial=6, seed=2, method=method, file=file), 6)
-    model, objective, search = configured_method(method)
+    model, objective, search = trial_method(method)
     parts = rt.CausalOptimiser.load(file, None, model, objective, search(2))
     assert rt.CausalOptimiser.load(file, method=method).surrogate.keywords == made.surrogate.keywords
     again = parts.ask()

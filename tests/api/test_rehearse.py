@@ -12,12 +12,12 @@ import yaml
 from hydra.core.global_hydra import GlobalHydra
 
 import rehearsal_torch as rt
-from rehearsal_torch.api.methods import RequestError, RequestWarning
 from rehearsal_torch.cli.main import main
-from rehearsal_torch.cli.verbs.decide import decide
+from rehearsal_torch.cli.tasks import decide
 from rehearsal_torch.problems.rehearsal.loan import Loan
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.program import main as program
+from rehearsal_torch.user_error import RequestError, RequestWarning
 from tests.data.problem_file.conftest import table, written  # noqa: F401
 from tests.scripts.typing_in import lines
 
@@ -200,7 +200,7 @@ def test_a_region_without_rows_is_warned_of_once_before_the_fit(folder, monkeypa
 
 
 @pytest.mark.bench
-@pytest.mark.filterwarnings("ignore::rehearsal_torch.api.methods.RequestWarning")
+@pytest.mark.filterwarnings("ignore::rehearsal_torch.user_error.RequestWarning")
 @pytest.mark.parametrize("by", ["own", "statsmodels"])
 def test_imputed_tables_are_decided_by_as_on_the_command_line(written, by, tmp_path):  # noqa: F811
     file = written(missing={"impute": 2, "by": by}, cases=[{"x": 0.1}, {"x": 1.0}])

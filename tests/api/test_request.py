@@ -4,9 +4,9 @@ import polars as pl
 import pytest
 
 import rehearsal_torch as rt
-from rehearsal_torch.api.methods import RequestError
 from rehearsal_torch.api.request import Request, check_workers, labels_of, rows_of
 from rehearsal_torch.data.problem_file.findings import ProblemError
+from rehearsal_torch.user_error import RequestError
 from tests.api.test_rehearse import TASK
 from tests.data.problem_file.conftest import written  # noqa: F401
 

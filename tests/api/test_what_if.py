@@ -4,11 +4,11 @@ import pytest
 import torch
 
 import rehearsal_torch as rt
-from rehearsal_torch.api.methods import RequestError
 from rehearsal_torch.api.what_if import Comparison, WhatIf
 from rehearsal_torch.data.estimates.estimate import DIFFERENCE
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.reading import TableError
+from rehearsal_torch.user_error import RequestError
 from tests.api.test_rehearse import CASES, SMALL, TASK
 from tests.api.test_rehearsed import frame as loans  # noqa: F401  the fixture
 from tests.toys.linear_truth import chain

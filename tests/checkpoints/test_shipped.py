@@ -12,13 +12,14 @@ from safetensors.torch import load as tensors_of
 
 import rehearsal_torch as rt
 from rehearsal_torch.cli.main import main
-from rehearsal_torch.cli.options.argument_docs import takes
 from rehearsal_torch.cli.overrides import composed
-from rehearsal_torch.cli.run import build
-from rehearsal_torch.cli.validation import CONF, check
-from rehearsal_torch.cli.verbs.decide import decide
-from rehearsal_torch.cli.verbs.fitting import learnt
+from rehearsal_torch.cli.tasks import decide
+from rehearsal_torch.cli.validation import check
 from rehearsal_torch.files.dotted import defined_in, mappings
+from rehearsal_torch.methods.arguments import takes
+from rehearsal_torch.methods.conf import CONF
+from rehearsal_torch.methods.fitting import fitted
+from rehearsal_torch.methods.run import build
 from rehearsal_torch.reporting.held_out import held_out
 from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
 from tests.places import ROOT
@@ -160,9 +161,9 @@ def predictions(name, model, problem):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["loan", "two_stores", pytest.param("dropwave", marks=pytest.mark.bench)])
-def test_a_refit_predicts_the_same(name, tmp_path):
+def test_a_refit_predicts_the_same(name):
     run = run_of(name)
-    refit = learnt(run, tmp_path).surrogate.eval()
+    refit = fitted(run).surrogate
     found, again = (predictions(name, each, run.problem) for each in (rt.load(FOLDER / name), refit))
     assert found.isfinite().all()
     assert found.std() > 0.1, "not all the same"

@@ -206,7 +206,7 @@ def test_rounds_are_played_from_the_same_seed_however_often():
         problem=market,
         objective=lambda model, cases: NearOneTogether.for_cases(model, cases, noise=0.1),
         search=GridTogether(),
-        certificate=None,
+        certify=None,
         seed=3,
         learn=False,
         trainer=None,

@@ -4,10 +4,10 @@ import errno
 
 import pytest
 
-from rehearsal_torch.cli.errors import begins, check_output, user_error_from
+from rehearsal_torch.cli.errors import begins, check_output
 from rehearsal_torch.cli.verbs.learn_graph import main as learn_graph
 from rehearsal_torch.cli.verbs.prepare import main as prepare
-from rehearsal_torch.user_error import UserError
+from rehearsal_torch.user_error import UserError, user_error_from
 
 
 def test_a_file_of_the_same_name_is_left_alone(tmp_path):

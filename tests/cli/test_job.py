@@ -4,79 +4,22 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import torch
 from omegaconf import OmegaConf
 
 from rehearsal_torch.cli import job
-from rehearsal_torch.cli.job import changed_files, commit, provenance, recordable
+from rehearsal_torch.cli.job import provenance
+from rehearsal_torch.cli.overrides import composed
+from rehearsal_torch.cli.tasks import recordable
+from rehearsal_torch.methods.conf import CONF
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.user_error import UserError
 
 CONFIG = OmegaConf.create({"seed": 3, "name": "toy"})
-
-
-def git(folder, *arguments):
-    subprocess.run(
-        ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b.c", *arguments],
-        check=True,
-        capture_output=True,
-    )
-
-
-@pytest.fixture
-def checkout(tmp_path, monkeypatch):
-    """A working copy with two tracked files."""
-    root = tmp_path / "copy"
-    (root / "docs").mkdir(parents=True)
-    for name in ("code.py", "docs/page.md"):
-        (root / name).write_text("one\n")
-    git(root, "init", "-q")
-    git(root, "add", ".")
-    git(root, "commit", "-qm", "Begin")
-    monkeypatch.setattr(job, "checkout", lambda: root)
-    return root
-
-
-def test_the_commit_says_whether_tracked_files_differ(checkout):
-    clean = commit()
-    assert len(clean) == 40
-    (checkout / "notes.txt").write_text("untracked")
-    assert commit() == clean
-    (checkout / "code.py").write_text("two\n")
-    assert commit() == f"{clean}+changes"
-
-
-def test_results_that_are_being_written_are_no_change_of_the_code(checkout):
-    (checkout / "docs/results").mkdir()
-    (checkout / "docs/results/run.json").write_text("{}\n")
-    git(checkout, "add", ".")
-    git(checkout, "commit", "-qm", "Keep results")
-    clean = commit()
-    (checkout / "docs/results/run.json").write_text('{"more": 1}\n')
-    assert commit() == clean
-
-
-def test_changed_files_leave_a_folder_out(checkout):
-    (checkout / "docs/page.md").write_text("two\n")
-    (checkout / "notes.txt").write_text("untracked")
-    assert changed_files(checkout, Path("docs")) == []
-    (checkout / "code.py").write_text("two\n")
-    assert changed_files(checkout, Path("docs")) == ["code.py"]
-    assert changed_files(checkout, Path("elsewhere")) == ["code.py", "docs/page.md"]
-
-
-def test_without_a_working_copy_or_git_there_is_no_commit(checkout, monkeypatch):
-    def missing(*arguments, **named):
-        raise FileNotFoundError("git")
-
-    monkeypatch.setattr(subprocess, "run", missing)
-    assert commit() is None
-    assert changed_files(checkout, Path("docs")) == []
-    monkeypatch.setattr(job, "checkout", lambda: None)
-    assert commit() is None
 
 
 def test_a_record_names_versions_and_machine_and_nothing_of_the_environment(monkeypatch):
@@ -95,14 +38,16 @@ def test_where_a_run_lies_and_what_is_trusted_are_not_recorded():
     assert recordable(typed) == ["seed=1", "outcome=1"]
 
 
-class Asked:
+def asked(folder, mode="RUN", overrides=("seed=3",)):
     """What Hydra would say of a job."""
-
-    def __init__(self, folder, mode="RUN", overrides=("seed=3",)):
-        choices = {"dataset": "toy", "hydra/launcher": "basic"}
-        self.mode = job.RunMode[mode]
-        self.runtime = OmegaConf.create({"output_dir": str(folder), "choices": choices})
-        self.overrides = OmegaConf.create({"task": [*overrides, "out=run"]})
+    choices = {"dataset": "toy", "hydra/launcher": "basic"}
+    return OmegaConf.create(
+        {
+            "mode": job.RunMode[mode],
+            "runtime": {"output_dir": str(folder), "choices": choices},
+            "overrides": {"task": [*overrides, "out=run"]},
+        }
+    )
 
 
 @pytest.fixture
@@ -112,7 +57,7 @@ def carried(tmp_path, monkeypatch):
     monkeypatch.setattr(job, "screen", lambda config: None)
 
     def carry_out(work, mode="RUN"):
-        monkeypatch.setattr(job.HydraConfig, "get", staticmethod(lambda: Asked(tmp_path / "run", mode)))
+        monkeypatch.setattr(job.HydraConfig, "get", staticmethod(lambda: asked(tmp_path / "run", mode)))
         job.raised.clear()
         job.carry_out("train", work, CONFIG)
         return list(job.raised)
@@ -244,3 +189,13 @@ def test_a_full_disk_does_not_hide_what_went_wrong(carried, monkeypatch):
     monkeypatch.setattr(RunFolder, "close", full)
     (error,) = carried(failing(RuntimeError("the true reason")))
     assert str(error) == "the true reason"
+
+
+@pytest.mark.parametrize(("trainer", "devices"), [("gpu", [2]), ("cpu", 1)])
+def test_jobs_of_a_sweep_that_train_on_gpus_take_them_in_turn(trainer, devices, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
+    monkeypatch.setattr(job.HydraConfig, "get", lambda: SimpleNamespace(job=SimpleNamespace(num=5)))
+    config, _ = composed(CONF, ["+experiment=sepsis", f"trainer={trainer}"], multirun=False)
+    job.one_device(config)
+    assert config.trainer.devices == devices

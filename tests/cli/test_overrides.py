@@ -4,9 +4,9 @@ from itertools import pairwise
 
 import pytest
 
-from rehearsal_torch.cli.installation import conf_folder
 from rehearsal_torch.cli.main import CONF
 from rehearsal_torch.cli.overrides import composed, deferred
+from rehearsal_torch.files.installation import conf_folder
 from rehearsal_torch.user_error import UserError
 
 

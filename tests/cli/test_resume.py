@@ -2,8 +2,8 @@
 
 import pytest
 
-from rehearsal_torch.cli.job import statuses
 from rehearsal_torch.cli.resume import SWEEP, agree, cleared, recorded
+from rehearsal_torch.cli.sweep import statuses
 from rehearsal_torch.files.plain import PlainFileError
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.user_error import UserError

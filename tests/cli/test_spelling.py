@@ -10,7 +10,7 @@ from rehearsal_torch.cli.job import provenance
 from rehearsal_torch.cli.main import main
 from rehearsal_torch.cli.overrides import read_override
 from rehearsal_torch.cli.spelling import on_file, quoted, quoted_file, spoken, typed_as
-from rehearsal_torch.cli.verbs.train import train
+from rehearsal_torch.cli.tasks import train
 
 SPELT = [
     ("train", "python scripts/train.py", "rehearsal train"),

@@ -5,8 +5,7 @@ import json
 
 import pytest
 
-from rehearsal_torch.cli.job import statuses
-from rehearsal_torch.cli.sweep import begin, crossed, finish
+from rehearsal_torch.cli.sweep import begin, crossed, finish, statuses
 from rehearsal_torch.run_folder import SECONDS, RunFolder
 from rehearsal_torch.user_error import UserError
 from tests.cli.verbs.test_collect import shard
@@ -20,7 +19,7 @@ def test_every_job_has_a_status_even_those_that_said_nothing(tmp_path, capsys):
     found = statuses(tmp_path, jobs)
     assert [row["state"] for row in found] == ["ok", "failed", "skipped"]
     assert json.loads((tmp_path / "2/status.json").read_text())["overrides"] == ["shard=2"]
-    assert finish(tmp_path, jobs, ["python", "scripts/decide.py"], again=["hydra/launcher=joblib"]) == 1
+    assert finish(tmp_path, jobs, "decide", again=["hydra/launcher=joblib"]) == 1
     out = capsys.readouterr().out
     assert f"Continue with: python scripts/decide.py resume={tmp_path} hydra/launcher=joblib" in out
     assert "killed, or out of memory" in out
@@ -32,7 +31,7 @@ def test_a_job_that_still_runs_is_no_failed_one_and_its_folder_stays_as_it_is(tm
     (tmp_path / "0/status.json").unlink()
     with RunFolder(tmp_path / "0").lock(), RunFolder(tmp_path / "1").lock():
         before = sorted(path.name for path in tmp_path.glob("*/*"))
-        assert finish(tmp_path, [["shard=0"], ["shard=1"]], ["rehearsal", "decide"]) == 1
+        assert finish(tmp_path, [["shard=0"], ["shard=1"]], "decide") == 1
         assert sorted(path.name for path in tmp_path.glob("*/*")) == before
     out = " ".join(capsys.readouterr().out.split())
     assert (out.count("running"), out.count("in use by process")) == (2, 2)
@@ -59,7 +58,7 @@ def test_a_sweep_whose_shards_cannot_be_merged_ends_with_the_reason(tmp_path, ca
     shard(tmp_path, 0, 0, [0, 2])
     shard(tmp_path, 1, 1, [1, 3])
     (tmp_path / "0/config.yaml").write_text("shards: many\n")
-    assert finish(tmp_path, [["shard=0"], ["shard=1"]], ["python", "scripts/decide.py"]) == 1
+    assert finish(tmp_path, [["shard=0"], ["shard=1"]], "decide") == 1
     assert "Not merged: " in capsys.readouterr().err
 
 
@@ -107,7 +106,7 @@ def test_the_cross_table_is_the_last_thing_a_sweep_prints(tmp_path, capsys):
         )
         for number, (world, method, seed) in enumerate(combinations)
     ]
-    assert finish(tmp_path, jobs, ["python", "scripts/decide.py"]) == 0
+    assert finish(tmp_path, jobs, "decide") == 0
     lines = capsys.readouterr().out.strip().splitlines()
     assert lines[-1].startswith("└")
     assert [cell.strip() for cell in lines[-2].strip("│").split("│")] == [
@@ -157,7 +156,7 @@ def test_whatever_else_varies_names_the_method_or_the_world(tmp_path):
 
 def test_sweeps_of_anything_else_end_as_they_did(tmp_path, capsys):
     jobs = [job(tmp_path, 0, ["dataset=ward", "decision=greedy"], scored=False)]
-    assert finish(tmp_path, jobs, ["python", "scripts/decide.py"]) == 0
+    assert finish(tmp_path, jobs, "decide") == 0
     assert not (tmp_path / "table1.csv").exists()
     assert "Written" not in capsys.readouterr().out
     failed = [as_user_error(tmp_path, 1, job(tmp_path, 1, ["dataset=bank", "decision=cme"]), "failed")]

@@ -3,8 +3,7 @@
 import pytest
 from hydra.utils import instantiate
 
-from rehearsal_torch.cli.errors import user_error_from
-from rehearsal_torch.user_error import UserError, as_user_error
+from rehearsal_torch.user_error import UserError, as_user_error, user_error_from
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,8 @@
 import pytest
 
 from rehearsal_torch.cli.overrides import composed
-from rehearsal_torch.cli.validation import CONF, check
+from rehearsal_torch.cli.validation import check
+from rehearsal_torch.methods.conf import CONF
 from rehearsal_torch.user_error import UserError
 
 

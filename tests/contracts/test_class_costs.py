@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 import rehearsal_torch as rt
-from rehearsal_torch.api.methods import RequestWarning
 from rehearsal_torch.program import main as program
+from rehearsal_torch.user_error import RequestWarning
 from tests.toys.class_world import TREATMENTS, rows, truth
 
 WORTH, PRICES = 100, {"A": 0, "B": 40, "C": 25}

@@ -8,14 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from rehearsal_torch.problems.written.sample_warnings import warned
 
 import rehearsal_torch as rt
-from rehearsal_torch.api.methods import RequestWarning
 from rehearsal_torch.explorer.rehearsal_session import RehearsalSession
 from rehearsal_torch.explorer.run_material import opened
 from rehearsal_torch.problems.written.own_problem import OwnProblem
 from rehearsal_torch.program import main as program
+from rehearsal_torch.user_error import RequestWarning
 from tests.toys.class_world import TREATMENTS, rows, truth, usual
 
 METHODS = ("outcome_regression", "cme")
@@ -29,7 +28,7 @@ GROUPED = {
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::rehearsal_torch.api.methods.RequestWarning")
+@pytest.mark.filterwarnings("ignore::rehearsal_torch.user_error.RequestWarning")
 @pytest.mark.parametrize("method", METHODS)
 def test_the_chance_of_the_desired_classes_is_that_of_the_world(method):
     # Of two treatments only, as a variable of two texts: the outcome alone has classes.
@@ -63,7 +62,7 @@ def model():
         return rt.learn(rows(800), ONE, method="outcome_regression")
 
 
-@pytest.mark.filterwarnings("ignore::rehearsal_torch.api.methods.RequestWarning")
+@pytest.mark.filterwarnings("ignore::rehearsal_torch.user_error.RequestWarning")
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(
     "desired",
@@ -87,7 +86,7 @@ def test_the_best_class_of_each_context_is_found(method, desired):
 
 
 @pytest.mark.bench
-@pytest.mark.filterwarnings("ignore::rehearsal_torch.api.methods.RequestWarning")
+@pytest.mark.filterwarnings("ignore::rehearsal_torch.user_error.RequestWarning")
 @pytest.mark.parametrize("method", METHODS)
 def test_which_class_is_the_reference_hardly_matters(method):
     table, found = rows(800), []
@@ -104,7 +103,7 @@ def test_which_class_is_the_reference_hardly_matters(method):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::rehearsal_torch.api.methods.RequestWarning")
+@pytest.mark.filterwarnings("ignore::rehearsal_torch.user_error.RequestWarning")
 @pytest.mark.parametrize("method", METHODS)
 def test_classes_are_desired_beside_a_number(method):
     means = {"A": 0.0, "B": 1.0, "C": 0.5}
@@ -209,7 +208,7 @@ def test_the_explorer_offers_classes_by_their_places(model, tmp_path):
 
 
 @pytest.mark.bench
-@pytest.mark.filterwarnings("ignore::rehearsal_torch.api.methods.RequestWarning")
+@pytest.mark.filterwarnings("ignore::rehearsal_torch.user_error.RequestWarning")
 @pytest.mark.parametrize("method", ["care", "cme", "outcome_regression", "qwz23", "qwz23_offline"])
 def test_every_method_sets_at_most_one_indicator(method):
     random = np.random.default_rng(1)
@@ -232,7 +231,7 @@ def test_every_method_sets_at_most_one_indicator(method):
         assert {name for name in values if "=" in name} in (set(), columns)
 
 
-@pytest.mark.filterwarnings("ignore::rehearsal_torch.api.methods.RequestWarning")
+@pytest.mark.filterwarnings("ignore::rehearsal_torch.user_error.RequestWarning")
 def test_a_method_that_weighs_changes_refuses_classes():
     with pytest.raises(
         ValueError, match=r"treatment has classes .*A, B, C.*, and a change from one to another"
@@ -272,7 +271,7 @@ def test_a_problem_file_of_classes_is_compiled(written):
     assert problem.task.candidates == (("treatment=B", "treatment=C"),)
     assert problem.present == [{"treatment=B": 0.0, "treatment=C": 1.0}, {}]
     assert problem.task.region.offsets.tolist() == [-0.5]
-    assert warned(problem) == []
+    assert problem.findings() == ()
 
 
 def test_complete_cases_are_used_where_classes_are_missing(written, tmp_path):
@@ -319,7 +318,7 @@ def test_a_run_folder_is_told_in_texts(written, tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::rehearsal_torch.api.methods.RequestWarning")
+@pytest.mark.filterwarnings("ignore::rehearsal_torch.user_error.RequestWarning")
 @pytest.mark.parametrize("method", METHODS)
 def test_what_is_wrong_with_the_graph_is_told_of_the_variable(method):
     hidden = ONE | {"graph": [*ONE["graph"], "treatment <-> status"]}

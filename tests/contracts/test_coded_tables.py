@@ -68,7 +68,7 @@ def rows():
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::rehearsal_torch.api.methods.RequestWarning")
+@pytest.mark.filterwarnings("ignore::rehearsal_torch.user_error.RequestWarning")
 @pytest.mark.parametrize("method", ["care", "outcome_regression"])
 def test_decisions_of_texts_are_those_of_numbers(rows, method):
     words = rt.rehearse(rows, TEXTS, CASES, method=method)
@@ -85,7 +85,7 @@ def test_decisions_of_texts_are_those_of_numbers(rows, method):
     assert frame["set/smoker"].notna().tolist() == numbers.to_frame()["set/smoker"].notna().tolist()
 
 
-@pytest.mark.filterwarnings("ignore::rehearsal_torch.api.methods.RequestWarning")
+@pytest.mark.filterwarnings("ignore::rehearsal_torch.user_error.RequestWarning")
 def test_a_saved_model_knows_its_texts(rows, tmp_path):
     model = rt.learn(rows, TEXTS, method="care")
     model.save(tmp_path / "model")
@@ -179,7 +179,7 @@ def test_rare_and_lost_classes_are_told(rows):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::rehearsal_torch.api.methods.RequestWarning")
+@pytest.mark.filterwarnings("ignore::rehearsal_torch.user_error.RequestWarning")
 def test_other_graphs_name_the_variable_of_classes(rows):
     graph = {"parents": {"smoker": ["ward", "age", "severity"], "y": ["ward", "severity", "smoker", "age"]}}
     (first, *_) = rt.rehearse(rows, TEXTS, CASES, method="care", graphs=[graph])

@@ -3,9 +3,10 @@
 import pytest
 
 import rehearsal_torch as rt
-from rehearsal_torch.api.methods import RequestError, methods_for
+from rehearsal_torch.methods.presets import methods
 from rehearsal_torch.problems.rehearsal.loan import Loan
 from rehearsal_torch.problems.world_size import SampleSize
+from rehearsal_torch.user_error import RequestError
 from tests.api.test_rehearse import CASES, SMALL, TASK
 
 pytestmark = pytest.mark.slow
@@ -20,7 +21,7 @@ def frame():
 
 
 @pytest.mark.bench
-@pytest.mark.parametrize("method", [name for name in methods_for("rehearse") if name != "auto"])
+@pytest.mark.parametrize("method", [name for name in methods("rehearse") if name != "auto"])
 def test_a_method_has_intervals_or_is_refused_by_name(frame, method):
     model = rt.learn(frame, TASK, method=method, **SETTINGS.get(method, {}))
     first, second = {"A2": 0.3}, {"A2": 0.4}

@@ -141,7 +141,7 @@ def test_a_loaded_and_moved_method_is_explained_without_the_rows(place: Place, t
         alike(here, again.to(device).explain(CASE, rows=True), place)
 
 
-@pytest.mark.filterwarnings("ignore::rehearsal_torch.api.methods.RequestWarning")
+@pytest.mark.filterwarnings("ignore::rehearsal_torch.user_error.RequestWarning")
 def test_a_moved_method_with_classes_answers_as_on_the_cpu(place: Place):
     task = {
         "graph": ["severe -> {treatment status}", "treatment -> status"],

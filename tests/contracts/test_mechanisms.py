@@ -11,9 +11,8 @@ import pytest
 import torch
 
 import rehearsal_torch
-from rehearsal_torch.mechanisms.affine import AffineMechanism
 from rehearsal_torch.mechanisms.conditional_flow import ConditionalFlow
-from rehearsal_torch.mechanisms.linear_gaussian import LinearGaussian
+from rehearsal_torch.mechanisms.linear_gaussian import AffineMechanism, LinearGaussian
 from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.mechanisms.mechanism import (
     GenerativeMechanism,

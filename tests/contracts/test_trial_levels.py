@@ -2,8 +2,8 @@
 
 import pytest
 
-from rehearsal_torch.api.methods import methods_for
 from rehearsal_torch.api.optimiser import CausalOptimiser
+from rehearsal_torch.methods.presets import methods
 
 pytestmark = pytest.mark.slow
 TASK = {
@@ -43,7 +43,7 @@ def allowed(task, action):
 
 
 def test_every_method_of_trials_stands_under_this_contract():
-    assert sorted([*METHODS, *BASELINES]) == sorted(methods_for("optimise"))
+    assert sorted([*METHODS, *BASELINES]) == sorted(methods("optimise"))
 
 
 def asked_of_all():

@@ -100,5 +100,3 @@ def test_the_vote_uses_the_loss_before_the_step():
 def test_wrong_numbers_are_refused():
     with pytest.raises(ValueError, match="positive step sizes"):
         one(steps=(0.1, -1.0))
-    with pytest.raises(ValueError, match="as many sets of parents"):
-        DriftingRegression([[0]], [1, 2], [[1]], [[]])

@@ -117,11 +117,3 @@ def test_a_penalty_is_taken_off_the_log_posterior(made):
     after, before = (penalty(part.rows, part.factors(), part.hyper) for part in (held, plain))
     assert bool(((held.log_posterior() - after) >= (plain.log_posterior() - before) - 1e-2).all())
     assert float(after.sum()) < float(before.sum())
-
-
-def test_wrong_shapes_are_refused():
-    inputs, targets, kept = examples()
-    with pytest.raises(ValueError, match="expected inputs, targets and kept rows of shapes"):
-        SolvedProcesses([2, 1]).solve(inputs, targets, kept)
-    with pytest.raises(ValueError, match="at least one regression"):
-        SolvedProcesses([])

@@ -85,8 +85,3 @@ def test_standard_normals_learn_nothing():
 def test_strange_numbers_of_components_are_refused(components):
     with pytest.raises(ValueError, match="at least 1, or bic"):
         GaussianMixtures(1, components)
-
-
-def test_wrong_widths_are_refused():
-    with pytest.raises(ValueError, match="expected values and kept rows"):
-        GaussianMixtures(2, 2).solve(*noises())

@@ -36,13 +36,9 @@ class Chain(CausalWorld):
     def equation(self, node, inputs, noise):
         return 2 * inputs["a"] + 0.5 + noise if node == "X" else 1.5 * inputs["X"] - inputs["b"] - noise
 
-    @property
-    def optimal_value(self):
-        return float(self.expected(self.optimal_action))
-
-    @property
-    def optimal_action(self):
-        return torch.tensor([1.0, 0.0], dtype=DOUBLE)
+    def best(self):
+        action = torch.tensor([1.0, 0.0], dtype=DOUBLE)
+        return action, float(self.expected(action))
 
 
 def made(limits=None, trials=None):

@@ -9,7 +9,6 @@ import torch
 
 import rehearsal_torch as rt
 import rehearsal_torch.explorer.episode_session as courses
-from rehearsal_torch.api.methods import RequestError
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.explorer.episode_session import (
@@ -30,7 +29,7 @@ from rehearsal_torch.search.budget import Budget
 from rehearsal_torch.search.sequences.decision_process import Effort, sequence_decision
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive
 from rehearsal_torch.spaces.box import Alteration
-from rehearsal_torch.user_error import UserError
+from rehearsal_torch.user_error import RequestError, UserError
 from tests.scripts.typing_in import lines
 from tests.toys.episodes import transition_episode
 from tests.toys.explored_episodes import DECIDED, FREE, episodes_run, without_times
@@ -262,12 +261,17 @@ POINTS = Wording("SOFA", -1.0, "points")
             "Proven: by this model, no other sequence with at most 2 changed actions is better.",
         ),
         (
-            {"gap": 1.25, "proven": False, "stopped": "stopped after budget_s=5"},
+            {"gap": 1.25, "proven": False, "stopped": "stopped after budget_s=5", "limit_s": 5.0},
             "The best found, not proven: another one with at most 2 changed actions may be better, by 1.25 "
             "points at most. Why: the search stopped at its time limit of 5 s.",
         ),
         (
-            {"gap": None, "proven": False, "stopped": "stopped after budget_s=1e-05; no gap is known"},
+            {
+                "gap": None,
+                "proven": False,
+                "stopped": "stopped after budget_s=1e-05; no gap is known",
+                "limit_s": 1e-5,
+            },
             f"{UNKNOWN} Why: the search stopped at its time limit of 1e-05 s.",
         ),
         (

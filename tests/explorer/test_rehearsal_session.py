@@ -7,7 +7,6 @@ import pytest
 import torch
 
 import rehearsal_torch as rt
-from rehearsal_torch.api.methods import RequestError
 from rehearsal_torch.api.what_if import WhatIf, outside
 from rehearsal_torch.data.decision import CHANCE, Decision, Estimate
 from rehearsal_torch.data.finding import Finding
@@ -16,6 +15,7 @@ from rehearsal_torch.explorer.rehearsal_session import RehearsalSession, answer,
 from rehearsal_torch.explorer.run_material import Opened, opened
 from rehearsal_torch.explorer.sessions import session_for
 from rehearsal_torch.spaces.box import Alteration
+from rehearsal_torch.user_error import RequestError
 from tests.toys.explored import TASK, rows, run_folder, small_model
 from tests.toys.served import Served
 

@@ -6,9 +6,8 @@ import shutil
 import pytest
 import yaml
 
-from rehearsal_torch.api.methods import RequestWarning
 from rehearsal_torch.explorer.run_material import checkpoint_of, existing, opened, recorded, settings
-from rehearsal_torch.user_error import UserError
+from rehearsal_torch.user_error import RequestWarning, UserError
 from tests.house.desk import PROBLEM, laid_out
 from tests.scripts.typing_in import called
 from tests.toys.explored import CASES, run_folder, small_model

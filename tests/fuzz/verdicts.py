@@ -21,8 +21,8 @@ from pathlib import Path
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from rehearsal_torch.cli.errors import user_error_from
 from rehearsal_torch.files.lock import InUseError
+from rehearsal_torch.user_error import user_error_from
 from tests.places import ROOT
 
 PACKAGE = str(ROOT / "rehearsal_torch")

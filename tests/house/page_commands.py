@@ -20,7 +20,8 @@ from hydra._internal.utils import get_args_parser
 from rehearsal_torch.cli.choice.asked import with_asked
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.cli.resume import recorded
-from rehearsal_torch.cli.validation import CONF, check
+from rehearsal_torch.cli.validation import check
+from rehearsal_torch.methods.conf import CONF
 from tests.places import ROOT
 
 # The changelog tells of commands as they were.

@@ -6,8 +6,6 @@ from dataclasses import replace
 import pytest
 import torch
 
-from rehearsal_torch.cli.choice.applicable import rehearsing, with_method
-from rehearsal_torch.cli.run import build
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.method_choice.comparison import Compared
@@ -22,8 +20,11 @@ from rehearsal_torch.method_choice.rule import (
     unit_error,
     value_error,
 )
+from rehearsal_torch.methods.applicable import with_method
+from rehearsal_torch.methods.presets import AUTO, methods
+from rehearsal_torch.methods.run import build
 from rehearsal_torch.training.fit import fit
-from tests.cli.test_run import configured
+from tests.methods.test_run import configured
 
 HALVES, ROWS = 4, 200
 
@@ -174,7 +175,7 @@ def test_errors_have_their_closed_forms():
 
 
 def test_every_method_for_cases_of_a_table_is_compared_or_has_a_reason_why_not():
-    assert sorted([*SIMPLEST_FIRST, *NOT_COMPARED]) == sorted(rehearsing())
+    assert sorted([*SIMPLEST_FIRST, *NOT_COMPARED, AUTO]) == sorted(methods("rehearse"))
     assert all((SIMPLEST_FIRST | NOT_COMPARED).values())
 
 

@@ -4,15 +4,16 @@ import json
 
 import pytest
 
-from rehearsal_torch.cli.choice.applicable import record, with_method
+from rehearsal_torch.cli.choice.settled import record
 from rehearsal_torch.evaluation.recorded_run import read
 from rehearsal_torch.files.plain import PlainFileError
 from rehearsal_torch.method_choice.rule import SIMPLEST_FIRST, chosen
-from rehearsal_torch.reporting.method_choice import told
+from rehearsal_torch.methods.applicable import with_method
+from rehearsal_torch.reporting.method_choice import reasons
 from rehearsal_torch.reporting.run_report import report
 from rehearsal_torch.run_folder import RunFolder
-from tests.cli.test_run import configured
 from tests.method_choice.test_rule import NOTHING, found
+from tests.methods.test_run import configured
 from tests.reporting.test_untouched_score import run
 
 VALUES = {"care": [0.61, 0.61, 0.62, 0.60], "cme_stack": [0.60, 0.64, 0.62, 0.62]}
@@ -51,4 +52,4 @@ def test_the_report_shows_the_table_and_says_why(path):
 def test_a_damaged_record_is_refused(path):
     (path / "method_choice.json").write_text(json.dumps({"sentences": "care"}))
     with pytest.raises(PlainFileError, match="sentences: expected a list of strings; got care"):
-        told(read(path))
+        reasons(read(path))

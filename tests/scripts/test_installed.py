@@ -14,7 +14,7 @@ import pytest
 
 from rehearsal_torch import __version__
 from rehearsal_torch.cli.main import main
-from rehearsal_torch.cli.verbs.train import train
+from rehearsal_torch.cli.tasks import train
 from tests.places import PACKAGE, ROOT
 from tests.scripts.typing_in import Answer, lines
 
@@ -147,7 +147,7 @@ def test_the_readme_reads_well_away_from_the_repository(wheel):
 
 
 def test_nothing_of_a_checkout_is_on_the_path(installed, tmp_path):
-    code = f"import sys, json, {PACKAGE}\nfrom {PACKAGE}.cli.installation import checkout, conf_folder\n"
+    code = f"import sys, json, {PACKAGE}\nfrom {PACKAGE}.files.installation import checkout, conf_folder\n"
     code += (
         f"print(json.dumps([sys.path, {PACKAGE}.__file__, str(conf_folder()), checkout() is None, "
         f"{PACKAGE}.__version__]))"

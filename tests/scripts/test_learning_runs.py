@@ -7,9 +7,9 @@ import pytest
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 
-from rehearsal_torch.cli.build import problem_of
 from rehearsal_torch.cli.main import CONF
-from rehearsal_torch.cli.run import learning
+from rehearsal_torch.methods.build import problem_of
+from rehearsal_torch.methods.run import learning
 from rehearsal_torch.user_error import UserError
 from tests.scripts.typing_in import called, lines
 

@@ -7,9 +7,8 @@ import pandas as pd
 import pytest
 
 from rehearsal_torch.cli.main import main
-from rehearsal_torch.cli.verbs.decide import decide
+from rehearsal_torch.cli.tasks import decide, train
 from rehearsal_torch.cli.verbs.prepare import main as prepare
-from rehearsal_torch.cli.verbs.train import train
 from tests.scripts.typing_in import lines
 
 TYPED = ["+experiment=own_episodes", "path=machines.csv", "dataset.task=machines.yaml", "workers=1"]

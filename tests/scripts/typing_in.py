@@ -16,9 +16,8 @@ from io import StringIO
 from pathlib import Path
 
 from rehearsal_torch.cli.main import main
+from rehearsal_torch.cli.tasks import decide, train
 from rehearsal_torch.cli.verbs import collect
-from rehearsal_torch.cli.verbs.decide import decide
-from rehearsal_torch.cli.verbs.train import train
 from tests.places import ROOT
 
 HERE = Path(__file__).resolve().parent

@@ -1,8 +1,10 @@
+from itertools import product
+
 import pytest
 import torch
 
 from rehearsal_torch.seeding import sobol
-from rehearsal_torch.spaces.candidate_region import CandidateRegion
+from rehearsal_torch.spaces.candidate_region import CandidateRegion, MixedRegion, with_levels
 from rehearsal_torch.spaces.polytope import Polytope
 
 LOWER, UPPER = torch.tensor([0.0, -1.0], dtype=torch.float64), torch.tensor([2.0, 3.0], dtype=torch.float64)
@@ -11,7 +13,7 @@ LOWER, UPPER = torch.tensor([0.0, -1.0], dtype=torch.float64), torch.tensor([2.0
 def limit(*normal, offset):
     """normal'a <= offset."""
     normals = torch.tensor([normal], dtype=torch.float64)
-    return Polytope(tuple("ab"[: len(normal)]), normals, torch.tensor([offset], dtype=torch.float64))
+    return Polytope(tuple("abc"[: len(normal)]), normals, torch.tensor([offset], dtype=torch.float64))
 
 
 def box(limits=None):
@@ -121,3 +123,183 @@ def test_without_limits_a_longer_spread_goes_on_where_a_shorter_one_ended():
     assert torch.equal(box().spread(8, 0), box().spread(32, 0)[:8])
     # A Sobol sequence fills each half of each coordinate equally.
     assert (box().spread(64, 0) < 0.5).sum(0).tolist() == [32, 32]
+
+
+DOUBLE = torch.float64
+# Neither 0.1 + 0.7 z nor 3 z / 7 gives the levels back without rounding.
+LEVELS = {0: (0.1, 0.3, 0.8), 2: (-1.0, 0.0, 1 / 3, 2.0)}
+
+
+def tensor(*values):
+    return torch.tensor(values, dtype=DOUBLE)
+
+
+def region(levels=LEVELS, limits=None):
+    return with_levels(CandidateRegion.within(tensor(0.1, 0.0, -1.0), tensor(0.8, 10.0, 2.0), limits), levels)
+
+
+def test_without_levels_a_region_stays_what_it_is():
+    plain = CandidateRegion.within(tensor(0.0), tensor(1.0), None)
+    assert with_levels(plain, {}) is plain
+    assert isinstance(with_levels(plain, {0: [0.5]}), MixedRegion)
+
+
+def test_levels_come_back_to_the_last_bit_and_others_as_in_a_box():
+    made, plain = region(), region({})
+    points = torch.rand(200, 3, dtype=DOUBLE, generator=torch.Generator().manual_seed(0))
+    actions = made.units(points)
+    assert set(actions[:, 0].tolist()) == set(LEVELS[0])
+    assert set(actions[:, 2].tolist()) == set(LEVELS[2])
+    assert torch.equal(actions[:, 1], plain.units(points)[:, 1])
+    assert torch.equal(made.units(made.unit(actions))[:, [0, 2]], actions[:, [0, 2]])
+
+
+def test_the_derivative_at_a_level_is_zero():
+    points = tensor([0.5, 0.5, 0.5]).requires_grad_(True)
+    (gradient,) = torch.autograd.grad(region().units(points).sum(), points)
+    assert gradient.tolist() == [[0.0, 10.0, 0.0]]
+
+
+def test_a_point_belongs_to_the_region_at_its_levels_only():
+    made = region()
+    inside = made.unit(tensor([0.3, 4.0, 1 / 3], [0.31, 4.0, 1 / 3], [0.3, 11.0, 1 / 3]))
+    assert made.contains(inside).tolist() == [True, False, False]
+
+
+@pytest.mark.parametrize("power", [3, 5, 8])
+def test_levels_occur_equally_often(power):
+    points = region().units(region().spread(2**power, 4))
+    for place, values in LEVELS.items():
+        counts = [int((points[:, place] == value).sum()) for value in values]
+        assert max(abs(count - 2**power / len(values)) for count in counts) <= 1
+    assert len(points[:, 1].unique()) == 2**power
+
+
+def test_a_longer_spread_goes_on_where_a_shorter_one_ended():
+    assert torch.equal(region().spread(32, 1)[:8], region().spread(8, 1))
+    assert not torch.equal(region().spread(8, 1), region().spread(8, 2))
+
+
+def test_a_coordinate_that_is_held_has_its_value_everywhere():
+    held = with_levels(region({}), {1: (3.7,)})
+    assert held.combinations == 1
+    assert set(held.units(held.spread(16, 0))[:, 1].tolist()) == {3.7}
+    assert held.units(held.into(tensor([0.5, 0.0, 0.5])))[:, 1].tolist() == [3.7]
+
+
+def test_coordinates_with_many_levels_are_relaxed():
+    made = region()
+    assert made.relaxed(3).levels == {0: LEVELS[0]}
+    assert type(made.relaxed(1)) is type(made.without_levels) is CandidateRegion
+    assert with_levels(region({}), {1: (3.7,)}).relaxed(0).levels == {1: (3.7,)}
+
+
+def test_every_combination_is_listed_once():
+    made = region()
+    assert made.combinations == 12
+    full = torch.zeros(12, 3, dtype=DOUBLE)
+    full[:, made.places] = made.every()
+    assert set(map(tuple, made.units(full)[:, made.places].tolist())) == set(product(*LEVELS.values()))
+
+
+def test_neighbours_differ_in_one_level():
+    made = region()
+    point = made.unit(tensor([0.3, 4.0, 2.0]))
+    moved, origins = made.neighbours(point, 20)
+    assert origins.tolist() == [0] * 5
+    found = made.units(moved)
+    assert torch.equal(found[:, 1], made.units(point)[:, 1].expand(5))
+    pairs = set(map(tuple, found[:, [0, 2]].tolist()))
+    assert pairs == {(0.1, 2.0), (0.8, 2.0), (0.3, -1.0), (0.3, 0.0), (0.3, 1 / 3)}
+    # Of four levels, more than two, only the next one.
+    moved, _ = made.neighbours(point, 2)
+    assert set(made.units(moved)[:, 2].tolist()) == {2.0, 1 / 3}
+
+
+def test_a_change_of_level_moves_the_others_back_within_the_limits():
+    # b + 10 c <= 10: at c = -1 every b, at c = 0 up to 10, at 1/3 up to 6.67, and none at 2.
+    made = region(limits=limit(0.0, 1.0, 10.0, offset=10.0))
+    moved, origins = made.neighbours(made.unit(tensor([0.1, 9.0, 0.0])), 20)
+    found = {tuple(row) for row in made.units(moved)[:, [0, 2]].tolist()}
+    assert found == {(0.3, 0.0), (0.8, 0.0), (0.1, -1.0), (0.1, 1 / 3)}
+    third = made.units(moved)[made.units(moved)[:, 2] == 1 / 3]
+    assert float(third[0, 1]) == pytest.approx(20 / 3, abs=1e-6)
+    assert len(origins) == 4
+
+
+def test_where_the_nearest_levels_are_infeasible_others_are_found():
+    # a + c >= 2.8 leaves only a = 0.8, c = 2.
+    made = region(limits=limit(-1.0, 0.0, -1.0, offset=-2.8 + 1e-12))
+    found = made.units(made.into(tensor([0.0, 0.3, 0.1], [1.0, 0.6, 1.0])))
+    assert found[:, [0, 2]].tolist() == [[0.8, 2.0], [0.8, 2.0]]
+    assert found[:, 1].tolist() == pytest.approx([3.0, 6.0])
+    spread = made.units(made.spread(16, 0))
+    assert bool((spread[:, 0] == 0.8).all() & (spread[:, 2] == 2.0).all())
+
+
+def test_limits_that_no_combination_satisfies_are_told():
+    # 0.35 <= a <= 0.75 lies between two levels.
+    faces = Polytope(("a",), tensor([1.0], [-1.0]), tensor(0.75, -0.35))
+    made = region(limits=faces)
+    assert not made.possible()
+    with pytest.raises(ValueError, match="no combination of levels satisfies the limits: check the signs"):
+        made.into(made.without_levels.spread(2, 0))
+    assert region(limits=limit(1.0, offset=0.2)).possible()
+
+
+def test_where_little_is_left_beside_what_is_held_points_are_spread_all_the_same():
+    # With b = 3.7 only c <= -1 + .003 is left.
+    held = with_levels(region({}, limit(0.0, 1.0, 10.0, offset=-6.27)), {1: (3.7,)})
+    points = held.units(held.spread(16, 0))
+    assert set(points[:, 1].tolist()) == {3.7}
+    assert bool((points[:, 2] <= -1 + 0.003 + 1e-6).all())
+    assert len(points[:, 0].unique()) > 8
+
+
+def test_levels_of_very_different_size_stay_apart():
+    made = with_levels(
+        CandidateRegion.within(tensor(1e-9), tensor(1e3), None), {0: (1e-9, 1e-8, 1e-3, 1.0, 1e3)}
+    )
+    actions = tensor([1e-9], [1e-8], [1e3])
+    assert torch.equal(made.units(made.unit(actions)), actions)
+    moved, origins = made.neighbours(made.at_levels(made.unit(actions)), 2)
+    assert list(zip(origins.tolist(), made.units(moved)[:, 0].tolist(), strict=True)) == [
+        (0, 1e-8),
+        (1, 1e-9),
+        (1, 1e-3),
+        (2, 1.0),
+    ]
+
+
+def test_points_that_are_moved_satisfy_the_limits_without_a_tolerance():
+    made = region(limits=limit(0.0, 1.0, 10.0, offset=10.0))
+    given = tensor([0.0, 0.9, 0.45], [1.0, 1.0, 0.3])
+    found = made.into(given)
+    assert bool((found @ made.normals.mT <= made.offsets).all())
+    assert made.units(found)[:, 1].tolist() == pytest.approx([20 / 3, 10.0], abs=1e-6)
+    torch.testing.assert_close(made.into(given[:1]), found[:1], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("start", "sum_of_two", "nearest"),
+    [
+        ((0.0, 0.0), (0.3, 2.0), (0.0, 0.4)),
+        ((1.0, 1.0), (0.0, 1.55), (0.5, 1.0)),
+        ((0.0, 0.0), (1.3, 2.0), (1.0, 0.4)),
+    ],
+)
+@pytest.mark.parametrize("turned", [False, True])
+def test_the_nearest_levels_are_those_of_the_least_sum_of_distances(start, sum_of_two, nearest, turned):
+    levels = [(0.0, 0.5, 1.0), (0.0, 0.4, 1.0)]
+    if turned:
+        levels, start, nearest = levels[::-1], start[::-1], nearest[::-1]
+    faces = Polytope(("a", "b"), tensor([1.0, 1.0], [-1.0, -1.0]), tensor(sum_of_two[1], -sum_of_two[0]))
+    plain = CandidateRegion.within(tensor(0.0, 0.0), tensor(1.0, 1.0), faces)
+    found = with_levels(plain, dict(enumerate(levels))).into(tensor(start))
+    assert found.tolist() == [list(nearest)]
+
+
+def test_a_bound_that_leaves_no_choice_has_its_level_in_the_middle():
+    made = with_levels(CandidateRegion.within(tensor(2.0, 0.0), tensor(2.0, 1.0), None), {0: (2.0,)})
+    assert made.unit_levels == {0: (0.5,)}
+    assert made.units(made.spread(4, 0))[:, 0].tolist() == [2.0] * 4

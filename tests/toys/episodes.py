@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,6 +16,8 @@ from rehearsal_torch.mechanisms.sparse_effects import SparseEffects
 from rehearsal_torch.mechanisms.trajectory import EquationTrajectory, Trajectory
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import Doses, LinearReward, Reward
+from rehearsal_torch.search.sequences.astar import AStar
+from rehearsal_torch.search.sequences.lipschitz_bound import Anchors
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
 from rehearsal_torch.surrogates.transition import TransitionModel
 
@@ -285,3 +288,8 @@ def doubled_episode(seed: int, acts: bool = True) -> CounterfactualReturn:
         actions
     ].unsqueeze(-1)  # type: ignore[method-assign]
     return CounterfactualReturn(drawn.surrogate, drawn.case, drawn.reward, drawn.changes)
+
+
+def published_astar(anchors: Anchors | None = None, **limits: Any) -> AStar:
+    """The algorithm as published; what `conf/search/astar_published.yaml` builds."""
+    return AStar(anchors, pooled=True, exact=False, lookahead=True, batch=1, incumbent=False, **limits)

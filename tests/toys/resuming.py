@@ -13,7 +13,7 @@ from omegaconf import OmegaConf
 from rehearsal_torch.cli import job
 from rehearsal_torch.cli import main as command_line
 from rehearsal_torch.cli.main import main
-from rehearsal_torch.cli.verbs import decide
+from rehearsal_torch.cli.tasks import decide
 
 
 @dataclass(frozen=True)
@@ -27,16 +27,16 @@ class Finished:
     @classmethod
     def of(cls, folder, typed):
         """Does what is typed, with out=run in a folder."""
-        handed = []
+        handed, carried_out = [], job.carry_out
 
         def carry_out(script, work, config):
             handed.append((deepcopy(config), deepcopy(HydraConfig.get())))
-            job.carry_out(script, work, config)
+            carried_out(script, work, config)
 
         with pytest.MonkeyPatch.context() as patch:
             patch.chdir(folder)
-            patch.setattr(decide, "carry_out", carry_out)
-            assert main(decide.decide, [*typed, "out=run"]) == 0
+            patch.setattr(job, "carry_out", carry_out)
+            assert main(decide, [*typed, "out=run"]) == 0
         return cls(folder / "run", *handed[0])
 
     def handing_over(self, monkeypatch, run):

@@ -32,7 +32,6 @@ from rehearsal_torch.api.explaining.explanation import (
     RunnerUp,
     WithoutEdge,
 )
-from rehearsal_torch.api.methods import RequestError
 from rehearsal_torch.api.what_if import number, objectives_in
 from rehearsal_torch.data.codings.class_actions import cycled
 from rehearsal_torch.data.codings.recorded import wanted_in
@@ -50,6 +49,7 @@ from rehearsal_torch.search.alterations.net_value import decided
 from rehearsal_torch.search.search import BatchSearch
 from rehearsal_torch.spaces.box import Alteration, Box
 from rehearsal_torch.surrogates.overlap import ROUNDING
+from rehearsal_torch.user_error import RequestError
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from omegaconf import open_dict
 
-from rehearsal_torch.api.configured import under_graph
-from rehearsal_torch.api.methods import RequestWarning
 from rehearsal_torch.api.request import Request
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.methods.judged import fitted_under
+from rehearsal_torch.methods.run import build
+from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
+from rehearsal_torch.user_error import RequestWarning
 
 if TYPE_CHECKING:
     from rehearsal_torch.api.rehearsal_model import RehearsalModel
-    from rehearsal_torch.data.table import Table
-    from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-    from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 
 
 @dataclass(frozen=True)
@@ -31,8 +32,8 @@ class FittedRows:
         under: Returns the method fitted to them under another graph of the task's variables.
     """
 
-    observations: "Callable[[], Table]"
-    under: "Callable[[RehearsalGraph], RehearsalSurrogate]"
+    observations: Callable[[], Table]
+    under: Callable[[RehearsalGraph], RehearsalSurrogate]
 
 
 def rows_again(model: "RehearsalModel", table: Any) -> FittedRows:
@@ -65,7 +66,7 @@ def rows_again(model: "RehearsalModel", table: Any) -> FittedRows:
             RequestWarning,
             stacklevel=3,
         )
-    return FittedRows(problem.observations, partial(under_graph, config, problem, method))
+    return FittedRows(problem.observations, partial(fitted_under, build(config, problem, method)))
 
 
 def _kept(settings: object) -> dict[str, object]:

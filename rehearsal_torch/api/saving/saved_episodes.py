@@ -8,73 +8,28 @@ Both are plain data. They are read by the same readers as a user's, and settings
 refused, so that loading runs no code from the folder.
 """
 
-import platform
 from collections.abc import Mapping
-from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rehearsal_torch.api.configured import configuration as method_configuration
-from rehearsal_torch.api.configured import in_words, method_of
-from rehearsal_torch.api.episode_model import CHANGES, LOOKING, METHOD, EpisodeModel, EpisodeReading
-from rehearsal_torch.api.look_back import TAKEN
-from rehearsal_torch.api.methods import check_method
-from rehearsal_torch.api.model_card import PACKAGES
-from rehearsal_torch.api.saving.saved_folder import written
+from rehearsal_torch.api.configured import in_words
+from rehearsal_torch.api.episode_model import CHANGES, METHOD, EpisodeModel, EpisodeReading
+from rehearsal_torch.api.one_episode import GROUPS, TAKEN
 from rehearsal_torch.checkpoint import CheckpointError, configuration
-from rehearsal_torch.checkpoint import save as save_surrogate
-from rehearsal_torch.cli.job import commit
 from rehearsal_torch.data.question import Columns, OtherQuestionError
 from rehearsal_torch.data.sizes import LARGEST_SEED
 from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.files.plain import PlainFileError
-from rehearsal_torch.files.sealed import opened, sealed
+from rehearsal_torch.files.sealed import opened
+from rehearsal_torch.methods.presets import check_method
+from rehearsal_torch.methods.run import method_of
+from rehearsal_torch.problems.episodes.roles import EpisodeRoles
 from rehearsal_torch.problems.episodes.task import episode_task
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
 
-if TYPE_CHECKING:
-    from rehearsal_torch.problems.episodes.roles import EpisodeRoles
-
-INTENDED = (
-    "Looking back at units like those of the data: it estimates which few other actions would have led to a "
-    "larger reward. A recommendation is a claim of this model, not a prescription."
-)
-LIMITS = (
-    "It rests on the assumption that nothing hidden influences both actions and states.",
-    "States and actions outside the ranges of the data carry a warning: what it says of them is an "
-    "extrapolation.",
-    "It says nothing of units, instruments or populations other than those of the data, nor of changes "
-    "since.",
-    "What an action brings after the end of an episode does not count.",
-)
 AGAIN = "fetch the model again, or save it again"
 MOST_CHANGES = 10_000
-
-
-def save(model: EpisodeModel, folder: str | Path) -> Path:
-    """See `EpisodeModel.save`."""
-    card = dict(model.card) if model.problem is None else _card(model)
-    settings = {key: _plain(value) for key, value in model.settings.items()}
-    card["looking"] = sealed({"method": model.method, "changes": model.changes, "settings": settings})
-
-    def write(beside: Path) -> None:
-        save_surrogate(model.surrogate, dict(model.node), beside, card)
-
-    return written(folder, write)
-
-
-def _card(model: EpisodeModel) -> dict[str, Any]:
-    assert model.problem is not None
-    return {
-        "intended_use": INTENDED,
-        "limits": list(LIMITS),
-        "seed": model.seed,
-        "commit": commit(),
-        "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
-        "data_fingerprint": model.problem.observations().fingerprint(),
-        "data": dict(model.problem.card()),
-        "reading": dict(model.problem.facts().reading),
-    }
 
 
 def model_of(folder: Path, surrogate: EpisodeSurrogate, card: Mapping[str, Any]) -> EpisodeModel:
@@ -109,7 +64,7 @@ def model_of(folder: Path, surrogate: EpisodeSurrogate, card: Mapping[str, Any])
             if taken := [key for key in settings if key in TAKEN]:
                 raise ValueError(f"settings: {taken[0]!r} is none that a model keeps")
             # Values of a wrong kind are refused here, and not when somebody asks.
-            method_of(method_configuration([f"decision={method}"], dict(settings), LOOKING))
+            method_of(method_configuration(method, dict(settings), GROUPS))
     except ValueError as error:
         raise CheckpointError(f"{path}: looking: {error}") from None
     node = configuration(place)
@@ -142,7 +97,7 @@ def _reading(plain: object, path: Path) -> EpisodeReading:
     return EpisodeReading(roles, float(step or 1), first, int(kept), dict(amounts))
 
 
-def _same(surrogate: EpisodeSurrogate, roles: "EpisodeRoles", path: Path) -> None:
+def _same(surrogate: EpisodeSurrogate, roles: EpisodeRoles, path: Path) -> None:
     """Refuses a card that belongs to another model."""
     actions = tuple(each.name for each in roles.actions)
     try:
@@ -184,12 +139,3 @@ def _harmless(plain: object) -> bool:
     if isinstance(plain, str):
         return "${" not in plain
     return plain is None or isinstance(plain, bool | int | float)
-
-
-def _plain(value: Any) -> Any:
-    """A setting as YAML writes it."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    return value if isinstance(value, bool | int | float | str | None) else str(value)

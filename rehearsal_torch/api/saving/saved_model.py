@@ -13,60 +13,38 @@ import hashlib
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import yaml
-
-from rehearsal_torch.api.saving.saved_folder import METHOD, written
+from rehearsal_torch.api.configured import in_words
+from rehearsal_torch.api.episode_model import EpisodeModel
+from rehearsal_torch.api.rehearsal_model import SHA, RehearsalModel
+from rehearsal_torch.api.saving.saved_episodes import model_of
+from rehearsal_torch.api.saving.saved_folder import METHOD
+from rehearsal_torch.api.saving.saved_run import model_of_run, notes
 from rehearsal_torch.checkpoint import CheckpointError, configuration
 from rehearsal_torch.checkpoint import card as card_of
 from rehearsal_torch.checkpoint import load as load_surrogate
-from rehearsal_torch.checkpoint import save as save_surrogate
 from rehearsal_torch.data.sizes import check_seed
+from rehearsal_torch.evaluation.recorded_run import read
 from rehearsal_torch.files.dotted import defined_in, mappings
 from rehearsal_torch.files.plain import PlainFileError, yaml_of
-from rehearsal_torch.files.writing import write_text
+from rehearsal_torch.methods.build import made
+from rehearsal_torch.methods.run import Method, suits
+from rehearsal_torch.search.search import Search
+from rehearsal_torch.surrogates.overturning import RecordedStrengths
+from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
+from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, Surrogate
+from rehearsal_torch.user_error import RequestWarning, UserError
 
-if TYPE_CHECKING:
-    from rehearsal_torch.api.episode_model import EpisodeModel
-    from rehearsal_torch.api.rehearsal_model import RehearsalModel
-    from rehearsal_torch.surrogates.surrogate import Surrogate
-
-SHA, READING = "method_sha256", "reading"
+READING = "reading"
 ROOMS = {"objective": "rehearsal_torch.objectives", "search": "rehearsal_torch.search"}
 INSTRUCTIONS = ("_target_", "_partial_")
 LARGEST = 2**20
 
 
-def save(model: "RehearsalModel", folder: str | Path) -> Path:
-    """See `RehearsalModel.save`."""
-    strengths = [
-        {"altered": list(names), "covariates": None if found is None else dict(found)}
-        for names, found in model.strengths.items()
-    ]
-    content = {
-        "objective": model.nodes["objective"],
-        "search": model.nodes["search"],
-        "seed": model.seed,
-        "strengths": strengths,
-        "units": dict(model.units),
-        "left": model.bounds_left,
-    }
-    text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
-    card = {**model.card, SHA: hashlib.sha256(text.encode()).hexdigest()}
-    # The task may have other bounds than when the surrogate was built.
-    surrogate = {**model.nodes["surrogate"], "task": model.task.to_plain()}
-
-    def write(beside: Path) -> None:
-        save_surrogate(model.surrogate, surrogate, beside, card)
-        write_text(beside / METHOD, text)
-
-    return written(folder, write)
-
-
 def load(
     folder: str | Path, task: object = None, trusted: Sequence[str] = ()
-) -> "Surrogate | RehearsalModel | EpisodeModel":
+) -> Surrogate | RehearsalModel | EpisodeModel:
     """Reads a saved model, a checkpoint, or the checkpoint of a run folder; runs no code from it.
 
     Args:
@@ -90,14 +68,10 @@ def load(
             is not trusted; or if it was fitted for another question than `task`, naming each field that
             differs.
     """
-    from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
-
     folder = Path(folder)
     surrogate = load_surrogate(folder, task, trusted)
     card = card_of(folder)
     if isinstance(surrogate, EpisodeSurrogate) and READING in card:
-        from rehearsal_torch.api.saving.saved_episodes import model_of
-
         return model_of(folder, surrogate, card)
     if SHA in card:
         return _model(folder, surrogate, card, trusted)
@@ -106,14 +80,8 @@ def load(
 
 def _of_run(
     folder: Path, surrogate: Any, card: Mapping[str, Any], trusted: Sequence[str]
-) -> "RehearsalModel | None":
+) -> RehearsalModel | None:
     """The model of the folder of a run on cases; None for other folders, and for online runs."""
-    from rehearsal_torch.api.methods import RequestWarning
-    from rehearsal_torch.api.saving.saved_run import model_of_run, notes
-    from rehearsal_torch.evaluation.recorded_run import read
-    from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
-    from rehearsal_torch.user_error import UserError
-
     if not isinstance(surrogate, RehearsalSurrogate) or not (folder / "run.json").is_file():
         return None
     try:
@@ -128,15 +96,7 @@ def _of_run(
     return model
 
 
-def _model(folder: Path, surrogate: Any, card: dict[str, Any], trusted: Sequence[str]) -> "RehearsalModel":
-    from rehearsal_torch.api.configured import in_words
-    from rehearsal_torch.api.rehearsal_model import RehearsalModel
-    from rehearsal_torch.cli.build import made
-    from rehearsal_torch.cli.run import Method, suits
-    from rehearsal_torch.search.search import Search
-    from rehearsal_torch.surrogates.overturning import RecordedStrengths
-    from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
-
+def _model(folder: Path, surrogate: Any, card: dict[str, Any], trusted: Sequence[str]) -> RehearsalModel:
     path = folder / METHOD
     content = _content(path, card[SHA])
     for group, room in ROOMS.items():

@@ -5,7 +5,7 @@ the rows of its table are not read. What hidden causes would have to do is known
 run's decisions set: their strongest covariate is recorded there.
 
 Nothing of the folder is unpickled, and of its configuration only classes of this package are built, or those
-of modules that the caller trusts (`cli.allowed`).
+of modules that the caller trusts (`methods.allowed`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,13 +14,13 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from rehearsal_torch.api.configured import in_words
-from rehearsal_torch.api.learn import NODES, left_behind
 from rehearsal_torch.api.model_card import LIMITS, intended_use
-from rehearsal_torch.api.rehearsal_model import RehearsalModel
-from rehearsal_torch.cli.build import plain, pooled
-from rehearsal_torch.cli.run import method_of, suits
+from rehearsal_torch.api.rehearsal_model import NODES, RehearsalModel, left_behind
 from rehearsal_torch.data.sizes import check_seed
 from rehearsal_torch.evaluation.recorded_run import Decided, Recorded
+from rehearsal_torch.methods.build import pooled
+from rehearsal_torch.methods.conf import plain
+from rehearsal_torch.methods.run import method_of, suits
 from rehearsal_torch.reporting.page.material import finite, mapping
 from rehearsal_torch.surrogates.imputed import ImputedSurrogate
 from rehearsal_torch.surrogates.overturning import RecordedStrengths

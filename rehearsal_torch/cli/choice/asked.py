@@ -13,14 +13,12 @@ from pathlib import Path
 from shlex import join
 from typing import Any
 
-from rehearsal_torch.cli.installation import conf_folder
 from rehearsal_torch.cli.spelling import on_file, typed_as
-from rehearsal_torch.files.plain import PlainFileError, read_yaml
+from rehearsal_torch.files.installation import conf_folder
+from rehearsal_torch.problems.written.recognised import YAML, problem_content
 
 EXPERIMENTS = {"cases": "own_problem", "sequence": "own_sequence", "trials": "own_trials"}
 """Question of a problem file to the experiment that answers it."""
-YAML = (".yaml", ".yml")
-_PARTS = {"question", "data", "variables", "desired"}
 
 
 def with_asked(typed: Sequence[str]) -> list[str]:
@@ -56,23 +54,6 @@ def typed_again(script: str, typed: Sequence[str]) -> str:
     added = with_asked([f"path={path}"])[1:]
     rest = [text for text in typed if text not in added and not text.startswith("path=")]
     return f"{on_file(script, path)} {join(rest)}".rstrip()
-
-
-def problem_content(path: str | Path) -> Mapping[str, Any] | None:
-    """The content of a problem file; None if it is something else, or cannot be read."""
-    try:
-        content = read_yaml(path)
-    except PlainFileError:
-        return None
-    return content if isinstance(content, Mapping) and _PARTS & set(content) else None
-
-
-def is_plain(path: str | Path) -> bool:
-    """Whether a file can be read as YAML, and has something in it."""
-    try:
-        return read_yaml(path) is not None
-    except PlainFileError:
-        return False
 
 
 def asks_for(path: str | Path) -> str:

@@ -1,8 +1,13 @@
 """The run of a command line whose method is left to the rows, or named by a problem file.
 
 The method is that of ``decision=``. If none is typed and the problem file names one (``method: care``), it
-is that one. If it is ``auto``, the methods that apply are compared first (`cli.choice.applicable`); the run
-is then that of the method taken.
+is that one. If it is ``auto``, the methods that apply are compared first (`methods.applicable`); the run
+is then that of the method taken. The choice is recorded in the run folder:
+
+    method_choice.csv     one row per method: whether it applies and why not, its scores and values
+    method_choice.json    what was taken, the sentences, and the configuration of the method that decides
+
+A run that is resumed keeps its choice.
 """
 
 from functools import partial
@@ -10,28 +15,25 @@ from typing import Any
 
 from omegaconf import DictConfig
 
-from rehearsal_torch.cli.build import problem_of, same_kind, seed_and_use_one_thread
-from rehearsal_torch.cli.choice.applicable import (
-    AUTO,
-    CHOOSE,
-    choose,
-    methods_of,
-    record,
-    recorded,
-    rehearsing,
-    with_method,
-)
-from rehearsal_torch.cli.methods import weighs_costs
-from rehearsal_torch.cli.run import Run, build
 from rehearsal_torch.cli.run_summary import described
 from rehearsal_torch.cli.spelling import weighed
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.method_choice.rule import Noted
+from rehearsal_torch.files.forms import NUMBER, WHOLE, checked
+from rehearsal_torch.files.rows import as_csv
+from rehearsal_torch.method_choice.rule import Choice, Noted
+from rehearsal_torch.method_choice.words import rows, sentences
+from rehearsal_torch.methods.applicable import choose, with_method
+from rehearsal_torch.methods.build import problem_of, same_kind, seed_and_use_one_thread
+from rehearsal_torch.methods.conf import plain
+from rehearsal_torch.methods.presets import AUTO, CHOOSE, GROUPS, capabilities, methods
+from rehearsal_torch.methods.run import Run, build
 from rehearsal_torch.objectives.objective import class_of, settings_of
 from rehearsal_torch.problems.problem import Problem
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.user_error import UserError, did_you_mean
 
+TABLE, RECORD = "method_choice.csv", "method_choice.json"
+_FORMS = {"chosen": "a string", "best": "a string", "value": NUMBER, "bias": NUMBER, "rows": WHOLE}
 _ASKED = {"rehearse": "cases of a table", "look_back": "a sequence", "optimise": "trials"}
 
 
@@ -126,11 +128,11 @@ def wished(problem: Problem) -> str | None:
     found = problem.facts().method
     if found is None:
         return None
-    known = [AUTO, *rehearsing()] if problem.kind == "rehearse" else methods_of(problem.kind)
+    known = methods(problem.kind)
     if found in known:
         task = problem.question()
         weighed = isinstance(task, RehearsalTask) and task.worth is not None and task.costs
-        if weighed and found != AUTO and not weighs_costs(found):
+        if weighed and found != AUTO and not capabilities(found).costs:
             raise UserError(
                 f"{found} does not look for the largest probability of a desired outcome, so that costs "
                 "cannot be weighed against worth by it",
@@ -142,8 +144,47 @@ def wished(problem: Problem) -> str | None:
     raise UserError(
         f"there is no method {found!r} for {_ASKED[problem.kind]}",
         "method",
-        did_you_mean(found, known) or f"Choose from {', '.join(known)}",
+        did_you_mean(found, known) or f"Choose from {', '.join(sorted(known))}",
     )
+
+
+def record(choice: Choice, config: DictConfig, folder: RunFolder) -> None:
+    """Writes a choice into a run folder.
+
+    Args:
+        config: The configuration of the run, in which the chosen method decides.
+    """
+    folder.write(TABLE, as_csv(rows(choice), "nan"))
+    one = choice.standing(choice.chosen)
+    folder.write_json(
+        RECORD,
+        {
+            "chosen": choice.chosen,
+            "best": choice.best,
+            "value": one.value,
+            "behind_error": one.behind_error,
+            "bias": choice.bias,
+            "rows": choice.rows,
+            "of": choice.of,
+            "cases": choice.cases,
+            "halves": choice.halves,
+            "sentences": sentences(choice),
+            "configuration": {name: plain(config)[name] for name in GROUPS},
+        },
+    )
+
+
+def recorded(folder: RunFolder) -> dict[str, Any]:
+    """The record of the choice that a run has made; empty if it has made none.
+
+    Raises:
+        PlainFileError: if it is damaged.
+    """
+    path = folder.path / RECORD
+    if not path.exists():
+        return {}
+    forms = {**_FORMS, "sentences": "a list of strings"}
+    return checked(folder.read_json(RECORD), str(path), forms, ("chosen", "sentences"))
 
 
 def _choice(
@@ -156,7 +197,7 @@ def _choice(
         choice = choose(config, problem, told, workers)
         record(choice, with_method(config, choice.chosen), folder)
         found = recorded(folder)
-    if found["chosen"] not in rehearsing() or not found["sentences"]:
+    if found["chosen"] not in methods("rehearse") or not found["sentences"]:
         raise UserError(
             f"method_choice.json names a method that there is not: {found['chosen']!r}",
             str(folder.path),

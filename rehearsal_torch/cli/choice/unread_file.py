@@ -10,8 +10,8 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from rehearsal_torch.cli.choice.asked import problem_content
 from rehearsal_torch.cli.spelling import on_file
+from rehearsal_torch.problems.written.recognised import problem_content
 from rehearsal_torch.user_error import UserError
 
 # The overrides that choose the data set of a run.

@@ -31,10 +31,10 @@ from omegaconf.errors import InterpolationToMissingValueError, OmegaConfBaseExce
 from rehearsal_torch.cli.choice.asked import with_asked
 from rehearsal_torch.cli.choice.unread_file import refuse_unread
 from rehearsal_torch.cli.errors import exit_code
-from rehearsal_torch.cli.installation import conf_folder
-from rehearsal_torch.cli.options.argument_docs import annotated, argument_docs
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.cli.spelling import PROGRAM
+from rehearsal_torch.files.installation import conf_folder
+from rehearsal_torch.methods.arguments import annotated, argument_docs
 from rehearsal_torch.user_error import UserError
 
 # How a configuration says that a value must be given.

@@ -10,12 +10,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rehearsal_torch.cli.choice.asked import YAML, asks_for
+from rehearsal_torch.cli.choice.asked import asks_for
 from rehearsal_torch.cli.choice.unread_file import refuse_table
 from rehearsal_torch.cli.spelling import on_file, spoken, weighed
 from rehearsal_torch.cli.subcommand import Option, Verb
 from rehearsal_torch.files.addresses import InputError
 from rehearsal_torch.files.writing import write_text
+from rehearsal_torch.problems.written.recognised import YAML
 from rehearsal_torch.user_error import UserError, as_user_error
 
 if TYPE_CHECKING:
@@ -95,8 +96,9 @@ def _check_method(problem: "OfFile") -> list[str]:
     """
     facts, named = problem.facts(), None
     if facts.method is not None:
-        from rehearsal_torch.cli.choice.applicable import AUTO, fits
         from rehearsal_torch.cli.choice.settled import wished
+        from rehearsal_torch.methods.applicable import fits
+        from rehearsal_torch.methods.presets import AUTO
 
         named = wished(problem)
         if problem.kind == "rehearse" and named is not None and named != AUTO:

@@ -11,7 +11,7 @@ configuration, with the fingerprint of the data that the shards recorded. Where 
 there, the run is merged without curves, and a sentence says what is missing.
 
 The configuration lies in a folder that others may have written: unless it was typed on this command line,
-nothing is built of it but what a resumed folder may build (`cli.allowed`).
+nothing is built of it but what a resumed folder may build (`methods.allowed`).
 """
 
 import json
@@ -21,12 +21,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rehearsal_torch.cli.allowed import trusted_modules, trusted_names
-from rehearsal_torch.cli.errors import exit_code, user_error_from
+from rehearsal_torch.cli.errors import exit_code
 from rehearsal_torch.cli.spelling import spoken
 from rehearsal_torch.files.forms import WHOLE, checked
+from rehearsal_torch.methods.allowed import trusted_modules, trusted_names
 from rehearsal_torch.run_folder import RunFolder
-from rehearsal_torch.user_error import UserError, as_user_error
+from rehearsal_torch.user_error import UserError, as_user_error, user_error_from
 
 _WRITTEN = (
     "run.json",
@@ -271,10 +271,10 @@ def _made(merged: RunFolder, trusted: Sequence[str] | None) -> None:
     from omegaconf import OmegaConf
 
     from rehearsal_torch.checkpoint import load
-    from rehearsal_torch.cli.build import screen
     from rehearsal_torch.cli.choice.settled import settled
-    from rehearsal_torch.cli.run import suits
     from rehearsal_torch.cli.verbs.fitting import curved
+    from rehearsal_torch.methods.build import screen
+    from rehearsal_torch.methods.run import suits
 
     content = merged.read_yaml("config.yaml") | {"trusted": None if trusted is None else list(trusted)}
     config = OmegaConf.create(content)

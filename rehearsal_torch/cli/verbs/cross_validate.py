@@ -10,40 +10,35 @@ Source: Tsirtsis and Gomez-Rodriguez (2023), App. G.2 and Fig. 6.
 
 import math
 from collections.abc import Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from statistics import fmean
+from typing import Any
 
 from omegaconf import DictConfig
 
-from rehearsal_torch.cli.job import carry_out
+from rehearsal_torch.cli.batch_decisions import sharing, teller
 from rehearsal_torch.cli.run_summary import described
-from rehearsal_torch.files.rows import as_csv
+from rehearsal_torch.data.episode import Episode
+from rehearsal_torch.evaluation.rehearsal_rows import number
+from rehearsal_torch.files.rows import as_csv, read_rows
+from rehearsal_torch.methods.run import Run, build
+from rehearsal_torch.reporting.figures.lipschitz_grid import draw
+from rehearsal_torch.reporting.style import drawing, save
 from rehearsal_torch.run_folder import RunFolder
+from rehearsal_torch.surrogates.surrogate import Surrogate
+from rehearsal_torch.training.cross_validation import cross_validate as validated
+from rehearsal_torch.training.cross_validation import percentage_decrease
+from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.user_error import UserError, as_user_error
-
-if TYPE_CHECKING:
-    from rehearsal_torch.cli.run import Run
-    from rehearsal_torch.data.episode import Episode
-    from rehearsal_torch.surrogates.surrogate import Surrogate
-    from rehearsal_torch.training.descent import Descent
 
 TABLE = "folds.csv"
 GRID = "grid.csv"
 
 
-def cross_validate(config: DictConfig) -> None:
-    """Hydra's task: all folds of one surrogate in its run folder."""
-    carry_out("cross_validate", _cross_validate, config)
-
-
-def _cross_validate(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
-    from dataclasses import asdict
-
-    from rehearsal_torch.cli.batch_decisions import sharing, teller
-    from rehearsal_torch.cli.run import build
-    from rehearsal_torch.training.cross_validation import cross_validate as validated
-
+def work(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
+    """All folds of one surrogate; returns a sentence on them."""
     if (folder.path / TABLE).is_file():
         return "validated before"
     run = build(config)
@@ -82,12 +77,6 @@ def grid(sweep: Path) -> None:
     Args:
         sweep: The sweep's folder. Jobs that failed are left out.
     """
-    from statistics import fmean
-
-    from rehearsal_torch.evaluation.rehearsal_rows import number
-    from rehearsal_torch.files.rows import read_rows
-    from rehearsal_torch.training.cross_validation import percentage_decrease
-
     cells: dict[tuple[Any, Any], float] = {}
     for path in sorted(
         (path for path in sweep.iterdir() if path.name.isdecimal()), key=lambda path: int(path.name)
@@ -123,9 +112,6 @@ def grid(sweep: Path) -> None:
 
 
 def _drawn(decrease: dict[tuple[Any, Any], float], sweep: Path) -> None:
-    from rehearsal_torch.reporting.figures.lipschitz_grid import draw
-    from rehearsal_torch.reporting.style import drawing, save
-
     with drawing():
         save(draw(decrease), sweep / "figures", "lipschitz_grid")
 
@@ -134,20 +120,19 @@ def _numbers(score: dict[str, Any]) -> dict[str, float]:
     return {name: float(value) for name, value in score.items() if name not in ("fold", "train", "held_out")}
 
 
-def _episodes(run: "Run") -> "Sequence[Episode]":
+def _episodes(run: Run) -> Sequence[Episode]:
     """The patients of the training split; the test patients are not used."""
-    from rehearsal_torch.problems.problem import EpisodeProblem
-
-    if not isinstance(run.problem, EpisodeProblem):
+    episodes = run.problem.facts().episodes
+    if episodes is None:
         raise UserError(
             f"cross-validation needs a data set of episodes; got {type(run.problem).__name__}",
             "dataset",
             "Choose sepsis_simulated or mimic",
         )
-    return run.problem.episodes("train")
+    return episodes("train")
 
 
-def _model(run: "Run") -> "Surrogate":
+def _model(run: Run) -> Surrogate:
     """An unfitted model; the caller has seeded its initial weights."""
     model = run.surrogate(settled=False)
     if model.kind != "look_back":
@@ -159,7 +144,7 @@ def _model(run: "Run") -> "Surrogate":
     return model
 
 
-def _trainer(run: "Run") -> "Descent":
+def _trainer(run: Run) -> Descent:
     """A trainer that keeps no state, so that no fold resumes another."""
     trainer = run.trainer(None)
     if trainer is None:

@@ -12,29 +12,31 @@ Rows that stay empty wait for their result (`problems.causal.waiting_rows`).
 
 from collections.abc import Mapping, Sequence
 from shlex import join
-from typing import TYPE_CHECKING
 
 from omegaconf import DictConfig
 
-from rehearsal_torch.cli.allowed import trusted_modules
-from rehearsal_torch.cli.choice.asked import YAML, typed_again
-from rehearsal_torch.cli.installation import has_app
-from rehearsal_torch.cli.job import carry_out
+from rehearsal_torch.checkpoint import card, load
+from rehearsal_torch.cli.batch_decisions import decide as decide_cases
+from rehearsal_torch.cli.batch_decisions import sharing, teller
+from rehearsal_torch.cli.choice.asked import typed_again
+from rehearsal_torch.cli.choice.settled import settled
 from rehearsal_torch.cli.run_summary import asked, closing
 from rehearsal_torch.cli.spelling import typed_as
-from rehearsal_torch.files.checkpoint_folders import checkpoint_in
-from rehearsal_torch.files.forms import checked
-from rehearsal_torch.files.plain import read_yaml
+from rehearsal_torch.cli.verbs.fitting import compared, curved, fit
+from rehearsal_torch.files.installation import has_app
+from rehearsal_torch.methods.allowed import trusted_modules
+from rehearsal_torch.methods.presets import USUAL
+from rehearsal_torch.methods.run import suits
+from rehearsal_torch.problems.problem import Problem, World
+from rehearsal_torch.problems.written.recognised import YAML
 from rehearsal_torch.run_folder import RunFolder
+from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from rehearsal_torch.user_error import UserError, as_user_error
-
-if TYPE_CHECKING:
-    from rehearsal_torch.problems.problem import Problem
 
 NEXT = "next.csv"
 
 
-def write_initial_design(problem: "Problem", folder: RunFolder, seed: int) -> str:
+def write_initial_design(problem: Problem, folder: RunFolder, seed: int) -> str:
     """Prints the experiments of the initial design that are still to be run, and writes them to
     start_design.csv and next.csv.
 
@@ -72,7 +74,7 @@ def write_initial_design(problem: "Problem", folder: RunFolder, seed: int) -> st
     return f"{have}, too few for a model; {len(design)} to run first"
 
 
-def write_proposals(problem: "Problem", folder: RunFolder) -> str:
+def write_proposals(problem: Problem, folder: RunFolder) -> str:
     """Writes the proposed experiments of a run to next.csv.
 
     Args:
@@ -85,7 +87,7 @@ def write_proposals(problem: "Problem", folder: RunFolder) -> str:
     return write_next(problem, folder, settings) if settings else ""
 
 
-def write_next(problem: "Problem", folder: RunFolder, settings: Sequence[Mapping[str, float]]) -> str:
+def write_next(problem: Problem, folder: RunFolder, settings: Sequence[Mapping[str, float]]) -> str:
     """Writes the table with a row for each setting, which waits for its result.
 
     Args:
@@ -101,26 +103,13 @@ def write_next(problem: "Problem", folder: RunFolder, settings: Sequence[Mapping
     return str(folder.path / NEXT)
 
 
-def decide(config: DictConfig) -> None:
-    """Hydra's task: one cohort, or one shard of it, in its run folder."""
-    carry_out("decide", _decide, config)
-
-
-def _decide(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
-    from rehearsal_torch.cli.batch_decisions import sharing, teller
-
+def work(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
+    """The decisions for one cohort, or one shard of it; returns a sentence on them."""
     with sharing(config, config.learn, sweep, teller(config, sweep)) as workers:
         return _decided(config, folder, sweep, workers)
 
 
 def _decided(config: DictConfig, folder: RunFolder, sweep: bool, workers: int) -> str:
-    from rehearsal_torch.checkpoint import card, load
-    from rehearsal_torch.cli import batch_decisions
-    from rehearsal_torch.cli.choice.settled import settled
-    from rehearsal_torch.cli.run import suits
-    from rehearsal_torch.cli.verbs.fitting import compared, curved, fit
-    from rehearsal_torch.problems.problem import RehearsalProblem
-
     if config.checkpoint is None and int(config.shards) > 1:
         raise UserError(
             "each shard would fit its own surrogate",
@@ -140,7 +129,8 @@ def _decided(config: DictConfig, folder: RunFolder, sweep: bool, workers: int) -
             known = card(config.checkpoint)
         recorded = known.get("data_fingerprint")
         trained_on = recorded if isinstance(recorded, str) else None
-        seen = isinstance(run.problem, RehearsalProblem) and run.problem.seen_by(trained_on)
+        seen_by = run.problem.facts().seen_by
+        seen = False if seen_by is None else seen_by(trained_on)
         faults = known.get("training_faults")
         facts = {"held_out_seen": seen} | ({"training_faults": faults} if isinstance(faults, list) else {})
         folder.write_json("run.json", folder.read_json("run.json") | facts)
@@ -157,7 +147,10 @@ def _decided(config: DictConfig, folder: RunFolder, sweep: bool, workers: int) -
                 flush=True,
             )
     suits(run, surrogate)
-    count = batch_decisions.decide(run, folder, surrogate, limit=config.limit, sweep=sweep, choice=choice)
+    if isinstance(surrogate, RehearsalSurrogate):
+        facts = {"by_adjustment": surrogate.by_adjustment}
+        folder.write_json("run.json", folder.read_json("run.json") | facts)
+    count = decide_cases(run, folder, surrogate, limit=config.limit, sweep=sweep, choice=choice)
     if config.truth:
         compared(run, folder, surrogate)
     curved(run, folder, surrogate)
@@ -174,25 +167,11 @@ def _decided(config: DictConfig, folder: RunFolder, sweep: bool, workers: int) -
     return f"decided for {count} cases"
 
 
-def surrogate_in(checkpoint: str) -> dict[str, object]:
-    """The configuration of a checkpoint, read without building it; empty if there is none.
-
-    Raises:
-        PlainFileError: if its configuration cannot be read.
-    """
-    found = checkpoint_in(checkpoint)
-    if found is None:
-        return {}
-    return checked(read_yaml(found / "config.yaml"), str(found / "config.yaml"), {})
-
-
-def _following(folder: RunFolder, problem: "Problem", checkpoint: str, blank: str = "") -> str:
+def _following(folder: RunFolder, problem: Problem, checkpoint: str, blank: str = "") -> str:
     """The suggested next step: to run the experiment, for the user's own experiments; to ask the fitted model
     about cases, for a problem file; otherwise a command that decides with another method. `blank` is the file
     of the table with the experiment as a row to be filled in; empty if there is none.
     """
-    from rehearsal_torch.problems.problem import World
-
     read = str(folder.read_yaml("config.yaml").get("path") or "")
     if problem.kind == "optimise" and not isinstance(problem, World):
         typed = folder.read_json("run.json")["overrides"]
@@ -218,12 +197,10 @@ def explored(folder: RunFolder) -> str:
     return f"open {folder.path / 'report.html'}"
 
 
-def _another(folder: RunFolder, problem: "Problem", checkpoint: str) -> list[str]:
+def _another(folder: RunFolder, problem: Problem, checkpoint: str) -> list[str]:
     """The arguments to decide on the same data with another method: for episodes, with the same checkpoint;
     otherwise each method fits its own surrogate.
     """
-    from rehearsal_torch.cli.build import USUAL
-
     run = folder.read_json("run.json")
     tried = run.get("choices", {}).get("decision")
     kept = [

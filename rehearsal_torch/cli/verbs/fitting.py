@@ -6,80 +6,31 @@ cases of a table claims.csv.
 """
 
 import shutil
-import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from omegaconf import DictConfig
-
-from rehearsal_torch.cli.allowed import trusted_modules
-from rehearsal_torch.cli.run import Method, Run, build, suits
+from rehearsal_torch.checkpoint import annotate, load, savable, save
 from rehearsal_torch.cli.run_summary import asked
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.evaluation.claim_curves import claim_table
+from rehearsal_torch.evaluation.surrogate_curves import curve_table
+from rehearsal_torch.evaluation.truth_panel import truth_table
 from rehearsal_torch.files.rows import as_csv
+from rehearsal_torch.methods.allowed import trusted_modules
+from rehearsal_torch.methods.fitting import Fitted, fitted
+from rehearsal_torch.methods.run import Run, suits
+from rehearsal_torch.problems.problem import Problem
 from rehearsal_torch.progress import Progress
+from rehearsal_torch.reporting.held_out import held_out as figures_held_out
 from rehearsal_torch.run_folder import SECONDS, RunFolder, write_folder
+from rehearsal_torch.surrogates.surrogate import Surrogate
+from rehearsal_torch.training.descent import faults
 from rehearsal_torch.user_error import UserError, as_user_error
 
-if TYPE_CHECKING:
-    from rehearsal_torch.data.table import Table
-    from rehearsal_torch.problems.problem import Problem
-    from rehearsal_torch.surrogates.surrogate import Surrogate
 
-
-@dataclass(frozen=True)
-class Fitted:
-    """A fitted surrogate, with time and losses of the fit.
-
-    Attributes:
-        seconds: The duration of the fit alone, without sampling the data.
-        readings: The losses, as (step, name, value).
-        held_out: The held-out rows; None if they were not used.
-    """
-
-    surrogate: "Surrogate"
-    seconds: float
-    readings: list[tuple[int, str, float]]
-    held_out: "Table | None"
-
-
-def learnt(
-    run: Run,
-    training: Path,
-    surrogate: "Surrogate | None" = None,
-    *,
-    validated: bool = True,
-    quiet: bool = True,
-    workers: int = 1,
-) -> Fitted:
-    """Fits the surrogate of a run to the problem's observations, without saving it.
-
-    Args:
-        training: The folder for the trainer's files.
-        surrogate: The run's unfitted surrogate, if it was built before.
-        validated: Whether held-out rows are used for early stopping.
-        quiet: Whether parts with a solver show no progress.
-        workers: The number of processes that share the fits of members (`training.shared_members`).
-
-    Raises:
-        ValueError: if a part refuses its data.
-    """
-    from rehearsal_torch.training.fit import fit as fit_parts
-
-    surrogate = run.surrogate() if surrogate is None else surrogate
-    held_out = run.problem.held_out() if validated else None
-    trainer, given = run.trainer(training), [run.problem.observations()]
-    began = time.perf_counter()
-    # Nothing here keeps the rows: a model that has its examples from them needs them no longer.
-    fit_parts(surrogate, given.pop(), trainer, held_out, quiet=quiet, workers=workers)
-    seconds = time.perf_counter() - began
-    readings = [] if trainer is None else trainer.history
-    return Fitted(surrogate, seconds, readings, held_out)
-
-
-def fit(run: Run, folder: RunFolder, workers: int = 1) -> "Surrogate":
+def fit(run: Run, folder: RunFolder, workers: int = 1) -> Surrogate:
     """The surrogate of a run: loaded from the folder's checkpoint, or fitted and saved there.
 
     Args:
@@ -91,8 +42,6 @@ def fit(run: Run, folder: RunFolder, workers: int = 1) -> "Surrogate":
         UserError: if a part refuses its data or its settings, the surrogate could not be saved, or the
             objective does not match it.
     """
-    from rehearsal_torch.checkpoint import load, savable
-
     kept, trusted = folder.path / "checkpoint", trusted_modules(run.config)
     if kept.is_dir():
         with as_user_error(str(kept)):
@@ -110,16 +59,16 @@ def fit(run: Run, folder: RunFolder, workers: int = 1) -> "Surrogate":
     quiet = asked(run.config, "quiet")
     with Progress("fitting the model", quiet=quiet, whole=True) as line:
         with as_user_error("training"):
-            found = learnt(run, folder.path / "training", surrogate, quiet=quiet, workers=workers)
+            found = fitted(run, folder.path / "training", surrogate, quiet=quiet, workers=workers)
         _keep(run, folder, kept, surrogate, found, line.aside)
-        return load(kept, trusted=trusted, fitted=surrogate)
+        return found.surrogate
 
 
 def _keep(
     run: Run,
     folder: RunFolder,
     kept: Path,
-    surrogate: "Surrogate",
+    surrogate: Surrogate,
     found: Fitted,
     say: Callable[[str], None],
 ) -> None:
@@ -137,8 +86,6 @@ def _keep(
 
 def _unsound(readings: Sequence[tuple[int, str, float]], run: Run) -> list[str]:
     """What is wrong with the trainings of a fit, in sentences (`training.descent`)."""
-    from rehearsal_torch.training.descent import faults
-
     metrics: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for epoch, name, value in readings:
         metrics[name].append((float(epoch), value))
@@ -146,30 +93,8 @@ def _unsound(readings: Sequence[tuple[int, str, float]], run: Run) -> list[str]:
     return faults(metrics, int(most)) if most else []
 
 
-def fitted(
-    config: DictConfig,
-    folder: RunFolder,
-    problem: "Problem",
-    method: Method | None = None,
-    workers: int = 1,
-) -> "Surrogate":
-    """`fit` for a problem, and optionally a method, that were built before.
-
-    Args:
-        problem: The problem whose observations it is fitted to.
-        method: The method that will decide; None for that of the configuration.
-
-    Raises:
-        UserError: as `build` and `fit` do.
-    """
-    run = build(config, problem)
-    if method is not None:
-        run = replace(run, objective=method.objective, search=method.search, certificate=method.certify)
-    return fit(run, folder, workers)
-
-
 def lipschitz_facts(
-    surrogate: "Surrogate", held_out: "Table | None", say: Callable[[str], None] = print
+    surrogate: Surrogate, held_out: Table | None, say: Callable[[str], None] = print
 ) -> Mapping[str, float]:
     """A surrogate's Lipschitz constants and the Jacobian norms on held-out rows; empty without guaranteed
     constants.
@@ -185,7 +110,7 @@ def lipschitz_facts(
     return found
 
 
-def compared(run: Run, folder: RunFolder, surrogate: "Surrogate") -> int:
+def compared(run: Run, folder: RunFolder, surrogate: Surrogate) -> int:
     """Compares a run with the ground truth, if the problem knows it, and writes truth.csv.
 
     Args:
@@ -194,15 +119,13 @@ def compared(run: Run, folder: RunFolder, surrogate: "Surrogate") -> int:
     Returns:
         The number of rows; 0 if the ground truth is unknown.
     """
-    from rehearsal_torch.evaluation.truth_panel import truth_table
-
     rows = truth_table(run.problem, surrogate, folder.decisions())
     if rows:
         folder.write("truth.csv", as_csv(rows, "nan"))
     return len(rows)
 
 
-def curved(run: Run, folder: RunFolder, surrogate: "Surrogate") -> int:
+def curved(run: Run, folder: RunFolder, surrogate: Surrogate) -> int:
     """Writes what was learnt as curves: for trials surrogate.csv, through the last recommendation; for cases
     of a table claims.csv, through a few decisions.
 
@@ -214,9 +137,6 @@ def curved(run: Run, folder: RunFolder, surrogate: "Surrogate") -> int:
         The number of rows; 0 for episodes, for an online run of cases, and for a shard, which has only some
         of the decisions.
     """
-    from rehearsal_torch.evaluation.claim_curves import claim_table
-    from rehearsal_torch.evaluation.surrogate_curves import curve_table
-
     if int(run.config["shards"]) > 1:
         return 0
     lines = folder.decisions()
@@ -235,26 +155,21 @@ def noted(folder: RunFolder) -> None:
     Args:
         folder: The run's folder, with its checkpoint.
     """
-    from rehearsal_torch.checkpoint import annotate
-    from rehearsal_torch.reporting.held_out import held_out
-
-    figures = held_out(folder.path)
+    figures = figures_held_out(folder.path)
     if figures:
         annotate(folder.path / "checkpoint", {"held_out": figures})
 
 
 def saved(
-    surrogate: "Surrogate",
+    surrogate: Surrogate,
     config: dict[str, Any],
     folder: RunFolder,
     kept: Path,
     readings: list[tuple[int, str, float]],
-    problem: "Problem",
+    problem: Problem,
     promised: Mapping[str, float],
 ) -> None:
     """Writes the checkpoint with its card, atomically."""
-    from rehearsal_torch.checkpoint import save
-
     run = folder.read_json("run.json")
     min_losses = {
         name: min(value for _, other, value in readings if other == name) for _, name, _ in readings

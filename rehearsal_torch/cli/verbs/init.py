@@ -6,11 +6,11 @@ Nothing is asked, and no file is overwritten without force=true.
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rehearsal_torch.cli.choice.asked import YAML
 from rehearsal_torch.cli.errors import writing_to
 from rehearsal_torch.cli.spelling import on_file
 from rehearsal_torch.cli.subcommand import Option, Verb
 from rehearsal_torch.files.writing import write_text
+from rehearsal_torch.problems.written.recognised import YAML
 from rehearsal_torch.user_error import UserError, as_user_error
 
 

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rehearsal_torch.cli.errors import begins, exit_code, user_error_from
+from rehearsal_torch.cli.errors import begins, exit_code
 from rehearsal_torch.cli.spelling import spoken
 from rehearsal_torch.cli.subcommand import Option, Verb
 from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.run_folder import RunFolder
-from rehearsal_torch.user_error import UserError
+from rehearsal_torch.user_error import UserError, user_error_from
 
 if TYPE_CHECKING:
     from rehearsal_torch.reporting.page.material import Material

@@ -2,33 +2,21 @@
 
 from omegaconf import DictConfig
 
+from rehearsal_torch.cli.batch_decisions import decide, sharing, teller
 from rehearsal_torch.cli.choice.asked import typed_again
-from rehearsal_torch.cli.job import carry_out
+from rehearsal_torch.cli.choice.settled import settled
 from rehearsal_torch.cli.run_summary import asked, closing
+from rehearsal_torch.cli.verbs.fitting import compared, curved, fit, noted
 from rehearsal_torch.run_folder import RunFolder
 
 
-def train(config: DictConfig) -> None:
-    """Hydra's task: one training in its run folder."""
-    carry_out("train", _train, config)
-
-
-def _train(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
-    from rehearsal_torch.cli.batch_decisions import sharing, teller
-
+def work(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
+    """One training; returns a sentence on it."""
     with sharing(config, config.learn, sweep, teller(config, sweep)) as workers:
-        return _trained(config, folder, sweep, workers)
-
-
-def _trained(config: DictConfig, folder: RunFolder, sweep: bool, workers: int) -> str:
-    from rehearsal_torch.cli.batch_decisions import decide
-    from rehearsal_torch.cli.choice.settled import settled
-    from rehearsal_torch.cli.verbs.fitting import compared, curved, fit, noted
-
-    run, _, choice = settled(config, folder, sweep, workers)
-    surrogate = fit(run, folder, workers)
-    limit = int(config.preview) if config.limit is None else int(config.limit)
-    count = decide(run, folder, surrogate, limit=limit, sweep=sweep, choice=choice)
+        run, _, choice = settled(config, folder, sweep, workers)
+        surrogate = fit(run, folder, workers)
+        limit = int(config.preview) if config.limit is None else int(config.limit)
+        count = decide(run, folder, surrogate, limit=limit, sweep=sweep, choice=choice)
     if config.truth:
         compared(run, folder, surrogate)
     curved(run, folder, surrogate)

@@ -48,8 +48,8 @@ from rehearsal_torch.surrogates.outcome.posterior_success import (
     PosteriorSuccess,
     SuccessInContexts,
     SuccessOfMany,
+    TabulatedSuccess,
 )
-from rehearsal_torch.surrogates.outcome.tabulated_success import TabulatedSuccess
 
 SEARCH = 0
 
@@ -70,6 +70,7 @@ class OutcomeSuccess(AlterationObjective):
 
     takes = (OutcomeRegression,)
     of_success = True
+    pools = True
 
     def __init__(
         self,

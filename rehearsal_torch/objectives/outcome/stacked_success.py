@@ -55,6 +55,7 @@ class StackedSuccess(AlterationObjective):
 
     takes = (StackedRegression,)
     of_success = True
+    pools = True
 
     def __init__(
         self,

@@ -52,7 +52,7 @@ from rehearsal_torch.problems.causal.waiting_rows import (
     waiting_note,
     with_proposals,
 )
-from rehearsal_torch.problems.problem import CausalProblem, Experiments, Facts, OwnData
+from rehearsal_torch.problems.problem import CausalProblem, Experiments, Facts, OwnData, ranges_of
 
 # Experiments outside of what may be set that are named.
 SHOWN = 3
@@ -89,14 +89,14 @@ def open_points(
             levels.
         held: Actions that are held at one value, see `CausalTask.region`.
     """
-    found: list[Tensor] = []
+    points: list[Tensor] = []
     for number in range(initial):
         point = start_point(task, number, initial, seed, held)
         away = (done.to(point) - point).abs()
         same = (away / task.box.width <= near) & (away <= task.box.near)
-        if len(found) < initial - len(done) and not bool(same.all(-1).any()):
-            found.append(point)
-    return torch.stack(found) if found else done.new_empty(0, len(task.actions))
+        if len(points) < initial - len(done) and not bool(same.all(-1).any()):
+            points.append(point)
+    return torch.stack(points) if points else done.new_empty(0, len(task.actions))
 
 
 FRAME = "the data frame"
@@ -150,8 +150,8 @@ def experiments_of(frame: pd.DataFrame, task: CausalTask, source: str) -> Table:
     """
     names = (*task.actions, *task.nodes)
     marked = [name for name in task.nodes if f"{SET}{name}" in frame.columns]
-    found = number_columns(frame, [*names, *(f"{SET}{name}" for name in marked)], source, 0)
-    values, marks = found[:, : len(names)], found[:, len(names) :]
+    columns = number_columns(frame, [*names, *(f"{SET}{name}" for name in marked)], source, 0)
+    values, marks = columns[:, : len(names)], columns[:, len(names) :]
     faults = [
         f"{column}: no node of the graph; {meant(column[len(SET) :], task.graph.names)}"
         for column in map(str, frame.columns)
@@ -305,10 +305,7 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
         if len(self.past):
             rewards = self.task.reward_of(self.past)
             best = self.past.columns(self.task.actions)[rewards.argmax()]
-            card["ranges"] = {
-                name: [float(column.min()), float(column.max())]
-                for name, column in zip(self.past.names, self.past.values.T, strict=True)
-            }
+            card["ranges"] = ranges_of(self.past)
             card |= {
                 "best reward so far": float(rewards.max()),
                 "at": dict(zip(self.task.actions, best.tolist(), strict=True)),

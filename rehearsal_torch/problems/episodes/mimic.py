@@ -2,20 +2,17 @@
 
 AI-Clinician's ``mimic-table.csv`` (one row per step of four hours, 10 to 20 steps around the onset) and its
 Python successors have the same columns. The data are licensed to individuals and do not come with this
-package. The table is validated first; the numbers of excluded rows and episodes are reported. Deaths, where
-the table has them, are kept beside the episodes for comparison; no model reads them (`observed_outcomes`).
+package. The table is validated first; the numbers of excluded rows and episodes are reported.
 
-What happened to the patients of a four-hour table afterwards: deaths, where the table has them.
+Deaths (`observed_outcomes`), which the public pipelines write into each row of a stay, are kept for
+comparison and never read by a model or a search: no outcome is a feature, so that nothing is fitted to it.
+Other pipelines' names for them are recognised. A value is 0 or 1 (or true and false), the same in all rows of
+a stay; a stay whose rows are all empty has no outcome. A column with other values is left out, and the data
+card says so.
 
-The public pipelines write an outcome of the whole stay into each of its rows. It is kept for comparison and
-never read by a model or a search: no outcome is a feature, so that nothing is fitted to it. The first three
-names are those of AI-Clinician's table; other pipelines' names for them are recognised. A value is 0 or 1 (or
-true and false), the same in all rows of a stay; a stay whose rows are all empty has no outcome. A column with
-other values is left out, and the data card says so.
-
-Source: Komorowski et al. (2018) for the table; Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 (horizons of at
-least 10); Komorowski et al. (2018) for the columns; their cohort files (``demog``) and MIMIC-IV
-(``hospital_expire_flag``) for the other names.
+Source: Komorowski et al. (2018) for table and columns; their cohort files (``demog``) and MIMIC-IV
+(``hospital_expire_flag``) for the other names; Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 (horizons of at
+least 10).
 """
 
 from collections.abc import Mapping
@@ -77,12 +74,12 @@ class ObservedOutcomes:
 
     def facts(self) -> dict[str, object]:
         """Entries of a data card; empty if the table has no outcome."""
-        found: dict[str, object] = {}
+        counts: dict[str, object] = {}
         for name, meaning in OUTCOMES.items():
             values = [stay[name] for stay in self.by_stay.values() if name in stay]
             if values:
-                found[name] = f"{meaning}: {int(sum(values))} of {len(values)} stays"
-        return {"observed outcomes": found} if found else {}
+                counts[name] = f"{meaning}: {int(sum(values))} of {len(values)} stays"
+        return {"observed outcomes": counts} if counts else {}
 
 
 def observed_outcomes(table: pd.DataFrame) -> ObservedOutcomes:
@@ -97,29 +94,29 @@ def observed_outcomes(table: pd.DataFrame) -> ObservedOutcomes:
     by_stay: dict[str, dict[str, float]] = {}
     left_out: dict[str, str] = {}
     for name, meaning in OUTCOMES.items():
-        found = [column for column in columns if ALIASES.get(column, column) == name]
+        names = [column for column in columns if ALIASES.get(column, column) == name]
         # The table's own name wins over others.
-        column = name if name in found else next(iter(found), "")
+        column = name if name in names else next(iter(names), "")
         if not column:
             continue
         if columns.count(column) > 1:
             left_out[column] = f"{columns.count(column)} columns have this name; {meaning} is left out"
             continue
         values = _numbers(table[column])
-        known = values.notna() & table["icustayid"].notna()
+        complete = values.notna() & table["icustayid"].notna()
         if bool((values.isna() & table[column].notna()).any()):
             odd = table[column][values.isna() & table[column].notna()].iloc[0]
             left_out[column] = f"expected 0 or 1 in every row; got {odd}: {meaning} is left out"
             continue
-        each = values[known].groupby(table["icustayid"][known])
-        several = each.nunique() > 1
+        by_value = values[complete].groupby(table["icustayid"][complete])
+        several = by_value.nunique() > 1
         if bool(several.any()):
             left_out[column] = (
                 f"{int(several.sum())} stays have several values, the first of them stay "
                 f"{_text(several[several].index[0])}: {meaning} is left out"
             )
             continue
-        for stay, value in each.first().items():
+        for stay, value in by_value.first().items():
             by_stay.setdefault(_text(stay), {})[name] = float(value)
     return ObservedOutcomes(by_stay, left_out)
 
@@ -215,7 +212,7 @@ class Mimic(SplitEpisodes):
         """Sizes, ranges, missing values, exclusions, dose levels, splits, source and caution."""
         levels = DoseLevels(DOSES)
         levels.solve(self.observations().columns(DOSES))
-        found = data_card(
+        card = data_card(
             self.stays,
             self.splits,
             source=str(self.path.name),
@@ -223,14 +220,14 @@ class Mimic(SplitEpisodes):
             levels=levels,
             missing=self.missing or None,
         )
-        found |= self.outcomes.facts()
+        card |= self.outcomes.facts()
         left_out = [
             Finding("values", f"outcome {name}: {why}") for name, why in self.outcomes.left_out.items()
         ]
-        found |= recorded([*findings_of(found), *left_out])
+        card |= recorded([*findings_of(card), *left_out])
         if self.action_lag:
-            return found
-        return found | {"agreement of SOFA with its formula": f"{self.sofa_agreement():.1%} of the steps"}
+            return card
+        return card | {"agreement of SOFA with its formula": f"{self.sofa_agreement():.1%} of the steps"}
 
     def sofa_agreement(self) -> float:
         """The share of steps whose SOFA column equals the score of the same step's other columns. It is lower

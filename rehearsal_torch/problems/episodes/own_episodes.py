@@ -4,19 +4,16 @@ The table has one row for each unit and time; a task (`problems.episodes.task`) 
 Units are split at random by their names, so that no unit is learnt from and decided for. Dose levels are
 fitted to the units to learn from. What other actions would have brought is unknown, so no decision is scored.
 
-The roles of the columns of episodes as plain data: what `problems.episodes.task` reads, written again.
-
-    episode_task(plain_task(roles)) == roles
-
-A card of a fitted model keeps it, so that tables that come later are read as that of the fit. Levels have
-their names, costs are written for each level, and a static column with named values keeps their order, as the
-first of them is the reference.
+The card of a fitted model keeps the task as plain data, so that tables that come later are read as that of
+the fit: `plain_task` is the inverse of `episode_task`. Levels have their names, costs are written for each
+level, and a static column with named values keeps their order, as the first of them is the reference.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 2 (what is given); the checks are ours.
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,48 +41,48 @@ def plain_task(roles: EpisodeRoles) -> dict[str, Any]:
     """The content of a task. Returns dictionaries, lists, numbers and texts; parts that say nothing are left
     out.
     """
-    found: dict[str, Any] = {"unit": roles.unit, "time": roles.time}
+    plain: dict[str, Any] = {"unit": roles.unit, "time": roles.time}
     if roles.step is not None:
-        found["step"] = roles.step
+        plain["step"] = roles.step
     for part, columns in (
         ("varying", roles.varying),
         ("static", roles.static),
         ("contextual", roles.contextual),
     ):
         if columns:
-            found[part] = {each.name: _column(each) for each in columns}
-    found["actions"] = {each.name: _action(each) for each in roles.actions}
-    if any(not each.levels for each in roles.actions):
-        found["levels"] = roles.count
+            plain[part] = {entry.name: _column(entry) for entry in columns}
+    plain["actions"] = {entry.name: _action(entry) for entry in roles.actions}
+    if any(not entry.levels for entry in roles.actions):
+        plain["levels"] = roles.count
     reward = {"weights": dict(roles.weights), "score": _copied(roles.score), "name": roles.reward_name}
-    found["reward"] = {name: value for name, value in reward.items() if value}
-    found["missing"] = _policy(roles.missing)
+    plain["reward"] = {name: value for name, value in reward.items() if value}
+    plain["missing"] = _policy(roles.missing)
     words = roles.words
-    found["words"] = {
+    plain["words"] = {
         "unit": words.unit,
         "units": words.units,
         **({"step": words.step} if words.step else {}),
     }
-    return found
+    return plain
 
 
-def _column(each: Column) -> dict[str, Any]:
-    found: dict[str, Any] = {"unit": each.unit} if each.unit else {}
-    if each.low is not None or each.high is not None:
-        found["range"] = [each.low, each.high]
-    if each.values:
-        found["values"] = list(each.values)
-    return found
+def _column(column: Column) -> dict[str, Any]:
+    plain: dict[str, Any] = {"unit": column.unit} if column.unit else {}
+    if column.low is not None or column.high is not None:
+        plain["range"] = [column.low, column.high]
+    if column.values:
+        plain["values"] = list(column.values)
+    return plain
 
 
-def _action(each: Action) -> dict[str, Any]:
-    found: dict[str, Any] = {"levels": list(each.levels)} if each.levels else {}
-    if each.unit:
-        found["unit"] = each.unit
-    if each.costs:
-        found["cost"] = list(each.costs) if each.levels else each.costs[0]
-    found["combine"] = each.combine
-    return found
+def _action(action: Action) -> dict[str, Any]:
+    plain: dict[str, Any] = {"levels": list(action.levels)} if action.levels else {}
+    if action.unit:
+        plain["unit"] = action.unit
+    if action.costs:
+        plain["cost"] = list(action.costs) if action.levels else action.costs[0]
+    plain["combine"] = action.combine
+    return plain
 
 
 def _policy(missing: Carry) -> str | dict[str, int]:
@@ -95,7 +92,7 @@ def _policy(missing: Carry) -> str | dict[str, int]:
 def _copied(plain: Any) -> Any:
     """Nested mappings as dictionaries."""
     if isinstance(plain, Mapping):
-        return {name: _copied(each) for name, each in plain.items()}
+        return {name: _copied(entry) for name, entry in plain.items()}
     return plain
 
 
@@ -162,19 +159,19 @@ class EpisodeTable(OwnData, SplitEpisodes):
             frame, where = table_file(path, needed=lambda names: _needed(task, names)), str(path)
             self.source = Path(where).name
         self.roles, self.keep_last = _task(task, frame, where), keep_last
-        found = read_episodes(frame, self.roles, where, min_length, max_length)
+        read = read_episodes(frame, self.roles, where, min_length, max_length)
         del frame  # of many rows, the largest thing in memory
-        self.length, self.counts = found.length, found.counts
-        self.first, self.step = found.first, found.step
+        self.length, self.counts = read.length, read.counts
+        self.first, self.step = read.first, read.step
         units = self.roles.words.units
-        if not found.episodes:
+        if not read.episodes:
             raise ValueError(
                 f"{where}: no {self.roles.words.unit} with at least {min_length} steps is left "
                 f"({dict(self.counts) or 'the table is too short'}): lower `min_length`, or see `missing` in "
                 "the task"
             )
-        names = [episode.identity for episode in found.episodes]
-        super().__init__(found.episodes, names, seed, split, horizon, self.roles.words.unit)
+        names = [episode.identity for episode in read.episodes]
+        super().__init__(read.episodes, names, seed, split, horizon, self.roles.words.unit)
         self._check(where)
         if not self.chosen:
             raise ValueError(f"{where}: no {units} of split {split!r} have {horizon} steps: lower `horizon`")
@@ -190,9 +187,12 @@ class EpisodeTable(OwnData, SplitEpisodes):
             "step": self.length,
             "first": self.first,
             "keep_last": self.keep_last,
-            "amounts": {each.name: self.largest[each.name] for each in self.roles.actions if not each.levels},
+            "amounts": {
+                action.name: self.largest[action.name] for action in self.roles.actions if not action.levels
+            },
         }
-        return Facts(
+        return replace(
+            super().facts(),
             surrogate=self.roles.surrogate_settings(),
             reward=self.roles.reward_settings(),
             wording={**self.roles.wording(), **first},
@@ -211,8 +211,8 @@ class EpisodeTable(OwnData, SplitEpisodes):
 
     def card(self) -> Mapping[str, Any]:
         """Sizes, ranges, what was left out, levels, splits, source, words and caution."""
-        words, rows = self.roles.words, torch.cat([each.values for each in self.all])
-        lengths = sorted(each.horizon for each in self.all)
+        words, rows = self.roles.words, torch.cat([episode.values for episode in self.all])
+        lengths = sorted(episode.horizon for episode in self.all)
         levels = self._levels()
         return {
             "source": self.source,
@@ -247,7 +247,7 @@ class EpisodeTable(OwnData, SplitEpisodes):
 
     def _levels(self) -> DoseLevels:
         """The levels of the actions, fitted to the units to learn from."""
-        names = [each.name for each in self.roles.actions]
+        names = [action.name for action in self.roles.actions]
         levels = DoseLevels(names, self.roles.count)
         levels.solve(self.observations().columns(names))
         return levels
@@ -288,14 +288,14 @@ class EpisodeTable(OwnData, SplitEpisodes):
     def _amounts(self, levels: DoseLevels) -> dict[str, str]:
         """The levels of each action in words."""
         return {
-            each.name: _shown(each, row)
-            for each, row in zip(self.roles.actions, levels.medians.tolist(), strict=True)
+            action.name: _shown(action, row)
+            for action, row in zip(self.roles.actions, levels.medians.tolist(), strict=True)
         }
 
     def _features(self, rows: Tensor) -> dict[str, dict[str, float | str]]:
         """Range and median of each column of steps, (n, d), with its unit."""
         columns = (*self.roles.varying, *self.roles.static, *self.roles.contextual)
-        units = {each.name: each.unit for each in columns}
+        units = {feature.name: feature.unit for feature in columns}
         return {
             name: {
                 "min": float(column.min()),
@@ -323,7 +323,9 @@ def _shown(action: Action, amounts: Sequence[float]) -> str:
     """The levels of an action in words, given the amounts that they stand for."""
     if action.levels:
         return ", ".join(action.levels)
-    return f"none, {', '.join(f'{each:.4g}' for each in dict.fromkeys(amounts[1:]))} {action.unit}".strip()
+    return (
+        f"none, {', '.join(f'{amount:.4g}' for amount in dict.fromkeys(amounts[1:]))} {action.unit}".strip()
+    )
 
 
 def fixed_columns(roles: EpisodeRoles, least: Tensor, largest: Tensor) -> list[str]:
@@ -344,18 +346,18 @@ def fixed_columns(roles: EpisodeRoles, least: Tensor, largest: Tensor) -> list[s
         for name in (*settings["varying"], *settings["contextual"])
         if lows[name] == highs[name]
     ]
-    for each in roles.actions:
-        lowest = each.levels[0] if each.levels else "0"
-        if highs[each.name] == 0:
+    for action in roles.actions:
+        lowest = action.levels[0] if action.levels else "0"
+        if highs[action.name] == 0:
             faults.append(
-                f"{each.name}: it is {lowest} in all rows of the {units} to learn from: nothing can be "
+                f"{action.name}: it is {lowest} in all rows of the {units} to learn from: nothing can be "
                 "learnt about other actions, take the column out"
             )
-        elif lows[each.name] != 0:
+        elif lows[action.name] != 0:
             faults.append(
-                f"{each.name}: it is never {lowest} among the {units} to learn from, so that nothing is "
+                f"{action.name}: it is never {lowest} among the {units} to learn from, so that nothing is "
                 "known about it: "
-                + ("take this level out" if each.levels else "subtract the usual amount, or give levels")
+                + ("take this level out" if action.levels else "subtract the usual amount, or give levels")
             )
     return faults
 
@@ -370,8 +372,8 @@ def _needed(
         roles = episode_task(task)
     except TaskError:
         return names
-    wanted = {roles.unit, roles.time, *roles.columns}
-    return [name for name in names if name in wanted] if wanted <= set(names) else names
+    needed = {roles.unit, roles.time, *roles.columns}
+    return [name for name in names if name in needed] if needed <= set(names) else names
 
 
 def _task(

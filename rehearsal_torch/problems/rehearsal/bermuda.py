@@ -87,20 +87,20 @@ def refit(path: str | Path) -> dict[str, Any]:
 
 
 def _fitted(table: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {"weights": {}, "intercepts": {}, "residuals": {}, "rows": {}, "ranges": {}}
+    fit: dict[str, Any] = {"weights": {}, "intercepts": {}, "residuals": {}, "rows": {}, "ranges": {}}
     for child, parents in PARENTS.items():
         rows = table[[child, *parents]].dropna().to_numpy()
         if not parents:
-            found["ranges"][child] = [float(rows.min()), float(rows.max())]
+            fit["ranges"][child] = [float(rows.min()), float(rows.max())]
             continue
         design = np.column_stack([np.ones(len(rows)), rows[:, 1:]])
         solution = np.linalg.lstsq(design, rows[:, 0], rcond=None)[0]
-        found["weights"][child] = dict(zip(parents, solution[1:].tolist(), strict=True))
+        fit["weights"][child] = dict(zip(parents, solution[1:].tolist(), strict=True))
         # Over complete columns the intercept is zero up to rounding.
-        found["intercepts"][child] = float(solution[0]) if len(rows) < len(table) else 0.0
-        found["residuals"][child] = float(np.sqrt(np.mean((rows[:, 0] - design @ solution) ** 2)))
-        found["rows"][child] = len(rows)
-    return found
+        fit["intercepts"][child] = float(solution[0]) if len(rows) < len(table) else 0.0
+        fit["residuals"][child] = float(np.sqrt(np.mean((rows[:, 0] - design @ solution) ** 2)))
+        fit["rows"][child] = len(rows)
+    return fit
 
 
 CONTEXT = ("Light", "Temp", "Sal")
@@ -126,27 +126,33 @@ def bermuda_graphs() -> tuple[RehearsalGraph, ...]:
     Source: Qin et al. (2023), Sec. 6 and released code (graphs are drawn from this class, with no background
     knowledge).
     """
-    found = []
+    graphs = []
     for root in dict.fromkeys(name for edge in TREE for name in edge):
         turned: dict[str, str] = {}
         waiting = [root]
         for name in waiting:
-            near = [other for edge in TREE if name in edge for other in edge if other not in (name, *waiting)]
+            near = [
+                neighbour
+                for edge in TREE
+                if name in edge
+                for neighbour in edge
+                if neighbour not in (name, *waiting)
+            ]
             turned |= dict.fromkeys(near, name)
             waiting += near
-        kept = {
+        directed = {
             child: [parent for parent in parents if (parent, child) not in TREE]
             for child, parents in PARENTS.items()
         }
-        found.append(
+        graphs.append(
             RehearsalGraph.of(
                 {
                     child: [*parents, *([turned[child]] if child in turned else [])]
-                    for child, parents in kept.items()
+                    for child, parents in directed.items()
                 }
             )
         )
-    return tuple(found)
+    return tuple(graphs)
 
 
 @dataclass(frozen=True)

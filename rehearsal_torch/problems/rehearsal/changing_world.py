@@ -65,9 +65,9 @@ class ChangingWorld(World, RehearsalProblem):
         """The same world with another seed, hence with different observations, contexts and noise; it changes
         in the same rounds.
         """
-        made = copy(self)
-        made.seed = seed
-        return made
+        other = copy(self)
+        other.seed = seed
+        return other
 
     def desired(self, outcomes: Tensor) -> Tensor:
         """Whether outcomes (..., |Y|) are desired, (...) bool."""
@@ -130,10 +130,10 @@ LEFT = 0.01  # The variance of the rival given the price.
 
 def two_stores_graphs() -> tuple[RehearsalGraph, RehearsalGraph, RehearsalGraph]:
     """price <-> rival, price -> rival, rival -> price."""
-    both = RehearsalGraph.of(PARENTS, [CLIQUE])
+    clique = RehearsalGraph.of(PARENTS, [CLIQUE])
     follows = RehearsalGraph.of({**PARENTS, "rival": ("season", "price")})
     leads = RehearsalGraph.of({**PARENTS, "price": ("season", "rival")})
-    return both, follows, leads
+    return clique, follows, leads
 
 
 class FollowedStore(LinearWorld):

@@ -175,8 +175,8 @@ def yes(chance: Callable[..., Tensor]) -> Equation:
 
     @wraps(chance)
     def both(**parents: Tensor) -> Tensor:
-        one = chance(**parents)
-        return torch.stack([1 - one, one], -1)
+        success = chance(**parents)
+        return torch.stack([1 - success, success], -1)
 
     return Equation(both, levels=(0.0, 1.0))
 
@@ -259,7 +259,7 @@ class EquationWorld(StructuralWorld):
             raise ValueError(f"expected normal noise of {self.hidden.action}, which has a hidden cause")
         self.details = {
             "source": table.source.format(reading=reading),
-            "distributions": {name: str(each) for name, each in self.distributions.items()},
+            "distributions": {name: str(distribution) for name, distribution in self.distributions.items()},
         } | ({} if self.hidden is None else {"hidden_cause": self.hidden.facts()})
 
     def probability(self, contexts: Tensor, names: Sequence[str], values: Tensor) -> Tensor:
@@ -271,10 +271,10 @@ class EquationWorld(StructuralWorld):
     def optimal(self, contexts: Tensor, names: Sequence[str]) -> tuple[Tensor, Tensor]:
         """Every combination of levels, with grids over the other variables."""
         box, order = self.task.box.only(names), tuple(names)
-        held = [place for place, name in enumerate(names) if name in box.levels]
-        free = [place for place, name in enumerate(names) if name not in box.levels]
+        held = [index for index, name in enumerate(names) if name in box.levels]
+        free = [index for index, name in enumerate(names) if name not in box.levels]
         points = []
-        for levels in product(*(box.levels[names[place]] for place in held)):
+        for levels in product(*(box.levels[names[index]] for index in held)):
             point = torch.zeros(len(contexts), len(names), dtype=torch.float64)
             point[:, held] = torch.tensor(levels, dtype=torch.float64)
             if free:
@@ -284,7 +284,7 @@ class EquationWorld(StructuralWorld):
                     whole[..., free] = moved
                     return self._integrated(contexts, order, whole, fine=False)
 
-                rest = box.only([names[place] for place in free])
+                rest = box.only([names[index] for index in free])
                 point[:, free] = highest(value, rest, len(contexts))[0]
             points.append(point)
         reached = self.probability(contexts, order, torch.stack(points))
@@ -338,7 +338,8 @@ class EquationWorld(StructuralWorld):
             if equation.levels:
                 weights = weights.unsqueeze(-1) * equation(values)
                 values, noise = (
-                    {key: each.unsqueeze(-1) for key, each in known.items()} for known in (values, noise)
+                    {key: column.unsqueeze(-1) for key, column in columns.items()}
+                    for columns in (values, noise)
                 )
                 values[name] = rows.new_tensor(equation.levels)
             else:
@@ -375,7 +376,7 @@ class EquationWorld(StructuralWorld):
         if self.hidden is None:
             return noise, weights
         cause, joint = self.hidden.joint(noise.get(self.hidden.action), weights)
-        return {name: each.repeat(2) for name, each in noise.items()} | {HIDDEN: cause}, joint
+        return {name: points.repeat(2) for name, points in noise.items()} | {HIDDEN: cause}, joint
 
     def _visible_nodes(self, names: tuple[str, ...], fine: bool) -> tuple[dict[str, Tensor], Tensor]:
         free = [name for name in self._between(names) if name in self.distributions]

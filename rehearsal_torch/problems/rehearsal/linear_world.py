@@ -104,9 +104,9 @@ class LinearEquations:
     drift: tuple[Drift, ...] = ()
 
     def __post_init__(self) -> None:
-        place = {name: index for index, name in enumerate(self.names)}
+        order = {name: index for index, name in enumerate(self.names)}
         for child, parents in self.weights.items():
-            late = [parent for parent in parents if place[parent] >= place[child]]
+            late = [parent for parent in parents if order[parent] >= order[child]]
             if late:
                 raise ValueError(f"{child}: its causes {late} must come before it in {list(self.names)}")
         rooted = [name for name in self.uniform if self.weights.get(name)]
@@ -136,17 +136,17 @@ class LinearEquations:
         """
         order = tuple(names) or tuple(weights)
         covariance = torch.diag(torch.tensor([variances[name] for name in order], dtype=torch.float64))
-        for (one, other), value in (shared or {}).items():
-            row, column = order.index(one), order.index(other)
+        for (first, second), value in (shared or {}).items():
+            row, column = order.index(first), order.index(second)
             covariance[row, column] = covariance[column, row] = value
         return cls(order, weights, covariance, **more)
 
     def to_plain(self) -> dict[str, Any]:
         """The equations and the noise as plain data."""
         covariances = {
-            f"{one}, {other}": value
-            for row, one in enumerate(self.names)
-            for other, value in zip(
+            f"{first}, {second}": value
+            for row, first in enumerate(self.names)
+            for second, value in zip(
                 self.names[row + 1 :], self.covariance[row, row + 1 :].tolist(), strict=True
             )
             if value
@@ -156,23 +156,23 @@ class LinearEquations:
             "weights": {child: dict(parents) for child, parents in self.weights.items()},
             "intercepts": dict(self.intercepts),
             "uniform": {name: list(bounds) for name, bounds in self.uniform.items()},
-            "drift": [asdict(each) for each in self.drift],
+            "drift": [asdict(drift) for drift in self.drift],
             "variances": {name: value for name, value in variances.items() if name not in self.uniform},
             "covariances": covariances,
         }
 
     def coefficients(self, round_: float) -> Tensor:
         """W at a round, (d, d): row child, column parent."""
-        place = {name: index for index, name in enumerate(self.names)}
-        found = torch.zeros(len(self.names), len(self.names), dtype=torch.float64)
+        order = {name: index for index, name in enumerate(self.names)}
+        matrix = torch.zeros(len(self.names), len(self.names), dtype=torch.float64)
         for child, parents in self.weights.items():
             for parent, weight in parents.items():
-                found[place[child], place[parent]] = weight
-        for each in self.drift:
-            found[place[each.child], place[each.parent]] += float(
-                each.at(torch.tensor(float(round_), dtype=torch.float64))
+                matrix[order[child], order[parent]] = weight
+        for drift in self.drift:
+            matrix[order[drift.child], order[drift.parent]] += float(
+                drift.at(torch.tensor(float(round_), dtype=torch.float64))
             )
-        return found
+        return matrix
 
     def noises(self, normals: Tensor) -> Tensor:
         """Noise from standard normal numbers, (n, d) -> (n, d); uniform roots by their quantile function."""
@@ -185,7 +185,7 @@ class LinearEquations:
     def solve(self, noise: Tensor, fixed: Mapping[str, Tensor], rounds: Tensor) -> Tensor:
         """The variables, in causal order: noise (n, d), fixed name to (), rounds (n,) -> (n, d)."""
         columns: dict[str, Tensor] = {}
-        moving = {(each.child, each.parent): each.at(rounds) for each in self.drift}
+        moving = {(drift.child, drift.parent): drift.at(rounds) for drift in self.drift}
         for name, own in zip(self.names, noise.T, strict=True):
             if name in fixed:
                 columns[name] = fixed[name].to(noise).expand(len(noise))
@@ -200,11 +200,11 @@ class LinearEquations:
         self, context: Sequence[str], altered: Sequence[str], outcomes: Sequence[str], round_: float = 0.0
     ) -> Response:
         """Y = A x + B z + c_0 + C e at a round."""
-        place = {name: index for index, name in enumerate(self.names)}
-        observed, cut, wanted = ([place[name] for name in names] for names in (context, altered, outcomes))
+        order = {name: index for index, name in enumerate(self.names)}
+        observed, cut, rows = ([order[name] for name in names] for names in (context, altered, outcomes))
         weights = self.coefficients(round_)
         weights[[*observed, *cut]] = 0.0
-        reach = torch.linalg.inv(torch.eye(len(self.names), dtype=torch.float64) - weights)[wanted]
+        reach = torch.linalg.inv(torch.eye(len(self.names), dtype=torch.float64) - weights)[rows]
         free = torch.tensor([index not in {*observed, *cut} for index in range(len(self.names))])
         intercepts = torch.tensor(
             [self.intercepts.get(name, 0.0) for name in self.names], dtype=torch.float64
@@ -246,7 +246,7 @@ class LinearWorld(StructuralWorld):
         if set(system.names) != set(task.graph.names):
             raise ValueError(f"expected equations for {sorted(task.graph.names)}; got {sorted(system.names)}")
         observed = positions(system.names, task.context)
-        rest = [place for place in range(len(system.names)) if place not in observed]
+        rest = [index for index in range(len(system.names)) if index not in observed]
         if bool((system.covariance[observed][:, rest] != 0).any()):
             raise ValueError(
                 "the noise of context variables must be independent of the noise of the other variables"

@@ -75,7 +75,7 @@ from rehearsal_torch.data.tables.present_values import assumed_usual, present_in
 from rehearsal_torch.data.task_file import REHEARSAL_PARTS, TaskError, task_content
 from rehearsal_torch.files.plain import repeated
 from rehearsal_torch.files.schema import listed, meant
-from rehearsal_torch.problems.problem import Facts, OwnData, RehearsalProblem
+from rehearsal_torch.problems.problem import Facts, OwnData, RehearsalProblem, ranges_of
 from rehearsal_torch.problems.rehearsal.table_findings import note_findings
 from rehearsal_torch.spaces.polytope import Polytope
 
@@ -344,6 +344,7 @@ class RehearsalTable(OwnData, RehearsalProblem):
             super().facts(),
             notes=(*self.read_notes, *rare, *self.region_notes, *([assumed] if assumed else [])),
             units=self.past_units,
+            seen_by=self.seen_by,
             imputations=self.past.count if isinstance(self.past, ImputedTable) else 0,
         )
 
@@ -429,10 +430,7 @@ class RehearsalTable(OwnData, RehearsalProblem):
         """Sizes, roles, ranges, the share of desired outcomes, findings and the fingerprint."""
         table = self.past
         desired = self.share
-        ranges = {
-            name: [float(column.min()), float(column.max())]
-            for name, column in zip(table.names, table.values.T, strict=True)
-        }
+        ranges = ranges_of(table)
         return {
             "source": self.source,
             "rows": len(table),

@@ -51,8 +51,8 @@ def ride_hailing_graphs() -> tuple[RehearsalGraph, RehearsalGraph, RehearsalGrap
     rest = {child: tuple(parents) for child, parents in WEIGHTS.items() if child not in CLIQUE}
     above = CONTEXT
     first = RehearsalGraph.of({**rest, "recommend": above, "congestion": (*above, "recommend")})
-    other = RehearsalGraph.of({**rest, "recommend": (*above, "congestion"), "congestion": above})
-    return first, other, RehearsalGraph.of({**rest, "recommend": above, "congestion": above}, [CLIQUE])
+    second = RehearsalGraph.of({**rest, "recommend": (*above, "congestion"), "congestion": above})
+    return first, second, RehearsalGraph.of({**rest, "recommend": above, "congestion": above}, [CLIQUE])
 
 
 class RideHailing(LinearWorld):
@@ -107,6 +107,6 @@ class RideHailing(LinearWorld):
             return table
         common = torch.from_numpy(normals * SHARED**0.5)
         values = table.values.clone()
-        for place in positions(table.names, CLIQUE):
-            values[:, place] += torch.where(table.altered[:, place], torch.zeros_like(common), common)
+        for column in positions(table.names, CLIQUE):
+            values[:, column] += torch.where(table.altered[:, column], torch.zeros_like(common), common)
         return Table(table.names, values, table.altered)

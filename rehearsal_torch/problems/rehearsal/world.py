@@ -22,7 +22,7 @@ from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCa
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table, positions
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.problems.problem import SIMULATED, RehearsalProblem, World
+from rehearsal_torch.problems.problem import SIMULATED, RehearsalProblem, World, ranges_of
 from rehearsal_torch.problems.rehearsal.gaussian_region import Disc
 from rehearsal_torch.problems.world_size import SampleSize, is_number, setting
 from rehearsal_torch.seeding import world_generator
@@ -106,9 +106,9 @@ class RehearsalWorld(World, RehearsalProblem):
 
     def reseeded(self, seed: int) -> Self:
         """The same world with another seed, hence with different observations, contexts and noise."""
-        made = copy(self)
-        made.seed, made._known = seed, {}
-        return made
+        other = copy(self)
+        other.seed, other._known = seed, {}
+        return other
 
     def observations(self) -> Table:
         """N rows, without the validation rows."""
@@ -215,10 +215,6 @@ class RehearsalWorld(World, RehearsalProblem):
         """Sizes, roles, ranges and the fingerprint of the observations."""
         table = self.observations()
         desired = self.desired(table.columns(self.task.outcomes)).double().mean()
-        ranges = {
-            name: [float(column.min()), float(column.max())]
-            for name, column in zip(table.names, table.values.T, strict=True)
-        }
         return {
             "world": type(self).__name__,
             "caution": SIMULATED,
@@ -226,7 +222,7 @@ class RehearsalWorld(World, RehearsalProblem):
             "contexts": self.size.contexts,
             "desired": round(float(desired), 4),
             **self.task.to_plain(),
-            "ranges": ranges,
+            "ranges": ranges_of(table),
             **self.details,
             "fingerprint": table.fingerprint(),
         }

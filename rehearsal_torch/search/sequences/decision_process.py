@@ -66,6 +66,13 @@ class Effort:
     network_evaluations: int = 0
 
 
+def limit_reached(nodes: int | None, effort: Effort, budget: Budget) -> str:
+    """Which limit ends a search, in a sentence; empty while none does."""
+    if nodes is not None and effort.expanded >= nodes:
+        return f"stopped after node_limit={nodes} expanded nodes"
+    return budget.reason() if budget.out() else ""
+
+
 def sequence_decision(
     objective: CounterfactualReturn,
     actions: Tensor,
@@ -103,10 +110,8 @@ def sequence_decision(
     value, findings = float(objective(sequence)) if changed else outcome, objective.warnings()
     finite = math.isfinite(value)
     if changed and not finite:
-        changed, reason = (
-            [],
-            f"the best sequence found has the return {value}: the model is undefined there",
-        )
+        reason = f"the best sequence found has the return {value}: the model is undefined there"
+        changed = []
     elif changed and not value > outcome:
         message = (
             f"by the model's own estimate no better than the observed actions ({value:.6g} against "
@@ -118,25 +123,22 @@ def sequence_decision(
             findings = (*findings, Finding("no_gain", message))
     reason = reason or ("" if changed or by_hand else PROVEN_BEST if gap == 0.0 else NONE_FOUND)
     kind: FindingKind = "note" if changed else "no_gain" if finite else "invalid"
-    found = {
-        "search": search,
-        **asdict(effort),
+    work = asdict(effort) | {
         "effective_branching_factor": branching_factor(effort.expanded, objective.horizon),
         "gap": gap,
         "proven": gap == 0.0,
     }
     names = tuple(action_name(time) for time in changed)
+    doses = objective.surrogate.doses(sequence[changed]).tolist() if changed else []
     return Decision(
         Alteration(names, sequence[changed].cpu()) if changed else None,
         value,
         estimate=_return(value),
         baseline=_return(outcome),
-        doses=dict(zip(names, map(tuple, objective.surrogate.doses(sequence[changed]).tolist()), strict=True))
-        if changed
-        else {},
+        doses=dict(zip(names, map(tuple, doses), strict=True)),
         findings=findings,
         reason=Finding(kind, reason) if reason else None,
-        trace={**found, **trace, **budget.facts(gap)},
+        trace={"search": search, **work, **trace, **budget.facts(gap)},
         seconds=budget.spent(),
     )
 
@@ -167,7 +169,6 @@ class CounterfactualProcess:
     """Steps and rewards in the search tree of one episode; every network evaluation is counted.
 
     Args:
-        objective: The episode, its reward and its limit of changes.
         dtype: Precision of states and rewards; float32 only if the trajectory supports it, otherwise the
             precision of the trajectory.
 
@@ -244,9 +245,9 @@ class CounterfactualProcess:
         best, action = self.kept(rewards, time), self.trajectory.observed[time].expand(len(states))
         if time > self.last:
             return best, action
-        other, place = self.changed(rewards, time).max(-1)
+        other, best_other = self.changed(rewards, time).max(-1)
         better = (spent < self.changes) & (other > best)
-        return torch.where(better, other, best), torch.where(better, self.others[time][place], action)
+        return torch.where(better, other, best), torch.where(better, self.others[time][best_other], action)
 
     def ended(self, states: Tensor, spent: Tensor, totals: Tensor) -> tuple[Tensor, Tensor]:
         """The returns of complete paths with the best last action, and that action.
@@ -255,9 +256,6 @@ class CounterfactualProcess:
             states: At time T - 1, (n, D).
             spent: Changes made, (n,).
             totals: The rewards before, (n, *lanes).
-
-        Returns:
-            (n,), (n,) long.
         """
         time = self.horizon - 1
         if not self.objective.lanes:
@@ -269,9 +267,9 @@ class CounterfactualProcess:
         if time > self.last:
             return best, action
         changed = self.objective.joined(totals.unsqueeze(1) + self.changed(rewards, time))
-        other, place = changed.max(-1)
+        other, best_other = changed.max(-1)
         better = (spent < self.changes) & (other > best)
-        return torch.where(better, other, best), torch.where(better, self.others[time][place], action)
+        return torch.where(better, other, best), torch.where(better, self.others[time][best_other], action)
 
     def _rollout(self, states: Tensor, time: int) -> Tensor:
         total = self.kept(self.rewards(states, time), time)

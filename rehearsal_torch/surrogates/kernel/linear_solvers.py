@@ -36,13 +36,8 @@ WAYS = PIVOTED, SAMPLED, UNIFORM = "pivoted", "sampled", "uniform"
 
 
 def pivoted_cholesky(rows: Tensor, rank: int, stream: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
-    """Pivots (m,) in order and L (N, m), m <= rank; stops early once all residual variances are at most
-    1e-10.
-
-    Args:
-        rows: (N, d), scaled.
-        rank: The largest m.
-        stream: Generator that samples pivots; None selects them greedily.
+    """Pivots (m,) in order and L (N, m), m <= rank, of scaled rows (N, d); stops early once all residual
+    variances are at most 1e-10. Without a generator that samples pivots, they are selected greedily.
     """
     rest, factor, pivots = rows.new_ones(len(rows)), rows.new_empty(min(rank, len(rows)), len(rows)), []
     for j in range(len(factor)):
@@ -58,9 +53,7 @@ def pivoted_cholesky(rows: Tensor, rank: int, stream: torch.Generator | None = N
 
 
 def _drawn(rest: Tensor, stream: torch.Generator) -> Tensor:
-    """Samples a row with probability proportional to its residual variance; rows at zero are never
-    sampled.
-    """
+    """Samples a row with probability proportional to its residual variance, never one at zero."""
     cumulative = rest.masked_fill(rest <= SPENT, 0.0).cumsum(0)
     return torch.searchsorted(
         cumulative, cumulative[-1] * (1 - torch.rand(1, generator=stream, dtype=torch.float64).to(cumulative))
@@ -75,13 +68,9 @@ def candidates(count: int, seed: int) -> Tensor:
 
 
 def landmarks(rows: Tensor, rank: int, how: str, seed: int) -> Tensor:
-    """The places of at most `rank` rows (N, d) that serve as landmarks, without near-duplicates, (m,).
-
-    Args:
-        rows: (N, d), scaled.
-        rank: m.
-        how: "pivoted": greedy pivots; "sampled": pivots sampled by their residual variance; "uniform":
-            sampled uniformly.
+    """The places of at most `rank` scaled rows (N, d) that serve as landmarks, without near-duplicates, (m,):
+    greedy pivots ("pivoted"), pivots sampled by their residual variance ("sampled"), or rows sampled
+    uniformly ("uniform").
     """
     stream = generator(seed)
     among = torch.randperm(len(rows), generator=stream)[:rank] if how == UNIFORM else torch.arange(len(rows))
@@ -114,43 +103,27 @@ def conjugate_gradients(
     tolerance: float = 1e-8,
     iterations: int = 1000,
 ) -> Tensor:
-    """Solves (K + r I) z = v for vectors (N, b).
-
-    Args:
-        rows: (N, d), scaled.
-        ridge: r.
-        vectors: v.
-        factor: L of `preconditioner`.
-        tolerance: Mean relative residual at which to stop.
-        iterations: Maximum number of iterations; without convergence by then the solver warns.
-
-    Source: Gardner et al. (2018), Alg. 2.
+    """Solves (K + r I) z = v for scaled rows (N, d) and vectors (N, b), with L of `preconditioner`, up to a
+    mean relative residual; without convergence by the last iteration the solver warns.
     """
     inner = factor.T @ factor
     inner.diagonal().add_(ridge)
     root = torch.linalg.cholesky(inner)
 
-    def product(each: Tensor) -> Tensor:
-        return gram_product(rows, rows, each) + ridge * each
+    def product(v: Tensor) -> Tensor:
+        return gram_product(rows, rows, v) + ridge * v
 
-    def precondition(each: Tensor) -> Tensor:
-        return (each - factor @ torch.cholesky_solve(factor.T @ each, root)) / ridge
+    def precondition(v: Tensor) -> Tensor:
+        return (v - factor @ torch.cholesky_solve(factor.T @ v, root)) / ridge
 
     with warnings.catch_warnings():
         # Its loops are scripted on import, which newer versions of torch deprecate.
         warnings.simplefilter("ignore", DeprecationWarning)
         from linear_operator.utils.linear_cg import linear_cg
     # The solver's own `eps` of 1e-10 bounds squares of residuals, and would stop it at residuals of 1e-5.
-    solution: Tensor = linear_cg(
-        product,
-        vectors,
-        tolerance=tolerance,
-        eps=1e-30,
-        stop_updating_after=tolerance / 10,
-        max_iter=iterations,
-        max_tridiag_iter=0,
-        preconditioner=precondition,
-    )
+    stopping = {"tolerance": tolerance, "stop_updating_after": tolerance / 10, "eps": 1e-30}
+    limits = {"max_iter": iterations, "max_tridiag_iter": 0}
+    solution: Tensor = linear_cg(product, vectors, preconditioner=precondition, **stopping, **limits)
     return solution
 
 
@@ -173,13 +146,8 @@ class Regression:
 
 
 def regressed(count: int, rows: Callable[[slice], tuple[Tensor, Tensor]], ridge: float) -> Regression:
-    """Ridge regression of targets on features.
-
-    Args:
-        rows: Features (n, m) and targets (n, t) of some of them.
-        ridge: r.
-    """
-    first, *others = spans(count, sum(each.shape[1] for each in rows(slice(0, 1))))
+    """Ridge regression of targets (n, t) on features (n, m), both given for some rows at a time."""
+    first, *others = spans(count, sum(columns.shape[1] for columns in rows(slice(0, 1))))
     phi, targets = rows(first)
     moments, cross, total = phi.T @ phi, phi.T @ targets, phi.sum(0)
     for span in others:

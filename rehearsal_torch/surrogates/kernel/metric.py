@@ -29,9 +29,8 @@ covariates this is their conditional mean embedding, the second stage of the nes
 selected to explain those features, not the covariates themselves.
 
 Source: Rasmussen and Williams (2006), Eq. (5.8)-(5.9); Du et al. (2026), Eq. (5) and (8) (gamma(x); the
-shared ratio is the lambda of the conditional mean embedding; centring and the choice of the metric are ours);
-Xia, Tong, Li and Zhu (2002) (outer products of gradients); Radhakrishnan et al. (2024) (with kernel
-machines).
+shared ratio is the lambda of the conditional mean embedding); Xia, Tong, Li and Zhu (2002) (outer products of
+gradients); Radhakrishnan et al. (2024) (with kernel machines).
 """
 
 import math
@@ -42,10 +41,11 @@ from typing import Any
 import numpy as np
 import torch
 from scipy.linalg.lapack import dpstrf
-from scipy.optimize import minimize
 from torch import Tensor
 
 from rehearsal_torch.data.part import Sizes, Solved
+from rehearsal_torch.data.table import evenly
+from rehearsal_torch.estimators.composite_kernel import minimum
 
 FLOOR = 1e-4
 NARROWEST = math.log(1e3)
@@ -56,12 +56,8 @@ ENTRY_SPREAD, WIDTH_MEAN, WIDTH_SPREAD = 3.0, math.log(0.5), 1.5
 
 @dataclass(frozen=True)
 class Metric:
-    """A fitted metric.
-
-    Attributes:
-        directions: W, (r, p).
-        ratio: rho, noise variance over signal variance.
-        evidence: Log evidence without constants and without the priors.
+    """A fitted metric: W (r, p), the noise variance over the signal variance, and the log evidence without
+    constants and without the priors.
     """
 
     directions: Tensor
@@ -75,34 +71,35 @@ def gram(left: Tensor, right: Tensor) -> Tensor:
     return squares.clamp_min(0).mul_(-0.5).exp_()
 
 
+def _root(kernel: Tensor, ratio: float | Tensor) -> Tensor:
+    """The lower Cholesky factor of K + rho I."""
+    shifted = kernel.clone()
+    shifted.diagonal().add_(ratio)
+    return torch.linalg.cholesky(shifted)
+
+
 def evidence(
     inputs: Tensor, outputs: Tensor, directions: Tensor, log_ratio: float
 ) -> tuple[float, Tensor, float]:
     """E, dE/dW (r, p) and dE/d log sqrt(rho) for inputs (n, p) and outputs (n, q)."""
     count, width = outputs.shape
-    shown = inputs @ directions.mT
-    kernel = gram(shown, shown)
+    projected = inputs @ directions.mT
+    kernel = gram(projected, projected)
     ratio = math.exp(2 * log_ratio)
-    factor = torch.linalg.cholesky(
-        kernel + (ratio + FLOOR) * torch.eye(count, dtype=kernel.dtype, device=kernel.device)
-    )
+    factor = _root(kernel, ratio + FLOOR)
     solved = torch.cholesky_solve(outputs, factor)
     signal = (outputs * solved).sum(0) / count
     value = 0.5 * count * signal.log().sum() + width * factor.diagonal().log().sum()
     kernel_gradient = 0.5 * (width * torch.cholesky_inverse(factor) - (solved / signal) @ solved.mT)
     trace = float(kernel_gradient.diagonal().sum())
     kernel_gradient *= kernel
-    moved = -2 * (kernel_gradient.sum(1, keepdim=True) * shown - kernel_gradient @ shown)
+    moved = -2 * (kernel_gradient.sum(1, keepdim=True) * projected - kernel_gradient @ projected)
     return float(value), moved.mT @ inputs, trace * 2 * ratio
 
 
 def free_metric(inputs: Tensor, outputs: Tensor, iterations: int) -> Metric:
-    """Fits the metric with all entries of W free, from axes of equal width.
-
-    Args:
-        inputs: (n, p), standardised.
-        outputs: (n, q), centred.
-        iterations: Maximum number of L-BFGS-B iterations.
+    """Fits the metric to standardised inputs (n, p) and centred outputs (n, q) with all entries of W free,
+    from axes of equal width.
     """
     width = inputs.shape[1]
     first = torch.eye(width, dtype=inputs.dtype, device=inputs.device) / math.sqrt(width)
@@ -120,14 +117,8 @@ def free_metric(inputs: Tensor, outputs: Tensor, iterations: int) -> Metric:
 
 
 def scaled_metric(inputs: Tensor, outputs: Tensor, basis: Tensor, scales: Tensor, iterations: int) -> Metric:
-    """Fits the metric W = diag(s) V' with given directions and free inverse widths.
-
-    Args:
-        inputs: (n, p), standardised.
-        outputs: (n, q).
-        basis: V, (p, r).
-        scales: Initial s, (r,).
-        iterations: Maximum number of L-BFGS-B iterations.
+    """Fits the metric W = diag(s) V' to standardised inputs (n, p) and outputs (n, q), with given directions
+    V (p, r) and free inverse widths, initially `scales` (r,).
     """
 
     def directions(free: Tensor) -> Tensor:
@@ -165,15 +156,8 @@ def _descend(
     begin = np.append(start.detach().cpu().numpy(), RATIO)
     # Bounds keep the factorisation stable: a ratio of 1e-4 to 1e6.
     bounds = [(None, None)] * (len(begin) - 1) + [(math.log(1e-2), math.log(1e3))]
-    found = minimize(
-        both,
-        begin,
-        jac=True,
-        method="L-BFGS-B",
-        bounds=bounds,
-        options={"maxiter": iterations, "maxfun": 2 * iterations, "maxcor": 20},
-    )
-    free, log_ratio = torch.from_numpy(found.x[:-1]).to(inputs), float(found.x[-1])
+    optimum = minimum(both, begin, bounds, iterations)
+    free, log_ratio = torch.from_numpy(optimum[:-1]).to(inputs), float(optimum[-1])
     best = directions(free)
     return Metric(best, math.exp(2 * log_ratio) + FLOOR, -evidence(inputs, outputs, best, log_ratio)[0])
 
@@ -183,26 +167,20 @@ MIN_SCALE = 0.1
 
 def gradient_products(inputs: Tensor, outputs: Tensor, metric: Metric) -> Tensor:
     """M for inputs (n, p) and outputs (n, q), (p, p)."""
-    shown = inputs @ metric.directions.mT
-    kernel = gram(shown, shown)
-    factor = torch.linalg.cholesky(
-        kernel + metric.ratio * torch.eye(len(kernel), dtype=kernel.dtype, device=kernel.device)
-    )
-    weights = torch.cholesky_solve(outputs, factor)
+    projected = inputs @ metric.directions.mT
+    kernel = gram(projected, projected)
+    weights = torch.cholesky_solve(outputs, _root(kernel, metric.ratio))
     total = inputs.new_zeros(inputs.shape[1], inputs.shape[1])
     for column in weights.T:
         weighted = kernel * column
-        gradients = (weighted @ shown - weighted.sum(1, keepdim=True) * shown) @ metric.directions
+        gradients = (weighted @ projected - weighted.sum(1, keepdim=True) * projected) @ metric.directions
         total += gradients.mT @ gradients / len(inputs)
     return total
 
 
 def relevant_directions(inputs: Tensor, outputs: Tensor, metric: Metric) -> tuple[Tensor, Tensor]:
-    """Directions in decreasing order of relevance, and their relevance.
-
-    Returns:
-        Orthonormal directions as columns (p, p), and the square roots of their eigenvalues relative to the
-        largest, at least 0.1, (p,).
+    """Orthonormal directions in decreasing order of relevance, as columns (p, p), and the square roots of
+    their eigenvalues relative to the largest, at least 0.1, (p,).
     """
     values, vectors = torch.linalg.eigh(gradient_products(inputs, outputs, metric))
     values, vectors = values.flip(0).clamp_min(0), vectors.flip(1)
@@ -223,13 +201,6 @@ class MetricRidge(Solved):
         self.rows, self.metric_rows, self.iterations = rows, metric_rows, iterations
         self.register_fitted("directions", "ratio", "projected", "mean")
         self.register_fitted("factor", "weights", "centred", derived=True)
-        self.directions: Tensor
-        self.ratio: Tensor
-        self.projected: Tensor
-        self.mean: Tensor
-        self.factor: Tensor
-        self.weights: Tensor
-        self.centred: Tensor
         # Computed from the state, and not a part of it.
         self._solved: tuple[Tensor, int, Tensor] | None = None
 
@@ -253,26 +224,20 @@ class MetricRidge(Solved):
         """See `Part.derive`."""
         if name == "weights":
             return torch.cholesky_solve(self.centred, self.factor)
-        count = len(self.projected)
-        return torch.linalg.cholesky(
-            gram(self.projected, self.projected)
-            + self.ratio * torch.eye(count, dtype=self.projected.dtype, device=self.projected.device)
-        )
+        return _root(gram(self.projected, self.projected), self.ratio)
 
     def solve(self, *examples: Tensor) -> None:
         """Fits to inputs (n, p), outputs (n, q), and the responses (n, r) on which the metric is fitted."""
-        inputs, outputs, guides = (each[evenly(len(each), self.rows, each.device)] for each in examples)
-        some = evenly(len(inputs), self.metric_rows, inputs.device)
-        responses = guides[some] - guides[some].mean(0)
+        inputs, outputs, guides = (rows[evenly(len(rows), self.rows, rows.device)] for rows in examples)
+        metric_rows = evenly(len(inputs), self.metric_rows, inputs.device)
+        responses = guides[metric_rows] - guides[metric_rows].mean(0)
         responses = responses[:, responses.std(0) > 1e-6]
         if inputs.shape[1] and responses.shape[1]:
-            metric = free_metric(inputs[some], responses / responses.std(0), self.iterations)
+            metric = free_metric(inputs[metric_rows], responses / responses.std(0), self.iterations)
             self.directions, self.ratio = metric.directions, inputs.new_tensor([metric.ratio])
         else:
-            self.directions, self.ratio = (
-                inputs.new_zeros(0, inputs.shape[1]),
-                inputs.new_tensor([float(len(inputs))]),
-            )
+            self.directions = inputs.new_zeros(0, inputs.shape[1])
+            self.ratio = inputs.new_tensor([float(len(inputs))])
         self.projected = inputs @ self.directions.mT
         self.mean = outputs.mean(0)
         self.centred = outputs - self.mean
@@ -303,8 +268,8 @@ class MetricRidge(Solved):
 
     def amplitudes(self, mixtures: Tensor) -> Tensor:
         """The same as covariances between m linear combinations, (..., m, q) -> (..., m, m)."""
-        shown = (mixtures.flatten(0, -2) @ self._whitened().mT).unflatten(0, mixtures.shape[:-1])
-        return shown @ shown.mT / len(self.centred)
+        whitened = (mixtures.flatten(0, -2) @ self._whitened().mT).unflatten(0, mixtures.shape[:-1])
+        return whitened @ whitened.mT / len(self.centred)
 
     def _whitened(self) -> Tensor:
         """T (r, q) with T'T = (Y - mean)' A^-1 (Y - mean), r <= min(n, q) (`with_few_rows`): computed once,
@@ -333,14 +298,6 @@ def with_few_rows(products: Tensor) -> Tensor:
         return products[: 0 if math.isfinite(largest) else None]
     whole = (products + products.mT).detach().cpu().numpy() / 2
     factor, order, rank, _ = dpstrf(whole, tol=ROUNDING * largest, overwrite_a=True)
-    found = np.empty((rank, len(whole)))
-    found[:, order - 1] = np.triu(factor[:rank])
-    return torch.from_numpy(found).to(products)
-
-
-def evenly(count: int, max_count: int, device: torch.device) -> Tensor:
-    """At most `max_count` evenly spaced indices of `count` rows."""
-    if count <= max_count:
-        return torch.arange(count, device=device)
-    # Single precision, which may round the last place up.
-    return torch.linspace(0, count - 1, max_count, device=device).round().long().clamp_max_(count - 1)
+    rows = np.empty((rank, len(whole)))
+    rows[:, order - 1] = np.triu(factor[:rank])
+    return torch.from_numpy(rows).to(products)

@@ -13,7 +13,7 @@ on the context alone predicts the outcome of no action.
 The regression target is a smoothed desirability. In standardised outcomes, with the region's normals of
 length one, it is w(y) = prod_k Phi(eta (d_k - m_k' y)). The sharpness eta trades bias (a small eta blurs the
 region) against variance (a large one makes a target that is hard to learn). It is selected from the
-observations:
+observations,
 
     eta = max(eta_0, clearance / r),
     eta_0 = 5, 10, 20 for a positive rate below .1, from .1 to .3, above .3,
@@ -23,8 +23,8 @@ as desired (Phi(2) = .977 for each face at the default clearance of 2). The pape
 positive rate, not the thresholds; without the second term, heavy-tailed outcomes leave the standardised
 region so narrow that w never approaches one.
 
-Source: Du et al. (2026), Sec. 3, Prop. 1, Alg. 1, Eq. (3), Eq. (5)-(9) and Sec. 4.1 (thresholds and clearance
-are ours); Robins (1986) for the sequential form.
+Source: Du et al. (2026), Sec. 3, Prop. 1, Alg. 1, Eq. (3), Eq. (5)-(9) and Sec. 4.1; Robins (1986) for the
+sequential form.
 """
 
 from abc import ABC, abstractmethod
@@ -37,28 +37,19 @@ from torch import Tensor, nn
 
 from rehearsal_torch.data.part import Sizes, Solved, Trained
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.data.scaling import Standardise
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.graphs.separation import Adjustment, adjustment
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.chebyshev import TabulatedValue
 from rehearsal_torch.surrogates.kernel.metric import MetricRidge
-from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
+from rehearsal_torch.surrogates.rehearsal_surrogate import AdjustedSurrogate
 from rehearsal_torch.surrogates.surrogate import SeparateMembers
 
 FEW, MANY = 0.1, 0.3
 
 
 class Desirability(Solved):
-    """Outcomes to regression targets.
-
-    Args:
-        region: The desired region of the outcomes.
-        sharpness: eta; None selects it.
-        clearance: Lower bound on eta times the radius, where eta is selected.
-
-    Raises:
-        ValueError: if a number is not positive.
+    """Outcomes to regression targets, for a desired region, with sharpness eta (None selects it) and, where
+    eta is selected, a lower bound `clearance` on eta times the radius.
     """
 
     def __init__(self, region: Polytope, sharpness: float | None = None, clearance: float = 2.0) -> None:
@@ -70,10 +61,6 @@ class Desirability(Solved):
             )
         self.region, self.chosen, self.clearance = region, sharpness, clearance
         self.register_fitted("location", "scale", "sharpness", "rate")
-        self.location: Tensor
-        self.scale: Tensor
-        self.sharpness: Tensor
-        self.rate: Tensor
 
     def sizes(self) -> Sizes:
         """A location and a scale for each outcome."""
@@ -100,9 +87,7 @@ class Desirability(Solved):
         return torch.stack((smooth, self.region.contains(outcomes).to(smooth)), -1)
 
     def scores(self, outcomes: Tensor) -> Tensor:
-        """Normal scores of the faces' slacks, (N, |Y|) -> (N, q); of faces that rank the rows alike, one is
-        kept.
-        """
+        """Normal scores of the faces' slacks, (N, |Y|) -> (N, q); one of faces that rank rows alike."""
         slack = self.region.slack(outcomes)
         kept: list[int] = []
         for face in range(slack.shape[1]):
@@ -117,11 +102,8 @@ class Desirability(Solved):
 
 @dataclass(frozen=True)
 class Prepared:
-    """Precomputed quantities for B contexts.
-
-    Attributes:
-        contexts: (B, |X|), standardised.
-        pieces: Tensors with leading dimension B; their meaning is specific to the estimator.
+    """Precomputed quantities for B contexts (B, |X|), standardised: tensors with leading dimension B, whose
+    meaning is specific to the estimator.
     """
 
     contexts: Tensor
@@ -129,11 +111,9 @@ class Prepared:
 
 
 class AlterationValue(Solved, ABC):
-    """An estimator of J for one set of k altered variables; everything is in standardised coordinates.
-
-    Args:
-        first: Indices of the actions that precede the covariates between alterations; empty if there are no
-            such covariates.
+    """An estimator of J for one set of k altered variables; everything is in standardised coordinates. The
+    actions at the places `first` precede covariates between the alterations; empty if there are no such
+    covariates.
     """
 
     def __init__(self, first: Sequence[int] = ()) -> None:
@@ -143,11 +123,9 @@ class AlterationValue(Solved, ABC):
     @abstractmethod
     def solve(self, *examples: Tensor) -> None:
         """Fits to N rows: context (N, |X|), before (N, |U|), between (N, |V|), actions (N, k), targets (N,
-        2), scores (N, q).
-
-        Targets are the smoothed desirability w and the indicator of the desired region; scores are normal
-        scores of the outcomes, from which an estimator may learn the relevant directions. Empty sets have
-        zero columns.
+        2), scores (N, q); empty sets have zero columns. Targets are the smoothed desirability w and the
+        indicator of the desired region; scores are normal scores of the outcomes, from which an estimator may
+        learn the relevant directions.
         """
 
     @abstractmethod
@@ -160,18 +138,15 @@ class AlterationValue(Solved, ABC):
 
     @abstractmethod
     def value_and_gradient(self, prepared: Prepared, actions: Tensor) -> tuple[Tensor, Tensor]:
-        """J of the smoothed desirability (..., B) and its gradient (..., B, k).
-
-        Source: Du et al. (2026), Eq. (10).
-        """
+        """J of the smoothed desirability (..., B), Eq. (9), and its gradient (..., B, k), Eq. (10)."""
 
     @abstractmethod
-    def std(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:
-        """The posterior standard deviation of J, (..., B, k) -> (..., B)."""
-
     def value_and_std(self, prepared: Prepared, actions: Tensor, target: int = 0) -> tuple[Tensor, Tensor]:
-        """Both, which may share work, (..., B, k) -> (..., B) each."""
-        return self.value(prepared, actions, target), self.std(prepared, actions, target)
+        """J and its posterior standard deviation, (..., B, k) -> (..., B) each."""
+
+    def std(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:
+        """The posterior standard deviation of J alone."""
+        return self.value_and_std(prepared, actions, target)[1]
 
     def difference_and_std(
         self,
@@ -191,13 +166,8 @@ class AlterationValue(Solved, ABC):
         lower: Tensor,  # noqa: ARG002
         upper: Tensor,  # noqa: ARG002
     ) -> TabulatedValue | None:
-        """J of the smoothed desirability and its deviation in intervals of a single action, for many
+        """J of the smoothed desirability and its deviation in intervals (B, k) of a single action, for many
         evaluations; None if the estimator has no cheaper form, or there are several actions.
-
-        Args:
-            prepared: That of B contexts.
-            lower: (B, k).
-            upper: (B, k).
         """
         return None
 
@@ -209,10 +179,7 @@ class AlterationValue(Solved, ABC):
 
     @abstractmethod
     def weights(self, prepared: Prepared) -> Tensor:
-        """Weights of the historical actions as starting points of the ascent in each context, (B, N).
-
-        Source: Du et al. (2026), Alg. 1, line 13.
-        """
+        """Weights of the historical actions as starting points of the ascent, (B, N) (Alg. 1, line 13)."""
 
     @property
     @abstractmethod
@@ -225,7 +192,7 @@ class AlterationValue(Solved, ABC):
         """The numbers of context variables, covariates and actions in the fit."""
 
 
-class NestedRidge(RehearsalSurrogate, SeparateMembers):
+class NestedRidge(AdjustedSurrogate, SeparateMembers):
     """One estimator for each candidate set.
 
     Args:
@@ -240,7 +207,6 @@ class NestedRidge(RehearsalSurrogate, SeparateMembers):
         adjustments: The adjustment of each candidate set.
     """
 
-    by_adjustment: bool = True
     members_are: str = "candidate sets"
 
     def __init__(
@@ -251,18 +217,12 @@ class NestedRidge(RehearsalSurrogate, SeparateMembers):
         clearance: float = 2.0,
         sequential: bool = True,
     ) -> None:
-        super().__init__(task)
-        self.scaler = Standardise(self.task.graph.names)
+        super().__init__(task, sequential)
         self.desirability = Desirability(self.task.region, sharpness, clearance)
         self.no_action = MetricRidge()
-        context, outcomes = self.task.context, self.task.outcomes
-        self.adjustments: tuple[Adjustment, ...] = tuple(
-            adjustment(self.task.graph, context, names, outcomes, sequential)
-            for names in self.task.candidates
-        )
         self.estimators = nn.ModuleList(
-            estimator(first=[names.index(name) for name in found.first])
-            for names, found in zip(self.task.candidates, self.adjustments, strict=True)
+            estimator(first=[names.index(name) for name in adjusted.first])
+            for names, adjusted in zip(self.task.candidates, self.adjustments, strict=True)
         )
 
     def separate(self) -> Sequence[AlterationValue]:
@@ -285,51 +245,37 @@ class NestedRidge(RehearsalSurrogate, SeparateMembers):
         yield self.values()[place], self.examples(place, table)
 
     def examples(self, place: int, table: Table) -> tuple[Tensor, ...]:
-        """What the estimator of a candidate set is fitted to, once the desirability has been fitted: context,
-        covariates before and between alterations, actions, targets and scores, (n, ...) each.
-
-        Args:
-            place: The place of the set.
-            table: The n observations.
+        """What the estimator of the candidate set at a place is fitted to, once the desirability has been
+        fitted: context, covariates before and between alterations, actions, targets and scores, (n, ...)
+        each.
         """
         adjusted, names = self.adjustments[place], self.task.candidates[place]
         sets = self.task.context, adjusted.before, adjusted.between, names
         outcomes = table.columns(self.task.outcomes)
         targets, scores = self.desirability.targets(outcomes), self.desirability.scores(outcomes)
-        return (*(self._shown(table, each) for each in sets), targets, scores)
-
-    def used(self) -> tuple[str, ...]:
-        """All fields: the targets depend on the region, and each candidate set has an estimator of
-        its own.
-        """
-        return ("graph", "actions", "context", "outcomes", "region", "candidates")
+        return (*(self._shown(table, columns) for columns in sets), targets, scores)
 
     def faults(self) -> list[str]:
         """The parts' faults, and estimators whose widths differ from the task's."""
-        found = super().faults()
-        if found:
-            return found
-        context, sets = (
-            len(self.task.context),
-            zip(self.task.candidates, self.adjustments, self.values(), strict=True),
-        )
-        for place, (names, adjusted, each) in enumerate(sets):
+        faults = super().faults()
+        if faults:
+            return faults
+        context = len(self.task.context)
+        sets = zip(self.task.candidates, self.adjustments, self.values(), strict=True)
+        for index, (names, adjusted, estimator) in enumerate(sets):
             expected = (context, len(adjusted.before) + len(adjusted.between), len(names))
-            if each.widths_of_rows != expected:
-                found.append(
-                    f"estimators.{place}: expected {expected} context variables, covariates and actions; got "
-                    f"{each.widths_of_rows}"
+            if estimator.widths_of_rows != expected:
+                faults.append(
+                    f"estimators.{index}: expected {expected} context variables, covariates and actions; got "
+                    f"{estimator.widths_of_rows}"
                 )
         width = self.no_action.directions.shape[-1]
         return (
-            found
+            faults
             if width == context
-            else [*found, f"no_action.directions: expected {context} columns; got {width}"]
+            else [*faults, f"no_action.directions: expected {context} columns; got {width}"]
         )
 
     def values(self) -> list[AlterationValue]:
         """The estimators, in the order of the task's candidate sets."""
-        return [each for each in self.estimators if isinstance(each, AlterationValue)]
-
-    def _shown(self, table: Table, names: tuple[str, ...]) -> Tensor:
-        return self.scaler.standardised(names, table.columns(names))
+        return [estimator for estimator in self.estimators if isinstance(estimator, AlterationValue)]

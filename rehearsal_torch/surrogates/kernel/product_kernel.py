@@ -17,7 +17,7 @@ distinguish: those whose squared errors exceed the best model's by less than one
 difference. Of more such models than `max_models`, evenly spaced ranks are kept.
 
 Source: Du et al. (2026), Ass. 1, Sec. 3.4, Sec. 4.1, Eq. (9) and (10); Gretton et al. (2012), Sec. 8 (median
-heuristic); Allen (1974) and Rasmussen and Williams (2006), Eq. (5.12) (leave-one-out); the averaging is ours.
+heuristic); Allen (1974) and Rasmussen and Williams (2006), Eq. (5.12) (leave-one-out).
 """
 
 from collections.abc import Iterator, Sequence
@@ -42,10 +42,7 @@ Rule = str | Sequence[float]
 
 
 def gaussian(rows: Tensor, centres: Tensor) -> Tensor:
-    """exp(-|row - centre|^2 / 2) in scaled coordinates, (n, d) and (m, d) -> (n, m); ones where d = 0.
-
-    Source: Du et al. (2026), Sec. 3.4.
-    """
+    """exp(-|row - centre|^2 / 2) in scaled coordinates, (n, d) and (m, d) -> (n, m); ones where d = 0."""
     half = -0.5 * centres.square().sum(-1)
     left = torch.cat([rows, rows.new_ones(len(rows), 1), -0.5 * rows.square().sum(-1, keepdim=True)], -1)
     right = torch.cat([centres, half[:, None], centres.new_ones(len(centres), 1)], -1)
@@ -54,19 +51,13 @@ def gaussian(rows: Tensor, centres: Tensor) -> Tensor:
 
 
 def joined(blocks: Sequence[Tensor], widths: Tensor) -> Tensor:
-    """Blocks (n, d_v) side by side, each divided by its width, (number of blocks,): the coordinates
-    of k_h.
-    """
+    """Blocks (n, d_v) side by side, each divided by its width, (blocks,): the coordinates of k_h."""
     return torch.cat([block / width for block, width in zip(blocks, widths, strict=True)], -1)
 
 
 def median_width(rows: Tensor) -> Tensor:
     """The median distance between two of at most 1,000 evenly spaced rows (n, d) -> (); one for an empty
-    block.
-
-    If more than half of all pairs coincide, as for a rare category, the mean distance is used instead.
-
-    Source: Gretton et al. (2012), Sec. 8.
+    block. If more than half of all pairs coincide, as for a rare category, the mean distance is used instead.
     """
     if not rows.shape[1]:
         return rows.new_ones(())
@@ -86,19 +77,15 @@ def spans(rows: int, columns: int) -> Iterator[slice]:
 def gram_product(rows: Tensor, centres: Tensor, vectors: Tensor) -> Tensor:
     """K v without the matrix K: (n, d), (m, d), (m, b) -> (n, b), in blocks of rows."""
     # Preallocated: small results between large blocks would fragment the heap, up to the size of K.
-    found = vectors.new_empty(len(rows), vectors.shape[1])
+    products = vectors.new_empty(len(rows), vectors.shape[1])
     for span in spans(len(rows), len(centres)):
-        torch.mm(gaussian(rows[span], centres), vectors, out=found[span])
-    return found
+        torch.mm(gaussian(rows[span], centres), vectors, out=products[span])
+    return products
 
 
 def summed(actions: Tensor, centres: Tensor, widths: Tensor, weights: Tensor) -> Tensor:
-    """sum_m sum_i omega_mi exp(-|a_i - a|^2 / (2 s_m^2)) at actions (..., B, k), (..., B).
-
-    Args:
-        centres: a_i, (n, k).
-        widths: s, (M,).
-        weights: omega, (B, M, n).
+    """sum_m sum_i omega_mi exp(-|a_i - a|^2 / (2 s_m^2)) at actions (..., B, k), (..., B), for centres a_i
+    (n, k), widths s (M,) and weights omega (B, M, n).
     """
     rows = actions.reshape(-1, *actions.shape[-2:]).transpose(0, 1)
     total = rows.new_zeros(rows.shape[:2])
@@ -127,22 +114,17 @@ def _moments(actions: Tensor, centres: Tensor, width: Tensor, weights: Tensor, w
         [scaled, scaled.new_ones(contexts, starts, 1), -0.5 * scaled.square().sum(-1, keepdim=True)], -1
     )
     right = torch.cat([near, -0.5 * near.square().sum(-1, keepdim=True), near.new_ones(len(near), 1)], -1).T
-    step, found = max(1, CACHED // max(starts * len(centres), 1)), []
+    step, moments = max(1, CACHED // max(starts * len(centres), 1)), []
     for first in range(0, contexts, step):
-        some = weights[first : first + step, :, None]
+        block = weights[first : first + step, :, None]
         kernel = (left[first : first + step].flatten(0, 1) @ right).exp_().unflatten(0, (-1, starts))
-        found.append(kernel @ (torch.cat([some, some * centres], -1) if with_centres else some))
-    return torch.cat(found)
+        moments.append(kernel @ (torch.cat([block, block * centres], -1) if with_centres else block))
+    return torch.cat(moments)
 
 
 @dataclass(frozen=True)
 class Models:
-    """M models.
-
-    Attributes:
-        widths: (M, 3), of context, covariates and actions.
-        ridges: (M,), lambda_h.
-    """
+    """M models: widths (M, 3) of context, covariates and actions, and ridges lambda_h (M,)."""
 
     widths: Tensor
     ridges: Tensor
@@ -188,17 +170,17 @@ class Choice:
         medians = torch.stack([median_width(block) for block in blocks])
         if self.rule == MEDIAN:
             return self._one(medians)
-        some = torch.randperm(len(target), generator=generator(self.seed))[:LEFT_OUT].to(target.device)
+        subset = torch.randperm(len(target), generator=generator(self.seed))[:LEFT_OUT].to(target.device)
         grids = [
             grid if block.shape[1] else (1.0,)
             for block, grid in zip(blocks, (BROAD, BROAD, NARROW), strict=True)
         ]
         widths = medians * target.new_tensor(list(product(*grids)))
-        scaled = [joined([block[some] for block in blocks], each) for each in widths]
-        errors = torch.stack([leave_one_out(gaussian(rows, rows), target[some], RIDGES) for rows in scaled])
+        scaled = [joined([block[subset] for block in blocks], each) for each in widths]
+        errors = torch.stack([leave_one_out(gaussian(rows, rows), target[subset], RIDGES) for rows in scaled])
         squares = errors.square().flatten(0, 1)
         excess = squares - squares[squares.mean(1).argmin()]
-        near = excess.mean(1) <= excess.std(1) / len(some) ** 0.5
+        near = excess.mean(1) <= excess.std(1) / len(subset) ** 0.5
         ranked = squares.mean(1).masked_fill(~near, float("inf")).argsort()[: int(near.sum())]
         places = torch.linspace(0, len(ranked) - 1, min(len(ranked), self.max_models), device=ranked.device)
         chosen = ranked[places.round().long()]
@@ -209,10 +191,7 @@ class Choice:
 
 
 def leave_one_out(gram: Tensor, target: Tensor, ridges: Sequence[float]) -> Tensor:
-    """Leave-one-out residuals, (n, n), (n,) -> (number of ridges, n); ridges are lambdas, multiplied by n.
-
-    Source: Rasmussen and Williams (2006), Eq. (5.12).
-    """
+    """Leave-one-out residuals, (n, n), (n,) -> (number of ridges, n); ridges are lambdas, multiplied by n."""
     values, vectors = torch.linalg.eigh(gram)
     shrunk = 1 / (values.clamp(min=0) + len(gram) * values.new_tensor(ridges)[:, None])
     coefficients = (shrunk * (vectors.T @ target)) @ vectors.T

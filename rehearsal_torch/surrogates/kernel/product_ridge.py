@@ -108,14 +108,6 @@ class ProductRidge(AlterationValue):
         ValueError: if a setting is out of range.
     """
 
-    contexts: Tensor
-    covariates: Tensor
-    centres: Tensor
-    widths: Tensor
-    ridges: Tensor
-    coefficients: Tensor
-    amplitudes: Tensor
-
     def __init__(
         self,
         first: Sequence[int] = (),
@@ -170,7 +162,7 @@ class ProductRidge(AlterationValue):
             ValueError: if there are variables between the alterations, over which a product kernel does
                 not factorise; or more rows than a matrix over pairs of them allows (exact).
         """
-        context, before, between, actions, targets = (each.detach() for each in examples[:5])
+        context, before, between, actions, targets = (example.detach() for example in examples[:5])
         if between.shape[1]:
             raise ValueError(
                 f"{between.shape[1]} variables lie between the alterations, and the product-kernel "
@@ -198,7 +190,7 @@ class ProductRidge(AlterationValue):
         raise NotImplementedError
 
     def _store(self, blocks: Blocks, places: Tensor | slice) -> None:
-        self.contexts, self.covariates, self.centres = (each[places].clone() for each in blocks)
+        self.contexts, self.covariates, self.centres = (block[places].clone() for block in blocks)
 
     def _rows(self, model: int = 0) -> Tensor:
         return joined((self.contexts, self.covariates, self.centres), self.widths[model])
@@ -227,8 +219,8 @@ class ProductRidge(AlterationValue):
         centres, widths = self.centres.to(actions), self.widths[:, 2].to(actions)
         return summed_with_gradient(actions, centres, widths, prepared.pieces[0].to(actions))
 
-    def std(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:
-        """Standard deviation within and between models, (..., B, k) -> (..., B)."""
+    def value_and_std(self, prepared: Prepared, actions: Tensor, target: int = 0) -> tuple[Tensor, Tensor]:
+        """Eq. (9), and the standard deviation within and between models."""
         _, _, reach, prior, _ = prepared.pieces
         means, inner = [], []
         for model in range(len(self.widths)):
@@ -237,17 +229,16 @@ class ProductRidge(AlterationValue):
             variance = self._variance(query.flatten(0, -2), prior[:, model].expand(shape).flatten(), model)
             inner.append(self.amplitudes[model, target] * variance.reshape(shape))
             means.append(query @ self.coefficients[model, :, target])
-        return (torch.stack(inner).mean(0) + torch.stack(means).var(0, correction=0)).sqrt()
+        variance = torch.stack(inner).mean(0) + torch.stack(means).var(0, correction=0)
+        return self.value(prepared, actions, target), variance.sqrt()
 
     def _query(self, reach: Tensor, actions: Tensor, model: int) -> Tensor:
         """q, (..., B, n)."""
-        apart = (actions.unsqueeze(-2) - self.centres) / self.widths[model, 2]
-        return reach * (-0.5 * apart.square().sum(-1)).exp()
+        distance = (actions.unsqueeze(-2) - self.centres) / self.widths[model, 2]
+        return reach * (-0.5 * distance.square().sum(-1)).exp()
 
     def support(self, prepared: Prepared, actions: Tensor) -> Tensor:
-        """Effective number of rows near (x, E[u | x], a) under the kernel of the solver, at least 0, averaged
-        over models, (B, k) -> (B,).
-        """
+        """Effective number of rows near (x, E[u | x], a), averaged over models, (B, k) -> (B,)."""
         expected = prepared.pieces[4]
         near = [
             self._near(joined((prepared.contexts, expected[:, model], actions.to(expected)), widths), model)
@@ -276,9 +267,6 @@ class ProductRidge(AlterationValue):
 
 class GramRidge(ProductRidge):
     """Solvers exact and cg: every row is kept."""
-
-    factors: Tensor
-    context_factors: Tensor
 
     def _declare(self) -> None:
         self.register_fitted("factors", "context_factors", derived=True)
@@ -358,18 +346,7 @@ class GramRidge(ProductRidge):
 
 
 class LandmarkRidge(ProductRidge):
-    """Solver nystrom: ridge regression on features of landmarks, in both stages; one model. The stored rows
-    are the landmarks.
-    """
-
-    profile: Tensor
-    context_centres: Tensor
-    covariate_centres: Tensor
-    inputs: Tensor
-    root: Tensor
-    covariate_root: Tensor
-    factor: Tensor
-    embedding: Tensor
+    """Solver nystrom: ridge regression on landmarks, the stored rows, in both stages; one model."""
 
     def _declare(self) -> None:
         self.register_fitted("profile", "context_centres", "covariate_centres")
@@ -437,12 +414,16 @@ class LandmarkRidge(ProductRidge):
         none, (ridge,), count = targets.new_empty(0), self.ridges, len(targets)
         self.context_centres = self.covariate_centres = none
         self.root = self.covariate_root = self.embedding = none
-        some = candidates(count, self.seed).to(targets.device)
-        scaled = [each[some] / width for each, width in zip(blocks, self.widths[0], strict=True)]
-        places = self._place(blocks, some, scaled)
-        found = self._first(blocks, targets)
-        self.factor, self.profile, self.coefficients = found.factor, found.total, found.theta[None]
-        self.amplitudes = ((targets.square().sum(0) - found.explained) / (count * ridge))[None]
+        among = candidates(count, self.seed).to(targets.device)
+        scaled = [block[among] / width for block, width in zip(blocks, self.widths[0], strict=True)]
+        places = self._place(blocks, among, scaled)
+        first = self._first(blocks, targets)
+        self.factor, self.profile, self.coefficients = (
+            first.factor,
+            first.total,
+            first.theta[None],
+        )
+        self.amplitudes = ((targets.square().sum(0) - first.explained) / (count * ridge))[None]
         if blocks[1].shape[1]:
             self.context_centres = scaled[0][self._marks(scaled[0])]
             self.embedding = self._second(blocks)
@@ -451,9 +432,9 @@ class LandmarkRidge(ProductRidge):
             self.inputs = none
         self._finish(targets[places, 0])
 
-    def _place(self, blocks: Blocks, some: Tensor, scaled: Sequence[Tensor]) -> Tensor:
+    def _place(self, blocks: Blocks, among: Tensor, scaled: Sequence[Tensor]) -> Tensor:
         """Decides on features and stores rows, given places and blocks of the candidates; their places."""
-        places = some[self._marks(torch.cat(list(scaled), -1))]
+        places = among[self._marks(torch.cat(list(scaled), -1))]
         self._store(blocks, places)
         self.root = self.derive("root")
         if self.covariates.shape[1]:
@@ -468,7 +449,7 @@ class LandmarkRidge(ProductRidge):
 
     def _first(self, blocks: Blocks, targets: Tensor) -> Regression:
         def rows(span: slice) -> tuple[Tensor, Tensor]:
-            return self._features(joined([each[span] for each in blocks], self.widths[0])), targets[span]
+            return self._features(joined([block[span] for block in blocks], self.widths[0])), targets[span]
 
         return regressed(len(targets), rows, float(self.ridges))
 
@@ -481,8 +462,8 @@ class LandmarkRidge(ProductRidge):
             near = whitened(root, self.context_centres, context[span] / self.widths[0, 0])
             return near, torch.cat([expected, before[span]], -1)
 
-        found = regressed(len(before), rows, len(before) * self.lambda_x)
-        return solve_triangular(root.T, found.theta, upper=True)
+        regression = regressed(len(before), rows, len(before) * self.lambda_x)
+        return solve_triangular(root.T, regression.theta, upper=True)
 
     def _embedded(self, contexts: Tensor) -> tuple[Tensor, Tensor]:
         """The expected features of the covariates and the expected covariates, (B, e) and (B, |U|)."""
@@ -513,9 +494,6 @@ class FourierRidge(LandmarkRidge):
     waves. At most 500 rows are stored, as starts.
     """
 
-    frequencies: Tensor
-    dual: Tensor
-
     def _declare(self) -> None:
         super()._declare()
         self.register_fitted("frequencies", "dual")
@@ -540,11 +518,11 @@ class FourierRidge(LandmarkRidge):
     def _roots(self) -> dict[str, tuple[int, ...]]:
         return {}
 
-    def _place(self, blocks: Blocks, some: Tensor, scaled: Sequence[Tensor]) -> Tensor:  # noqa: ARG002
-        stream, columns = generator(self.seed), sum(each.shape[1] for each in blocks)
+    def _place(self, blocks: Blocks, among: Tensor, scaled: Sequence[Tensor]) -> Tensor:  # noqa: ARG002
+        stream, columns = generator(self.seed), sum(block.shape[1] for block in blocks)
         drawn = torch.randn(self.pairs, columns, generator=stream, dtype=torch.float64)
         self.frequencies = drawn.to(blocks[0])
-        places = torch.randperm(len(blocks[0]), generator=stream)[:STARTS].to(some.device)
+        places = torch.randperm(len(blocks[0]), generator=stream)[:STARTS].to(among.device)
         self._store(blocks, places)
         return places
 

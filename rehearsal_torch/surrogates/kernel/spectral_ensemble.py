@@ -10,7 +10,7 @@ disagreement is part of the posterior of J,
 with the unbiased variance over members: the truth is treated as one more draw of the same kind, and the mean
 is itself uncertain.
 
-Source: ours; bagging after Breiman (1996), the law of total variance.
+Source: bagging after Breiman (1996); the law of total variance.
 """
 
 from collections.abc import Mapping, Sequence
@@ -54,8 +54,8 @@ class SpectralEnsemble(AlterationValue):
             raise ValueError(f"expected at least 1 member; got {members}")
         bounded("members", members, 1000)
         self.members = nn.ModuleList(
-            SpectralRidge(first, features, direction_rows, width_rows, iterations, 1000 * seed + each)
-            for each in range(members)
+            SpectralRidge(first, features, direction_rows, width_rows, iterations, 1000 * seed + index)
+            for index in range(members)
         )
 
     def _each(self) -> list[SpectralRidge]:
@@ -65,12 +65,12 @@ class SpectralEnsemble(AlterationValue):
         members = self._each()
         size = len(prepared.pieces) // len(members)
         return [
-            (member, Prepared(prepared.contexts, prepared.pieces[place * size : (place + 1) * size]))
-            for place, member in enumerate(members)
+            (member, Prepared(prepared.contexts, prepared.pieces[index * size : (index + 1) * size]))
+            for index, member in enumerate(members)
         ]
 
     def solve(self, *examples: Tensor) -> None:
-        """See `AlterationValue.solve`."""
+        """Fits every member."""
         for member in self._each():
             member.solve(*examples)
 
@@ -79,7 +79,7 @@ class SpectralEnsemble(AlterationValue):
         first, *others = self._each()
         if first.inputs.ndim != 2 or not len(first.inputs):
             return {}
-        return {f"members.{place}.inputs": tuple(first.inputs.shape) for place in range(1, len(others) + 1)}
+        return {f"members.{index}.inputs": tuple(first.inputs.shape) for index in range(1, len(others) + 1)}
 
     def derive(self, name: str) -> Tensor:  # noqa: ARG002
         """See `Part.derive`."""
@@ -92,8 +92,8 @@ class SpectralEnsemble(AlterationValue):
     @property
     def widths_of_rows(self) -> tuple[int, int, int]:
         """The widths of the members' rows, or minus one if they differ."""
-        found = {member.widths_of_rows for member in self._each()}
-        return found.pop() if len(found) == 1 else (-1, -1, -1)
+        widths = {member.widths_of_rows for member in self._each()}
+        return widths.pop() if len(widths) == 1 else (-1, -1, -1)
 
     @property
     def actions(self) -> Tensor:
@@ -113,34 +113,28 @@ class SpectralEnsemble(AlterationValue):
 
     def value_and_gradient(self, prepared: Prepared, actions: Tensor) -> tuple[Tensor, Tensor]:
         """See `AlterationValue.value_and_gradient`."""
-        found = [member.value_and_gradient(part, actions) for member, part in self._parts(prepared)]
-        count = len(found)
-        value, gradient = found[0]
-        for more, more_gradient in found[1:]:
+        pairs = [member.value_and_gradient(part, actions) for member, part in self._parts(prepared)]
+        count = len(pairs)
+        value, gradient = pairs[0]
+        for more, more_gradient in pairs[1:]:
             value, gradient = value + more, gradient + more_gradient
         return value / count, gradient / count
 
-    def std(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:
-        """See `AlterationValue.std`."""
-        return self.value_and_std(prepared, actions, target)[1]
-
     def value_and_std(self, prepared: Prepared, actions: Tensor, target: int = 0) -> tuple[Tensor, Tensor]:
         """See `AlterationValue.value_and_std`."""
-        found = [member.value_and_std(part, actions, target) for member, part in self._parts(prepared)]
-        values, stds = (torch.stack(each) for each in zip(*found, strict=True))
+        pairs = [member.value_and_std(part, actions, target) for member, part in self._parts(prepared)]
+        values, stds = (torch.stack(column) for column in zip(*pairs, strict=True))
         return values.mean(0), self._mixed(values, stds.square())
 
     def difference_and_std(
         self, prepared: Prepared, first: Tensor, second: Tensor, target: int = 0
     ) -> tuple[Tensor, Tensor]:
-        """See `AlterationValue.difference_and_std`: the members' differences, and the variance of a mixture
-        of these.
-        """
-        found = [
+        """The members' differences, and the variance of a mixture of these."""
+        pairs = [
             member.difference_and_variance(part, first, second, target)
             for member, part in self._parts(prepared)
         ]
-        values, variances = (torch.stack(each) for each in zip(*found, strict=True))
+        values, variances = (torch.stack(column) for column in zip(*pairs, strict=True))
         return values.mean(0), self._mixed(values, variances)
 
     def _mixed(self, values: Tensor, variances: Tensor) -> Tensor:
@@ -150,19 +144,17 @@ class SpectralEnsemble(AlterationValue):
         return (variances.mean(0) + between).sqrt()
 
     def tabulated(self, prepared: Prepared, lower: Tensor, upper: Tensor) -> TabulatedValue | None:
-        """See `AlterationValue.tabulated`; none where covariates between alterations depend on the action, or
-        too many nodes would be needed.
-        """
+        """None where covariates between alterations depend on the action, or it needs too many nodes."""
         if self.first or lower.shape[-1] != 1:
             return None
-        half, found = float((upper - lower).max()) / 2, []
+        half, tables = float((upper - lower).max()) / 2, []
         for member, part in self._parts(prepared):
             count = nodes_for(float(member.on_actions.abs().max()) * half, MOST_NODES)
             if count is None:
                 return None
             nodes = ChebyshevNodes(lower.squeeze(-1), upper.squeeze(-1), count)
-            found.append((nodes, *member.value_and_covariance(part, nodes.places.unsqueeze(-1))))
-        return TabulatedValue(found)
+            tables.append((nodes, *member.value_and_covariance(part, nodes.places.unsqueeze(-1))))
+        return TabulatedValue(tables)
 
     def support(self, prepared: Prepared, actions: Tensor) -> Tensor:
         """See `AlterationValue.support`; the mean over members."""
@@ -170,5 +162,5 @@ class SpectralEnsemble(AlterationValue):
 
     def weights(self, prepared: Prepared) -> Tensor:
         """J at historical actions, (B, n)."""
-        found = [member.values_everywhere(part, self.actions) for member, part in self._parts(prepared)]
-        return sum(found[1:], found[0]) / len(found)
+        values = [member.values_everywhere(part, self.actions) for member, part in self._parts(prepared)]
+        return sum(values[1:], values[0]) / len(values)

@@ -30,8 +30,7 @@ and left what is unknown of the second stage at its inputs. Of near actions it i
 both variances. Where the second stage depends on actions and these differ, the standard deviations of its two
 shares are added, which is an upper bound.
 
-Source: Du et al. (2026), Eq. (5)-(10) (product kernels); Rahimi and Recht (2007) (frequencies); the joint
-metric, its choice and the variance of the second stage are ours.
+Source: Du et al. (2026), Eq. (5)-(10) (product kernels); Rahimi and Recht (2007) (frequencies).
 """
 
 import math
@@ -42,15 +41,10 @@ from torch import Tensor
 
 from rehearsal_torch.data.part import Sizes
 from rehearsal_torch.data.sizes import bounded
+from rehearsal_torch.data.table import evenly
 from rehearsal_torch.seeding import generator, sobol
 from rehearsal_torch.surrogates.kernel.linear_solvers import Regression, regressed, times, waves_of
-from rehearsal_torch.surrogates.kernel.metric import (
-    MetricRidge,
-    evenly,
-    gram,
-    relevant_directions,
-    scaled_metric,
-)
+from rehearsal_torch.surrogates.kernel.metric import MetricRidge, gram, relevant_directions, scaled_metric
 from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue, Prepared
 
 RESPONSES, CANDIDATES, FLAT = 16, 192, 1e-6
@@ -93,20 +87,6 @@ class SpectralRidge(AlterationValue):
         # h of every row, and the places of the rows of the embedding, in its order.
         self.register_fitted("inputs", "places", source=True)
         self.register_fitted("factor", "rows", derived=True)
-        self.directions: Tensor
-        self.ratio: Tensor
-        self.on_context: Tensor
-        self.on_covariates: Tensor
-        self.on_actions: Tensor
-        self.factor: Tensor
-        self.coefficients: Tensor
-        self.mean: Tensor
-        self.noise: Tensor
-        self.rows: Tensor
-        self.covariates: Tensor
-        self.kept: Tensor
-        self.inputs: Tensor
-        self.places: Tensor
 
     def solve(self, *examples: Tensor) -> None:
         """See `AlterationValue.solve`."""
@@ -141,8 +121,8 @@ class SpectralRidge(AlterationValue):
         self.kept = actions[some]
 
     def sizes(self) -> Sizes:
-        """M frequencies over contexts (x), covariates (u) and actions (k); n rows projected on r
-        directions, or whole with d columns.
+        """M frequencies over x, u and k columns; n rows projected on r directions, or whole with d
+        columns.
         """
         waves = 2 * self.features
         columns = {"on_context": "x", "on_covariates": "u", "on_actions": "k"}
@@ -160,27 +140,27 @@ class SpectralRidge(AlterationValue):
 
     def faults(self) -> list[str]:
         """Sizes, directions over other variables, and a missing embedding of the covariates."""
-        found = super().faults()
+        faults = super().faults()
         context, covariates, actions = self.widths_of_rows
         columns, responses = context + covariates + actions, context + len(self.first)
-        if not found and self.directions.shape[1] != columns:
-            found.append(f"directions: expected the size (r, {columns}); got {tuple(self.directions.shape)}")
+        if not faults and self.directions.shape[1] != columns:
+            faults.append(f"directions: expected the size (r, {columns}); got {tuple(self.directions.shape)}")
         second, waves = self.embedding, 2 * self.features
         right = second.fitted and (len(second.mean), second.directions.shape[-1]) == (waves, responses)
-        if not found and covariates and not right:
-            found.append(
+        if not faults and covariates and not right:
+            faults.append(
                 f"embedding: expected {waves} means given {responses} inputs, for the {covariates} covariates"
             )
         wrong = self.places.numel() and misplaced(self.places, len(second.projected), len(self.inputs))
-        return found or ([wrong] if wrong else [])
+        return faults or ([wrong] if wrong else [])
 
     def derivable(self) -> Mapping[str, tuple[int, ...]]:
         """The factor and the projected rows, and what the embedding is fitted to; only with all rows."""
         if self.inputs.ndim != 2 or not len(self.inputs):
             return {}
         waves, second = 2 * self.features, self.places.shape != (0,)
-        found = {"factor": (waves, waves), "rows": (len(self.inputs), len(self.directions))}
-        return {**found, **({"embedding.centred": (len(self.places), waves)} if second else {})}
+        sizes = {"factor": (waves, waves), "rows": (len(self.inputs), len(self.directions))}
+        return {**sizes, **({"embedding.centred": (len(self.places), waves)} if second else {})}
 
     def derive(self, name: str) -> Tensor:
         """See `Part.derive`."""
@@ -204,29 +184,33 @@ class SpectralRidge(AlterationValue):
 
     def _choose(self, whole: Tensor, target: Tensor, scores: Tensor, order: Tensor) -> None:
         """Directions from the outcomes, then widths and ratio from the desirability."""
-        some = order[: self.direction_rows]
+        few = order[: self.direction_rows]
         axes = torch.eye(whole.shape[1], dtype=whole.dtype, device=whole.device)
         # Along the axes: a free matrix has too many parameters for so few rows.
         outcome = scaled_metric(
-            whole[some], scores[some], axes, axes.diagonal() / math.sqrt(len(axes)), 2 * self.iterations
+            whole[few],
+            scores[few],
+            axes,
+            axes.diagonal() / math.sqrt(len(axes)),
+            2 * self.iterations,
         )
-        basis, relevance = relevant_directions(whole[some], scores[some], outcome)
-        others = order[-self.width_rows :]
-        if float(target[others].std(correction=0)) < FLAT:
+        basis, relevance = relevant_directions(whole[few], scores[few], outcome)
+        last = order[-self.width_rows :]
+        if float(target[last].std(correction=0)) < FLAT:
             # The desirability is constant on these rows, and thus carries no information about widths.
             self.directions, self.ratio = outcome.directions, whole.new_tensor([outcome.ratio])
             return
-        metric = scaled_metric(whole[others], target[others], basis, relevance, self.iterations)
+        metric = scaled_metric(whole[last], target[last], basis, relevance, self.iterations)
         self.directions, self.ratio = metric.directions, whole.new_tensor([metric.ratio])
 
     def _regress(self, targets: Tensor) -> None:
         """Fits the ridge coefficients (2 M, 2) of desirability and indicator."""
         self.mean = targets.mean(0)
         centred = targets - self.mean
-        found = self._regression(centred)
-        self.factor, self.coefficients = found.factor, found.theta
+        regression = self._regression(centred)
+        self.factor, self.coefficients = regression.factor, regression.theta
         # Noise variance at the maximum-evidence amplitude: rho s^2 with s^2 = y' (K + rho I)^-1 y / n.
-        self.noise = (centred.square().sum(0) - found.explained) / len(targets)
+        self.noise = (centred.square().sum(0) - regression.explained) / len(targets)
 
     def _regression(self, targets: Tensor) -> Regression:
         """Ridge regression of targets (n, 2) on the features of every row."""
@@ -238,12 +222,8 @@ class SpectralRidge(AlterationValue):
         return regressed(len(phases), rows, float(self.ratio))
 
     def left_out(self, examples: Sequence[Tensor], folds: Tensor) -> Tensor:
-        """Predictions of the indicator at rows that the coefficients were not fitted to, (n,).
-
-        Each fold is predicted from the others; the metric, and so the frequencies, are those of all rows.
-
-        Args:
-            folds: The fold of each row, (n,).
+        """Predictions of the indicator at rows that the coefficients were not fitted to, (n,): each fold (n,)
+        is predicted from the others; the metric, and so the frequencies, are those of all rows.
         """
         context, before, between, actions, targets, _ = examples
         blocks = (self.on_context, self.on_covariates, self.on_actions)
@@ -345,10 +325,6 @@ class SpectralRidge(AlterationValue):
         even, odd = self.coefficients[:, target].to(actions).chunk(2)
         return torch.cat((even * cosine + odd * sine, odd * cosine - even * sine), -1)
 
-    def std(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:
-        """See `AlterationValue.std`."""
-        return self.value_and_std(prepared, actions, target)[1]
-
     def value_and_std(self, prepared: Prepared, actions: Tensor, target: int = 0) -> tuple[Tensor, Tensor]:
         """See `AlterationValue.value_and_std`."""
         features = self.expected(prepared, actions)
@@ -366,8 +342,8 @@ class SpectralRidge(AlterationValue):
         value = self.mean[0] + features @ self.coefficients[:, 0]
         by_case = features.transpose(0, 1)
         solved = torch.linalg.solve_triangular(self.factor, by_case.flatten(0, 1).mT, upper=False)
-        shown = solved.mT.unflatten(0, by_case.shape[:2])
-        covariance = self.noise[0] * (shown @ shown.mT)
+        whitened = solved.mT.unflatten(0, by_case.shape[:2])
+        covariance = self.noise[0] * (whitened @ whitened.mT)
         if self.on_covariates.shape[1]:
             mixture = self.mixture(prepared, actions, 0)
             amplitudes = self.embedding.amplitudes(mixture.transpose(0, 1))
@@ -378,17 +354,17 @@ class SpectralRidge(AlterationValue):
         self, prepared: Prepared, first: Tensor, second: Tensor, target: int
     ) -> tuple[Tensor, Tensor]:
         """J at actions a minus J at actions b, (B, k) each, and its posterior variance, (B,) each."""
-        apart = self.expected(prepared, first) - self.expected(prepared, second)
-        value = apart @ self.coefficients[:, target]
-        solved = torch.linalg.solve_triangular(self.factor, apart.mT, upper=False)
+        difference = self.expected(prepared, first) - self.expected(prepared, second)
+        value = difference @ self.coefficients[:, target]
+        solved = torch.linalg.solve_triangular(self.factor, difference.mT, upper=False)
         variance = self.noise[target] * solved.square().sum(0)
         if not self.on_covariates.shape[1]:
             return value, variance
-        mixtures = [self.mixture(prepared, each, target) for each in (first, second)]
+        mixtures = [self.mixture(prepared, actions, target) for actions in (first, second)]
         unknown = self.left_of(prepared, first) * self.embedding.amplitude(mixtures[0] - mixtures[1])
         if self.first:
             same = (first == second)[..., list(self.first)].all(-1)
-            most = sum(self.unknown(prepared, each, target).sqrt() for each in (first, second))
+            most = sum(self.unknown(prepared, actions, target).sqrt() for actions in (first, second))
             unknown = torch.where(same, unknown, torch.as_tensor(most).square())
         return value, variance + unknown
 
@@ -426,22 +402,20 @@ class SpectralRidge(AlterationValue):
 
 def held_out(waves: Tensor, answers: Tensor, folds: Tensor, ratio: Tensor) -> Tensor:
     """Predictions of answers (n,) from features (n, F), each fold (n,) from the others, (n,)."""
-    found = answers.new_zeros(len(answers))
+    predictions = answers.new_zeros(len(answers))
     for fold in folds.unique().tolist():
-        own = folds == fold
-        mean = answers[~own].mean()
-        moment = waves[~own].mT @ waves[~own]
+        held = folds == fold
+        mean = answers[~held].mean()
+        moment = waves[~held].mT @ waves[~held]
         moment.diagonal().add_(ratio)
-        cross = waves[~own].mT @ (answers[~own, None] - mean)
+        cross = waves[~held].mT @ (answers[~held, None] - mean)
         coefficients = torch.cholesky_solve(cross, torch.linalg.cholesky(moment))
-        found[own] = mean + (waves[own] @ coefficients).squeeze(-1)
-    return found
+        predictions[held] = mean + (waves[held] @ coefficients).squeeze(-1)
+    return predictions
 
 
 def misplaced(places: Tensor, count: int, rows: int) -> str:
-    """What is wrong with stored places of rows among `rows`, which should be (count,) whole numbers; empty if
-    nothing is.
-    """
+    """What is wrong with stored places among `rows`, (count,) whole numbers; empty if nothing is."""
     whole = (places >= 0) & (places < rows) & (places == places.floor())
     if places.shape == (count,) and bool(whole.all()):
         return ""

@@ -45,11 +45,8 @@ Perturbation = Callable[[int, Tensor], Tensor]
 
 @dataclass(frozen=True)
 class CausalNetwork:
-    """The mechanisms of all nodes, a snapshot of a causal model.
-
-    Attributes:
-        task: The task of the nodes; without its structure if the surrogate ignores it.
-        mechanisms: One for each node, in the task's (topological) order.
+    """The mechanisms of all nodes, one for each in the task's (topological) order: a snapshot of a causal
+    model. The task has no structure if the surrogate ignores it.
     """
 
     task: CausalTask
@@ -81,21 +78,21 @@ class CausalNetwork:
 
         Returns:
             Node values (..., S, N), and for each node in `spread` its posterior standard deviation,
-            broadcastable to (..., S).
+                broadcastable to (..., S).
         """
-        known = {name: actions[..., place, None] for place, name in enumerate(self.task.actions)}
+        known = {name: actions[..., index, None] for index, name in enumerate(self.task.actions)}
         spreads: dict[str, Tensor] = {}
-        for place, (node, mechanism) in enumerate(zip(self.task.nodes, self.mechanisms, strict=True)):
+        for index, (node, mechanism) in enumerate(zip(self.task.nodes, self.mechanisms, strict=True)):
             if fixed is not None and node in fixed:
                 known[node] = fixed[node]
                 continue
             scaled = mechanism.scaled(self._inputs(node, known, (*actions.shape[:-1], 1)))
-            own = noise[..., place].unsqueeze(-1)
+            given = noise[..., index].unsqueeze(-1)
             if perturbation is None and node not in spread:
-                known[node] = mechanism.forward(scaled, own).squeeze(-1)
+                known[node] = mechanism.forward(scaled, given).squeeze(-1)
                 continue
-            value, std = (each.squeeze(-1) for each in mechanism.belief(scaled, own))
-            known[node] = value if perturbation is None else value + perturbation(place, scaled) * std
+            value, std = (moment.squeeze(-1) for moment in mechanism.belief(scaled, given))
+            known[node] = value if perturbation is None else value + perturbation(index, scaled) * std
             spreads[node] = std
         shape = (*actions.shape[:-1], noise.shape[-2])
         return torch.stack([known[node].expand(shape) for node in self.task.nodes], -1), {
@@ -103,55 +100,43 @@ class CausalNetwork:
         }
 
     def experiments(self, actions: Tensor, epistemic: Tensor, noise: Tensor) -> Tensor:
-        """The outcomes of m experiments on one plausible network: each node's function is drawn jointly at
-        the inputs that the experiments reach. Returns node values, (..., m, N).
-
-        Args:
-            actions: (..., m, k), in their units.
-            epistemic: Normal draws, (..., m, N).
-            noise: The noise of each experiment, (..., m, N).
+        """The node values, (..., m, N), of m experiments with actions (..., m, k) on one plausible network:
+        each node's function is drawn jointly at the inputs that the experiments reach, by normal draws (...,
+        m, N), and each has a noise (..., m, N).
         """
-        known = {name: actions[..., place].unsqueeze(-2) for place, name in enumerate(self.task.actions)}
+        known = {name: actions[..., index].unsqueeze(-2) for index, name in enumerate(self.task.actions)}
         shape = torch.broadcast_shapes(actions.shape[:-1], noise.shape[:-1])
-        for place, (node, mechanism) in enumerate(zip(self.task.nodes, self.mechanisms, strict=True)):
+        for index, (node, mechanism) in enumerate(zip(self.task.nodes, self.mechanisms, strict=True)):
             scaled = mechanism.scaled(self._inputs(node, known, (*shape[:-1], 1, shape[-1])))
-            own = noise[..., place].unsqueeze(-2).unsqueeze(-1)
-            deviation = mechanism.joint_root(scaled, own) @ epistemic[..., place].unsqueeze(-2).unsqueeze(-1)
-            known[node] = (mechanism.belief(scaled, own)[0] + deviation).squeeze(-1)
+            given = noise[..., index].unsqueeze(-2).unsqueeze(-1)
+            deviation = mechanism.joint_root(scaled, given) @ epistemic[..., index].unsqueeze(-2).unsqueeze(
+                -1
+            )
+            known[node] = (mechanism.belief(scaled, given)[0] + deviation).squeeze(-1)
         return torch.stack([known[node].squeeze(-2).expand(shape) for node in self.task.nodes], -1)
 
     def as_fitted(self) -> "CausalNetwork":
         """The network with the epistemic standard deviations of the fitted functions alone, by which actions
         to try are searched (`NodeMechanism.as_fitted`).
         """
-        return CausalNetwork(self.task, tuple(each.as_fitted() for each in self.mechanisms))
+        return CausalNetwork(self.task, tuple(mechanism.as_fitted() for mechanism in self.mechanisms))
 
     def conditioned(self, actions: Tensor, values: Tensor) -> "CausalNetwork":
-        """The network after m further experiments, with its parameters as fitted.
-
-        Args:
-            actions: (..., m, k), in their units; leading dimensions are those of several sets of experiments.
-            values: What all nodes came out at, (..., m, N).
-
-        Returns:
-            A network for actions whose leading dimensions, before the last two, broadcast against those of
-            the sets.
+        """The network after m further experiments with actions (..., m, k) and node values (..., m, N), with
+        its parameters as fitted. Leading dimensions are those of several sets of experiments, against which
+        those of later actions, before the last two, broadcast.
 
         Raises:
             TypeError: if a mechanism cannot be conditioned.
         """
-        known = {name: actions[..., place].unsqueeze(-2) for place, name in enumerate(self.task.actions)}
-        known |= {node: values[..., place].unsqueeze(-2) for place, node in enumerate(self.task.nodes)}
+        known = {name: actions[..., index].unsqueeze(-2) for index, name in enumerate(self.task.actions)}
+        known |= {node: values[..., index].unsqueeze(-2) for index, node in enumerate(self.task.nodes)}
         shape = (*values.shape[:-2], 1, values.shape[-2])
-        return CausalNetwork(
-            self.task,
-            tuple(
-                mechanism.conditioned(
-                    mechanism.scaled(self._inputs(node, known, shape)), known[node].unsqueeze(-1)
-                )
-                for node, mechanism in zip(self.task.nodes, self.mechanisms, strict=True)
-            ),
-        )
+        mechanisms = []
+        for node, mechanism in zip(self.task.nodes, self.mechanisms, strict=True):
+            inputs = mechanism.scaled(self._inputs(node, known, shape))
+            mechanisms.append(mechanism.conditioned(inputs, known[node].unsqueeze(-1)))
+        return CausalNetwork(self.task, tuple(mechanisms))
 
     def _inputs(self, node: str, known: Mapping[str, Tensor], shape: Sequence[int]) -> Tensor:
         """A node's inputs (..., p); of a node without any, (*shape, 0)."""
@@ -221,11 +206,7 @@ class CausalModel(Surrogate, ABC):
 
 @torch.no_grad()
 def recover(network: CausalNetwork, table: Table) -> Tensor:
-    """The noise of every node in every row, (n, N), where the table is.
-
-    Raises:
-        KeyError: if a node has no column.
-    """
+    """The noise of every node in every row, (n, N), where the table is; KeyError if a node has no column."""
     columns, home = [], table.values.device
     table = table.to(network.device)
     for node, mechanism in zip(network.task.nodes, network.mechanisms, strict=True):
@@ -238,21 +219,14 @@ def recover(network: CausalNetwork, table: Table) -> Tensor:
 def sample(
     model: CausalModel, actions: Tensor, count: int, seed: int = 0, fixed: Mapping[str, float] | None = None
 ) -> Tensor:
-    """Samples of all nodes under actions (..., k), from the interventional distributions: (..., count, N) in
-    the order of the network's nodes, where the actions are.
-
-    Args:
-        actions: In their units.
-        count: Samples per action; the noise is shared by all actions (common random numbers).
-        fixed: Nodes that are set directly, name to value.
-
-    Raises:
-        ValueError: if a name in `fixed` is not a node.
+    """Samples of all nodes under actions (..., k), in their units, from the interventional distributions:
+    (..., count, N) in the order of the network's nodes, where the actions are. The noise is shared by all
+    actions (common random numbers); `fixed` nodes are set directly, name to value.
     """
     network = model.network()
     given = actions.to(network.device)
-    found = network.propagate(given, model.draws(count, seed), fixed=_set(network, fixed, given))[0]
-    return found.to(actions.device)
+    values = network.propagate(given, model.draws(count, seed), fixed=_set(network, fixed, given))[0]
+    return values.to(actions.device)
 
 
 @torch.no_grad()
@@ -263,16 +237,13 @@ def counterfactual(
     fixed: Mapping[str, float] | None = None,
 ) -> Table:
     """Counterfactual rows: abduction of their noise, then other actions or hard interventions, then
-    prediction.
+    prediction. Returns the actions and nodes of the network, one row for each row of the table and where that
+    is, with the cells that were set marked as altered.
 
     Args:
         table: The observation, with every node and action.
         actions: Actions that change, name to value; the others stay as observed.
         fixed: Nodes that are set directly, name to value.
-
-    Returns:
-        The actions and nodes of the network, one row for each row of `table` and where that is, with the
-        cells that were set marked as altered.
 
     Raises:
         ValueError: if a name is not an action or not a node.
@@ -300,11 +271,7 @@ def _set(network: CausalNetwork, fixed: Mapping[str, float] | None, like: Tensor
     unknown = [name for name in fixed or {} if name not in network.task.nodes]
     if unknown:
         raise ValueError(f"{unknown} are not nodes of this model; it has {list(network.task.nodes)}")
-    return (
-        None
-        if fixed is None
-        else {
-            name: torch.full((1,), float(value), dtype=torch.float64, device=like.device)
-            for name, value in fixed.items()
-        }
-    )
+    if fixed is None:
+        return None
+    home = like.device
+    return {name: torch.tensor([float(fixed[name])], dtype=torch.float64, device=home) for name in fixed}

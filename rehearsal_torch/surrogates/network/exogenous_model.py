@@ -100,13 +100,8 @@ class ExogenousModel(CausalModel):
         super().__init__(task)
         if not 0 <= independence < float("inf"):
             raise ValueError(f"expected independence >= 0; got {independence}")
-        for given, known in (
-            (phi, Phi),
-            (decoder, Decoder),
-            (scale, Scale),
-            (fitting, Fitting),
-            (epistemic, Epistemic),
-        ):
+        options = ((phi, Phi), (decoder, Decoder), (scale, Scale), (fitting, Fitting), (epistemic, Epistemic))
+        for given, known in options:
             if given not in get_args(known):
                 raise ValueError(f"expected one of {list(get_args(known))}; got {given!r}")
         self.rows = NodeRows(self.task, structure)
@@ -114,8 +109,8 @@ class ExogenousModel(CausalModel):
         self.epistemic: Epistemic = epistemic if scale == "noise" else "fitted"
         widths = [len(names) for names in self.rows.inputs]
         self.cube, self.visited_actions = UnitCube(self.rows), VisitedActions(len(self.task.actions))
-        made = SolvedProcesses if fitting == "solve" else TrainedProcesses
-        self.encoder: GaussianProcesses = made(
+        processes = SolvedProcesses if fitting == "solve" else TrainedProcesses
+        self.encoder: GaussianProcesses = processes(
             widths, DependencePenalty(independence) if independence else None, kernel
         )
         self.spread = InputDependentNoise(widths) if phi != "homoskedastic" else None
@@ -124,65 +119,43 @@ class ExogenousModel(CausalModel):
         self.first = GaussianMixtures(len(widths), components) if self.mixed is not None else None
         self.decoders: GaussianProcesses | None = None
         if decoder == "gp":
-            self.decoders = made([width + 1 for width in widths], None, kernel)
+            self.decoders = processes([width + 1 for width in widths], None, kernel)
         self.mixtures = (
             StandardNormals(len(widths)) if components == 1 else GaussianMixtures(len(widths), components)
         )
 
     def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
-        """Scales, encoders, noise distributions and decoders; each with the rows in which the node was not
-        set.
-
-        Raises:
-            ValueError: if nothing can be learnt from the table.
-        """
+        """Scales, encoders, noises and decoders, on the rows in which each node was not set."""
         self.task.check(table)
         inputs, values, kept = self.rows.examples(table)
         yield self.visited_actions, (table.columns(self.task.actions),)
         yield self.cube, (inputs, values, kept)
         scaled, standard = self.cube.scaled(inputs), self.cube.standard(values)
         yield _fitted(self.encoder, scaled, standard, kept)
-        held, count = self.encoder.rows, self.encoder.rows.inputs.shape[1]
+        held = self.encoder.rows
+        places, targets, kept = held.inputs.transpose(0, 1), held.targets.mT, held.kept.mT
+
+        def every(value: Tensor) -> Tensor:
+            """The same in every row."""
+            return value.expand(len(targets), *value.shape)
+
         if self.spread is not None and self.weighted is not None:
-            residuals, variances = (each.mT for each in self.encoder.factors().left_out())
-            rows = (held.inputs.transpose(0, 1), held.kept.mT)
-            yield (
-                self.spread,
-                (rows[0], residuals, variances, self.encoder.log_noises.exp().expand(count, -1), rows[1]),
-            )
+            residuals, variances = (column.mT for column in self.encoder.factors().left_out())
+            yield self.spread, (places, residuals, variances, every(self.encoder.log_noises.exp()), kept)
             self.weighted.like(self.encoder)
-            lengths, varies = (
-                self.encoder.log_lengths.expand(count, -1, -1),
-                self.spread.varies.expand(count, -1),
-            )
-            yield (
-                self.weighted,
-                (rows[0], held.targets.mT, rows[1], self.spread.at(rows[0]), lengths, varies),
-            )
+            lengths, varies = every(self.encoder.log_lengths), every(self.spread.varies)
+            yield self.weighted, (places, targets, kept, self.spread.at(places), lengths, varies)
         if self.weighted is not None and self.mixed is not None and self.first is not None:
             residual, std = self.weighted.left_out_residuals()
             noise = (residual / std).mT
-            yield self.first, (noise, held.kept.mT)
-            first_mixtures = torch.stack(
-                [self.first.weights, self.first.means, self.first.variances], -2
-            ).expand(count, -1, -1, -1)
-            lengths = self.weighted.log_lengths.expand(count, -1, -1)
+            yield self.first, (noise, kept)
+            mixtures = torch.stack([self.first.weights, self.first.means, self.first.variances], -2)
+            lengths, variances = every(self.weighted.log_lengths), self.weighted.ratios.mT
             self.mixed.like(self.encoder)
-            yield (
-                self.mixed,
-                (
-                    held.inputs.transpose(0, 1),
-                    held.targets.mT,
-                    held.kept.mT,
-                    self.weighted.ratios.mT,
-                    lengths,
-                    first_mixtures,
-                    noise,
-                ),
-            )
-        yield self.mixtures, (self.noise_of_rows().mT, held.kept.mT)
+            yield self.mixed, (places, targets, kept, variances, lengths, every(mixtures), noise)
+        yield self.mixtures, (self.noise_of_rows().mT, kept)
         if self.decoders is not None:
-            yield _fitted(self.decoders, self._joined(), held.targets.mT, held.kept.mT)
+            yield _fitted(self.decoders, self._joined(), targets, kept)
 
     def used(self) -> tuple[str, ...]:
         """The reward is learnt only under "black_box"; otherwise it is a known function of the nodes."""
@@ -198,14 +171,12 @@ class ExogenousModel(CausalModel):
     @property
     def processes(self) -> GaussianProcesses:
         """The processes of the encoders' means, under the selected noise model."""
-        return next(each for each in (self.mixed, self.weighted, self.encoder) if each is not None)
+        return next(part for part in (self.mixed, self.weighted, self.encoder) if part is not None)
 
     def recovered(self) -> Tensor:
         """Leave-one-out noise of the rows, (N, n): (x - mu) / sigma by a process conditioned on all other
-        rows; 0 for rows that the node leaves out.
-
-        In terms of the process conditioned on all rows it is (x - mu) / (s^2 - tau^2)^(1/2): the fitted
-        residual, corrected for shrinkage.
+        rows; 0 for rows that the node leaves out. In terms of the process conditioned on all rows it is (x -
+        mu) / (s^2 - tau^2)^(1/2): the fitted residual, corrected for shrinkage.
         """
         residual, std = self.processes.left_out_residuals()
         return residual / std
@@ -217,9 +188,7 @@ class ExogenousModel(CausalModel):
         return self.recovered() if self.scale == "noise" else self.abducted()
 
     def abducted(self) -> Tensor:
-        """(x - mu) / sigma of the rows by the process conditioned on all of them, (N, n); 0 for rows that the
-        node leaves out.
-        """
+        """(x - mu) / sigma by the process conditioned on all rows, (N, n); 0 for rows left out."""
         residual, std, unknown = self.processes.in_sample_residuals()
         return residual / (std if self.scale == "noise" else (std.square() + unknown.square()).sqrt())
 
@@ -227,119 +196,100 @@ class ExogenousModel(CausalModel):
         """The decoders' inputs, (n, N, p + 1): a node's noise follows its last input."""
         rows = self.processes.rows
         joined = torch.nn.functional.pad(rows.inputs, (0, 1)).transpose(0, 1).clone()
-        for place, names in enumerate(self.rows.inputs):
-            joined[:, place, len(names)] = noise_input(self.abducted()[place])
+        for index, names in enumerate(self.rows.inputs):
+            joined[:, index, len(names)] = noise_input(self.abducted()[index])
         return joined
 
     @torch.no_grad()
     def log_likelihood(self, table: Table) -> Tensor:
-        """log p(x_i | w_i) of every node in every row, (n, N), in nats, each node in its unit; parameters as
-        fitted; where the table is.
-        """
+        """log p(x_i | w_i) of every node in every row, (n, N), in nats; parameters as fitted."""
         inputs, values = self.rows.columns(table.to(self.device))
         per_node = []
-        for place, (names, mechanism) in enumerate(
+        for index, (names, mechanism) in enumerate(
             zip(self.rows.inputs, self.network().mechanisms, strict=True)
         ):
-            parents, value = mechanism.scaled(inputs[:, place, : len(names)]), values[:, place].unsqueeze(-1)
-            noise, unit = mechanism.abduct(parents, value), self.cube.scale[place]
+            parents, value = mechanism.scaled(inputs[:, index, : len(names)]), values[:, index].unsqueeze(-1)
+            noise, unit = mechanism.abduct(parents, value), self.cube.scale[index]
             # The noise is linear in the value, so that a difference quotient is the exact derivative.
             derivative = (mechanism.abduct(parents, value + unit) - noise) / unit
             per_node.append((noise.squeeze(-1), derivative.squeeze(-1).log()))
-        noises, log_jacobians = (torch.stack(each, -1) for each in zip(*per_node, strict=True))
+        noises, log_jacobians = (torch.stack(columns, -1) for columns in zip(*per_node, strict=True))
         return (self.mixtures.log_density(noises) + log_jacobians).to(table.values.device)
 
     @torch.no_grad()
     def dependences(self) -> dict[str, Dependence]:
-        """The remaining dependence of each node's recovered noise on its inputs; nodes without inputs are
-        left out.
-        """
+        """What dependence is left of each node's noise on its inputs; nodes without any are left out."""
         self.require_fitted()
-        found, rows = {}, self.processes.rows
-        for place, (node, names) in enumerate(
+        measured, rows = {}, self.processes.rows
+        for index, (node, names) in enumerate(
             zip(self.rows.structured_task.nodes, self.rows.inputs, strict=True)
         ):
             if names:
-                kept = rows.kept[place]
-                found[node] = dependence(
-                    self.recovered()[place][kept], rows.inputs[place][kept][:, : len(names)]
+                kept = rows.kept[index]
+                measured[node] = dependence(
+                    self.recovered()[index][kept], rows.inputs[index][kept][:, : len(names)]
                 )
-        return found
+        return measured
 
     @torch.no_grad()
     def network(self) -> CausalNetwork:
         """A snapshot of the model."""
         self.require_fitted()
-        means, shapes, decoders = (
-            None if each is None else each.posteriors()
-            for each in (self.processes, self._shapes(), self.decoders)
-        )
-        assert means is not None
-        plain = self._plain()
-        cube, mechanisms = self.cube, list[NodeMechanism]()
-        for place, names in enumerate(self.rows.inputs):
-            level = (
-                self.processes.log_noises[place].exp() if self.spread is None else self.spread.level[place]
-            )
-            stretch, shift = (
-                (torch.ones_like(level), torch.zeros_like(level))
-                if self.mixed is None
-                else (self.mixed.noise_std[place], self.mixed.noise_mean[place])
-            )
-            level, shift = level * stretch.square(), shift / stretch
+        means, plain, cube = self.processes.posteriors(), self._plain(), self.cube
+        shapes = None if self.spread is None else self.spread.processes.posteriors()
+        decoders = None if self.decoders is None else self.decoders.posteriors()
+        mechanisms = list[NodeMechanism]()
+        for index, names in enumerate(self.rows.inputs):
+            levels = self.processes.log_noises.exp() if self.spread is None else self.spread.level
+            level, shift = levels[index], torch.zeros_like(levels[index])
+            if self.mixed is not None:
+                stretch = self.mixed.noise_std[index]
+                level, shift = level * stretch.square(), self.mixed.noise_mean[index] / stretch
             noise = Noise(level, torch.zeros_like(level))
-            if self.spread is not None and shapes is not None and bool(self.spread.varies[place]):
-                noise = Noise(level, self.spread.rho[place], shapes[place])
-            scales = (
-                cube.offset[place, : len(names)],
-                cube.width[place, : len(names)],
-                cube.centre[place],
-                cube.scale[place],
-            )
+            if self.spread is not None and shapes is not None and bool(self.spread.varies[index]):
+                noise = Noise(level, self.spread.rho[index], shapes[index])
             encoder = ClosedForm(
-                *scales,
-                means[place],
+                cube.offset[index, : len(names)],
+                cube.width[index, : len(names)],
+                cube.centre[index],
+                cube.scale[index],
+                means[index],
                 noise,
                 shift,
                 self.scale == "predictive",
-                self._modes(place),
-                plain[place],
+                self._modes(index),
+                plain[index],
             )
-            mechanisms.append(encoder if decoders is None else Decoded(encoder, decoders[place]))
+            mechanisms.append(encoder if decoders is None else Decoded(encoder, decoders[index]))
         return CausalNetwork(self.rows.structured_task, tuple(mechanisms))
 
-    def _modes(self, place: int) -> Modes | None:
+    def _modes(self, index: int) -> Modes | None:
         """The mixture under which a node's process was fitted, over the standard deviation of the noise."""
-        if self.mixed is None or not bool(self.mixed.adopted[place]):
+        if self.mixed is None or not bool(self.mixed.adopted[index]):
             return None
-        own = self.mixed.weights[place] > 0
-        std = self.mixed.noise_std[place]
+        used = self.mixed.weights[index] > 0
+        std = self.mixed.noise_std[index]
         return Modes(
-            self.mixed.weights[place][own],
-            self.mixed.means[place][own] / std,
-            self.mixed.variances[place][own] / std.square(),
+            self.mixed.weights[index][used],
+            self.mixed.means[index][used] / std,
+            self.mixed.variances[index][used] / std.square(),
         )
 
     def _plain(self) -> list[NormalRegression | None]:
         """The regression under normal noise of each node that has another noise."""
         count = len(self.rows.inputs)
         other = torch.zeros(count, dtype=torch.bool)
-        if self.epistemic == "averaged":
-            for adopted in (
-                None if self.spread is None else self.spread.varies,
-                None if self.mixed is None else self.mixed.adopted,
-            ):
-                other = other if adopted is None else other | adopted.cpu()
+        if self.epistemic == "averaged" and self.spread is not None:
+            other = other | self.spread.varies.cpu()
+        if self.epistemic == "averaged" and self.mixed is not None:
+            other = other | self.mixed.adopted.cpu()
         if not bool(other.any()):
             return [None] * count
         levels = self.encoder.log_noises.exp()
         return [
-            NormalRegression(posterior, levels[place]) if bool(other[place]) else None
-            for place, posterior in enumerate(self.encoder.posteriors())
+            NormalRegression(posterior, levels[index]) if bool(other[index]) else None
+            for index, posterior in enumerate(self.encoder.posteriors())
         ]
-
-    def _shapes(self) -> GaussianProcesses | None:
-        return None if self.spread is None else self.spread.processes
 
     @torch.no_grad()
     def draws(self, count: int, seed: int = 0) -> Tensor:
@@ -355,9 +305,7 @@ class ExogenousModel(CausalModel):
 
     @torch.no_grad()
     def condition(self, table: Table) -> None:
-        """Conditions on a table: factors are recomputed; hyper-parameters, scales and noise distributions are
-        kept.
-        """
+        """Recomputes factors for a table; hyper-parameters, scales and noises are kept."""
         self.require_fitted()
         table = table.to(self.device)
         inputs, values, kept = self.rows.examples(table)

@@ -17,22 +17,21 @@ actions without noise is more strongly correlated than the exact one; under a no
 further row is weighed once (`mechanisms.gp_mechanism`); the noise of an experiment is interpolated between
 1,024 quantiles.
 
-A function of points, evaluated once at each distinct point and in parts of bounded size.
-
 Acquisition functions ask for the joint posterior of a candidate and all baseline points, for every candidate
-of a batch: the baseline comes many times, and no gradient is taken of it. Where the joint values at several
-points are the values at each of them, the distinct points suffice. On the way back only points whose value
-has a gradient are evaluated again, with a graph that is freed part by part: one more evaluation of these,
-for memory that does not grow with the number of points. Few points, up to two parts, are evaluated once, with
-their graph: single candidates in an ascent take two thirds of the time.
+of a batch: the baseline comes many times, and no gradient is taken of it. `at_distinct` evaluates each
+distinct point once, in parts of bounded size, and on the way back only points whose value has a gradient,
+with a graph that is freed part by part: one more evaluation of these, for memory that does not grow with the
+number of points. Few points, up to two parts, are evaluated once, with their graph: single candidates in an
+ascent take two thirds of the time.
 
-Source: Balandat et al. (2020), Sec. 3 and App. A (models, fantasies); Astudillo and Frazier (2021), Sec. 4
-(function networks); Ren et al. (2025), Eq. 5; conditioning of every node on a fantasy is ours; Chen et al.
-(2016), Sec. 3 (recomputation on the way back).
+Source: Balandat et al. (2020), Sec. 3 and App. A (models, fantasies); Astudillo and Frazier (2019), Eq. 1,
+and (2021), Sec. 4 (function networks); Ren et al. (2025), Eq. 5; Chen et al. (2016), Sec. 3 (recomputation on
+the way back).
 """
 
 import copy
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, final
 
 import torch
@@ -44,9 +43,9 @@ from botorch.sampling.base import MCSampler
 from botorch.utils.sampling import draw_sobol_normal_samples
 from torch import Tensor
 
+from rehearsal_torch.data.known_reward import WeightedSum
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.surrogates.network.causal_model import CausalModel, CausalNetwork
-from rehearsal_torch.surrogates.network.network_outputs import REWARD, NetworkOutputs, observed
 from rehearsal_torch.surrogates.network.network_posterior import (
     CHUNK,
     ExperimentPosterior,
@@ -55,6 +54,84 @@ from rehearsal_torch.surrogates.network.network_posterior import (
     plausible_values,
 )
 
+REWARD = "reward"
+
+
+@dataclass(frozen=True)
+class NetworkOutputs:
+    """m outputs of a network with N nodes: "reward", or names of nodes.
+
+    Raises:
+        ValueError: if a name is unknown or repeated, or means both the reward and a node.
+    """
+
+    network: CausalNetwork
+    names: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        known = {*self.nodes, REWARD}
+        wrong = [name for name in self.names if name not in known]
+        if wrong or not self.names or len(set(self.names)) < len(self.names):
+            raise ValueError(
+                f"outputs: expected different names of {[REWARD, *self.nodes]}; got {list(self.names)}"
+            )
+        if REWARD in self.names and REWARD in self.nodes and not self._is_node(REWARD):
+            raise ValueError(
+                f"outputs: {REWARD!r} is a node of this task and not its reward: rename the node to have both"
+            )
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The N nodes."""
+        return self.network.task.nodes
+
+    @property
+    def all_nodes(self) -> bool:
+        """Whether the outputs are all nodes, in any order."""
+        return set(self.names) == set(self.nodes)
+
+    def only(self, places: Sequence[int]) -> "NetworkOutputs":
+        """Some of the outputs, by index."""
+        return NetworkOutputs(self.network, tuple(self.names[index] for index in places))
+
+    def read(self, values: Tensor) -> Tensor:
+        """The outputs of node values, (..., N) -> (..., m)."""
+        columns = [self.nodes.index(name) if name in self.nodes else None for name in self.names]
+        reward = self.network.reward
+        return torch.stack([reward(values) if at is None else values[..., at] for at in columns], -1)
+
+    def node_values(self, observations: Tensor) -> Tensor:
+        """Node values in the network's order, (..., N), of observations: (..., N) in this order, or in that
+        of the outputs if these are all nodes; ValueError if they do not hold the values of all nodes.
+        """
+        names = self.names if self.all_nodes else self.nodes
+        alone = len(self.nodes) == 1 and self._is_node(self.nodes[0])
+        if self.names == (REWARD,) and observations.shape[-1] == 1 and not (self.all_nodes or alone):
+            raise ValueError(
+                f"Y: expected the values of all nodes, {list(self.nodes)}; got one column: the reward alone "
+                "does not say what its causes came out at: name the nodes in `outputs` and pass every one, "
+                "or fit structure=black_box"
+            )
+        if observations.shape[-1] != len(self.nodes):
+            raise ValueError(
+                f"Y: expected {len(self.nodes)} columns, the values of the nodes {list(names)}; got "
+                f"{observations.shape[-1]}"
+            )
+        return observations[..., [names.index(node) for node in self.nodes]]
+
+    def _is_node(self, name: str) -> bool:
+        """Whether the reward is this node."""
+        reward = self.network.task.reward
+        return isinstance(reward, WeightedSum) and reward.weights == {name: 1.0}
+
+
+def observed(surrogate: CausalModel, nodes: Sequence[str], table: Table) -> Tensor:
+    """The values of a network's nodes in a table, (n, N); of a network of the reward alone, the reward."""
+    if set(nodes) <= set(surrogate.task.nodes):
+        return table.columns(tuple(nodes)).double()
+    return surrogate.task.reward_of(table).unsqueeze(-1).double()
+
+
 # Number of parts whose graph is kept.
 KEPT = 2
 # (P, k) -> (E, P, m).
@@ -62,12 +139,9 @@ PointValues = Callable[[Tensor], Tensor]
 
 
 def at_distinct(function: PointValues, points: Tensor, size: int) -> Tensor:
-    """The values of a function at points. Returns (E, ..., m), once differentiable in the points.
-
-    Args:
-        function: (P, k) -> (E, P, m), each point by itself; without parameters that need a gradient.
-        points: (..., k).
-        size: Number of points that are evaluated together, at least 1.
+    """The values of a function (P, k) -> (E, P, m), each point by itself and without parameters that need a
+    gradient, at points (..., k): (E, ..., m), once differentiable in the points, of which `size` are
+    evaluated together.
     """
     flat = points.reshape(-1, points.shape[-1])
     few = torch.is_grad_enabled() and points.requires_grad and len(flat) <= KEPT * size
@@ -196,8 +270,8 @@ class NetworkModel(Model):
         """The outputs of the experiments, (..., n) or (..., m, n)."""
         if self._observed is None:
             return None
-        told = self._outputs.read(self._observed).mT
-        return told.squeeze(-2) if self.num_outputs == 1 else told
+        targets = self._outputs.read(self._observed).mT
+        return targets.squeeze(-2) if self.num_outputs == 1 else targets
 
     def posterior(
         self,
@@ -206,17 +280,9 @@ class NetworkModel(Model):
         observation_noise: bool | Tensor = False,
         posterior_transform: PosteriorTransform | None = None,
     ) -> NetworkPosterior:
-        """The joint posterior of the outputs at q points.
-
-        Args:
-            X: (*b, q, k).
-            output_indices: Outputs to compute, by index; None for all.
-            observation_noise: Whether the outputs are those of single experiments, noise included.
-            posterior_transform: A transform of BoTorch, applied to samples by its `evaluate`; q' points
-                and m' outputs remain.
-
-        Returns:
-            The posterior of (*b, q, m) outputs, b broadcast against the batch shape, or of (*b, q', m').
+        """The joint posterior of the outputs, by index, or of all, at q points X (*b, q, k), b broadcast
+        against the batch shape: (*b, q, m), or what a transform of BoTorch leaves of samples. With
+        `observation_noise`, that of single experiments, noise included.
 
         Raises:
             ValueError: if X has the wrong width, or the noise is given as a tensor.
@@ -234,31 +300,19 @@ class NetworkModel(Model):
         def transformed(values: Tensor) -> Tensor:
             if transform is None:
                 return values
-            told = transform.evaluate(values.contiguous())
-            return told.unsqueeze(-1) if told.ndim < values.ndim else told
+            outputs = transform.evaluate(values.contiguous())
+            return outputs.unsqueeze(-1) if outputs.ndim < values.ndim else outputs
 
         width = transformed(actions.new_zeros(actions.shape[-2], len(places))).shape
         shape = (*actions.shape[:-2], *width)
         if observation_noise:
-            return ExperimentPosterior(
-                self.network,
-                actions,
-                self.noise,
-                self.epistemic,
-                self.quantiles,
-                lambda values: transformed(read(values)),
-                shape,
-            )
+            return self._experiments(actions, lambda values: transformed(read(values)), shape)
         return NetworkPosterior(
             lambda epistemic: transformed(self._values(actions, epistemic, read)), self.epistemic, shape
         )
 
     def subset_output(self, idcs: list[int]) -> "NetworkModel":
-        """The model of some of the outputs, by index.
-
-        Raises:
-            NotImplementedError: if there is an outcome transform that cannot be restricted.
-        """
+        """Some of the outputs, by index; NotImplementedError if an outcome transform cannot be restricted."""
         new = self._copy()
         new._outputs = self._outputs.only(idcs)
         if (transform := self._to_outputs) is not None:
@@ -266,11 +320,7 @@ class NetworkModel(Model):
         return new
 
     def fewer(self, members: int, draws: int) -> "NetworkModel":
-        """The model with the first members and noise draws only, for a cheaper approximation.
-
-        Raises:
-            ValueError: if there are not so many, or the number of members is odd.
-        """
+        """The first members, an even number, and noise draws only: a cheaper approximation."""
         if not (2 <= members <= len(self.epistemic) and 1 <= draws <= len(self.noise)) or members % 2:
             raise ValueError(
                 f"expected an even number of members up to {len(self.epistemic)} and 1 to {len(self.noise)} "
@@ -281,13 +331,12 @@ class NetworkModel(Model):
         return new
 
     def condition_on_observations(self, X: Tensor, Y: Tensor) -> "NetworkModel":  # type: ignore[override]
-        """The model after further experiments, with all parameters as fitted. Returns a model of batch shape
-        b' (broadcast against b and the batch shape).
+        """The model after further experiments X (*b, n', k), with all parameters as fitted, of batch shape b'
+        (broadcast against b and the batch shape).
 
         Args:
-            X: (*b, n', k); b broadcasts against the batch shape.
             Y: (*b', n', N), the value of every node, in the order of `nodes`; or of `outputs`, if these are
-                all nodes. b' broadcasts against b.
+                all nodes.
 
         Raises:
             ValueError: if Y does not hold the values of all nodes: the reward alone does not say what its
@@ -295,10 +344,10 @@ class NetworkModel(Model):
             TypeError: if a mechanism cannot be conditioned.
         """
         self.eval()
-        told, transform = Y.to(self.noise), self._to_outputs
-        if transform is not None and self._outputs.all_nodes and told.shape[-1] == self.num_outputs:
-            told = transform(told)[0]
-        values = self._outputs.node_values(told)
+        observations, transform = Y.to(self.noise), self._to_outputs
+        if transform is not None and self._outputs.all_nodes and observations.shape[-1] == self.num_outputs:
+            observations = transform(observations)[0]
+        values = self._outputs.node_values(observations)
         return self._after(X, self._actions(X, expand=False), values, len(self.epistemic))
 
     def fantasize(
@@ -308,19 +357,13 @@ class NetworkModel(Model):
         observation_noise: Tensor | None = None,
         propagate_grads: bool = True,  # noqa: ARG002
     ) -> "NetworkModel":
-        """Models after experiments whose outcomes are drawn: every node's value, through the graph, noise
-        included, and then every node's process conditioned on it. Returns a model of batch shape
-        (*sample_shape, *b), with `fantasy_members`.
-
-        Args:
-            X: (*b, n', k).
-            sampler: Draws the outcomes; of normal base samples, as `SobolQMCNormalSampler`.
-            observation_noise: None: the noise is that of the nodes.
-            propagate_grads: For BoTorch, which passes it; gradients flow to X in any case, as one-shot
-                optimisation needs.
+        """Models after experiments X (*b, n', k) whose outcomes a sampler of normal base samples draws: every
+        node's value, through the graph, noise included, and then every node's process conditioned on it.
+        Returns a model of batch shape (*sample_shape, *b), with `fantasy_members`. Gradients flow to X in any
+        case, as one-shot optimisation needs.
 
         Raises:
-            ValueError: if a noise is given.
+            ValueError: if a noise is given: it is that of the nodes.
             TypeError: if a mechanism cannot be conditioned.
         """
         if observation_noise is not None:
@@ -332,16 +375,13 @@ class NetworkModel(Model):
         actions = self._actions(X)
         if not actions.shape[-2]:
             return self._with(sampler.sample_shape + actions.shape[:-2], self.fantasy_members)
-        outcomes = ExperimentPosterior(
-            self.network,
-            actions,
-            self.noise,
-            self.epistemic,
-            self.quantiles,
-            lambda values: values,
-            (*actions.shape[:-1], len(self.nodes)),
-        )
+        shape = (*actions.shape[:-1], len(self.nodes))
+        outcomes = self._experiments(actions, lambda values: values, shape)
         return self._after(X, actions, sampler(outcomes), self.fantasy_members)
+
+    def _experiments(self, actions: Tensor, read: Read, shape: tuple[int, ...]) -> ExperimentPosterior:
+        draws = self.noise, self.epistemic, self.quantiles
+        return ExperimentPosterior(self.network, actions, *draws, read, shape)
 
     def _values(self, actions: Tensor, epistemic: Tensor, read: Read) -> Tensor:
         """The outputs of plausible networks, (*b, q, k), (E, *b, N) -> (E, *b, q, m)."""
@@ -384,8 +424,8 @@ class NetworkModel(Model):
         rows = tried.expand(*new.batch_shape, *tried.shape[-2:])
         new.train_inputs = (_appended(self.train_inputs[0], rows),)
         if self._observed is not None:
-            told = values.expand(*new.batch_shape, *values.shape[-2:])
-            new._observed = _appended(self._observed, told)
+            observations = values.expand(*new.batch_shape, *values.shape[-2:])
+            new._observed = _appended(self._observed, observations)
         return new
 
     def _with(self, batch_shape: torch.Size, members: int) -> "NetworkModel":

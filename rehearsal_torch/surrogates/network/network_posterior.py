@@ -48,13 +48,8 @@ Read = Callable[[Tensor], Tensor]
 def plausible_values(
     network: CausalNetwork, actions: Tensor, noise: Tensor, epistemic: Tensor, read: Read
 ) -> Tensor:
-    """The outputs of plausible networks, each averaged over the same noise draws. Returns (E, *b, q, m).
-
-    Args:
-        actions: (*b, q, k), in their units.
-        noise: (S, N).
-        epistemic: (E, N) or (E, *b, N), each dimension of b perhaps 1.
-        read: The outputs of node values.
+    """The outputs (E, *b, q, m) of plausible networks at actions (*b, q, k), each averaged over the same
+    noise draws (S, N); epistemic draws are (E, N) or (E, *b, N), each dimension of b perhaps 1.
     """
     if epistemic.ndim == 2:
         epistemic = epistemic.reshape(len(epistemic), *[1] * (actions.ndim - 2), -1)
@@ -65,20 +60,16 @@ def plausible_values(
 
     def values(part: Tensor) -> Tensor:
         own = part.movedim(0, -2).unsqueeze(-3).repeat_interleave(draws, -2)
-        nodes, _ = network.propagate(actions, noise.repeat(len(part), 1), lambda place, _: own[..., place])
+        nodes, _ = network.propagate(actions, noise.repeat(len(part), 1), lambda index, _: own[..., index])
         return read(nodes).unflatten(-2, (len(part), draws)).mean(-2).movedim(-2, 0)
 
     return torch.cat([values(part) for part in epistemic.split(size)])
 
 
 class NetworkPosterior(Posterior):
-    """The joint posterior of m outputs at q actions.
-
-    Args:
-        evaluate: Outputs of plausible networks, epistemic draws (M, *b, N), dimensions of b perhaps 1, ->
-            (M, *b, q, m).
-        members: Fixed draws e, (E, N).
-        shape: (*b, q, m).
+    """The joint posterior of m outputs at q actions: `evaluate` maps epistemic draws (M, *b, N), dimensions
+    of b perhaps 1, to outputs of plausible networks (M, *b, q, m); members are fixed draws e, (E, N); the
+    shape is (*b, q, m).
     """
 
     def __init__(self, evaluate: Callable[[Tensor], Tensor], members: Tensor, shape: tuple[int, ...]) -> None:
@@ -111,11 +102,7 @@ class NetworkPosterior(Posterior):
 
     @property
     def distribution(self) -> Distribution:
-        """Refused, in words: BoTorch's entropy searches ask for a normal distribution.
-
-        Raises:
-            AttributeError: always.
-        """
+        """Refused (AttributeError), in words: BoTorch's entropy searches ask for a normal distribution."""
         raise AttributeError(
             "the posterior of a causal network is given by samples and has no normal distribution: this "
             "acquisition function is for Gaussian processes; use one that draws samples, such as qLogNEI"
@@ -154,12 +141,8 @@ class NetworkPosterior(Posterior):
         return self.rsample_from_base_samples(shape, drawn.expand(shape + self.base_sample_shape))
 
     def rsample_from_base_samples(self, sample_shape: torch.Size, base_samples: Tensor) -> Tensor:
-        """Samples as a function of base samples; differentiable in the actions. Returns (*sample_shape, *b,
-        q, m).
-
-        Args:
-            base_samples: Normal draws e, (*sample_shape, *b, N); or whole numbers 0 ... n - 1 (sample_shape),
-                for members.
+        """Samples as a function of base samples, differentiable in the actions, (*sample_shape, *b, q, m): of
+        normal draws e, (*sample_shape, *b, N); or of whole numbers 0 ... n - 1 (sample_shape), for members.
 
         Raises:
             ValueError: if the shape is another one.
@@ -176,9 +159,9 @@ class NetworkPosterior(Posterior):
                 f"expected base samples of shape {tuple(expected)}; got {tuple(base_samples.shape)}"
             )
         flat = base_samples.flatten(0, len(sample_shape) - 1) if sample_shape else base_samples.unsqueeze(0)
-        for place in range(1, 1 + len(self.batch_shape)):
-            if flat.shape[place] > 1 and flat.stride(place) == 0:
-                flat = flat.narrow(place, 0, 1)
+        for dim in range(1, 1 + len(self.batch_shape)):
+            if flat.shape[dim] > 1 and flat.stride(dim) == 0:
+                flat = flat.narrow(dim, 0, 1)
         return self._evaluate(flat).reshape(self._extended_shape(sample_shape))
 
 
@@ -226,16 +209,12 @@ class ExperimentPosterior(NetworkPosterior):
         """
         both = self._members.repeat_interleave(len(self.noise), 0)
         outcomes, _ = self.network.propagate(
-            self.actions, self.noise.repeat(len(self._members), 1), lambda place, _: both[:, place]
+            self.actions, self.noise.repeat(len(self._members), 1), lambda index, _: both[:, index]
         )
         return self.read(outcomes.movedim(-2, 0))
 
     def rsample_from_base_samples(self, sample_shape: torch.Size, base_samples: Tensor) -> Tensor:
-        """Outcomes as a function of base samples (*sample_shape, *b, q, 2 N); differentiable in the actions.
-
-        Raises:
-            ValueError: if the shape is another one, or base samples are no normal draws.
-        """
+        """Outcomes at normal base samples (*sample_shape, *b, q, 2 N); differentiable in the actions."""
         if not base_samples.is_floating_point():
             raise ValueError(
                 "expected normal base samples for noisy outcomes, as SobolQMCNormalSampler draws them; got "
@@ -265,11 +244,8 @@ class ExperimentPosterior(NetworkPosterior):
 
 @final
 class MemberSampler(MCSampler):
-    """The members of a `NetworkPosterior` as samples, the same for all t-batches and all numbers of actions.
-
-    Args:
-        sample_shape: Shape of the samples.
-        seed: Not used: the members are drawn by the model.
+    """The members of a `NetworkPosterior` as samples, the same for all t-batches and all numbers of actions;
+    the model has drawn them, so that the seed is not used.
     """
 
     def forward(self, posterior: Posterior) -> Tensor:

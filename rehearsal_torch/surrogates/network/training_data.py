@@ -14,6 +14,7 @@ Source: Ren et al. (2025), Sec. 5; Astudillo and Frazier (2021), Sec. 3 (a funct
 that ignores it).
 """
 
+from collections.abc import Callable
 from typing import Literal
 
 import torch
@@ -30,15 +31,7 @@ STRUCTURES = ("graph", "independent", "black_box")
 
 
 class NodeRows:
-    """The task as a structure reads it, and its rows.
-
-    Args:
-        task: The whole task.
-        structure: How much of the graph is used.
-
-    Raises:
-        ValueError: if the structure is unknown.
-    """
+    """The whole task as a structure reads it, and its rows."""
 
     def __init__(self, task: CausalTask, structure: Structure) -> None:
         if structure not in STRUCTURES:
@@ -88,10 +81,8 @@ class NodeRows:
         return torch.stack(inputs, 1), self.values(table).double()
 
     def examples(self, table: Table) -> tuple[Tensor, Tensor, Tensor]:
-        """Inputs (n, N, p) padded with zeros, values (n, N), and the mask of the rows used (n, N).
-
-        Raises:
-            ValueError: if a node has fewer than 5 rows, or is constant.
+        """Inputs (n, N, p) padded with zeros, values (n, N), and the mask of the rows used (n, N); ValueError
+        if a node has fewer than 5 rows, or is constant.
         """
         inputs, values = self.columns(table)
         kept = self.kept(table)
@@ -110,42 +101,25 @@ class NodeRows:
 
 
 class UnitCube(Solved):
-    """Offsets and widths that map inputs to the unit cube and values to mean 0 and variance 1.
-
-    Args:
-        rows: Provides the inputs of each node; actions are scaled by their bounds.
-    """
+    """Offsets and widths to the unit cube, of actions by their bounds, and to standardised values."""
 
     def __init__(self, rows: NodeRows) -> None:
         super().__init__()
-        box = rows.structured_task.box
-        bounds = box.bounds()
-        known = torch.tensor(
-            [
-                [name in bounds for name in names] + [True] * (rows.max_inputs - len(names))
-                for names in rows.inputs
+        bounds, count = rows.structured_task.box.bounds(), rows.max_inputs
+
+        def padded(values: Callable[[str], float], rest: float) -> Tensor:
+            table = [
+                [values(name) for name in names] + [rest] * (count - len(names)) for names in rows.inputs
             ]
-        ).reshape(-1, rows.max_inputs)
-        lower = [
-            [bounds.get(name, (0.0, 1.0))[0] for name in names] + [0.0] * (rows.max_inputs - len(names))
-            for names in rows.inputs
-        ]
-        width = [
-            [bounds[name][1] - bounds[name][0] if name in bounds else 1.0 for name in names]
-            + [1.0] * (rows.max_inputs - len(names))
-            for names in rows.inputs
-        ]
+            return torch.tensor(table, dtype=torch.float64).reshape(-1, count)
+
+        known = padded(lambda name: name in bounds, True).bool()
+        lower = padded(lambda name: bounds.get(name, (0.0, 1.0))[0], 0.0)
+        width = padded(lambda name: bounds[name][1] - bounds[name][0] if name in bounds else 1.0, 1.0)
         self.register_buffer("known", known, persistent=False)
-        self.register_buffer("low", torch.tensor(lower, dtype=torch.float64), persistent=False)
-        self.register_buffer("wide", torch.tensor(width, dtype=torch.float64), persistent=False)
+        self.register_buffer("low", lower, persistent=False)
+        self.register_buffer("wide", width, persistent=False)
         self.register_fitted("offset", "width", "centre", "scale")
-        self.known: Tensor
-        self.low: Tensor
-        self.wide: Tensor
-        self.offset: Tensor
-        self.width: Tensor
-        self.centre: Tensor
-        self.scale: Tensor
 
     def sizes(self) -> Sizes:
         """N nodes with at most p inputs."""
@@ -159,21 +133,17 @@ class UnitCube(Solved):
 
     def faults(self) -> list[str]:
         """Sizes, and widths or scales that are not positive."""
-        found = super().faults()
-        if not found and not bool((self.width > 0).all() and (self.scale > 0).all()):
-            found.append("width and scale: expected numbers above 0")
-        return found
+        faults = super().faults()
+        if not faults and not bool((self.width > 0).all() and (self.scale > 0).all()):
+            faults.append("width and scale: expected numbers above 0")
+        return faults
 
     def solve(self, *examples: Tensor) -> None:
-        """Smallest and largest inputs, means and standard deviations, of inputs (n, N, p), values (n, N) and
-        the mask of kept rows (n, N).
-        """
+        """Fits to inputs (n, N, p), values (n, N) and the mask of kept rows (n, N)."""
         inputs, values, kept = examples
         rows = kept.unsqueeze(-1)
-        smallest, largest = (
-            torch.where(rows, inputs, torch.inf).amin(0),
-            torch.where(rows, inputs, -torch.inf).amax(0),
-        )
+        smallest = torch.where(rows, inputs, torch.inf).amin(0)
+        largest = torch.where(rows, inputs, -torch.inf).amax(0)
         span = largest - smallest
         self.offset = torch.where(self.known, self.low, smallest)
         # A constant input has width 1.
@@ -192,17 +162,12 @@ class UnitCube(Solved):
 
 
 class VisitedActions(Solved):
-    """The actions of the experiments so far.
-
-    Args:
-        width: k, the number of actions.
-    """
+    """The k actions of the experiments so far."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
         self.width = width
         self.register_fitted("actions")
-        self.actions: Tensor
 
     def sizes(self) -> Sizes:
         """(n, k)."""

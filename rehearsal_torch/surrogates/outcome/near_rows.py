@@ -24,7 +24,7 @@ largest variance: whatever leaves them is far. A drawn covariate of few values i
 them, as the draws are means with residuals.
 
 Source: Loftsgaarden and Quesenberry (1965) (nearest-neighbour densities); Mahalanobis (1936) (whitening);
-Hirano and Imbens (2004) (the action's density given covariates, for doses); the combination is ours.
+Hirano and Imbens (2004) (the action's density given covariates, for doses).
 """
 
 from collections.abc import Callable, Sequence
@@ -47,21 +47,14 @@ CHUNK = 4_000_000
 
 
 class NearRows(Solved):
-    """The rows of one candidate set, and how near the rows are to each other.
-
-    Args:
-        drawn: The columns of z that are drawn, the covariates.
-        most: Maximum number of rows that are kept, evenly spaced.
+    """The rows of one candidate set, at most so many, evenly spaced, and how near they are to each other;
+    `drawn` are the columns of z that are drawn, the covariates.
     """
 
     def __init__(self, drawn: Sequence[int], most: int = 2000) -> None:
         super().__init__()
         self.drawn, self.most = tuple(drawn), most
         self.register_fitted("rows", "open", "freedom", "radii")
-        self.rows: Tensor
-        self.open: Tensor
-        self.freedom: Tensor
-        self.radii: Tensor
 
     def sizes(self) -> Sizes:
         """n rows of p covariates, with a - h(z) and e of k actions; the radii of d_5 and of |e|."""
@@ -69,15 +62,15 @@ class NearRows(Solved):
 
     def faults(self) -> list[str]:
         """Sizes, and radii that are none."""
-        found = super().faults()
-        if found or bool((self.radii >= 0).all()):
-            return found
+        faults = super().faults()
+        if faults or bool((self.radii >= 0).all()):
+            return faults
         return [f"radii: expected distances; got {self.radii.tolist()}"]
 
     def solve(self, *examples: Tensor) -> None:
         """Fits to z (n, p) and a - h(z) (n, k), standardised; of many rows, to evenly spaced ones."""
         kept = evenly(len(examples[0]), self.most, examples[0].device)
-        rows, left = (each.detach().to(torch.float64)[kept] for each in examples)
+        rows, left = (example.detach().to(torch.float64)[kept] for example in examples)
         distinct = torch.cat((rows, left), -1).unique(dim=0)
         if DISTINCT <= len(distinct) < len(rows):
             rows, left = distinct.split((rows.shape[1], left.shape[1]), -1)
@@ -102,29 +95,26 @@ class NearRows(Solved):
 
     def share(self, points: Tensor, actions: Tensor, habit: Callable[[Tensor], Tensor]) -> Tensor:
         """S of actions (..., B, k) at z (..., B, D, m, p), standardised, given h -> (..., B)."""
-        shown = self._observed(points)
-        usual = habit(shown.flatten(0, -2)).reshape(*points.shape[:-1], -1)
-        return self.far(shown, actions[..., None, None, :] - usual).to(actions).mean((-2, -1))
+        observed = self._observed(points)
+        usual = habit(observed.flatten(0, -2)).reshape(*points.shape[:-1], -1)
+        return self.far(observed, actions[..., None, None, :] - usual).to(actions).mean((-2, -1))
 
     def far(self, points: Tensor, left: Tensor) -> Tensor:
-        """Whether no row is near, (...) bool.
-
-        Args:
-            points: z, (..., p), standardised; further leading dimensions of `left` are further actions.
-            left: a - h(z), (..., k).
+        """Whether no row is near, (...) bool, at z (..., p), standardised, with a - h(z) (..., k), whose
+        further leading dimensions are further actions.
         """
         reach, span = (self.radii * (1 + 1e-9)).tolist()
         known = self._white(points.to(self.rows).flatten(0, -2))
         beside = left.to(self.open).reshape(-1, *points.shape[:-1], left.shape[-1]).flatten(1, -2)
-        shown = self._freedom(known, beside).reshape(-1, left.shape[-1])
-        found = shown.square().mean(-1).sqrt() > span
+        freedom = self._freedom(known, beside).reshape(-1, left.shape[-1])
+        is_far = freedom.square().mean(-1).sqrt() > span
         # Only what the rows may have done at all is compared with the rows.
-        some = (~found).nonzero().squeeze(-1)
+        open_points = (~is_far).nonzero().squeeze(-1)
         both = self._both()
-        for place in some.split(max(1, CHUNK // len(both))):
-            part = torch.cat((known[place % len(known)], shown[place]), -1)
-            found[place] = _squares(part, both).le_(reach**2).sum(-1) < NEIGHBOURS
-        return found.reshape(left.shape[:-1])
+        for block in open_points.split(max(1, CHUNK // len(both))):
+            part = torch.cat((known[block % len(known)], freedom[block]), -1)
+            is_far[block] = _squares(part, both).le_(reach**2).sum(-1) < NEIGHBOURS
+        return is_far.reshape(left.shape[:-1])
 
     def _both(self) -> Tensor:
         """(w, e) of the rows, (n, p + k)."""
@@ -132,17 +122,17 @@ class NearRows(Solved):
 
     def _freedom(self, known: Tensor, left: Tensor, own: bool = False) -> Tensor:
         """e at whitened points (m, p) with a - h(z) (..., m, k), by the nearest rows, (..., m, k)."""
-        rows, count, found = self._white(self.rows), min(AROUND, len(self.rows) - own), []
+        rows, count, moments = self._white(self.rows), min(AROUND, len(self.rows) - own), []
         centre = self.open.mean(0)
         sums = torch.cat((self.open - centre, (self.open - centre).square()), -1)
         for places in torch.arange(len(known), device=rows.device).split(max(1, CHUNK // len(rows))):
-            apart = _squares(known[places], rows)
+            squares = _squares(known[places], rows)
             if own:
-                apart[torch.arange(len(places), device=rows.device), places] = torch.inf
-            last = apart.topk(count, dim=-1, largest=False).values[:, -1:]
-            nearest = (apart <= last + ROUNDING).to(rows)
-            found.append(nearest @ sums / nearest.sum(-1, keepdim=True))
-        mean, square = torch.cat(found).chunk(2, -1)
+                squares[torch.arange(len(places), device=rows.device), places] = torch.inf
+            last = squares.topk(count, dim=-1, largest=False).values[:, -1:]
+            nearest = (squares <= last + ROUNDING).to(rows)
+            moments.append(nearest @ sums / nearest.sum(-1, keepdim=True))
+        mean, square = torch.cat(moments).chunk(2, -1)
         least = FLOOR * float(sums.abs().max().clamp_min(1e-300))
         scale = (square - mean.square()).clamp_min(0).sqrt().clamp_min(least)
         return (left - centre - mean) / scale
@@ -170,13 +160,11 @@ class NearRows(Solved):
 def near_rows(adjustments: Sequence[Adjustment], context: int) -> nn.ModuleList:
     """Unfitted ones for candidate sets, given the number of context variables."""
     return nn.ModuleList(
-        NearRows(range(context, context + len(found.before) + len(found.between))) for found in adjustments
+        NearRows(range(context, context + len(sets.before) + len(sets.between))) for sets in adjustments
     )
 
 
 def _squares(points: Tensor, rows: Tensor) -> Tensor:
-    """Squared distances, (m, p), (n, p) -> (m, n): by one product, four times as fast as `torch.cdist` with a
-    comparison.
-    """
-    apart = torch.addmm(rows.square().sum(-1), points, rows.mT, alpha=-2)
-    return apart.add_(points.square().sum(-1, keepdim=True))
+    """Squared distances, (m, p), (n, p) -> (m, n), four times as fast as `torch.cdist`."""
+    squares = torch.addmm(rows.square().sum(-1), points, rows.mT, alpha=-2)
+    return squares.add_(points.square().sum(-1, keepdim=True))

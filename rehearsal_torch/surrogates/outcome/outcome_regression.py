@@ -4,29 +4,23 @@ The probability of a desired outcome after an alteration is
 
     P(Y in S | x, a altered) = E_{u | x} E_{v | x, u, a_first} P(Y in S | x, u, v, a),
 
-with the covariates u and v of the adjustment (`graphs.separation`). An estimator of the indicator of S
-has one bit per row, and nothing to regress where success is rare: an undesired future is exactly that.
-Here the slack of the region's faces is regressed (`outcome_draws`), which varies in every row, and so
-are u on x and v on (x, u, a_first), each by Bayesian regression on random features of a kernel fitted by
-evidence (`estimators.feature_regression`). `posterior_success` draws functions and residuals and counts.
+with the covariates u and v of the adjustment (`graphs.separation`). An estimator of the indicator of S has
+one bit per row, and nothing to regress where success is rare: an undesired future is exactly that. Here the
+slack of the region's faces is regressed (`outcome_draws`), which varies in every row, and so are u on x and v
+on (x, u, a_first), each by Bayesian regression on random features of a kernel fitted by evidence
+(`estimators.feature_regression`). `posterior_success` draws functions and residuals and counts. A regression
+on the context alone predicts the outcome of no action.
 
 Kernels of nearly equal evidence differ most at the edge of the observations, where decisions lie: the
-outcomes have E fits, with kernels fitted to different rows, whose disagreement is part of the posterior.
-A regression on the context alone predicts the outcome of no action.
-
-The noise is assumed to have the same distribution at all inputs. Outcomes of two values have no slack to
-regress, and for those of few values (counts, classes, marks) held-out scores decide: where the slack is of no
-use, success itself is modelled on the same features, as the sign of a latent sum with normal noise
-(`outcome_kind`). Everything else stays the same. Covariates u and v are always regressed: of one that is
-yes/no, the drawn values are not 0 and 1 but have its conditional mean, which is what counts as far as the
-outcomes' response to it is linear.
-
-Whether outcomes have a slack to regress, or whether success itself is modelled.
+outcomes have E fits, with kernels fitted to different rows, whose disagreement is part of the posterior. The
+noise is assumed to have the same distribution at all inputs. Of a covariate that is yes/no the drawn values
+are not 0 and 1 but have its conditional mean, which is what counts as far as the outcomes' response to it is
+linear.
 
 The slack of a yes/no outcome holds no more than the indicator of the region, and its noise is not additive.
 Success itself is then modelled, P(Y in S | h) = Phi(f(h)) (`estimators.feature_classifier`): with a latent
-sum t = f(h) + e, e ~ N(0, 1), an outcome is desired where t >= 0. That is one coordinate with one face, so
-that everything that counts desired points of the slack's coordinates counts those of t.
+sum t = f(h) + e, e ~ N(0, 1), an outcome is desired where t >= 0. That is one coordinate with one face, and
+everything else stays the same. The region is judged as a whole, by the outcome with the fewest values:
 
     binary     an outcome takes at most two values: success is modelled
     few        an outcome takes at most 50 values, on average at least five times each (counts, classes,
@@ -35,11 +29,9 @@ that everything that counts desired points of the slack's coordinates counts tho
                rows (or undesired ones) the slack is kept, which every row shows
     many       the slack is regressed
 
-The region is judged as a whole: where one outcome of several is yes/no, the indicator of all is modelled.
-
-Source: Robins (1986) (g-formula by outcome regression); Snowden, Rose and Mortimer (2011) (its
-implementation with one model per variable); the slack, the posterior and the fits are ours; Albert and Chib
-(1993) (the latent sum); Gneiting and Raftery (2007) (the Brier score); the rule is ours.
+Source: Robins (1986) (g-formula by outcome regression); Snowden, Rose and Mortimer (2011) (its implementation
+with one model per variable); Albert and Chib (1993) (the latent sum); Gneiting and Raftery (2007) (the Brier
+score).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -51,12 +43,10 @@ from torch import Tensor, nn
 
 from rehearsal_torch.data.part import Sizes, Solved, Trained
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.data.scaling import Standardise
 from rehearsal_torch.data.sizes import bounded
 from rehearsal_torch.data.table import Table, drawn
 from rehearsal_torch.estimators.feature_classifier import FeatureClassifier
 from rehearsal_torch.estimators.feature_regression import FeatureRegression
-from rehearsal_torch.graphs.separation import Adjustment, adjustment
 from rehearsal_torch.seeding import generator
 from rehearsal_torch.surrogates.outcome.near_rows import NearRows, near_rows
 from rehearsal_torch.surrogates.outcome.posterior_success import (
@@ -66,7 +56,7 @@ from rehearsal_torch.surrogates.outcome.posterior_success import (
     resampled,
 )
 from rehearsal_torch.surrogates.outcome_draws import EACH, MODELS, FaceCoordinates, KeptDraws, OutcomeDraws
-from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
+from rehearsal_torch.surrogates.rehearsal_surrogate import AdjustedSurrogate
 
 Values = Literal["binary", "few", "many"]
 BINARY, FEW, REPEATS = 2, 50, 5
@@ -75,8 +65,8 @@ FEWEST_ROWS, SCORED_ROWS = 30, 10_000
 
 def latent_face() -> FaceCoordinates:
     """The region {t : t >= 0} of one coordinate."""
-    one = torch.ones(1, 1, dtype=torch.float64)
-    return FaceCoordinates(one, -one, torch.zeros(1, dtype=torch.float64))
+    unit = torch.ones(1, 1, dtype=torch.float64)
+    return FaceCoordinates(unit, -unit, torch.zeros(1, dtype=torch.float64))
 
 
 def values_of(outcomes: Tensor) -> Values:
@@ -103,7 +93,6 @@ class OutcomeKind(Solved):
         super().__init__()
         self.model, self.slack, self.latent, self.seed = model, slack, latent_face(), seed
         self.register_fitted("classified")
-        self.classified: Tensor
 
     def sizes(self) -> Sizes:
         """One number."""
@@ -111,9 +100,9 @@ class OutcomeKind(Solved):
 
     def faults(self) -> list[str]:
         """Sizes, and a choice that is none."""
-        found = super().faults()
-        if found or float(self.classified) in (0.0, 1.0):
-            return found
+        faults = super().faults()
+        if faults or float(self.classified) in (0.0, 1.0):
+            return faults
         return [f"classified: expected 0 or 1; got {float(self.classified)}"]
 
     @property
@@ -138,14 +127,13 @@ class OutcomeKind(Solved):
         return self.slack.desired(self.slack.of_outcomes(outcomes)).to(torch.float64)
 
     def solve(self, *examples: Tensor) -> None:
-        """Chooses from the inputs of the first candidate set (n, p), standardised, and outcomes (n, |Y|).
-
-        Of more than 10,000 rows, so many are drawn by the seed for held-out scores.
+        """Chooses from the inputs of the first candidate set (n, p), standardised, and outcomes (n, |Y|); of
+        more than 10,000 rows, so many are drawn by the seed for held-out scores.
 
         Raises:
             ValueError: if an outcome has two values only, and all rows are desired or none is.
         """
-        inputs, outcomes = (each.detach().to(torch.float64) for each in examples)
+        inputs, outcomes = (example.detach().to(torch.float64) for example in examples)
         values, number = values_of(outcomes), len(outcomes)
         count = int(self._desired(outcomes).sum())
         rarer = min(count, number - count)
@@ -158,8 +146,8 @@ class OutcomeKind(Solved):
         self.classified = outcomes.new_tensor([float(values == "binary")])
         if values != "few" or rarer < FEWEST_ROWS:
             return
-        some = drawn(number, SCORED_ROWS, generator(self.seed + 2)).to(outcomes.device)
-        inputs, outcomes = inputs[some], outcomes[some]
+        scored = drawn(number, SCORED_ROWS, generator(self.seed + 2)).to(outcomes.device)
+        inputs, outcomes = inputs[scored], outcomes[scored]
         desired = self._desired(outcomes)
         folds = torch.randperm(len(desired), generator=generator(self.seed)).to(desired.device) % 2
         scores = []
@@ -179,7 +167,7 @@ KEPT_CELLS = 20_000_000
 JUDGEMENT = 1
 
 
-class OutcomeRegression(RehearsalSurrogate):
+class OutcomeRegression(AdjustedSurrogate):
     """Regressions of the outcomes for each candidate set.
 
     Args:
@@ -200,8 +188,6 @@ class OutcomeRegression(RehearsalSurrogate):
         ValueError: if a number is out of range.
     """
 
-    by_adjustment: bool = True
-
     def __init__(
         self,
         task: Mapping[str, Any] | RehearsalTask,
@@ -212,34 +198,20 @@ class OutcomeRegression(RehearsalSurrogate):
         sequential: bool = True,
         seed: int = 0,
     ) -> None:
-        super().__init__(task)
+        super().__init__(task, sequential)
         if members < 1:
             raise ValueError(f"expected at least 1 member; got {members}")
         bounded("members", members, 1000)
         self.members, self.seed = members, seed
-        names = self.task.graph.names
-        self.scaler = Standardise(names)
-        self.adjustments: tuple[Adjustment, ...] = tuple(
-            adjustment(self.task.graph, self.task.context, altered, self.task.outcomes, sequential)
-            for altered in self.task.candidates
-        )
-        used = {name for found in self.adjustments for name in found.before}
-        self.before = tuple(name for name in names if name in used)
-
+        used = {name for adjusted in self.adjustments for name in adjusted.before}
+        self.before = tuple(name for name in self.task.graph.names if name in used)
         self._settings = (frequencies, evidence_rows, iterations)
         self._kept: KeptDraws[PosteriorSuccess] = KeptDraws(KEPT_CELLS)
         self.covariates = nn.ModuleList([self._regression(500)] if self.before else [])
-        self.between = nn.ModuleDict(
-            {
-                str(place): self._regression(600 + place)
-                for place, found in enumerate(self.adjustments)
-                if found.between
-            }
-        )
+        sequential_sets = [index for index, adjusted in enumerate(self.adjustments) if adjusted.between]
+        self.between = nn.ModuleDict({str(index): self._regression(600 + index) for index in sequential_sets})
         self.outcome_kind = OutcomeKind(
-            partial(self._regression, 0),
-            FaceCoordinates.of(self.task.region),
-            1000 * seed + 96,
+            partial(self._regression, 0), FaceCoordinates.of(self.task.region), 1000 * seed + 96
         )
         self.fits = self._fits(classified=False)
         self.no_action = self._regression(900)
@@ -269,11 +241,11 @@ class OutcomeRegression(RehearsalSurrogate):
         for part in self.covariates:
             assert isinstance(part, FeatureRegression)
             yield part, (context, self._shown(table, self.before))
-        for which, found in enumerate(self.adjustments):
+        for which, adjusted in enumerate(self.adjustments):
             between = self.models(which).between
             if between is not None:
-                known = (*self.task.context, *found.before, *found.first)
-                yield between, (self._shown(table, known), self._shown(table, found.between))
+                inputs = (*self.task.context, *adjusted.before, *adjusted.first)
+                yield between, (self._shown(table, inputs), self._shown(table, adjusted.between))
             for member in self.models(which).outcomes:
                 yield member, (self.inputs(table, which), targets)
             habit, near = self.habit(which), self.near[which]
@@ -283,17 +255,11 @@ class OutcomeRegression(RehearsalSurrogate):
             yield near, (covariates, self.left_open(table, which))
         yield self.no_action, (context, targets)
 
-    def used(self) -> tuple[str, ...]:
-        """All fields: the coordinates depend on the region, and each candidate set has regressions of its
-        own.
-        """
-        return ("graph", "actions", "context", "outcomes", "region", "candidates")
-
     def faults(self) -> list[str]:
         """The parts' faults, and regressions whose inputs or outputs differ from the task's."""
-        found = super().faults()
-        if found:
-            return found
+        faults = super().faults()
+        if faults:
+            return faults
         context, count = len(self.task.context), self.faces.count
         expected: list[tuple[str, FeatureRegression, int, int]] = []
         for part in self.covariates:
@@ -319,22 +285,18 @@ class OutcomeRegression(RehearsalSurrogate):
 
     def models(self, which: int) -> ConditionalModels:
         """The regressions of a candidate set."""
-        found = self.adjustments[which]
+        adjusted = self.adjustments[which]
         names = self.task.candidates[which]
         members = self.fits[which]
         assert isinstance(members, nn.ModuleList)
-        between = self.between[str(which)] if found.between else None
-        before = self.covariates[0] if found.before else None
+        between = self.between[str(which)] if adjusted.between else None
+        before = self.covariates[0] if adjusted.before else None
         assert between is None or isinstance(between, FeatureRegression)
         assert before is None or isinstance(before, FeatureRegression)
-        return ConditionalModels(
-            self.faces,
-            [member for member in members if isinstance(member, FeatureRegression)],
-            before,
-            [self.before.index(name) for name in found.before],
-            between,
-            [names.index(name) for name in found.first],
-        )
+        outcomes = [member for member in members if isinstance(member, FeatureRegression)]
+        columns = [self.before.index(name) for name in adjusted.before]
+        first = [names.index(name) for name in adjusted.first]
+        return ConditionalModels(self.faces, outcomes, before, columns, between, first)
 
     def contexts(self, given: Tensor) -> Tensor:
         """Contexts in units to standardised ones, (B, |X|)."""
@@ -346,8 +308,8 @@ class OutcomeRegression(RehearsalSurrogate):
 
     def covariates_of(self, table: Table, which: int) -> Tensor:
         """z = (x, u, v) of rows for a candidate set, standardised, (n, p)."""
-        found = self.adjustments[which]
-        return self._shown(table, (*self.task.context, *found.before, *found.between))
+        adjusted = self.adjustments[which]
+        return self._shown(table, (*self.task.context, *adjusted.before, *adjusted.between))
 
     def set_to(self, table: Table, which: int) -> Tensor:
         """The actions of rows for a candidate set, standardised, (n, k)."""
@@ -359,21 +321,17 @@ class OutcomeRegression(RehearsalSurrogate):
 
     def habit(self, which: int) -> FeatureRegression:
         """h, the regression of a candidate set's actions on z (`near_rows`)."""
-        found = self.habits[which]
-        assert isinstance(found, FeatureRegression)
-        return found
+        regression = self.habits[which]
+        assert isinstance(regression, FeatureRegression)
+        return regression
 
     def success(self, which: int, draws: int, points: int, purpose: int) -> PosteriorSuccess:
-        """Posterior draws of the success of a candidate set.
-
-        Args:
-            draws: Number of posterior functions.
-            points: Number of residuals per function.
-            purpose: Distinguishes independent samples, such as those that choose and those that judge.
+        """Posterior draws of the success of a candidate set: so many functions, and residuals of each;
+        `purpose` distinguishes independent samples, such as those that choose and those that judge.
         """
         models = self.models(which)
         parts = [part for part in (*models.outcomes, models.before, models.between) if part is not None]
-        source = [each for part in (*parts, self.outcome_kind) for each in part.buffers()]
+        source = [buffer for part in (*parts, self.outcome_kind) for buffer in part.buffers()]
         cells = draws * points * models.outcomes[0].coefficients.numel()
 
         def make() -> PosteriorSuccess:
@@ -388,16 +346,14 @@ class OutcomeRegression(RehearsalSurrogate):
 
     @torch.no_grad()
     def outcome_draws(self, altered: Sequence[str], given: Tensor, action: Tensor) -> OutcomeDraws | None:
-        """See `RehearsalSurrogate.outcome_draws`: the functions and residuals by which the default objective
-        judges; None where success itself is modelled.
-        """
+        """Those by which the default objective judges; None where success itself is modelled."""
         if self.outcome_kind.of_success:
             return None
         contexts = self.contexts(given.unsqueeze(0))
         if altered:
             success = self.success(self.task.candidates.index(tuple(altered)), MODELS, EACH, JUDGEMENT)
-            shown = self.scaler.standardised(tuple(altered), action.unsqueeze(0))
-            values = success.values(contexts, shown) + success.noise
+            standardised = self.scaler.standardised(tuple(altered), action.unsqueeze(0))
+            values = success.values(contexts, standardised) + success.noise
         else:
             values = self._without_action(contexts, MODELS, EACH)
         return OutcomeDraws(values.reshape(-1, self.faces.count).to(given.device), self.faces.basis)
@@ -422,8 +378,8 @@ class OutcomeRegression(RehearsalSurrogate):
             known = torch.cat((known, models.between(inputs)), -1)
         whole = torch.cat((known, actions), -1)
         flat = whole.reshape(-1, whole.shape[-1])
-        found: Sequence[Tensor] = [member.support(flat) for member in models.outcomes]
-        return torch.stack(list(found)).mean(0).reshape(whole.shape[:-1])
+        supports: Sequence[Tensor] = [member.support(flat) for member in models.outcomes]
+        return torch.stack(list(supports)).mean(0).reshape(whole.shape[:-1])
 
     def beyond(self, success: PosteriorSuccess, which: int, contexts: Tensor, actions: Tensor) -> Tensor:
         """S (`near_rows`) of a candidate set, by draws of covariates: (B, |X|), (..., B, k), standardised ->
@@ -435,14 +391,8 @@ class OutcomeRegression(RehearsalSurrogate):
         return near.share(success.scattered(contexts, actions), actions, self.habit(which))
 
     def left_out(self, table: Table, which: int, folds: Tensor, draws: int = 24, points: int = 32) -> Tensor:
-        """P(Y in S | x, u, v, a) at rows that the functions and residuals were not fitted to, (n,).
-
-        Each fold is predicted from the others; the kernels are those of all rows.
-
-        Args:
-            folds: The fold of each row, (n,).
-            draws: Number of posterior functions.
-            points: Number of residuals per function.
+        """P(Y in S | x, u, v, a) at rows that the functions and residuals were not fitted to, (n,): each fold
+        (n,) is predicted from the others; the kernels are those of all rows.
         """
         members = self.models(which).outcomes
         targets = self.outcome_kind.targets(table.columns(self.task.outcomes))
@@ -450,22 +400,20 @@ class OutcomeRegression(RehearsalSurrogate):
         inputs = self.inputs(table, which)
         return held_out(members, self.faces, inputs, targets, folds, draws, points, stream)
 
-    def _regression(self, place: int, classified: bool = False) -> FeatureRegression:
+    def _regression(self, index: int, classified: bool = False) -> FeatureRegression:
         """A regression, or a classification, with a seed of its own."""
         kind = FeatureClassifier if classified else FeatureRegression
-        return kind(*self._settings, seed=1000 * self.seed + place)
+        return kind(*self._settings, seed=1000 * self.seed + index)
 
     def _model(self, classified: bool) -> None:
-        """Takes unfitted models of the slack or of success, unless it has them; their states have the same
-        form.
-        """
+        """Takes unfitted models of the slack or of success, unless it has them."""
         if isinstance(self.no_action, FeatureClassifier) == classified:
             return
         self.fits = self._fits(classified)
         self.no_action = self._regression(900, classified)
 
     def _support(self) -> tuple[nn.ModuleList, nn.ModuleList]:
-        habits = nn.ModuleList(self._regression(800 + place) for place in range(len(self.adjustments)))
+        habits = nn.ModuleList(self._regression(800 + index) for index in range(len(self.adjustments)))
         return habits, near_rows(self.adjustments, len(self.task.context))
 
     def _fits(self, classified: bool) -> nn.ModuleList:
@@ -483,6 +431,3 @@ class OutcomeRegression(RehearsalSurrogate):
         known = state_dict.setdefault(f"{prefix}outcome_kind.classified", torch.zeros(1, dtype=torch.float64))
         self._model(bool(known.any()))
         super()._load_from_state_dict(state_dict, prefix, *rest)
-
-    def _shown(self, table: Table, names: Sequence[str]) -> Tensor:
-        return self.scaler.standardised(tuple(names), table.columns(tuple(names)))

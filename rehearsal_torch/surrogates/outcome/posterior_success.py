@@ -29,8 +29,14 @@ are computed once per case, and many actions cost one matrix product (`SuccessIn
 Where the outcomes have no slack, t is a latent sum with known noise (`outcome_kind`), and everything above
 stays the same.
 
-Source: Robins (1986) (the sequential formula); Efron (1979) (resampled residuals); McKay, Beckman and
-Conover (1979) (stratified samples); the estimator is ours.
+For a context and one action a in an interval, without v, the outcome t_di(a) is a sum of waves in a and of a
+polynomial of degree two, known to rounding from its values at a few dozen nodes (`surrogates.chebyshev`): the
+drawn functions are evaluated there once, and every further action costs a product a point
+(`TabulatedSuccess`). The widest interval of a batch decides on their number, so that the last bits of a share
+depend on the batch.
+
+Source: Robins (1986) (the sequential formula); Efron (1979) (resampled residuals); McKay, Beckman and Conover
+(1979) (stratified samples).
 """
 
 from abc import ABC, abstractmethod
@@ -38,11 +44,13 @@ from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Self
 
 import torch
 from torch import Tensor
 
 from rehearsal_torch.estimators.feature_regression import FeatureRegression
+from rehearsal_torch.surrogates.chebyshev import ChebyshevNodes, nodes_for
 from rehearsal_torch.surrogates.outcome_draws import FaceCoordinates
 
 CHUNK = 6_000_000
@@ -72,13 +80,8 @@ class ConditionalModels:
 
 
 class PosteriorSuccess:
-    """Functions and residuals drawn from the posterior, which serve all cases and actions.
-
-    Args:
-        models: The regressions.
-        draws: D, the number of functions; rounded up to a multiple of the number of fits.
-        points: P, the number of residuals per draw.
-        stream: Random number generator, on the CPU.
+    """D functions (rounded up to a multiple of the number of fits) and P residuals of each, drawn from the
+    posterior by a generator on the CPU; they serve all cases and actions.
     """
 
     def __init__(self, models: ConditionalModels, draws: int, points: int, stream: torch.Generator) -> None:
@@ -125,15 +128,15 @@ class PosteriorSuccess:
         """Some of the points z = (x, u, v) at which the outcomes are evaluated, as many for each draw,
         standardised: (B, |X|), (..., B, k) -> (B, D or 1, m, p), (..., B, D, m, p) where there is v.
         """
-        each = -(-SCATTERED // self.draws)
+        count = -(-SCATTERED // self.draws)
         known = self.known_means(contexts)
         if self.before is None:
             known = known if self.between is not None else known[:, :1]
         else:
-            noise = self.before[1][:, :each, list(self.models.columns)]
+            noise = self.before[1][:, :count, list(self.models.columns)]
             known = known + torch.nn.functional.pad(noise, (contexts.shape[-1], 0))
         if self.between is not None:
-            between = self.between_means(known, actions) + self.between[1][:, :each]
+            between = self.between_means(known, actions) + self.between[1][:, :count]
             known = torch.cat((known.expand(*between.shape[:-1], -1), between), -1)
         return known
 
@@ -145,8 +148,8 @@ class PosteriorSuccess:
         return torch.cat([self.share(self.values(*part)) for part in parts])
 
     def desired_once(self, contexts: Tensor, actions: Tensor) -> Tensor:
-        """Which points are desired at one action in each case, (B, |X|), (B, k) -> (B, D, P), bool; those
-        of another action have the same functions and residuals.
+        """Which points are desired at one action in each case, (B, |X|), (B, k) -> (B, D, P), bool; those of
+        another action have the same functions and residuals.
         """
         return self.models.faces.desired(self.values(contexts, actions) + self.noise)
 
@@ -159,7 +162,7 @@ class PosteriorSuccess:
         """t without its noise, (B, |X|), (..., B, k) -> (..., B, D, P or 1, q)."""
         if self.between is None:
             means = self.known_means(contexts)
-            return torch.cat([self.values_of(each, means, actions) for each in range(self.members)], -3)
+            return torch.cat([self.values_of(fit, means, actions) for fit in range(self.members)], -3)
         whole = self.known(contexts)
         between = self.between_means(whole, actions) + self.between[1]
         whole = torch.cat((whole.expand(*between.shape[:-1], -1), between), -1)
@@ -205,11 +208,7 @@ class PosteriorSuccess:
 
 
 class SuccessOfMany(ABC):
-    """p_d(a; x) for many actions in the same B contexts.
-
-    Args:
-        success: The functions and residuals.
-    """
+    """p_d(a; x) for many actions in the same B contexts."""
 
     def __init__(self, success: PosteriorSuccess) -> None:
         self.success = success
@@ -232,12 +231,7 @@ class SuccessOfMany(ABC):
 
 
 class SuccessInContexts(SuccessOfMany):
-    """By coefficients for every point.
-
-    Args:
-        success: The functions and residuals.
-        contexts: (B, |X|), standardised.
-    """
+    """By coefficients for every point, in standardised contexts (B, |X|)."""
 
     def __init__(self, success: PosteriorSuccess, contexts: Tensor) -> None:
         super().__init__(success)
@@ -259,20 +253,20 @@ class SuccessInContexts(SuccessOfMany):
         if success.between is not None:
             means = success.between_means(self.known, actions)
             moving = torch.cat((means, moving.expand(*means.shape[:-1], -1)), -1)
-        found = []
-        for place, (member, own) in enumerate(zip(success.models.outcomes, self.coefficients, strict=True)):
+        values_of_fits = []
+        for fit, (member, own) in enumerate(zip(success.models.outcomes, self.coefficients, strict=True)):
             part = moving
             if moving.shape[2] > 1:
-                part = moving[:, :, place * success.each : (place + 1) * success.each]
+                part = moving[:, :, fit * success.each : (fit + 1) * success.each]
             # (n, B, D or 1, P or 1, q, C) -> (B, q, D or 1, P or 1, n, C)
             places = range(member.inputs - part.shape[-1], member.inputs)
-            shown = member.moved_features(part, places).permute(1, 4, 2, 3, 0, 5)
-            if shown.shape[3] == 1:
-                values = shown.squeeze(3) @ own.mT
+            features = member.moved_features(part, places).permute(1, 4, 2, 3, 0, 5)
+            if features.shape[3] == 1:
+                values = features.squeeze(3) @ own.mT
             else:
-                values = (shown @ own.unsqueeze(-1)).squeeze(-1).transpose(-2, -1)
-            found.append(member.in_units(values.permute(3, 0, 2, 4, 1)))
-        return torch.cat(found, 2)
+                values = (features @ own.unsqueeze(-1)).squeeze(-1).transpose(-2, -1)
+            values_of_fits.append(member.in_units(values.permute(3, 0, 2, 4, 1)))
+        return torch.cat(values_of_fits, 2)
 
 
 def with_actions(inputs: Tensor, actions: Tensor) -> Tensor:
@@ -282,14 +276,13 @@ def with_actions(inputs: Tensor, actions: Tensor) -> Tensor:
 
 
 def resampled(residuals: Tensor, draws: int, points: int, stream: torch.Generator) -> Tensor:
-    """Residuals of whole rows, spread evenly over their first column, (n, q) -> (D, P, q).
-
-    Each draw takes one row from each of P strata of the sorted rows, in random order.
+    """Residuals of whole rows, spread evenly over their first column, (n, q) -> (D, P, q): each draw takes
+    one row from each of P strata of the sorted rows, in random order.
     """
     order = residuals[:, 0].argsort(stable=True)
-    place = torch.rand(draws, points, dtype=torch.float64, generator=stream)
+    within = torch.rand(draws, points, dtype=torch.float64, generator=stream)
     strata = torch.rand(draws, points, generator=stream).argsort(-1)
-    rows = ((strata + place) * (len(residuals) / points)).long().clamp_max(len(residuals) - 1)
+    rows = ((strata + within) * (len(residuals) / points)).long().clamp_max(len(residuals) - 1)
     return residuals[order[rows.to(residuals.device)]]
 
 
@@ -303,27 +296,61 @@ def held_out(
     points: int,
     stream: torch.Generator,
 ) -> Tensor:
-    """The probability of success at rows that functions and residuals were not fitted to, (n,); each fold is
-    predicted from the others, with the kernels of all rows.
-
-    Args:
-        faces: The coordinates and the region in them.
-        inputs: (n, p), standardised.
-        targets: What was fitted to, (n, q).
-        folds: The fold of each row, (n,).
-        draws: Number of posterior functions.
-        points: Number of residuals per function.
-        stream: Random number generator, on the CPU.
+    """The probability of success at rows (n, p), standardised, that functions and residuals were not fitted
+    to, (n,); each fold (n,) is predicted from the others, with the kernels of all rows. Targets (n, q) are
+    what was fitted to.
     """
-    found, each = inputs.new_zeros(len(inputs)), -(-draws // len(members))
+    probabilities, count = inputs.new_zeros(len(inputs)), -(-draws // len(members))
     for fold in folds.unique().tolist():
-        own = folds == fold
+        held = folds == fold
         for member in members:
-            other = deepcopy(member)
-            other.condition(inputs[~own], targets[~own])
-            functions = other.draws(each, stream)
-            noise = resampled(other.residuals, each, points, stream)
-            values = other.drawn(functions, inputs[own].unsqueeze(0).expand(each, -1, -1))
+            refitted = deepcopy(member)
+            refitted.condition(inputs[~held], targets[~held])
+            functions = refitted.draws(count, stream)
+            noise = resampled(refitted.residuals, count, points, stream)
+            values = refitted.drawn(functions, inputs[held].unsqueeze(0).expand(count, -1, -1))
             inside = faces.desired(values.unsqueeze(-2) + noise.unsqueeze(1))
-            found[own] += inside.to(torch.float64).mean((0, -1)) / len(members)
-    return found
+            probabilities[held] += inside.to(torch.float64).mean((0, -1)) / len(members)
+    return probabilities
+
+
+MOST_NODES = 96
+
+
+class TabulatedSuccess(SuccessOfMany):
+    """p_d(a; x) for many values of one action in the same B contexts (B, |X|), by nodes of the intervals of
+    the action, as many as each of the E fits needs; standardised.
+    """
+
+    def __init__(self, success: PosteriorSuccess, contexts: Tensor, nodes: Sequence[ChebyshevNodes]) -> None:
+        super().__init__(success)
+        self.nodes = max(nodes, key=lambda each: each.count)
+        size = max(1, CHUNK // (self.nodes.count * success.draws * max(success.points, success.width)))
+        values = []
+        for rows in torch.arange(len(contexts)).split(size):
+            means = success.known_means(contexts[rows])
+            parts = [
+                (self.nodes.lift(each), success.values_of(fit, means, each.places[:, rows].unsqueeze(-1)))
+                for fit, each in enumerate(nodes)
+            ]
+            self._shape = (success.draws, *parts[0][1].shape[-2:])
+            lifted = [lift @ part.flatten(2).transpose(0, 1) for lift, part in parts]
+            values.append(torch.cat(lifted, -1))
+        self.values = torch.cat(values)
+
+    @classmethod
+    def over(cls, success: PosteriorSuccess, contexts: Tensor, lower: Tensor, upper: Tensor) -> Self | None:
+        """For actions between bounds (B, k); None if several, with v, or in need of too many nodes."""
+        if lower.shape[-1] != 1 or success.between is not None:
+            return None
+        members, half = success.models.outcomes, float((upper - lower).max()) / 2
+        fastest = [float(member.frequencies_of([member.inputs - 1]).abs().max()) for member in members]
+        counts = [nodes_for(frequency * half, MOST_NODES) for frequency in fastest]
+        ends = lower.squeeze(-1), upper.squeeze(-1)
+        nodes = [ChebyshevNodes(*ends, count) for count in counts if count is not None]
+        return cls(success, contexts, nodes) if len(nodes) == len(counts) else None
+
+    def _values(self, actions: Tensor) -> Tensor:
+        weights = self.nodes.weights(actions.squeeze(-1)).transpose(0, 1)
+        values: Tensor = (weights @ self.values).transpose(0, 1).unflatten(-1, self._shape)
+        return values

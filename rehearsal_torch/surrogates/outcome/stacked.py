@@ -11,26 +11,22 @@ two, given (x, u, v, a); several candidate sets are pooled. The weight with the 
 
     w* = clip(sum_i (y_i - q_i)(p_i - q_i) / sum_i (p_i - q_i)^2, 0, 1),
 
-which is little more than chance where few rows are desired, and scores rows, not decisions at the edge of
-the rows. It is shrunk towards a weight w_0 that is expected beforehand, both by the effective number of rows
-m = min(desired, undesired):
+which is little more than chance where few rows are desired, and scores rows, not decisions at the edge of the
+rows. It is shrunk towards a weight w_0 that is expected beforehand, both by the effective number of rows m =
+min(desired, undesired):
 
     w = w_0 + (w* - w_0) m / (m + m_0),      w_0 = 1/2 m / (m + m_2)      for m >= m_1,
     w = 0                                                                 for m < m_1.
 
 With many rows w_0 is one half: equal weights are hard to beat. With few, the indicator has little to regress,
-while every row has a slack; with fewer than m_1 the outcome regression decides alone.
-
-m_0 = 100 and m_1 = 30 were chosen on seeds 50 to 52 of five simulated worlds (lin_syn1, non_syn2, nhanes,
-bermuda, manage). m_2 = 300 was chosen on seeds 202 to 205 of ten worlds (lin_syn1, non_syn1, non_syn2,
-nhanes, bank, and five presets of bermuda with 30 to 370 desired rows of 1,000), by a rule that was fixed
-before: among rules whose intervals hold the truth in at least 92 % and which lose at most .02 against the
-better of the two in each world. Equal weights expected throughout lost .09 with 50 and with 90 desired rows;
-w_0 = 0 kept decisions, but its intervals held the truth in 90 % on non_syn2; m_2 = 100 lost .023; a sharp
-m_1 = 100 lost .10 with 126 desired rows.
+while every row has a slack; with fewer than m_1 the outcome regression decides alone. m_0 = 100 and m_1 = 30
+were chosen on five simulated worlds, m_2 = 300 on seeds 202 to 205 of ten, by a rule that was fixed before:
+among rules whose intervals hold the truth in at least 92 % and which lose at most .02 against the better of
+the two in each world. Equal weights throughout lost .09 with 50 and with 90 desired rows; the intervals of
+w_0 = 0 held the truth in 90 % on non_syn2.
 
 Source: Wolpert (1992) and Breiman (1996b) (stacked regressions); Gneiting and Raftery (2007) (the Brier
-score); Smith and Wallis (2009) (equal weights are hard to beat); the shrinkage and the threshold are ours.
+score); Smith and Wallis (2009) (equal weights are hard to beat).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -63,9 +59,6 @@ class StackWeight(Solved):
     def __init__(self) -> None:
         super().__init__()
         self.register_fitted("weight", "scores", "counts")
-        self.weight: Tensor
-        self.scores: Tensor
-        self.counts: Tensor
 
     def sizes(self) -> Sizes:
         """One weight; the Brier scores of both and of a constant; the numbers of desired and all rows."""
@@ -73,9 +66,9 @@ class StackWeight(Solved):
 
     def faults(self) -> list[str]:
         """Sizes, and a weight that is none."""
-        found = super().faults()
-        if found or 0 <= float(self.weight) <= 1:
-            return found
+        faults = super().faults()
+        if faults or 0 <= float(self.weight) <= 1:
+            return faults
         return [f"weight: expected a number in [0, 1]; got {float(self.weight)}"]
 
     def solve(self, *examples: Tensor) -> None:
@@ -83,12 +76,12 @@ class StackWeight(Solved):
         predictions, desired = examples
         first, second = predictions.clamp(0, 1).flatten(1).unflatten(1, (-1, 2)).unbind(-1)
         target = desired.unsqueeze(-1)
-        apart = first - second
-        best = ((target - second) * apart).sum() / apart.square().sum().clamp_min(1e-300)
+        difference = first - second
+        best = ((target - second) * difference).sum() / difference.square().sum().clamp_min(1e-300)
         rows = min(float(desired.sum()), float((1 - desired).sum()))
         self.counts = desired.new_tensor([float(desired.sum()), float(len(desired))])
         self.scores = torch.stack(
-            [(target - each).square().mean() for each in (first, second, desired.mean())]
+            [(target - prediction).square().mean() for prediction in (first, second, desired.mean())]
         )
         expected = 0.5 * _share(rows, EQUAL_ROWS)
         weight = expected + (float(best.clamp(0, 1)) - expected) * _share(rows, PRIOR_ROWS)
@@ -127,7 +120,9 @@ class StackedRegression(RehearsalSurrogate, SeparateMembers):
         super().__init__(task)
         self.indicator, self.outcome = indicator(task=self.task), outcome(task=self.task)
         other = {
-            type(each).__name__ for each in self.indicator.values() if not isinstance(each, SpectralEnsemble)
+            type(estimator).__name__
+            for estimator in self.indicator.values()
+            if not isinstance(estimator, SpectralEnsemble)
         }
         if other:
             raise ValueError(
@@ -152,9 +147,7 @@ class StackedRegression(RehearsalSurrogate, SeparateMembers):
         return self.indicator.separate()
 
     def common_parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
-        """The overlap diagnostics, the outcome regression, and what the indicator's estimators have in
-        common.
-        """
+        """The overlap, the outcome regression, and what the indicator's estimators have in common."""
         self.task.check(table)
         yield self.overlap, self.overlap.examples(table)
         yield from self.outcome.parts(table)
@@ -170,17 +163,12 @@ class StackedRegression(RehearsalSurrogate, SeparateMembers):
         folds = torch.empty_like(order)
         folds[order] = torch.arange(len(order)) % 2
         desired = self.task.region.contains(table.columns(self.task.outcomes)).to(torch.float64)
-        predictions = [
-            torch.stack(
-                (
-                    each.left_out(self.indicator.examples(which, table), folds.to(desired.device)),
-                    self.outcome.left_out(table, which, folds.to(desired.device)),
-                ),
-                -1,
-            )
-            for which, each in enumerate(self.indicator.values())
-            if isinstance(each, SpectralEnsemble)
-        ]
+        folds = folds.to(desired.device)
+        predictions = []
+        for which, estimator in enumerate(self.indicator.values()):
+            assert isinstance(estimator, SpectralEnsemble)
+            first = estimator.left_out(self.indicator.examples(which, table), folds)
+            predictions.append(torch.stack((first, self.outcome.left_out(table, which, folds)), -1))
         yield self.stack, (torch.stack(predictions, 1), desired)
 
     def used(self) -> tuple[str, ...]:
@@ -188,19 +176,19 @@ class StackedRegression(RehearsalSurrogate, SeparateMembers):
         return self.outcome.used()
 
     def outcome_draws(self, altered: Sequence[str], given: Tensor, action: Tensor) -> OutcomeDraws | None:
-        """See `RehearsalSurrogate.outcome_draws`: those of the outcome regression, with its weight."""
-        found = self.outcome.outcome_draws(altered, given, action)
-        return None if found is None else replace(found, weight=1 - self.weight)
+        """Those of the outcome regression, with its weight."""
+        draws = self.outcome.outcome_draws(altered, given, action)
+        return None if draws is None else replace(draws, weight=1 - self.weight)
 
     def faults(self) -> list[str]:
         """The parts' faults, and those of both."""
-        found = super().faults()
-        if found:
-            return found
+        faults = super().faults()
+        if faults:
+            return faults
         parts = {"indicator": self.indicator, "outcome": self.outcome}
         return [f"{name}.{fault}" for name, part in parts.items() for fault in part.faults()]
 
     def _take(self, question: Question) -> None:
         super()._take(question)
-        for each in (self.indicator, self.outcome):
-            each.adopt(question)
+        for surrogate in (self.indicator, self.outcome):
+            surrogate.adopt(question)

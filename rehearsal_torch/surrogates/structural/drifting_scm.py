@@ -18,11 +18,10 @@ from torch import Tensor, nn
 
 from rehearsal_torch.data.part import Solved, Trained
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.table import Table, positions
 from rehearsal_torch.estimators.drifting_regression import STEPS, DriftingRegression
-from rehearsal_torch.mechanisms.affine import AffineMechanism
-from rehearsal_torch.mechanisms.linear_gaussian import LinearGaussian
-from rehearsal_torch.surrogates.structural.linear_scm import Equation, LinearSurrogate
+from rehearsal_torch.mechanisms.linear_gaussian import AffineMechanism, LinearGaussian
+from rehearsal_torch.surrogates.structural.linear_scm import Equation, LinearSurrogate, rows_before_alteration
 
 
 class DriftingLinear(LinearSurrogate):
@@ -54,62 +53,43 @@ class DriftingLinear(LinearSurrogate):
         self.starts = nn.ModuleList(
             LinearGaussian(len(each.parents), len(each.members)) for each in self.equations
         )
-        place = {name: index for index, name in enumerate(self.task.graph.names)}
-        each = [(equation, member) for equation in self.equations for member in equation.members]
+        names = self.task.graph.names
+        members = [(equation, member) for equation in self.equations for member in equation.members]
         self.regressions = DriftingRegression(
-            [[place[name] for name in equation.parents] for equation, _ in each],
-            [place[member] for _, member in each],
-            [[place[name] for name in equation.members] for equation, _ in each],
-            [[place[name] for name in equation.altered] for equation, _ in each],
+            [positions(names, equation.parents) for equation, _ in members],
+            [names.index(member) for _, member in members],
+            [positions(names, equation.members) for equation, _ in members],
+            [positions(names, equation.altered) for equation, _ in members],
             steps,
             rate,
             horizon,
         )
 
     def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
-        """The overlap diagnostics, the initial least squares, the observed contexts, then the rounds.
-
-        Raises:
-            ValueError: if nothing can be learnt from the table, or it begins with an altered row.
+        """The overlap diagnostics, the initial least squares, the observed contexts, then the rounds;
+        ValueError if the table begins with an altered row.
         """
         self.task.check(table)
         names = self.task.graph.names
-        values, touched = (
-            table.columns(names),
-            Table(table.names, table.altered.double(), table.altered).columns(names) > 0,
-        )
-        altered = touched.any(-1).nonzero()
-        first = len(values) if not len(altered) else int(altered[0])
-        first = first if self.initial is None else min(self.initial, first)
-        if first < 3:
-            raise ValueError(
-                f"expected at least 3 rows before the first altered one; got {first}: begin with observations"
-            )
+        values = table.columns(names)
+        touched = Table(table.names, table.altered.double(), table.altered).columns(names) > 0
+        first = rows_before_alteration(touched, self.initial)
         yield self.overlap, self.overlap.examples(table)
         head = Table(names, values[:first], touched[:first])
         for equation, start in zip(self.equations, self.mechanisms(), strict=True):
             yield start, (head.columns(equation.parents), head.columns(equation.members))
         yield self.contexts, (table.columns(self.task.context),)
-        yield (
-            self.regressions,
-            (
-                values,
-                touched,
-                *(each.expand(len(values), *each.shape) for each in self._first()),
-                torch.full((len(values),), first),
-            ),
-        )
+        initial = [each.expand(len(values), *each.shape) for each in self._first()]
+        yield self.regressions, (values, touched, *initial, torch.full((len(values),), first))
 
     def mechanisms(self) -> list[LinearGaussian]:
         """The initial least-squares mechanisms."""
-        return [each for each in self.starts if isinstance(each, LinearGaussian)]
+        return [start for start in self.starts if isinstance(start, LinearGaussian)]
 
     def estimate(self, equation: Equation) -> AffineMechanism:
-        """The ensemble's weights (p, c) and intercept (c,), and the noise covariance (c, c) of the initial
-        rows.
-        """
+        """The ensemble's weights (p, c) and intercept (c,), and the initial rows' noise (c, c)."""
         which = self.equations.index(equation)
-        begin = sum(len(each.members) for each in self.equations[:which])
+        begin = sum(len(earlier.members) for earlier in self.equations[:which])
         end = begin + len(equation.members)
         intercepts, gains = self.regressions.coefficients()
         return AffineMechanism(

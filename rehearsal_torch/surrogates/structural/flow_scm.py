@@ -27,7 +27,7 @@ sampling from the alteration graph with fixed noise, differentiable in z); Qin e
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -38,21 +38,18 @@ from rehearsal_torch.data.scaling import Standardise
 from rehearsal_torch.data.table import Table, positions
 from rehearsal_torch.mechanisms.conditional_flow import ConditionalFlow
 from rehearsal_torch.mechanisms.linear_gaussian import LinearGaussian
-from rehearsal_torch.mechanisms.mechanism import GenerativeMechanism
+from rehearsal_torch.mechanisms.mechanism import GenerativeMechanism, standard_normal
 from rehearsal_torch.seeding import spaced_generator
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
-from rehearsal_torch.surrogates.structural.linear_scm import Equation, equations
+from rehearsal_torch.surrogates.structural.linear_scm import Equation, equations, holding
 
 
 @dataclass(frozen=True)
 class LinearFlow(GenerativeMechanism):
-    """c standardised values given p standardised parents, in the precision of the noise or the values.
-
-    Attributes:
-        linear: The least-squares fit.
-        flow: The distribution of the whitened residuals given the parents; None if they are assumed to be
-            normal and independent of the parents.
+    """c standardised values given p standardised parents, in the precision of the noise or the values: the
+    least-squares fit, and the distribution of the whitened residuals given the parents; None if they are
+    assumed to be normal and independent of the parents.
     """
 
     linear: LinearGaussian
@@ -78,19 +75,12 @@ class LinearFlow(GenerativeMechanism):
 
     def noise(self, shape: tuple[int, ...]) -> Tensor:
         """Standard normal samples, (*shape, c)."""
-        like = self.linear.covariance
-        # Drawn on the CPU, so that a seed means the same on every device.
-        return torch.randn(*shape, self.linear.outputs, dtype=like.dtype).to(like.device)
+        return standard_normal((*shape, self.linear.outputs), self.linear.covariance)
 
 
 @dataclass(frozen=True)
 class FittedEquation:
-    """An equation with its fitted mechanism, in standardised variables.
-
-    Attributes:
-        equation: Members, parents and clique.
-        mechanism: The distribution of the members given the parents.
-    """
+    """An equation with the distribution of its members given the parents, standardised."""
 
     equation: Equation
     mechanism: LinearFlow
@@ -118,7 +108,7 @@ class Pushforward:
     def __call__(self, values: Tensor) -> Tensor:
         """Altered variables (..., B, k) -> n samples each, (..., B, n, m)."""
         known = dict(self.known)
-        known.update((name, values[..., place].unsqueeze(-1)) for place, name in enumerate(self.altered))
+        known.update((name, values[..., column].unsqueeze(-1)) for column, name in enumerate(self.altered))
         follow(known, self.noise, self.open)
         draws = [known[name] for name in self.wanted]
         count = len(next(iter(self.noise.values()))) if self.noise else 1
@@ -127,39 +117,33 @@ class Pushforward:
 
     def first(self, count: int) -> "Pushforward":
         """The push-forward restricted to the first `count` samples."""
-        known = {name: each[..., :count] if each.shape[-1] > 1 else each for name, each in self.known.items()}
-        return Pushforward(
-            self.altered,
-            self.wanted,
-            known,
-            {name: each[:count] for name, each in self.noise.items()},
-            self.open,
-        )
+        known = {
+            name: draws[..., :count] if draws.shape[-1] > 1 else draws for name, draws in self.known.items()
+        }
+        return replace(self, known=known, noise={name: draws[:count] for name, draws in self.noise.items()})
 
     def of(self, which: Tensor) -> "Pushforward":
         """The push-forward restricted to some of the B decision contexts."""
         known = {
-            name: each[which] if each.ndim > 1 and each.shape[-2] > 1 else each
-            for name, each in self.known.items()
+            name: draws[which] if draws.ndim > 1 and draws.shape[-2] > 1 else draws
+            for name, draws in self.known.items()
         }
-        return Pushforward(self.altered, self.wanted, known, self.noise, self.open)
+        return replace(self, known=known)
 
 
 def follow(
     known: dict[str, Tensor], noise: Mapping[str, Tensor], equations: Sequence[FittedEquation]
 ) -> None:
     """Adds the members of equations, in order, to the known values."""
-    for each in equations:
-        own = torch.stack([noise[name] for name in each.equation.members], -1)
-        parents = stacked([known[name] for name in each.equation.parents], own)
-        found = each.mechanism.forward(parents, own)
-        known.update(zip(each.equation.members, found.unbind(-1), strict=True))
+    for fitted in equations:
+        own = torch.stack([noise[name] for name in fitted.equation.members], -1)
+        parents = stacked([known[name] for name in fitted.equation.parents], own)
+        values = fitted.mechanism.forward(parents, own)
+        known.update(zip(fitted.equation.members, values.unbind(-1), strict=True))
 
 
 def stacked(columns: Sequence[Tensor], like: Tensor) -> Tensor:
-    """Broadcastable columns (...) to rows (..., p); without columns, rows of width 0 that match noise
-    (n, c).
-    """
+    """Broadcastable columns (...) to rows (..., p); without columns, of width 0 like noise (n, c)."""
     if not columns:
         return like.new_zeros(*like.shape[:-1], 0)
     lead = torch.broadcast_shapes(like.shape[:-1], *(column.shape for column in columns))
@@ -208,12 +192,7 @@ class FlowStructural(RehearsalSurrogate):
         )
 
     def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
-        """The overlap diagnostics, the scaler; then, equation by equation, least squares and the flow of its
-        residuals.
-
-        Raises:
-            ValueError: if nothing can be learnt from the table.
-        """
+        """The overlap, the scaler; then each equation's least squares and the flow of its residuals."""
         self.task.check(table)
         yield self.overlap, self.overlap.examples(table)
         spread = self._spread(table) if len(self.flows) else table
@@ -230,31 +209,21 @@ class FlowStructural(RehearsalSurrogate):
 
     def fitted(self, wanted: Sequence[Equation]) -> list[FittedEquation]:
         """Equations with their fitted mechanisms."""
-        found = []
+        fitted = []
         for equation in wanted:
-            place = self.equations.index(equation)
-            linear, flow = self.linear[place], self.flows[place] if len(self.flows) else None
+            index = self.equations.index(equation)
+            linear, flow = self.linear[index], self.flows[index] if len(self.flows) else None
             assert isinstance(linear, LinearGaussian)
             assert flow is None or isinstance(flow, ConditionalFlow)
-            found.append(FittedEquation(equation, LinearFlow(linear, flow)))
-        return found
+            fitted.append(FittedEquation(equation, LinearFlow(linear, flow)))
+        return fitted
 
     def under(self, altered: Sequence[str]) -> list[FittedEquation]:
-        """The equations that hold when `altered` is set by intervention, in order.
-
-        Raises:
-            ValueError: if a variable may not be altered.
-        """
-        unknown = [name for name in altered if name not in self.task.box.names]
-        if unknown:
-            raise ValueError(f"{unknown} may not be altered; actionable are {list(self.task.box.names)}")
-        cut = set(altered)
-        return self.fitted([each for each in self.equations if set(each.altered) == cut & set(each.clique)])
+        """The equations that hold when `altered` is set; ValueError if one may not be altered."""
+        return self.fitted(holding(self.equations, altered, self.task.box))
 
     def noise(self, count: int, purpose: int) -> Tensor:
-        """Standard normal noise of every variable, (count, d), in the graph's order: the same at every call,
-        independent for each purpose.
-        """
+        """Standard normal noise of every variable, (count, d), the same at every call for a purpose."""
         self.require_fitted()
         stream = spaced_generator(self.seed, purpose)
         return torch.randn(count, len(self.scaler.names), dtype=torch.float64, generator=stream).to(
@@ -265,45 +234,32 @@ class FlowStructural(RehearsalSurrogate):
     def pushforward(
         self, noise: Tensor, altered: Sequence[str], given: Tensor, wanted: Sequence[str]
     ) -> Pushforward:
-        """The push-forward from the altered variables to the requested ones, in standardised variables.
-
-        Args:
-            noise: (n, d), in the graph's order; the push-forward has its precision.
-            altered: The k altered variables.
-            given: Contexts, (B, |X|), in the variables' units.
+        """The push-forward from the k altered variables to the requested ones, in standardised variables and
+        in the precision of the noise (n, d), which is in the graph's order; contexts (B, |X|) are in units.
         """
         self.require_fitted()
         graph = self.task.graph.altered(altered)
         reached, needed = graph.descendants(altered), graph.ancestors(wanted)
         # Members of a clique are evaluated jointly: all are needed, or affected, as soon as one of them is.
-        under = [each for each in self.under(altered) if needed & set(each.equation.members)]
+        under = [fitted for fitted in self.under(altered) if needed & set(fitted.equation.members)]
         names = self.scaler.names
         drawn = {name: noise[:, names.index(name)] for name in names}
         standardised = self.scaler.standardised(self.task.context, given).to(noise)
-        known = {name: standardised[:, place : place + 1] for place, name in enumerate(self.task.context)}
-        determined = [each for each in under if not reached & set(each.equation.members)]
+        known = {name: standardised[:, column : column + 1] for column, name in enumerate(self.task.context)}
+        determined = [fitted for fitted in under if not reached & set(fitted.equation.members)]
         follow(known, drawn, determined)
-        return Pushforward(
-            tuple(altered),
-            tuple(wanted),
-            known,
-            drawn,
-            tuple(each for each in under if reached & set(each.equation.members)),
-        )
+        open_ = tuple(fitted for fitted in under if reached & set(fitted.equation.members))
+        return Pushforward(tuple(altered), tuple(wanted), known, drawn, open_)
 
     def rehearse(self, noise: Tensor, alteration: Alteration, given: Tensor) -> Tensor:
-        """All variables after an alteration, in the graph's order and in units. Returns (..., B, n, d),
-        differentiable in the alteration, where the noise is.
-
-        Args:
-            noise: (n, d), standard normal.
-            alteration: Values (..., B, k).
-            given: Contexts (B, |X|).
+        """All variables after an alteration with values (..., B, k), in the graph's order and in units, (...,
+        B, n, d): differentiable in the alteration, where the noise (n, d), standard normal, is; contexts are
+        (B, |X|).
         """
         own = noise.to(self.device)
         pushforward = self.pushforward(own, alteration.names, given, self.scaler.names)
-        found = pushforward(self.scaler.standardised(alteration.names, alteration.values).to(own))
-        return self.scaler.units(self.scaler.names, found).to(noise.device)
+        samples = pushforward(self.scaler.standardised(alteration.names, alteration.values).to(own))
+        return self.scaler.units(self.scaler.names, samples).to(noise.device)
 
     def _spread(self, table: Table) -> Table:
         """Dequantises columns with few distinct values by uniform noise of half their smallest gap to both

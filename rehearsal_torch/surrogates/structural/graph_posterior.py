@@ -25,27 +25,19 @@ models in one batch, and a scenario is propagated from parents to children,
 where altered variables start with offset 0 and gain 1, and the context with its values and gain 0: no matrix
 is inverted.
 
-The graph is a belief: under which candidate graphs a decision is still better than no action.
-
-Scenario i of K belongs to a graph G_i, drawn in proportion to the posterior weights p(G | D). With w_i the
-indicator of a desired outcome when a is set, and v_i when nothing is altered, the gain under graph g is
-
-    gain_g = mean of w_i - v_i over the scenarios with G_i = g,
-
-with the same models for both. Recorded are
+A decision can be right on average over graphs and wrong under each that is true with a sizeable probability:
+the probability of success, which is such an average, does not show it. With w_i the indicator of a desired
+outcome of scenario i when a is set, v_i when nothing is altered, and G_i its graph, the gain under graph g is
+the mean of w_i - v_i over the scenarios with G_i = g. `GraphBelief` records, as estimates from these
+scenarios,
 
     stand   sum of p(g | D) over the graphs with gain_g > 0
     worst   the smallest gain_g, its graph (index among the hypotheses), and p(g | D)
     judged  sum of p(g | D) over the graphs with at least `LEAST` scenarios; only these are compared, since
             the standard error of a gain is up to 1 / sqrt(scenarios) = .22 there and more below
 
-`stand` and `worst` are estimates from these scenarios. A decision can be right on average over graphs and
-wrong under each that is true with a sizeable probability: the probability of success, which is such an
-average, does not show it.
-
-Source: Qin et al. (2023), Sec. 2 (time-dependent models, Fig. 2d), Sec. 4.1-4.2 (Eq. 4 and 7, and the
-incremental update), Prop. 5 (proof), App. C (Algorithm 4, lines 1-5); Qin et al. (2023), Eq. 6 and 7 (the
-posterior over graphs); the comparison graph by graph is ours.
+Source: Qin et al. (2023), Sec. 2 (time-dependent models, Fig. 2d), Sec. 4.1-4.2 (Eq. 4, 6 and 7, and the
+incremental update), Prop. 5 (proof), App. C (Algorithm 4, lines 1-5).
 """
 
 import math
@@ -62,10 +54,11 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.estimators.bayesian_regression import BayesianRegression
 from rehearsal_torch.estimators.conjugate_regression import ConjugateRegression
 from rehearsal_torch.estimators.evidence_ridge import EvidenceRidge
+from rehearsal_torch.estimators.kernel import inverse_root
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.seeding import paired_generator
 from rehearsal_torch.surrogates.structural.linear_model import AffineResponse
-from rehearsal_torch.surrogates.structural.linear_scm import Equation
+from rehearsal_torch.surrogates.structural.linear_scm import Equation, holding, rows_before_alteration
 from rehearsal_torch.surrogates.structural.sampled_models import (
     AffineScenarios,
     Hypothesis,
@@ -78,12 +71,8 @@ from rehearsal_torch.surrogates.structural.sampled_models import (
 
 @dataclass(frozen=True)
 class EquationDraws:
-    """n samples of the parameters of an equation, v = b + W' pa + L eps with eps ~ N(0, I).
-
-    Attributes:
-        weights: W, (n, p, c).
-        intercept: b, (n, c).
-        root: L, (n, c, c), the Cholesky factor of the noise covariance.
+    """n samples of the parameters of an equation, v = b + W' pa + L eps with eps ~ N(0, I): W (n, p, c), b
+    (n, c) and L (n, c, c), the Cholesky factor of the noise covariance.
     """
 
     weights: Tensor
@@ -105,15 +94,8 @@ Draw = Callable[[Equation, int], EquationDraws]
 
 
 class PosteriorModels(SampledModels):
-    """K models, sampled on first use.
-
-    Args:
-        task: The roles of the variables.
-        hypotheses: The H graphs with their equations.
-        weights: (H,), summing to one.
-        count: K.
-        draw: Samples of the parameters for (equation, number of samples); the same at every call.
-        stream: Random number generator for graphs and noise, on the CPU.
+    """K models, sampled on first use, from H graphs with their equations and weights (H,): `draw` samples the
+    parameters of an equation, the same at every call, and the generator, on the CPU, graphs and noise.
     """
 
     def __init__(
@@ -128,11 +110,11 @@ class PosteriorModels(SampledModels):
         if count < 1:
             raise ValueError(f"expected at least 1 model; got {count}")
         self.task, self.hypotheses, self.count, self._draw = task, tuple(hypotheses), count, draw
-        place = (
+        positions = (
             torch.arange(count, dtype=torch.float64) + torch.rand(1, dtype=torch.float64, generator=stream)
         ) / count
         ends = weights.cpu().cumsum(0)
-        chosen = torch.searchsorted(ends / ends[-1], place).clamp_max(len(weights) - 1)
+        chosen = torch.searchsorted(ends / ends[-1], positions).clamp_max(len(weights) - 1)
         self._graphs = chosen.to(weights.device)
         lengths = torch.bincount(chosen, minlength=len(weights)).tolist()
         starts = [sum(lengths[:index]) for index in range(len(lengths))]
@@ -160,8 +142,7 @@ class PosteriorModels(SampledModels):
         return self._graphs
 
     def scenarios(self, contexts: Tensor, altered: Sequence[str]) -> AffineScenarios:
-        """See `SampledModels.scenarios`."""
-        self._check(altered)
+        """From parents to children, block by block."""
         names, seen = self.task.graph.names, contexts.to(self._noise)
         # Variables first: each variable's scenarios are contiguous.
         offset = self._noise.new_zeros(len(names), len(seen), self.count)
@@ -173,15 +154,13 @@ class PosteriorModels(SampledModels):
         moved = set(altered)
         for index, start, end in self.blocks:
             reached = set(moved)
-            for equation in self.hypotheses[index].under(altered):
+            for equation in self._under(index, altered):
                 drawn = self.equation_draws(index, equation)
-                above, own = (
-                    [self._place[name] for name in equation.parents],
-                    [self._place[name] for name in equation.members],
-                )
-                noise = self._noise[own, start:end]
-                for row, place in enumerate(own):
-                    value = offset[place, :, start:end]
+                above = [self._place[name] for name in equation.parents]
+                members = [self._place[name] for name in equation.members]
+                noise = self._noise[members, start:end]
+                for row, variable in enumerate(members):
+                    value = offset[variable, :, start:end]
                     value += drawn.intercept[:, row]
                     for column, up in enumerate(above):
                         value.addcmul_(drawn.weights[:, column, row], offset[up, :, start:end])
@@ -189,7 +168,7 @@ class PosteriorModels(SampledModels):
                         value.addcmul_(drawn.root[:, row, column], noise[column])
                     moving = [column for column in range(len(above)) if equation.parents[column] in reached]
                     for column in moving:
-                        gain[place, :, start:end] += (
+                        gain[variable, :, start:end] += (
                             drawn.weights[:, column, row] * gain[above[column], :, start:end]
                         )
                 if reached & set(equation.parents):
@@ -197,68 +176,62 @@ class PosteriorModels(SampledModels):
         return AffineScenarios(names, tuple(altered), offset.permute(1, 2, 0), gain.permute(2, 0, 1))
 
     def responses(self, altered: Sequence[str]) -> AffineResponse:
-        """The outcomes of each model as a function of context, altered variables and standard normal noise.
-
-        The same recursion as in `scenarios`, with the coefficients of all of them instead of one sample of
-        the noise.
+        """The outcomes of each model as a function of context, altered variables and standard normal noise:
+        the recursion of `scenarios`, with the coefficients of all of them instead of one sample of the noise.
         """
-        self._check(altered)
-        place, seen, size = self._place, len(self.task.context), len(self.task.graph.names)
+        index_of, seen, size = self._place, len(self.task.context), len(self.task.graph.names)
         free = seen + len(altered)
         # Columns: context, altered variables, noise of every variable, constant.
         whole = self._noise.new_zeros(size, free + size + 1, self.count)
         for column, name in enumerate((*self.task.context, *altered)):
-            whole[place[name], column] = 1.0
+            whole[index_of[name], column] = 1.0
         for index, start, end in self.blocks:
-            for equation in self.hypotheses[index].under(altered):
+            for equation in self._under(index, altered):
                 drawn = self.equation_draws(index, equation)
-                own = [place[name] for name in equation.members]
-                above = whole[[place[name] for name in equation.parents], :, start:end]
-                for row, to in enumerate(own):
+                members = [index_of[name] for name in equation.members]
+                above = whole[[index_of[name] for name in equation.parents], :, start:end]
+                for row, to in enumerate(members):
                     value = whole[to, :, start:end]
                     value += torch.einsum("pcn,np->cn", above, drawn.weights[:, :, row])
                     value[-1] += drawn.intercept[:, row]
                     for column in range(row + 1):
-                        value[free + own[column]] += drawn.root[:, row, column]
-        found = whole[[place[name] for name in self.task.outcomes]].permute(2, 0, 1)
-        noise = found[..., free:-1]
+                        value[free + members[column]] += drawn.root[:, row, column]
+        outcomes = whole[[index_of[name] for name in self.task.outcomes]].permute(2, 0, 1)
+        noise = outcomes[..., free:-1]
         return AffineResponse(
-            found[..., :seen], found[..., seen:free], found[..., -1], noise, noise @ noise.mT
+            outcomes[..., :seen], outcomes[..., seen:free], outcomes[..., -1], noise, noise @ noise.mT
         )
 
     def log_density(self, rows: Tensor, altered: Sequence[str]) -> Tensor:
-        """See `SampledModels.log_density`."""
-        self._check(altered)
+        """By whitened residuals of every equation."""
         rows = rows.to(self._noise)
         density = rows.new_zeros(*rows.shape[:-1], self.count)
         for index, start, end in self.blocks:
-            for equation in self.hypotheses[index].under(altered):
+            for equation in self._under(index, altered):
                 drawn = self.equation_draws(index, equation)
-                above, own = (
-                    [self._place[name] for name in equation.parents],
-                    [self._place[name] for name in equation.members],
-                )
-                eye = torch.eye(len(own), dtype=drawn.root.dtype, device=drawn.root.device)
-                inverse = torch.linalg.solve_triangular(drawn.root, eye.expand_as(drawn.root), upper=False)
+                above = [self._place[name] for name in equation.parents]
+                members = [self._place[name] for name in equation.members]
+                inverse = inverse_root(drawn.root)
                 # Whitened residuals are L^-1 (v - b - W' pa): one product for all rows and models.
                 constant_gain = inverse @ drawn.intercept.unsqueeze(-1)
                 gains = torch.cat([inverse, -inverse @ drawn.weights.mT, -constant_gain], -1)
-                shown = torch.cat([rows[..., own], rows[..., above], torch.ones_like(rows[..., :1])], -1)
-                constant = inverse.diagonal(dim1=-2, dim2=-1).log().sum(-1) - len(own) / 2 * math.log(
+                columns = torch.cat(
+                    [rows[..., members], rows[..., above], torch.ones_like(rows[..., :1])], -1
+                )
+                constant = inverse.diagonal(dim1=-2, dim2=-1).log().sum(-1) - len(members) / 2 * math.log(
                     2 * math.pi
                 )
                 part = density[..., start:end]
                 part += constant
-                for row in range(len(own)):
-                    part -= 0.5 * (shown @ gains[:, row].mT).square()
+                for row in range(len(members)):
+                    part -= 0.5 * (columns @ gains[:, row].mT).square()
         return density
 
     def entropy(self, altered: Sequence[str]) -> Tensor:
-        """See `SampledModels.entropy`."""
-        self._check(altered)
+        """The sum over equations."""
         entropy = self._noise.new_zeros(self.count)
         for index, start, end in self.blocks:
-            for equation in self.hypotheses[index].under(altered):
+            for equation in self._under(index, altered):
                 root = self.equation_draws(index, equation).root
                 entropy[start:end] += root.diagonal(dim1=-2, dim2=-1).log().sum(-1) + len(
                     equation.members
@@ -272,10 +245,8 @@ class PosteriorModels(SampledModels):
             self._drawn[equation] = self._draw(equation, max(last for _, last in home.values()))
         return self._drawn[equation].part(*home[index])
 
-    def _check(self, altered: Sequence[str]) -> None:
-        unknown = [name for name in altered if name not in self.task.box.names]
-        if unknown:
-            raise ValueError(f"{unknown} may not be altered; actionable are {list(self.task.box.names)}")
+    def _under(self, index: int, altered: Sequence[str]) -> list[Equation]:
+        return holding(self.hypotheses[index].equations, altered, self.task.box)
 
 
 REGRESSIONS = {"conjugate": ConjugateRegression, "ridge": EvidenceRidge}
@@ -339,49 +310,35 @@ class StructuralPosterior(ScenarioModel):
         self.prior: Tensor
 
     def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
-        """The overlap diagnostics; every equation with all rows, and which of them it is fitted to.
-
-        Raises:
-            ValueError: if nothing can be learnt from the table, or it does not begin with unaltered rows.
+        """The overlap diagnostics; every equation with all rows, and which of them it is fitted to;
+        ValueError if the table does not begin with unaltered rows.
         """
         self.task.check(table)
-        place = {name: index for index, name in enumerate(table.names)}
-        changed = table.altered.any(-1).nonzero()
-        first = int(changed[0]) if len(changed) else len(table)
-        first = first if self.initial is None else min(self.initial, first)
-        if first < 3:
-            raise ValueError(
-                f"expected at least 3 rows before the first altered one; got {first}: begin with observations"
-            )
+        column = {name: index for index, name in enumerate(table.names)}
+        first = rows_before_alteration(table.altered, self.initial)
         yield self.overlap, self.overlap.examples(table)
         early = torch.arange(len(table), device=table.values.device) < first
         for equation, regression in zip(self.equations, self.regressions, strict=True):
-            of_clique = table.altered[:, [place[name] for name in equation.clique]]
+            of_clique = table.altered[:, [column[name] for name in equation.clique]]
             wanted = of_clique.new_tensor([name in equation.altered for name in equation.clique])
-            own = (of_clique == wanted).all(-1)
+            exact = (of_clique == wanted).all(-1)
             share = (
                 min(1.0, self.prior_weight * (len(equation.parents) + 2) / first) if equation.altered else 1.0
             )
             basis = early.to(torch.float64) * share
             # The first rows are unaltered, so that none of them belongs to an altered part.
-            yield (
-                self._typed(regression),
-                (table.columns(equation.parents), table.columns(equation.members), basis, own & ~early),
-            )
+            rows = table.columns(equation.parents), table.columns(equation.members)
+            yield self._typed(regression), (*rows, basis, exact & ~early)
 
     def graph_log_weights(self) -> Tensor:
         """log p(G | D), (H,), normalised."""
         self.require_fitted()
         score = {
-            each: regression.score
-            for each, regression in zip(self.equations, map(self._typed, self.regressions), strict=True)
+            equation: regression.score
+            for equation, regression in zip(self.equations, map(self._typed, self.regressions), strict=True)
         }
-        evidence = torch.stack(
-            [
-                torch.stack([score[each] for each in hypothesis.equations]).sum()
-                for hypothesis in self.hypotheses
-            ]
-        )
+        scores = [[score[equation] for equation in hypothesis.equations] for hypothesis in self.hypotheses]
+        evidence = torch.stack([torch.stack(of_hypothesis).sum() for of_hypothesis in scores])
         return torch.log_softmax(self.prior.log() + evidence, 0)
 
     def graph_weights(self) -> Tensor:
@@ -390,19 +347,19 @@ class StructuralPosterior(ScenarioModel):
 
     def sampled(self, count: int, seed: int = 0) -> PosteriorModels:
         """K models; see `ScenarioModel.sampled`."""
-        place = {each: index for index, each in enumerate(self.equations)}
+        index_of = {each: index for index, each in enumerate(self.equations)}
 
         def draw(equation: Equation, length: int) -> EquationDraws:
             # One generator per equation, so that samples do not depend on the order of queries.
-            stream = paired_generator(seed, 1 + place[equation])
-            return EquationDraws.of(*self._typed(self.regressions[place[equation]]).draw(length, stream))
+            stream = paired_generator(seed, 1 + index_of[equation])
+            return EquationDraws.of(*self._typed(self.regressions[index_of[equation]]).draw(length, stream))
 
         return PosteriorModels(
             self.task, self.hypotheses, self.graph_weights(), count, draw, paired_generator(seed, 0)
         )
 
     def responses(self, altered: Sequence[str], count: int, seed: int = 0) -> AffineResponse | None:
-        """See `RehearsalSurrogate.responses`."""
+        """Those of sampled models."""
         return self.sampled(count, seed).responses(altered)
 
     def _typed(self, regression: nn.Module) -> BayesianRegression:
@@ -416,12 +373,8 @@ LEAST = 20
 
 @dataclass(frozen=True)
 class GraphBelief:
-    """Scenarios by graph.
-
-    Attributes:
-        graphs: The graph of each scenario, (K,), indices of the hypotheses.
-        weights: p(G | D), (H,).
-        unaltered: Whether each scenario is desired when nothing is altered, (K, B).
+    """Scenarios by graph: the graph of each, (K,), indices of the hypotheses, whose weights are p(G | D),
+    (H,); and whether each is desired when nothing is altered, (K, B).
     """
 
     graphs: Tensor
@@ -429,14 +382,10 @@ class GraphBelief:
     unaltered: Tensor
 
     def judged(self, desired: Tensor) -> list[dict[str, Any]]:
-        """What becomes of a decision under each graph, for B cases.
-
-        Args:
-            desired: Whether each scenario is desired after the decision, (K, B).
-
-        Returns:
-            For each case ``stand``, ``worst``, ``worst_graph``, ``worst_weight``, ``judged`` and ``graphs``,
-            the number of hypotheses; nothing but ``judged`` and ``graphs`` if no graph has enough scenarios.
+        """What becomes of a decision under each graph, for B cases, given whether each scenario is desired
+        after it, (K, B): for each ``stand``, ``worst``, ``worst_graph``, ``worst_weight``, ``judged`` and
+        ``graphs``, the number of hypotheses; nothing but ``judged`` and ``graphs`` if no graph has enough
+        scenarios.
         """
         weights = self.weights.to(torch.float64)
         member = torch.nn.functional.one_hot(self.graphs, len(weights)).to(torch.float64)

@@ -88,30 +88,20 @@ class LinearModel:
             by_context @ (seen @ self.intercept.unsqueeze(-1))
         ).squeeze(-1)
         noise = self._left(of_outcomes - by_context @ seen)
-        return AffineResponse(
-            by_context,
-            of_outcomes[..., positions(self.names, self.altered)],
-            start,
-            noise,
-            noise @ self.covariance @ noise.mT,
-        )
+        action = of_outcomes[..., positions(self.names, self.altered)]
+        return AffineResponse(by_context, action, start, noise, noise @ self.covariance @ noise.mT)
 
     def rehearse(self, noise: Tensor, values: Tensor, context: Sequence[str], given: Tensor) -> Tensor:
-        """All variables after the alteration. Returns (..., d), in the order of `names`; the context is
-        returned as given.
-
-        Args:
-            noise: Samples of N(0, Sigma), (..., d).
-            values: Values of the altered variables, (..., k).
-            context: Names of the observed variables.
-            given: Their values, (..., |X|).
+        """All variables after the alteration, (..., d), in the order of `names`, from noise of N(0, Sigma)
+        (..., d), values of the altered variables (..., k), and the observed variables with their values (...,
+        |X|), which are returned as given.
         """
         total, gain, seen = self._seen(context)
         free = self.intercept + self._left(noise)
         drive = free + (given - free @ seen.mT) @ gain.mT
-        place = torch.zeros(len(self.altered), len(self.names), dtype=noise.dtype, device=noise.device)
-        place[range(len(self.altered)), positions(self.names, self.altered)] = 1.0
-        return (drive + values @ place) @ total.mT
+        columns = torch.zeros(len(self.altered), len(self.names), dtype=noise.dtype, device=noise.device)
+        columns[range(len(self.altered)), positions(self.names, self.altered)] = 1.0
+        return (drive + values @ columns) @ total.mT
 
     def _left(self, columns: Tensor) -> Tensor:
         """(..., d) with zeros for altered variables, which have no noise."""
@@ -129,6 +119,6 @@ class LinearModel:
         square = seen @ shared
         # Scaled to a unit diagonal first: contexts may be in any units.
         scale = square.diagonal(dim1=-2, dim2=-1).clamp_min(1e-300).sqrt()
-        shown = square / scale.unsqueeze(-1) / scale.unsqueeze(-2)
-        gain = torch.linalg.solve(shown, (shared / scale.unsqueeze(-2)).mT).mT / scale.unsqueeze(-2)
+        scaled = square / scale.unsqueeze(-1) / scale.unsqueeze(-2)
+        gain = torch.linalg.solve(scaled, (shared / scale.unsqueeze(-2)).mT).mT / scale.unsqueeze(-2)
         return total, gain, seen

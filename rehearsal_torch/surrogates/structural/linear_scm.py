@@ -23,10 +23,9 @@ from rehearsal_torch.data.part import Sizes, Solved, Trained
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.sizes import bounded
 from rehearsal_torch.data.table import Table, positions
-from rehearsal_torch.mechanisms.affine import AffineMechanism
-from rehearsal_torch.mechanisms.linear_gaussian import LinearGaussian
+from rehearsal_torch.mechanisms.linear_gaussian import AffineMechanism, LinearGaussian
 from rehearsal_torch.seeding import spaced_generator
-from rehearsal_torch.spaces.box import Alteration
+from rehearsal_torch.spaces.box import Alteration, Box
 from rehearsal_torch.surrogates.outcome_draws import KeptDraws
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from rehearsal_torch.surrogates.structural.linear_model import AffineResponse, LinearModel
@@ -49,60 +48,86 @@ class Equation:
     parents: tuple[str, ...]
 
     def rows(self, table: Table) -> Table:
-        """The rows from which the equation is learnt.
-
-        These are the rows in which its members were not altered; for an equation under alteration, only those
-        in which exactly `altered` was set, provided that there are ten for each parameter of a member: with
-        fewer, all rows in which its members were not altered are used.
+        """The rows from which the equation is learnt: those in which its members were not altered; for an
+        equation under alteration, only those in which exactly `altered` was set, provided that there are ten
+        for each parameter of a member.
         """
         unaltered = table.unaltered(self.members)
         if not self.altered:
             return unaltered
-        place = [table.names.index(name) for name in self.altered]
-        own = unaltered.altered[:, place].all(-1)
-        if int(own.sum()) < 10 * (len(self.parents) + 1):
+        columns = [table.names.index(name) for name in self.altered]
+        same = unaltered.altered[:, columns].all(-1)
+        if int(same.sum()) < 10 * (len(self.parents) + 1):
             return unaltered
-        return Table(unaltered.names, unaltered.values[own], unaltered.altered[own])
+        return Table(unaltered.names, unaltered.values[same], unaltered.altered[same])
+
+
+def of_clique(clique: tuple[str, ...], parents: Sequence[str], task: RehearsalTask) -> Iterator[Equation]:
+    """A clique's own equation, and one for each set of its members that may be altered without the rest."""
+    yield Equation(clique, (), clique, tuple(parents))
+    free = [name for name in clique if name in task.box.names]
+    for chosen in joined(free, task.codings, len(clique) - 1):
+        rest = tuple(name for name in clique if name not in chosen)
+        yield Equation(clique, chosen, rest, (*parents, *chosen))
+
+
+def holding(equations: Iterable[Equation], altered: Sequence[str], box: Box | None = None) -> list[Equation]:
+    """The equations that hold when `altered` is set by intervention.
+
+    Raises:
+        ValueError: if a variable is not one of the box of those that may be altered.
+    """
+    if box is not None and (unknown := [name for name in altered if name not in box.names]):
+        raise ValueError(f"{unknown} may not be altered; actionable are {list(box.names)}")
+    cut = set(altered)
+    return [equation for equation in equations if set(equation.altered) == cut & set(equation.clique)]
+
+
+def rows_before_alteration(touched: Tensor, initial: int | None) -> int:
+    """The number of first rows, before any alteration (n, d), and at most `initial`.
+
+    Raises:
+        ValueError: if there are fewer than 3.
+    """
+    altered = touched.any(-1).nonzero()
+    first = int(altered[0]) if len(altered) else len(touched)
+    first = first if initial is None else min(initial, first)
+    if first < 3:
+        raise ValueError(
+            f"expected at least 3 rows before the first altered one; got {first}: begin with observations"
+        )
+    return first
 
 
 def equations(task: RehearsalTask) -> tuple[Equation, ...]:
-    """Every equation that an alteration of the task may require.
-
-    Raises:
-        ValueError: if a context variable shares a clique with one that may be altered.
+    """Every equation that an alteration of the task may require; ValueError if a context variable shares a
+    clique with one that may be altered.
     """
     task.graph.require_cliques("a linear equation for every clique")
-    found = []
     for clique in task.graph.cliques:
-        parents, free = task.graph.parents(clique), [name for name in clique if name in task.box.names]
-        found.append(Equation(clique, (), clique, parents))
+        free = [name for name in clique if name in task.box.names]
         seen = [name for name in clique if name in task.context]
         if free and seen:
             raise ValueError(
                 f"context {seen} and actionable {free} are in one clique: an action would change the "
                 "observed context; take one out of the clique"
             )
-        found += [
-            Equation(clique, chosen, tuple(n for n in clique if n not in chosen), (*parents, *chosen))
-            for chosen in joined(free, task.codings, len(clique) - 1)
-        ]
-    return tuple(found)
+    graph = task.graph
+    return tuple(
+        equation for clique in graph.cliques for equation in of_clique(clique, graph.parents(clique), task)
+    )
+
+
+MAX_CONTEXTS = 64
 
 
 class ObservedContexts(Solved):
-    """The contexts in the observations, at most `max_rows` of them, for choices that a method makes before
-    the decision.
+    """The contexts of the first `MAX_CONTEXTS` rows, for choices before the decision."""
 
-    Args:
-        width: |X|.
-        max_rows: Maximum number that is stored.
-    """
-
-    def __init__(self, width: int, max_rows: int = 64) -> None:
+    def __init__(self, width: int) -> None:
         super().__init__()
-        self.width, self.max_rows = width, max_rows
+        self.width = width
         self.register_fitted("values")
-        self.values: Tensor
 
     def sizes(self) -> Sizes:
         """(n, |X|)."""
@@ -111,15 +136,11 @@ class ObservedContexts(Solved):
     def solve(self, *examples: Tensor) -> None:
         """Stores the first rows of (n, |X|)."""
         (values,) = examples
-        self.values = values[: self.max_rows].detach().clone().to(torch.float64)
+        self.values = values[:MAX_CONTEXTS].detach().clone().to(torch.float64)
 
 
 class LinearSurrogate(RehearsalSurrogate, ABC):
-    """A linear Gaussian model of a task's variables under every alteration.
-
-    Args:
-        task: The roles of the variables; plain data or a RehearsalTask.
-    """
+    """A linear Gaussian model of a task's variables under every alteration."""
 
     def __init__(self, task: RehearsalTask) -> None:
         super().__init__(task)
@@ -141,20 +162,18 @@ class LinearSurrogate(RehearsalSurrogate, ABC):
         self.require_fitted()
         return self._assembled(altered, [self.estimate(equation) for equation in self.under(altered)])
 
-    def linear_models(self, altered: Sequence[str] = ()) -> LinearModel | None:
-        """Posterior samples of the model, in a leading dimension; None if there are none."""
-        return self.linear_models_of((altered,))[0]
-
     def linear_models_of(self, sets: Iterable[Sequence[str]]) -> list[LinearModel | None]:
-        """The same for several sets of altered variables; an equation that holds under many is drawn once."""
+        """Posterior samples of the model under several sets of altered variables, in a leading dimension;
+        None if there are none. An equation that holds under many is drawn once.
+        """
         self.require_fitted()
-        drawn, found = dict[Equation, AffineMechanism | None](), list[LinearModel | None]()
+        drawn, models = dict[Equation, AffineMechanism | None](), list[LinearModel | None]()
         for altered in sets:
             holding = self.under(altered)
             drawn |= {each: self.drawn(each) for each in holding if each not in drawn}
             known = [each for equation in holding if (each := drawn[equation]) is not None]
-            found.append(self._assembled(altered, known) if len(known) == len(holding) else None)
-        return found
+            models.append(self._assembled(altered, known) if len(known) == len(holding) else None)
+        return models
 
     def responses_of(
         self, sets: Sequence[Sequence[str]]
@@ -164,21 +183,13 @@ class LinearSurrogate(RehearsalSurrogate, ABC):
         """
         asked, models = (self.task.context, self.task.outcomes), self.linear_models_of(sets)
         return [
-            (self.response(names), None if each is None else each.response(*asked))
-            for names, each in zip(sets, models, strict=True)
+            (self.response(names), None if model is None else model.response(*asked))
+            for names, model in zip(sets, models, strict=True)
         ]
 
     def under(self, altered: Sequence[str]) -> list[Equation]:
-        """The equations that hold when `altered` is set by intervention.
-
-        Raises:
-            ValueError: if a variable may not be altered.
-        """
-        unknown = [name for name in altered if name not in self.task.box.names]
-        if unknown:
-            raise ValueError(f"{unknown} may not be altered; actionable are {list(self.task.box.names)}")
-        cut = set(altered)
-        return [each for each in self.equations if set(each.altered) == cut & set(each.clique)]
+        """The equations that hold when `altered` is set; ValueError if one may not be altered."""
+        return holding(self.equations, altered, self.task.box)
 
     def response(self, altered: Sequence[str] = ()) -> AffineResponse:
         """The outcomes as a function of the context, the altered variables and noise."""
@@ -189,29 +200,27 @@ class LinearSurrogate(RehearsalSurrogate, ABC):
         |X|) -> (..., d), where the noise is.
         """
         linear_model = self.linear_model(alteration.names)
-        there, back = (
-            positions(self.task.graph.names, linear_model.names),
-            positions(linear_model.names, self.task.graph.names),
+        order = positions(self.task.graph.names, linear_model.names)
+        inverse = positions(linear_model.names, self.task.graph.names)
+        model_noise, values, seen = (
+            tensor.to(linear_model.weights.device) for tensor in (noise[..., order], alteration.values, given)
         )
-        own, values, seen = (
-            each.to(linear_model.weights.device) for each in (noise[..., there], alteration.values, given)
-        )
-        found = linear_model.rehearse(own, values, self.task.context, seen)
-        return found[..., back].to(noise.device)
+        variables = linear_model.rehearse(model_noise, values, self.task.context, seen)
+        return variables[..., inverse].to(noise.device)
 
     def _assembled(self, altered: Sequence[str], learnt: Sequence[AffineMechanism]) -> LinearModel:
         order = self._order(altered)
-        place = {name: index for index, name in enumerate(order)}
+        index_of = {name: index for index, name in enumerate(order)}
         like, width = learnt[0].intercept, len(order)
         lead = like.shape[:-1]
         weights, covariance = like.new_zeros(*lead, width, width), like.new_zeros(*lead, width, width)
         intercept = like.new_zeros(*lead, width)
         for equation, mechanism in zip(self.under(altered), learnt, strict=True):
             # The members that are not altered follow each other.
-            first = place[equation.members[0]]
+            first = index_of[equation.members[0]]
             to = slice(first, first + len(equation.members))
             for row, parent in enumerate(equation.parents):
-                weights[..., place[parent], to] = mechanism.weights[..., row, :]
+                weights[..., index_of[parent], to] = mechanism.weights[..., row, :]
             intercept[..., to] = mechanism.intercept
             covariance[..., to, to] = mechanism.covariance
         return LinearModel(order, tuple(altered), weights, intercept, covariance)
@@ -252,17 +261,13 @@ class LinearStructural(LinearSurrogate):
         bounded("draws", draws, MAX_DRAWS, 0)
         self.draws, self.seed = draws, seed
         self._kept: KeptDraws[list[tuple[AffineResponse, AffineResponse | None]]] = KeptDraws(KEPT_CELLS)
-        self._places = {equation: place for place, equation in enumerate(self.equations)}
+        self._places = {equation: index for index, equation in enumerate(self.equations)}
         self.mechanisms = nn.ModuleList(
             LinearGaussian(len(each.parents), len(each.members)) for each in self.equations
         )
 
     def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
-        """The overlap diagnostics; every equation with its rows; then the observed contexts.
-
-        Raises:
-            ValueError: if nothing can be learnt from the table.
-        """
+        """The overlap diagnostics; every equation with its rows; then the observed contexts."""
         self.task.check(table)
         yield self.overlap, self.overlap.examples(table)
         for equation in self.equations:
@@ -272,10 +277,10 @@ class LinearStructural(LinearSurrogate):
 
     def mechanism(self, equation: Equation) -> LinearGaussian:
         """The mechanism of an equation."""
-        found = self.mechanisms[self._places[equation]]
-        if not isinstance(found, LinearGaussian):
-            raise TypeError(f"expected a LinearGaussian; got {type(found).__name__}")
-        return found
+        mechanism = self.mechanisms[self._places[equation]]
+        if not isinstance(mechanism, LinearGaussian):
+            raise TypeError(f"expected a LinearGaussian; got {type(mechanism).__name__}")
+        return mechanism
 
     def estimate(self, equation: Equation) -> AffineMechanism:
         """Least squares, weights (p, c)."""
@@ -291,7 +296,7 @@ class LinearStructural(LinearSurrogate):
     def responses_of(
         self, sets: Sequence[Sequence[str]]
     ) -> list[tuple[AffineResponse, AffineResponse | None]]:
-        """See `LinearSurrogate`; kept until the model changes, since they are the same for every case."""
+        """Kept until the model changes, since they are the same for every case."""
         task, make = self.task, partial(super().responses_of, sets)
         # An upper bound: at most 3 d numbers of an outcome.
         cells = 3 * len(task.graph.names) * len(task.outcomes) * (self.draws + 1) * len(sets)
@@ -299,10 +304,10 @@ class LinearStructural(LinearSurrogate):
         return self._kept.get(key, list(self.mechanisms.buffers()), cells, make)
 
     def responses(self, altered: Sequence[str], count: int, seed: int = 0) -> AffineResponse | None:
-        """See `RehearsalSurrogate.responses`; independent of `draws`."""
+        """Independent of `draws`."""
         self.require_fitted()
         drawn = [
-            self.mechanism(each).posterior(count, spaced_generator(seed, self._places[each]))
-            for each in self.under(altered)
+            self.mechanism(equation).posterior(count, spaced_generator(seed, self._places[equation]))
+            for equation in self.under(altered)
         ]
         return self._assembled(altered, drawn).response(self.task.context, self.task.outcomes)

@@ -35,23 +35,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.codings.class_actions import joined
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import positions
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.graphs.written_graph import graph_of
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
-from rehearsal_torch.surrogates.structural.linear_scm import Equation
+from rehearsal_torch.surrogates.structural.linear_scm import Equation, holding, of_clique
 
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A graph and its equations.
-
-    Attributes:
-        graph: As specified.
-        equations: One for each clique outside the context, and for each set of its members that may be
-            altered without the rest; parents before children.
+    """A graph and its equations: one for each clique outside the context, and for each set of its members
+    that may be altered without the rest; parents before children.
     """
 
     graph: RehearsalGraph
@@ -59,40 +54,29 @@ class Hypothesis:
 
     def under(self, altered: Sequence[str]) -> list[Equation]:
         """The equations that hold when `altered` is set by intervention, parents before children."""
-        cut = set(altered)
-        return [each for each in self.equations if set(each.altered) == cut & set(each.clique)]
+        return holding(self.equations, altered)
 
 
 def hypothesis_of(graph: RehearsalGraph | Mapping[str, Any], task: RehearsalTask) -> Hypothesis:
-    """The equations of a graph for a task.
-
-    Args:
-        graph: A graph, or plain data as `graph_of` reads them: {cliques, edges} or {parents, bidirected}.
+    """The equations of a graph, given as `graph_of` reads it, for a task.
 
     Raises:
         ValueError: if it is not a rehearsal graph, or its variables are not the task's.
     """
-    made = graph_of(graph)
-    made.require_cliques("a hypothesis of a structural posterior")
-    if set(made.names) != set(task.graph.names):
-        unmatched = sorted(set(made.names) ^ set(task.graph.names))
+    built = graph_of(graph)
+    built.require_cliques("a hypothesis of a structural posterior")
+    if set(built.names) != set(task.graph.names):
+        unmatched = sorted(set(built.names) ^ set(task.graph.names))
         raise ValueError(
             f"expected a graph over {list(task.graph.names)}; {unmatched} are in only one of the two: a "
             "hypothesis has the task's variables"
         )
-    found = []
-    for clique in made.cliques:
-        rest = tuple(_sorted([name for name in clique if name not in task.context], task))
-        if not rest:
-            continue
-        parents = _sorted([*made.parents(clique), *(name for name in clique if name in task.context)], task)
-        free = [name for name in rest if name in task.box.names]
-        found.append(Equation(rest, (), rest, parents))
-        found += [
-            Equation(rest, chosen, tuple(n for n in rest if n not in chosen), (*parents, *chosen))
-            for chosen in joined(free, task.codings, len(rest) - 1)
-        ]
-    return Hypothesis(made, tuple(found))
+    equations: list[Equation] = []
+    for clique in built.cliques:
+        rest = _sorted([name for name in clique if name not in task.context], task)
+        parents = _sorted([*built.parents(clique), *(name for name in clique if name in task.context)], task)
+        equations += of_clique(rest, parents, task) if rest else ()
+    return Hypothesis(built, tuple(equations))
 
 
 def hypotheses_of(
@@ -104,7 +88,7 @@ def hypotheses_of(
 
 def shared(hypotheses: Sequence[Hypothesis]) -> tuple[Equation, ...]:
     """All equations of the hypotheses, each once."""
-    return tuple(dict.fromkeys(each for one in hypotheses for each in one.equations))
+    return tuple(dict.fromkeys(equation for hypothesis in hypotheses for equation in hypothesis.equations))
 
 
 def _sorted(names: Sequence[str], task: RehearsalTask) -> tuple[str, ...]:
@@ -130,13 +114,9 @@ class AffineScenarios:
     gain: Tensor
 
     def only(self, names: Sequence[str]) -> "AffineScenarios":
-        """The scenarios of some variables, such as the outcomes, in the given order.
-
-        Raises:
-            KeyError: for a variable that the scenarios do not have.
-        """
-        place = positions(self.names, names)
-        return AffineScenarios(tuple(names), self.altered, self.offset[..., place], self.gain[..., place, :])
+        """The scenarios of some variables, such as the outcomes, in the given order; KeyError for others."""
+        kept = positions(self.names, names)
+        return AffineScenarios(tuple(names), self.altered, self.offset[..., kept], self.gain[..., kept, :])
 
     def rows(self, actions: Tensor) -> Tensor:
         """All variables under actions, (..., B, k) -> (..., B, K, d)."""
@@ -144,10 +124,9 @@ class AffineScenarios:
 
 
 class SampledModels(ABC):
-    """K models (G_k, theta_k), equally likely, each with the noise of one scenario.
-
-    All queries refer to the same K models and the same noise (common random numbers), so that differences
-    between alterations and contexts are not sampling noise.
+    """K models (G_k, theta_k), equally likely, each with the noise of one scenario. All queries refer to the
+    same K models and the same noise (common random numbers), so that differences between alterations and
+    contexts are not sampling noise.
     """
 
     @property
@@ -159,11 +138,8 @@ class SampledModels(ABC):
 
     @abstractmethod
     def scenarios(self, contexts: Tensor, altered: Sequence[str]) -> AffineScenarios:
-        """The K scenarios of every variable of the task's graph.
-
-        Args:
-            contexts: (B, |X|), in the task's order.
-            altered: The k variables that are set, in the order of z; may be empty.
+        """The K scenarios of every variable of the task's graph, for contexts (B, |X|) in the task's order
+        and variables that are set, in the order of z; may be none.
 
         Raises:
             ValueError: if a variable may not be altered.
@@ -171,30 +147,18 @@ class SampledModels(ABC):
 
     @abstractmethod
     def log_density(self, rows: Tensor, altered: Sequence[str]) -> Tensor:
-        """log p(v | G_k, theta_k, x, z) of the variables that are neither context nor altered. Returns (...,
-        K), in nats per product of the variables' units.
-
-        Args:
-            rows: (..., d), every variable in the order of the task's graph; the context x and the altered
-                values z are read from it.
-            altered: The variables that were set.
+        """log p(v | G_k, theta_k, x, z), (..., K), of the variables that are neither context nor altered, in
+        nats per product of the variables' units, at rows (..., d) of every variable in the order of the
+        task's graph.
         """
 
     @abstractmethod
     def entropy(self, altered: Sequence[str]) -> Tensor:
-        """The entropy of that density, (K,), in the same nats: the mean of -log_density under model k,
-        independent of x and z.
-        """
+        """The entropy of that density under model k, (K,), which depends on neither x nor z."""
 
 
 class ScenarioModel(RehearsalSurrogate, ABC):
-    """A surrogate from which rehearsal models are sampled.
-
-    Args:
-        task: The roles of the variables; plain data or a RehearsalTask. Its graph names the variables, in
-            order.
-        graphs: The candidate graphs; None for the task's own.
-    """
+    """A surrogate from which rehearsal models are sampled; its task's graph names the variables, in order."""
 
     @abstractmethod
     def graph_weights(self) -> Tensor:
@@ -202,9 +166,6 @@ class ScenarioModel(RehearsalSurrogate, ABC):
 
     @abstractmethod
     def sampled(self, count: int, seed: int = 0) -> SampledModels:
-        """K = count models, sampled from the posterior; graphs in proportion to their weights.
-
-        Args:
-            count: K.
-            seed: Different seeds give independent samples; the same seed gives the same.
+        """K = count models, sampled from the posterior; graphs in proportion to their weights. Different
+        seeds give independent samples; the same seed gives the same.
         """

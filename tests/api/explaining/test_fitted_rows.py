@@ -5,8 +5,8 @@ import warnings
 import pytest
 
 import rehearsal_torch as rt
-from rehearsal_torch.api.methods import RequestWarning
 from rehearsal_torch.data.reading import TableError
+from rehearsal_torch.user_error import RequestWarning
 from tests.api.explaining.test_explain import CASE, ROWS, changed, learnt, of_one_set
 
 

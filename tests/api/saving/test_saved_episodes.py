@@ -7,11 +7,11 @@ import yaml
 
 import rehearsal_torch as rt
 from rehearsal_torch.checkpoint import CheckpointError
-from rehearsal_torch.cli.run import build
 from rehearsal_torch.cli.verbs.fitting import fit
 from rehearsal_torch.files.sealed import opened, sealed
+from rehearsal_torch.methods.run import build
 from rehearsal_torch.run_folder import RunFolder
-from tests.cli.test_run import configured
+from tests.methods.test_run import configured
 from tests.toys.pumps import SMALL, fitted, table, task, told
 
 

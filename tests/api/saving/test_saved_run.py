@@ -6,11 +6,11 @@ import pytest
 import yaml
 
 import rehearsal_torch as rt
-from rehearsal_torch.api.methods import RequestWarning
 from rehearsal_torch.api.rehearsal_model import RehearsalModel
 from rehearsal_torch.checkpoint import CheckpointError
 from rehearsal_torch.surrogates.overturning import UNRECORDED
 from rehearsal_torch.surrogates.surrogate import Surrogate
+from rehearsal_torch.user_error import RequestWarning
 from tests.toys.explored import CASES, run_folder, small_model
 
 LEFT = "that cases of this run have of their own, so that this one may set a from -4 to 4: to decide"

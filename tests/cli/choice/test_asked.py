@@ -2,7 +2,8 @@
 
 import pytest
 
-from rehearsal_torch.cli.choice.asked import asks_for, is_plain, problem_content, typed_again, with_asked
+from rehearsal_torch.cli.choice.asked import asks_for, typed_again, with_asked
+from rehearsal_torch.problems.written.recognised import is_plain, problem_content
 
 
 @pytest.fixture

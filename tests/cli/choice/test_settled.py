@@ -11,9 +11,9 @@ from rehearsal_torch.method_choice.rule import SIMPLEST_FIRST, chosen
 from rehearsal_torch.problems.written.own_problem import OwnProblem
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.user_error import UserError
-from tests.cli.test_run import configured
 from tests.house.desk import PROBLEM, laid_out
 from tests.method_choice.test_rule import NOTHING, found
+from tests.methods.test_run import configured
 
 OWN = ("+experiment=own_problem", "path=problem.yaml")
 

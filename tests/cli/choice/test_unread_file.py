@@ -4,7 +4,7 @@ import pytest
 
 from rehearsal_torch.cli.choice.unread_file import refuse_unread
 from rehearsal_torch.cli.overrides import composed
-from rehearsal_torch.cli.validation import CONF
+from rehearsal_torch.methods.conf import CONF
 from rehearsal_torch.user_error import UserError
 
 

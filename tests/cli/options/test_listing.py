@@ -5,7 +5,7 @@ from omegaconf import OmegaConf
 
 from rehearsal_torch.cli.options.listing import Knob, comments, main, nodes, shown, table
 from rehearsal_torch.cli.overrides import composed
-from rehearsal_torch.cli.validation import CONF
+from rehearsal_torch.methods.conf import CONF
 from rehearsal_torch.program import main as program
 from rehearsal_torch.user_error import UserError
 from tests.scripts.typing_in import HERE

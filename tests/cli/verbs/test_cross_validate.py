@@ -6,10 +6,10 @@ import pytest
 
 from rehearsal_torch.cli.main import CONF
 from rehearsal_torch.cli.overrides import composed
-from rehearsal_torch.cli.run import build
 from rehearsal_torch.cli.verbs import cross_validate as verb
 from rehearsal_torch.cli.verbs.cross_validate import GRID, TABLE, grid
 from rehearsal_torch.files.rows import read_rows
+from rehearsal_torch.methods.run import build
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.training.cross_validation import cross_validate as by_hand
 from rehearsal_torch.user_error import UserError
@@ -24,15 +24,14 @@ SMALL = (
 
 
 @pytest.fixture
-def validated(tmp_path, monkeypatch):
+def validated(tmp_path):
     """Cross-validates in a run folder, as overrides say."""
 
     def done(*overrides):
         config, _ = composed(CONF, list(overrides), multirun=False)
         folder = RunFolder(tmp_path)
         folder.write_json("run.json", {})
-        monkeypatch.setattr(verb, "carry_out", lambda script, work, config: work(config, folder, False))
-        verb.cross_validate(config)
+        verb.work(config, folder, False)
         return [float(row["scaled"]) for row in read_rows(tmp_path / TABLE, ("scaled",), ("scaled",))]
 
     return done

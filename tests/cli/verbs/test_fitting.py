@@ -4,9 +4,9 @@ import pytest
 
 from rehearsal_torch.cli.main import CONF
 from rehearsal_torch.cli.overrides import composed
-from rehearsal_torch.cli.run import build, method_of, suits
 from rehearsal_torch.cli.verbs.fitting import fit
 from rehearsal_torch.data.episode import Episode, transitions
+from rehearsal_torch.methods.run import build, method_of, suits
 from rehearsal_torch.problems.problem import Facts
 from rehearsal_torch.problems.rehearsal.loan import Loan
 from rehearsal_torch.problems.world_size import SampleSize

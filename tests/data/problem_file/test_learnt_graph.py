@@ -60,7 +60,7 @@ def test_the_arrows_of_a_world_are_found_from_its_rows_and_the_roles(file):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::rehearsal_torch.api.methods.RequestWarning")
+@pytest.mark.filterwarnings("ignore::rehearsal_torch.user_error.RequestWarning")
 def test_graphs_that_rows_cannot_tell_apart_are_all_asked(file):
     free = {**PROBLEM["variables"], "x": "other"}
     path = file(variables=free, cases=[{"a": 0.1}], graph={"learn": True, "level": 0.01})

@@ -31,7 +31,8 @@ import torch
 
 from rehearsal_torch.cli.errors import exit_code
 from rehearsal_torch.cli.overrides import composed
-from rehearsal_torch.cli.validation import CONF, check
+from rehearsal_torch.cli.validation import check
+from rehearsal_torch.methods.conf import CONF
 from rehearsal_torch.user_error import as_user_error
 from tests.fuzz.verdicts import sentence
 from tests.places import ROOT

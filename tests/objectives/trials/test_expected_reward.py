@@ -12,7 +12,7 @@ from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean
 from rehearsal_torch.objectives.trials.network_acquisition import standard_draws
 from rehearsal_torch.objectives.trials.reward_frame import RewardFrame
 from rehearsal_torch.seeding import round_seed
-from rehearsal_torch.spaces.mixed_region import MixedRegion
+from rehearsal_torch.spaces.candidate_region import MixedRegion
 from tests.objectives.trials.test_network_acquisition import bent_chain, by_hand
 from tests.toys.causal_toys import WrittenLaw, WrittenModel, hills, linear_chain, one_case, plain
 

@@ -41,13 +41,8 @@ class Toy(CausalWorld):
     def equation(self, node, inputs, noise):
         return 3 * inputs["a"] + noise if node == "X" else inputs["X"] + inputs["b"] ** 2 + noise / 2
 
-    @property
-    def optimal_value(self):
-        return 11.0
-
-    @property
-    def optimal_action(self):
-        return self.task.box.upper
+    def best(self):
+        return self.task.box.upper, 11.0
 
 
 def setting(*values, names=("a", "b"), keep=None):

@@ -176,5 +176,5 @@ def test_cases_that_were_given_are_told_with_their_values(tmp_path):
         "findings": [{"kind": "range", "text": outside}],
     }
     found = material(recorded_runs.alterations(tmp_path, [line]))
-    assert found.told is found.run.decisions
+    assert found.decisions is found.run.decisions
     assert page(found).count(outside) == 2

@@ -4,10 +4,10 @@ import math
 
 import pytest
 
-from rehearsal_torch.cli.build import problem_of
 from rehearsal_torch.cli.main import CONF
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.evaluation.online_rows import COLUMNS
+from rehearsal_torch.methods.build import problem_of
 from rehearsal_torch.user_error import UserError
 from reproduction.online.agent_rounds import AGENTS, WORLDS, missing, rl_rows, world_of
 from reproduction.plan import study

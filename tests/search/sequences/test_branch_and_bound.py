@@ -179,7 +179,7 @@ def test_refuses_senseless_numbers(arguments):
 def test_evaluations_are_bounded_or_not():
     assert BranchAndBound(evaluations=None).evaluations is None
     assert BranchAndBound(evaluations=1).evaluations == 1
-    with pytest.raises(ValueError, match="expected at least 1 evaluation, or None for no limit; got 0"):
+    with pytest.raises(ValueError, match="at least 1 evaluation, or None for no limit; got evaluations=0"):
         BranchAndBound(evaluations=0)
 
 

@@ -12,8 +12,7 @@ from rehearsal_torch.search.budget import UNLIMITED, Budget
 from rehearsal_torch.search.trials import mixed_ascent
 from rehearsal_torch.search.trials.mixed_ascent import _distinct, ascend
 from rehearsal_torch.search.trials.unit_acquisition import UnitAcquisition
-from rehearsal_torch.spaces.candidate_region import CandidateRegion
-from rehearsal_torch.spaces.mixed_region import with_levels
+from rehearsal_torch.spaces.candidate_region import CandidateRegion, with_levels
 from rehearsal_torch.spaces.polytope import Polytope
 
 DOUBLE = torch.float64

@@ -5,8 +5,7 @@ import torch
 
 from rehearsal_torch.search.budget import UNLIMITED, Budget
 from rehearsal_torch.search.trials.unit_acquisition import UnitAcquisition, ascended
-from rehearsal_torch.spaces.candidate_region import CandidateRegion
-from rehearsal_torch.spaces.mixed_region import with_levels
+from rehearsal_torch.spaces.candidate_region import CandidateRegion, with_levels
 from rehearsal_torch.spaces.polytope import Polytope
 
 LOWER, UPPER = torch.tensor([0.0, -1.0], dtype=torch.float64), torch.tensor([2.0, 3.0], dtype=torch.float64)

@@ -11,7 +11,6 @@ from rehearsal_torch.surrogates.kernel.metric import (
     MIN_SCALE,
     Metric,
     MetricRidge,
-    evenly,
     evidence,
     free_metric,
     gradient_products,
@@ -147,9 +146,6 @@ def test_at_most_so_many_rows_are_kept():
     inputs, outputs = data(100)
     found = made(inputs, outputs, rows=40, metric_rows=30)
     assert len(found.projected) == 40
-    assert evenly(100, 40, torch.device("cpu")).tolist()[::39] == [0, 99]
-    assert len(evenly(100, 40, torch.device("cpu")).unique()) == 40
-    assert evenly(5, 40, torch.device("cpu")).tolist() == [0, 1, 2, 3, 4]
 
 
 def data_evidence(count=40, width=3, outputs=2, seed=0):

@@ -46,7 +46,7 @@ def asked(estimator, contexts, actions):
     """All that an estimator says."""
     prepared = estimator.prepare(contexts)
     found = [estimator.value(prepared, actions, target) for target in (0, 1)]
-    found += [estimator.std(prepared, actions, target) for target in (0, 1)]
+    found += [estimator.value_and_std(prepared, actions, target)[1] for target in (0, 1)]
     return torch.cat([each.flatten() for each in (*found, estimator.support(prepared, actions[0]))])
 
 
@@ -174,7 +174,9 @@ def test_without_covariates_it_is_a_gaussian_process():
     prepared = estimator.prepare(contexts)
     mean = cross @ torch.linalg.solve(noisy, targets[:, 1])
     torch.testing.assert_close(estimator.value(prepared, actions[0], 1), mean, atol=1e-10, rtol=0)
-    torch.testing.assert_close(estimator.std(prepared, actions[0], 1), variance.sqrt(), atol=1e-9, rtol=0)
+    torch.testing.assert_close(
+        estimator.value_and_std(prepared, actions[0], 1)[1], variance.sqrt(), atol=1e-9, rtol=0
+    )
 
 
 def test_the_deviation_with_covariates_is_that_of_a_weighted_sum():
@@ -183,7 +185,7 @@ def test_the_deviation_with_covariates_is_that_of_a_weighted_sum():
     x, u, _, a, targets, _ = examples
     estimator = fitted(ProductRidge(fixed=WIDTHS, lambda_h=0.01, lambda_x=0.02), *examples)
     contexts, actions = points(batch=2, starts=1)
-    found = estimator.std(estimator.prepare(contexts), actions)[0]
+    found = estimator.value_and_std(estimator.prepare(contexts), actions)[1][0]
     x, u, a = x / WIDTHS[0], u / WIDTHS[1], a / WIDTHS[2]
     inputs, eye = torch.cat([x, u, a], -1), torch.eye(40, dtype=DOUBLE)
     noisy = gram(inputs, inputs) + 40 * 0.01 * eye
@@ -207,11 +209,11 @@ def test_averaging_is_the_mean_over_models():
         for widths, ridge in zip(mixture.widths, mixture.ridges, strict=True)
     ]
     values = torch.stack([each.value(each.prepare(contexts), actions) for each in single])
-    inner = torch.stack([each.std(each.prepare(contexts), actions) for each in single])
+    inner = torch.stack([each.value_and_std(each.prepare(contexts), actions)[1] for each in single])
     prepared = mixture.prepare(contexts)
     assert torch.allclose(mixture.value(prepared, actions), values.mean(0), atol=1e-9)
     variance = inner.square().mean(0) + values.var(0, correction=0)
-    assert torch.allclose(mixture.std(prepared, actions), variance.sqrt(), atol=1e-8)
+    assert torch.allclose(mixture.value_and_std(prepared, actions)[1], variance.sqrt(), atol=1e-8)
 
 
 def test_support_counts_rows_nearby():
@@ -284,7 +286,7 @@ def test_waves_without_covariates_are_ridge_regression_on_the_features(target):
     )
     prepared = estimator.prepare(contexts)
     torch.testing.assert_close(estimator.value(prepared, actions[0], target), here @ theta, atol=1e-9, rtol=0)
-    found = estimator.std(prepared, actions[0], target).square()
+    found = estimator.value_and_std(prepared, actions[0], target)[1].square()
     torch.testing.assert_close(found, variance, atol=1e-9, rtol=1e-6)
     support = (here @ features.T).sum(1).clamp_min(0)
     torch.testing.assert_close(estimator.support(prepared, actions[0]), support, atol=1e-9, rtol=0)

@@ -160,7 +160,10 @@ def test_a_difference_is_that_under_the_joint_posterior(case):
     assert torch.allclose(value, values[0] - values[1])
     wanted = covariance[:, 0, 0] + covariance[:, 1, 1] - 2 * covariance[:, 0, 1]
     assert torch.allclose(variance, wanted, atol=1e-12)
-    apart = estimator.std(prepared, first).square() + estimator.std(prepared, second).square()
+    apart = (
+        estimator.value_and_std(prepared, first)[1].square()
+        + estimator.value_and_std(prepared, second)[1].square()
+    )
     # Near actions share what is unknown: apart, their variances would add up.
     near = estimator.difference_and_variance(prepared, first, first + 0.05, 0)[1]
     assert (near < 0.05 * apart).all()
@@ -170,7 +173,7 @@ def test_a_difference_is_that_under_the_joint_posterior(case):
 @pytest.mark.parametrize("target", [0, 1])
 def test_its_variance_never_exceeds_the_sum_of_both_and_vanishes_for_equal_actions(case, target):
     estimator, prepared, first, second, (value, variance) = both(case, target)
-    stds = [estimator.std(prepared, each, target) for each in (first, second)]
+    stds = [estimator.value_and_std(prepared, each, target)[1] for each in (first, second)]
     assert (variance <= (stds[0] + stds[1]).square() + 1e-12).all()
     assert (variance > 0).all()
     back, same = estimator.difference_and_variance(prepared, second, first, target)

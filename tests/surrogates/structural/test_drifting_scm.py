@@ -35,7 +35,7 @@ def test_before_any_round_it_is_least_squares():
         one, other = drifting.response(names), fixed.response(names)
         for field in ("context", "action", "constant", "covariance"):
             assert torch.allclose(getattr(one, field), getattr(other, field), atol=1e-9)
-    assert drifting.linear_models(("a",)) is None
+    assert drifting.linear_models_of([("a",)]) == [None]
 
 
 def test_it_follows_what_least_squares_averages_away():

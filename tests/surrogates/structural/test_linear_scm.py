@@ -112,7 +112,7 @@ def test_altered_rows_teach_the_equation_under_alteration_once_there_are_enough(
 def test_models_of_several_sets_are_those_of_each_and_share_what_is_drawn(monkeypatch):
     world, asked = managing(), []
     made, sets = fit(LinearStructural(world.task), world.table(100)), ((), ("raw_cost",), ("raw_cost",))
-    each = [made.linear_models(names) for names in sets]
+    each = [made.linear_models_of([names])[0] for names in sets]
     draw = LinearStructural.drawn
     monkeypatch.setattr(LinearStructural, "drawn", lambda self, one: asked.append(one) or draw(self, one))
     for one, other in zip(made.linear_models_of(sets), each, strict=True):
@@ -131,7 +131,7 @@ def test_responses_are_kept_until_the_model_changes():
     for names, (response, likely) in zip(sets, kept, strict=True):
         asked = world.task.context, world.task.outcomes
         assert torch.equal(response.covariance, made.response(names).covariance)
-        assert torch.equal(likely.constant, made.linear_models(names).response(*asked).constant)
+        assert torch.equal(likely.constant, made.linear_models_of([names])[0].response(*asked).constant)
     made.mechanisms[0].intercept += 1.0
     shifted = made.responses_of(sets)
     assert not torch.equal(shifted[0][1].constant, kept[0][1].constant)

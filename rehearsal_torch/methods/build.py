@@ -1,0 +1,317 @@
+"""Construction of the objects that a configuration names.
+
+All random states are seeded before anything is built, and torch uses one thread: the models are small, and
+results must not depend on the number of cores.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from hydra.utils import instantiate
+from omegaconf import DictConfig, OmegaConf, open_dict
+
+from rehearsal_torch.data.question import Kind
+from rehearsal_torch.files.dotted import dotted, found_at
+from rehearsal_torch.methods.allowed import ROOMS, check_allowed, trusted_names
+from rehearsal_torch.methods.presets import USUAL
+from rehearsal_torch.objectives.imputed_success import ImputedSuccess
+from rehearsal_torch.problems.episodes.roles import gives_way, with_roles
+from rehearsal_torch.problems.problem import Problem
+from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
+from rehearsal_torch.seeding import seed_everything
+from rehearsal_torch.surrogates.imputed import ImputedSurrogate
+from rehearsal_torch.surrogates.surrogate import Surrogate
+from rehearsal_torch.training.descent import Descent
+from rehearsal_torch.user_error import UserError, as_user_error
+
+
+def seed_and_use_one_thread(seed: int) -> None:
+    """Seeds Python, NumPy and torch, and limits torch to one thread."""
+    seed_everything(seed)
+    torch.set_num_threads(1)
+
+
+def build(config: DictConfig, group: str, **given: object) -> Any:
+    """The object that a group of the configuration names; None if it names none.
+
+    All objects of a configuration are built here. If the configuration comes from a resumed folder
+    (``trusted`` is a list then), only what `allowed` permits is built.
+
+    Args:
+        given: Values that replace the group's own.
+
+    Raises:
+        UserError: if a class refuses its values, or may not be built.
+    """
+    node = _resolved(config, group)
+    return None if "_target_" not in node else made(node, group, **given)
+
+
+def screen(config: DictConfig) -> None:
+    """Checks all groups of a resumed configuration before anything is built.
+
+    Raises:
+        UserError: for the first target that may not be built.
+    """
+    if config.get("trusted") is not None:
+        for group in ROOMS:
+            _resolved(config, group)
+
+
+def made(node: Mapping[str, Any], where: str, **given: object) -> Any:
+    """The object that a node of the configuration builds.
+
+    Args:
+        node: Plain data with ``_target_``.
+        where: Its name in messages.
+        given: Values that replace the node's own.
+
+    Raises:
+        UserError: if a class refuses its values.
+    """
+    with as_user_error(where):
+        return instantiate(OmegaConf.create(dict(node)), **given)
+
+
+def _resolved(config: DictConfig, group: str) -> dict[str, Any]:
+    """A group's node as plain data, references resolved; checked if the configuration comes from a resumed
+    folder.
+    """
+    node = config[group]
+    content = OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
+    if not isinstance(content, dict):
+        raise UserError(
+            f"expected a mapping; got {content}", group, f"Choose {group}=OPTION; see the folder conf/{group}"
+        )
+    trusted = config.get("trusted")
+    if trusted is not None:
+        check_allowed(
+            content,
+            group,
+            trusted_names(OmegaConf.to_container(trusted) if OmegaConf.is_config(trusted) else trusted),
+        )
+    return {str(key): value for key, value in content.items()}
+
+
+def problem_of(config: DictConfig) -> Problem:
+    """The data set or world.
+
+    Raises:
+        UserError: if it is not a problem, or refuses its values.
+    """
+    problem = build(config, "dataset")
+    if not isinstance(problem, Problem):
+        raise UserError(
+            f"expected a data set or world; got {type(problem).__name__}",
+            "dataset",
+            "See the folder conf/dataset",
+        )
+    return problem
+
+
+def tasked(config: DictConfig, problem: Problem) -> None:
+    """Fills open values of a surrogate's configuration from the problem (`problems.problem.Facts`): the
+    task, and candidate graphs. The configuration then builds the surrogate on its own.
+
+    Episodes with a task of their own bring the columns of a model of transitions, and the reward of a step:
+    they take the place of those that the configuration brings along for sepsis patients; what was set to
+    something else is kept (`problems.episodes.roles`).
+
+    Problem and surrogate must be of one kind.
+
+    Args:
+        config: The whole configuration; changed in place.
+
+    Raises:
+        UserError: if data and surrogate are of different kinds.
+    """
+    same_kind(problem, _kind(config))
+    if problem.kind == "look_back":
+        _episode_roles(config, problem)
+    if "task" in config.surrogate and config.surrogate.task is None:
+        with open_dict(config):
+            for name, value in problem.facts().surrogate.items():
+                if name in config.surrogate and config.surrogate[name] is None:
+                    config.surrogate[name] = value
+    if imputations := problem.facts().imputations:
+        pooled(config, imputations)
+
+
+def pooled(config: DictConfig, count: int) -> None:
+    """Puts m surrogates of imputed tables, and the objective that pools them, in place of a method's own.
+
+    Args:
+        config: The whole configuration; changed in place, once.
+        count: m.
+
+    Raises:
+        UserError: if the method's estimates cannot be pooled, or would be replaced by claims that are not.
+    """
+    nodes = {group: _container(config[group]) for group in ("surrogate", "objective", "search")}
+    classes = {group: found_at(node.get("_target_")) for group, node in nodes.items()}
+    if classes["surrogate"] is ImputedSurrogate:
+        return
+    objective, search = classes["objective"], classes["search"]
+    if not getattr(objective, "pools", False) or not getattr(search, "pools", False):
+        raise UserError(
+            "multiple imputation is for the methods whose estimates can be pooled, cme_stack, "
+            f"outcome_regression and care; this decision has {_last(nodes['objective'])} and "
+            f"{_last(nodes['search'])}",
+            "missing: {impute: m}",
+            "Choose one of these decisions, or write missing: complete in the problem file",
+        )
+    if config.get("claims", "in_sample") != "in_sample":
+        raise UserError(
+            "folds of imputed tables have seen each other's rows through the imputation",
+            f"claims={config.claims}",
+            "Leave claims= out, or write missing: complete in the problem file",
+        )
+    with open_dict(config):
+        member = {key: value for key, value in nodes["surrogate"].items() if key != "task"}
+        config.surrogate = {
+            "_target_": dotted(ImputedSurrogate),
+            "task": nodes["surrogate"]["task"],
+            "member": member | {"_partial_": True},
+            "count": count,
+        }
+        config.objective = {
+            "_target_": dotted(ImputedSuccess),
+            "_partial_": True,
+            "member": nodes["objective"] | {"_partial_": True},
+        }
+        sought = search.maximises()
+        if sought is not None and not issubclass(ImputedSuccess, sought):
+            # A search of one closed form; the mean of m concave functions is ascended instead.
+            config.search = {"_target_": dotted(ProjectedAscent)}
+
+
+def _last(node: Mapping[str, Any]) -> str:
+    """The name of the class that a node builds."""
+    return str(node.get("_target_")).rpartition(".")[2]
+
+
+def _episode_roles(config: DictConfig, problem: Problem) -> None:
+    """Fills in the columns and the reward of episodes with a task; other problems change nothing."""
+    facts = problem.facts()
+    roles, reward = facts.surrogate, facts.reward
+    if not roles and not reward:
+        return
+    columns = problem.observations().names
+    with open_dict(config):
+        model = config.surrogate.member if "member" in config.surrogate else config.surrogate
+        if "varying" in model:
+            for name, value in with_roles(_container(model), roles).items():
+                model[name] = value
+            named = [name for role in ("varying", "static", "contextual", "doses") for name in model[role]]
+            unknown = [name for name in named if name not in columns]
+            if unknown:
+                raise UserError(
+                    f"expected columns of the data set; got {', '.join(map(str, unknown))}",
+                    "surrogate",
+                    f"The columns are {', '.join(columns[: len(columns) // 2])}",
+                )
+        if "reward" in config.objective or "_target_" in config.objective:
+            own = config.objective.get("reward")
+            if gives_way(None if own is None else _container(own), columns):
+                config.objective.reward = dict(reward)
+
+
+def _container(node: Any) -> dict[str, Any]:
+    """A mapping of the configuration as plain data; empty for anything else."""
+    plain_node = OmegaConf.to_container(node) if OmegaConf.is_config(node) else node
+    return {str(key): value for key, value in plain_node.items()} if isinstance(plain_node, dict) else {}
+
+
+def same_kind(problem: Problem, required: Kind | None, search: str = "") -> None:
+    """Checks that a problem is of the kind that a part of the method decides for.
+
+    Args:
+        required: The kind that the part declares; None for any.
+        search: The name of the search, if it is the part; empty for surrogates and objectives.
+
+    Raises:
+        UserError: if it is of another kind.
+    """
+    if required is None or required == problem.kind:
+        return
+    data, usual = _DATA[problem.kind], USUAL[problem.kind][:3]
+    wrong = f"{type(problem).__name__} has {data}"
+    other = f"a dataset with {_DATA[required]}, such as {_LIKE[required]}"
+    decision = f"decision={' or decision='.join(usual)}"
+    if search:
+        raise UserError(
+            f"{search} searches for {_DATA[required]}; {wrong}",
+            "search",
+            "Leave search= out and choose a decision for such data, which brings its own search, such as "
+            f"{decision}; or choose {other}",
+        )
+    raise UserError(
+        f"this decides for {_DATA[required]}; {wrong}",
+        "decision",
+        f"Choose a decision for such data, such as {decision}, or {other}",
+    )
+
+
+_DATA: dict[Kind, str] = {
+    "rehearse": "cases with a context, actions and outcomes",
+    "optimise": "rounds of trials",
+    "look_back": "episodes",
+}
+_LIKE: dict[Kind, str] = {
+    "rehearse": "dataset=bank",
+    "optimise": "dataset=dropwave",
+    "look_back": "dataset=sepsis_simulated",
+}
+
+
+def _kind(config: DictConfig) -> Kind | None:
+    """The kind of problem that the surrogate's class declares; None for any kind, and for anything but a
+    surrogate.
+    """
+    found = found_at(_resolved(config, "surrogate").get("_target_"))
+    return found.kind if isinstance(found, type) and issubclass(found, Surrogate) else None
+
+
+def surrogate_of(config: DictConfig, problem: Problem, *, settled: bool = True) -> Surrogate:
+    """Builds the unfitted surrogate.
+
+    Args:
+        config: The whole configuration; a task that it leaves open is filled in.
+        settled: Whether to seed the initial weights by the configuration's seed; otherwise the caller has
+            done so.
+
+    Raises:
+        UserError: if it is of another class, or refuses its values.
+    """
+    tasked(config, problem)
+    if settled:
+        seed_and_use_one_thread(int(config.seed))
+    surrogate = build(config, "surrogate")
+    if not isinstance(surrogate, Surrogate):
+        raise UserError(
+            f"expected a surrogate; got {type(surrogate).__name__}",
+            "surrogate",
+            "See the folder conf/surrogate",
+        )
+    return surrogate
+
+
+def trainer_of(config: DictConfig, folder: Path | None) -> Descent | None:
+    """The trainer; None if nothing needs training.
+
+    Args:
+        folder: The folder for resumable training states, unless the configuration names one; None stores
+            nothing, as for the refits of an online run.
+
+    Raises:
+        UserError: if the trainer refuses its values.
+    """
+    if "_target_" not in config.trainer:
+        return None
+    trainer: Descent = build(
+        config, "trainer", folder=None if folder is None else str(config.trainer.folder or folder)
+    )
+    trainer.progress = trainer.progress and not config.get("quiet", False)
+    return trainer

@@ -1,0 +1,126 @@
+"""Methods by name, and what each can do.
+
+A method is the name of a file in ``conf/decision``, which names a surrogate, an objective and a search. What
+it can do is declared by their classes (`Surrogate.kind`, `AlterationObjective.of_success` and `pools`,
+`Search.weighs`); nothing is built to learn it.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from omegaconf import OmegaConf
+
+from rehearsal_torch.data.question import Kind
+from rehearsal_torch.files.dotted import found_at
+from rehearsal_torch.methods.conf import composed, options
+from rehearsal_torch.objectives.objective import AlterationObjective, Objective
+from rehearsal_torch.search.search import NoAction, Search
+from rehearsal_torch.surrogates.surrogate import Surrogate
+from rehearsal_torch.user_error import RequestError, did_you_mean
+
+# The groups of the configuration that a method consists of.
+GROUPS = ("surrogate", "objective", "search", "certificate")
+# The method that is chosen from the rows, and the key of its preset that asks for the choice.
+AUTO, CHOOSE = "auto", "choose"
+# Methods for each kind of problem, the most common first.
+USUAL: dict[Kind, tuple[str, ...]] = {
+    "rehearse": ("cme_stack", "care", "none"),
+    "optimise": ("excbo", "ucb", "eicf", "eifn", "mcbo"),
+    "look_back": ("branch_and_bound", "greedy"),
+}
+_FOR: dict[Kind | None, str] = {
+    "rehearse": "cases of a table (rt.rehearse)",
+    "optimise": "trials (rt.CausalOptimiser)",
+    "look_back": "episodes (rt.look_back)",
+}
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What a method can do, by the classes of its parts.
+
+    Attributes:
+        question: The kind of problem that it decides for; None for any.
+        costs: Whether it can weigh costs against the worth of a desired outcome, or never acts.
+        imputation: Whether its estimates can be pooled over imputed tables.
+        intervals: Whether it has an interval of the difference between two actions.
+    """
+
+    surrogate: type[Surrogate]
+    objective: type[Objective]
+    search: type[Search[Any]]
+    question: Kind | None
+    costs: bool
+    imputation: bool
+    intervals: bool
+
+
+def nodes(method: str) -> dict[str, Any]:
+    """The groups of a method as plain data, with references to keys such as ``seed`` unresolved; that of
+    `AUTO` has `CHOOSE` besides.
+    """
+    config = composed("own_table", decision=method)
+    names = [*GROUPS, *([CHOOSE] if CHOOSE in config else [])]
+    return {name: OmegaConf.to_container(config[name], resolve=False) for name in names}
+
+
+@cache
+def capabilities(method: str) -> Capabilities:
+    """What a method can do.
+
+    Args:
+        method: The name of a file in ``conf/decision``.
+    """
+    parts = nodes(method)
+    surrogate, objective, search = (found_at(parts[group]["_target_"]) for group in GROUPS[:3])
+    alters = issubclass(objective, AlterationObjective)
+    return Capabilities(
+        surrogate,
+        objective,
+        search,
+        question=surrogate.kind,
+        costs=issubclass(search, NoAction) or (alters and objective.of_success and search.weighs),
+        imputation=alters and objective.pools and search.pools,
+        intervals=alters and objective.contrast is not AlterationObjective.contrast,
+    )
+
+
+def methods(question: Kind) -> list[str]:
+    """The methods for a kind of problem, the usual one first, the others in alphabetical order; with `AUTO`,
+    which takes one of them.
+    """
+    names = [name for name in options("decision") if capabilities(name).question == question]
+    return sorted(names, key=lambda name: (name != USUAL[question][0], name))
+
+
+def methods_with(surrogate: type[Surrogate]) -> list[str]:
+    """The methods whose surrogate is of a class, in alphabetical order; without `AUTO`."""
+    return [
+        name for name in options("decision") if name != AUTO and capabilities(name).surrogate is surrogate
+    ]
+
+
+def methods_by(objective: type[Objective], search: type[Search[Any]]) -> list[str]:
+    """The methods that maximise objectives of a class by searches of a class, in alphabetical order."""
+    parts = {name: capabilities(name) for name in options("decision")}
+    return [name for name, each in parts.items() if (each.objective, each.search) == (objective, search)]
+
+
+def check_method(method: str, question: Kind) -> None:
+    """Refuses a method that does not exist, or is for another kind of problem.
+
+    Raises:
+        RequestError: with the list of suitable methods.
+    """
+    suited = methods(question)
+    if method in suited:
+        return
+    if method in options("decision"):
+        raise RequestError(
+            f"method={method!r} decides for {_FOR[capabilities(method).question]}; here it is for "
+            f"{_FOR[question]}: choose one of {', '.join(suited)}"
+        )
+    near = did_you_mean(str(method), suited)
+    hint = f" {near}" if near.startswith("Did") else ""
+    raise RequestError(f"there is no method {method!r}: choose one of {', '.join(suited)}.{hint}")

@@ -1,0 +1,108 @@
+"""The verb explore: its arguments, what it needs, and how it ends."""
+
+import asyncio
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from rehearsal_torch.cli.verbs import explore as command
+from rehearsal_torch.cli.verbs.explore import main, read
+from tests.toys.explored import run_folder
+
+
+def test_folder_and_options_are_read(tmp_path):
+    assert read(["RUN"]) == (
+        Path("RUN"),
+        {
+            "port": "0",
+            "host": "127.0.0.1",
+            "method": "excbo",
+            "open": "false",
+        },
+        0,
+    )
+    folder, given, port = read(["run=a/b", "port=8000", "open=true"])
+    assert (folder, given["open"], port) == (Path("a/b"), "true", 8000)
+    odd = tmp_path / "seed=1"
+    odd.mkdir()
+    assert read([str(odd)])[0] == odd
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["port=1"], "expected one run folder; got 0"),
+        (["a", "b"], "expected one run folder; got 2"),
+        (["a", "port=65536"], "port=65536: expected a whole number from 0 to 65535"),
+        (["a", "port=²"], "expected a whole number from 0 to 65535"),
+        (["a", "prot=1"], "Did you mean port"),
+        (["a", "open=yes"], "expected true or false"),
+        (["a", "-v"], "expected a run folder or key=value"),
+    ],
+)
+def test_slips_are_answered(arguments, words, capsys):
+    assert main(arguments) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_the_help_names_the_extra(capsys):
+    assert main(["--help"]) == 0
+    told = capsys.readouterr().out
+    assert "pip install 'rehearsal-torch[app]'" in told
+    assert "port=..." in told
+    assert main([]) == 2
+
+
+def test_a_missing_extra_is_one_paragraph(monkeypatch, capsys):
+    find = importlib.util.find_spec
+    monkeypatch.setattr(command, "find_spec", lambda name: None if name == "uvicorn" else find(name))
+    assert main(["RUN"]) == 2
+    assert capsys.readouterr().err.strip() == (
+        "the page needs uvicorn; not installed. Type pip install 'rehearsal-torch[app]'."
+    )
+
+
+def test_ctrl_c_ends_it_well_and_a_signal_does_not(tmp_path, monkeypatch, capsys):
+    import uvicorn
+
+    from rehearsal_torch.cli.signals import Stopped
+
+    run = run_folder(tmp_path / "run")
+
+    def interrupted(self, sockets):
+        assert sockets[0].getsockname()[0] == "127.0.0.1"
+        asyncio.run(self.startup())
+        raise KeyboardInterrupt
+
+    async def nothing(self, sockets=None):
+        pass
+
+    monkeypatch.setattr(uvicorn.Server, "startup", nothing)
+    monkeypatch.setattr(uvicorn.Server, "run", interrupted)
+    assert main([str(run)]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("The page is at http://127.0.0.1:")
+    assert told.endswith("Ended.\n")
+
+    def stopped(self, sockets):
+        raise Stopped(15)
+
+    monkeypatch.setattr(uvicorn.Server, "run", stopped)
+    assert main([str(run)]) == 143
+
+
+def test_a_browser_is_opened_where_there_is_one(tmp_path, monkeypatch, capsys):
+    import uvicorn
+
+    asked = []
+
+    async def nothing(self, sockets=None):
+        pass
+
+    monkeypatch.setattr(uvicorn.Server, "startup", nothing)
+    monkeypatch.setattr(uvicorn.Server, "run", lambda self, sockets: asyncio.run(self.startup()))
+    monkeypatch.setattr("webbrowser.open", lambda address: asked.append(address) and False)
+    assert main([str(run_folder(tmp_path / "run")), "open=true"]) == 0
+    assert asked[0].startswith("http://127.0.0.1:")
+    assert "No browser was found" in capsys.readouterr().out
