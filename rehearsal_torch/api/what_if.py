@@ -33,6 +33,7 @@ from rehearsal_torch.objectives.candidates import Candidates, claimed
 from rehearsal_torch.objectives.guard import linked, no_path
 from rehearsal_torch.objectives.objective import AlterationObjective, objective_for
 from rehearsal_torch.objectives.set_difference import between_sets
+from rehearsal_torch.reporting.page.probability_sentences import settings
 from rehearsal_torch.seeding import paired_seed, seed_draws
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.user_error import RequestError
@@ -134,8 +135,6 @@ class WhatIf:
         Args:
             left: What changing nothing leaves as it is, where the present values are known.
         """
-        from rehearsal_torch.reporting.page.probability_sentences import settings
-
         one, told, usual = self.estimate, Intervals(), self.baseline
         against = usual if self.unchanged is None else self.unchanged
         fine = self.decimals

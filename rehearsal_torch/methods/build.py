@@ -14,8 +14,9 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 from rehearsal_torch.data.question import Kind
 from rehearsal_torch.files.dotted import dotted, found_at
-from rehearsal_torch.methods.allowed import ROOMS, check_allowed, trusted_names
+from rehearsal_torch.methods.allowed import ROOMS, check_allowed
 from rehearsal_torch.methods.presets import USUAL
+from rehearsal_torch.methods.trust import trusted_names
 from rehearsal_torch.objectives.imputed_success import ImputedSuccess
 from rehearsal_torch.problems.episodes.roles import gives_way, with_roles
 from rehearsal_torch.problems.problem import Problem

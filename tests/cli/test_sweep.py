@@ -5,7 +5,8 @@ import json
 
 import pytest
 
-from rehearsal_torch.cli.sweep import begin, crossed, finish, statuses
+from rehearsal_torch.cli.sweep import begin
+from rehearsal_torch.cli.sweep_end import crossed, finish, statuses
 from rehearsal_torch.run_folder import SECONDS, RunFolder
 from rehearsal_torch.user_error import UserError
 from tests.cli.verbs.test_collect import shard

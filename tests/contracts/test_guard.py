@@ -11,6 +11,7 @@ from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.loop import rounds
 from rehearsal_torch.objectives.objective import objective_for
+from rehearsal_torch.problems.problem import Facts
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.spaces.box import Alteration
 from tests.toys.linear_truth import chain
@@ -166,6 +167,9 @@ class World:
     """Just enough of a problem for the loop."""
 
     kind = "rehearse"
+
+    def facts(self):
+        return Facts()
 
     def count(self):
         return 1

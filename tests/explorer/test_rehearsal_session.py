@@ -44,7 +44,7 @@ def test_what_the_page_is_told(session):
     low, high = told["context"][0]["range"]
     assert low < told["usual"]["x"] < high
     assert told["question"][1] == "Wanted: an outcome with y ≤ 2 and y ≥ 1."
-    assert "rows: these rows were simulated" in told["cautions"]
+    assert "these rows were simulated" in told["cautions"]
 
 
 def test_a_claim_is_that_of_what_if(session):

@@ -16,6 +16,8 @@ from rehearsal_torch.api.what_if import in_points, in_settings
 from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
 from rehearsal_torch.data.estimates.outside import further, outside
 from rehearsal_torch.data.estimates.percent import Intervals, chance_of, in_words
+from rehearsal_torch.data.tables.in_memory import in_library
+from rehearsal_torch.reporting.decision_frame import table_html
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -280,8 +282,6 @@ class Explanation:
         """
         import pandas as pd
 
-        from rehearsal_torch.data.tables.in_memory import in_library
-
         facts = [dict(zip(COLUMNS, each, strict=True)) for each in self._facts()]
         return in_library(pd.DataFrame(facts, columns=COLUMNS), library)
 
@@ -290,8 +290,6 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         from html import escape
-
-        from rehearsal_torch.reporting.decision_frame import table_html
 
         first, *others = self.sentences()
         none = self._beyond

@@ -30,7 +30,6 @@ from rehearsal_torch.methods.run import suits
 from rehearsal_torch.problems.problem import Problem, World
 from rehearsal_torch.problems.written.recognised import YAML
 from rehearsal_torch.run_folder import RunFolder
-from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from rehearsal_torch.user_error import UserError, as_user_error
 
 NEXT = "next.csv"
@@ -147,8 +146,8 @@ def _decided(config: DictConfig, folder: RunFolder, sweep: bool, workers: int) -
                 flush=True,
             )
     suits(run, surrogate)
-    if isinstance(surrogate, RehearsalSurrogate):
-        facts = {"by_adjustment": surrogate.by_adjustment}
+    if run.kind == "rehearse":
+        facts = {"by_adjustment": getattr(surrogate, "by_adjustment", False)}
         folder.write_json("run.json", folder.read_json("run.json") | facts)
     count = decide_cases(run, folder, surrogate, limit=config.limit, sweep=sweep, choice=choice)
     if config.truth:
