@@ -42,7 +42,6 @@ from rehearsal_torch.problems.problem import Problem, World
 from rehearsal_torch.round_line import Round
 from rehearsal_torch.search.alterations.net_value import decided
 from rehearsal_torch.search.search import BatchSearch, Search
-from rehearsal_torch.search.trials.pending import decided_beside
 from rehearsal_torch.seeding import paired_seed, seeded
 from rehearsal_torch.shared_tasks import on_cpu, results
 from rehearsal_torch.surrogates.overturning import Overturning, for_question
@@ -84,6 +83,9 @@ class _Method:
                     log,
                     self.seed,
                 )
+                # Only trials need BoTorch, which takes as long to load as a table to decide for.
+                from rehearsal_torch.search.trials.pending import decided_beside
+
                 objective, decision = decided_beside(*beside)
                 decisions = [decision]
             else:

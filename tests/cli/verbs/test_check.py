@@ -178,14 +178,17 @@ def test_a_check_loads_neither_botorch_nor_the_statistics_of_scipy(file, sequenc
     rows = table()
     rows.loc[rows["x"] > 0.8, "y"] = None
     (tmp_path / "cases.yaml").write_text((tmp_path / file()).read_text())
+    (tmp_path / "care.yaml").write_text((tmp_path / file(method="care")).read_text())
     rows.to_csv(tmp_path / "table.csv", index=False)
     (tmp_path / "sequence.yaml").write_text(sequence().read_text())
     trials()
-    heavy = {"botorch", "gpytorch", "scipy.stats", "sklearn", "lightning", "hydra", "matplotlib"}
+    heavy = {"botorch", "gpytorch", "scipy.stats", "sklearn", "lightning", "matplotlib"}
     code = (
         "import sys; from rehearsal_torch.program import main\n"
-        "codes = [main(['check', name]) for name in ('cases.yaml', 'sequence.yaml', 'problem.yaml')]\n"
-        f"print(codes, {heavy} & set(sys.modules), file=sys.stderr)"
+        "names = ('cases.yaml', 'sequence.yaml', 'problem.yaml')\n"
+        "codes = [main(['check', name]) for name in names]\n"
+        f"print(codes, {heavy | {'hydra'}} & set(sys.modules), file=sys.stderr)\n"
+        f"print(main(['check', 'care.yaml']), {heavy} & set(sys.modules), file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
-    assert done.stderr == "[0, 0, 0] set()\n", done.stderr
+    assert done.stderr == "[0, 0, 0] set()\n0 set()\n", done.stderr
