@@ -27,12 +27,13 @@ Source: Qin et al. (2023), Alg. 1 (decide, act, update); Tsirtsis and Gomez-Rodr
 episode after the other).
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
+from rehearsal_torch.certificate import Certify
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.data.table import Table
@@ -49,7 +50,6 @@ from rehearsal_torch.surrogates.surrogate import Surrogate
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
 
-Certify = Callable[[Surrogate, Any, Decision], Mapping[str, float | str]]
 Claims = Callable[[Sequence[Any], Sequence[Decision]], list[Decision]]
 
 
