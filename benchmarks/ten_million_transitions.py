@@ -96,7 +96,7 @@ def main(transitions: int = 100_000) -> dict[str, float]:
         print(f"read and checked in {read:.0f} CPU s with {peak():.2f} GB of memory", flush=True)
         torch.manual_seed(0)
         model = TransitionModel(
-            **problem.surrogate_settings(), mechanism=partial(LocationScale, hidden=200), effects="sparse"
+            **problem.facts().surrogate, mechanism=partial(LocationScale, hidden=200), effects="sparse"
         )
         how = Descent(max_epochs=1, progress=False)
         began = time.process_time()

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from scipy.stats import beta
+from scipy.special import betainccinv, betaincinv
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, RehearsalCase
@@ -91,9 +91,9 @@ def pac_bound(failures: int, n: int, delta: float = 0.05) -> Bound:
     if not 0 < delta < 1:
         raise ValueError(f"expected 0 < delta < 1; got {delta}: 0.05 asks for 95 % confidence")
     share, reach, risk = 1 - failures / n, math.sqrt(math.log(2 / delta) / (2 * n)), delta / (2 * n)
-    # isf is exact in the tail: 1 - risk would lose digits for large n.
-    low = 1 - float(beta.isf(risk, failures + 1, n - failures)) if failures < n else 0.0
-    high = 1 - float(beta.ppf(risk, failures, n - failures + 1)) if failures > 0 else 1.0
+    # The upper quantile is exact in the tail: 1 - risk would lose digits for large n.
+    low = 1 - float(betainccinv(failures + 1, n - failures, risk)) if failures < n else 0.0
+    high = 1 - float(betaincinv(failures, n - failures + 1, risk)) if failures > 0 else 1.0
     hoeffding = (share - reach, share + reach)
     return Bound(share, max(low, hoeffding[0]), min(high, hoeffding[1]), hoeffding, (low, high))
 

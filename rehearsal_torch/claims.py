@@ -50,6 +50,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
 from rehearsal_torch.data.estimates.percent import apart
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.data.rehearsal_task import MIN_ROWS, RehearsalTask
 from rehearsal_torch.data.table import Table
@@ -193,20 +194,20 @@ class CrossFittedClaims:
             "optimism": round(self.optimism, 6),
             **self.score,
         }
-        warnings = decision.warnings
+        findings = decision.findings
         before = decision.before
         paid = (decision.cost or 0.0) / decision.worth if decision.worth else 0.0
         if before is not None and point <= before.point + paid:
             what = "leaving the present values" if decision.unchanged else "no action"
             price = f", and {paid:.3f} for the cost" if paid else ""
             own, other = apart(point, before.point, 3)
-            warnings = (
-                *warnings,
-                f"claim: estimated from rows that did not choose it, no better than {what} ({own} "
-                f"against {other}{price})",
+            text = (
+                f"estimated from rows that did not choose it, no better than {what} ({own} against "
+                f"{other}{price})"
             )
+            findings = (*findings, Finding("claim", text))
         # The method's own interval of the gain is that of a claim that is replaced.
-        return replace(decision, estimate=estimate, gain=gain, trace=trace, warnings=warnings)
+        return replace(decision, estimate=estimate, gain=gain, trace=trace, findings=findings)
 
     def _estimates(
         self, models: Sequence[Surrogate], cases: Sequence[RehearsalCase], decisions: Sequence[Decision]
@@ -236,7 +237,7 @@ def _left(case: RehearsalCase, decision: Decision) -> Decision:
     """The present values of what a decision sets, as a decision; none where it is not compared with them."""
     names = () if decision.alteration is None or decision.unchanged is None else decision.alteration.names
     now = kept(case, names)
-    return Decision(now, 0.0, status="no_action" if now is None else "recommended")
+    return Decision(now, 0.0)
 
 
 def _ends(point: float, half: float) -> tuple[float, float]:

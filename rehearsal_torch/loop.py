@@ -42,7 +42,6 @@ from rehearsal_torch.problems.problem import Problem, World
 from rehearsal_torch.round_line import Round
 from rehearsal_torch.search.alterations.net_value import decided
 from rehearsal_torch.search.search import BatchSearch, Search
-from rehearsal_torch.search.trials.pending import decided_beside
 from rehearsal_torch.seeding import paired_seed, seeded
 from rehearsal_torch.shared_tasks import on_cpu, results
 from rehearsal_torch.surrogates.overturning import Overturning, for_question
@@ -75,7 +74,7 @@ class _Method:
             if isinstance(self.search, BatchSearch):
                 objective = objective_for(self.objective, self.surrogate, cases)
                 decisions = decided(self.search, objective)
-            elif self.problem.kind == "optimise" and (log := self.problem.under_way()) is not None:
+            elif (log := self.problem.facts().waiting) is not None:
                 beside: tuple[Any, ...] = (
                     self.objective,
                     self.search,
@@ -84,6 +83,9 @@ class _Method:
                     log,
                     self.seed,
                 )
+                # Only trials need BoTorch, which takes as long to load as a table to decide for.
+                from rehearsal_torch.search.trials.pending import decided_beside
+
                 objective, decision = decided_beside(*beside)
                 decisions = [decision]
             else:
@@ -232,6 +234,7 @@ def _learning(
     for index in indices[len(answers) :]:
         (each,) = method.rounds([index])
         answer = world.respond(each.case, each.decision)
-        yield replace(each, answer=answer, success=world.success(answer), reward=world.reward(answer))
+        verdict = world.verdict(answer)
+        yield replace(each, answer=answer, success=verdict.success, reward=verdict.reward)
         table = table + answer
         fit(method.surrogate, table, trainer)

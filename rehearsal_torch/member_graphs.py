@@ -31,6 +31,7 @@ from torch import Tensor
 from rehearsal_torch.data.codings.written import expanded
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.estimates.percent import change
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.graphs.graph_class import GraphClass
 from rehearsal_torch.graphs.influence_paths import reaches
@@ -108,16 +109,16 @@ class MemberGraphs:
             "worst_weight": round(self.graphs.weights[worst], 6),
             **facts,
         }
-        warnings = decision.warnings
+        findings = decision.findings
         if facts["stand"] < facts["judged"]:
             against = facts["judged"] - facts["stand"]
             of = "" if decision.estimate is None else decision.estimate.of
-            warnings = (
-                *warnings,
-                f"graph: under {against:.1%} of the {len(gains)} graphs that may be true no better than "
-                f"doing nothing; worst where {named} ({change(facts['worst'], of)})",
+            text = (
+                f"under {against:.1%} of the {len(gains)} graphs that may be true no better than doing "
+                f"nothing; worst where {named} ({change(facts['worst'], of)})"
             )
-        return replace(decision, trace=decision.trace | {TRACE: facts}, warnings=warnings)
+            findings = (*findings, Finding("graph", text, {"against": against}))
+        return replace(decision, trace=decision.trace | {TRACE: facts}, findings=findings)
 
 
 def member_graphs(

@@ -4,6 +4,7 @@
     run.json          command, seed, kind of problem, versions, commit, data fingerprint, machine, seconds,
                       with a checkpoint whether its fit has seen the held-out rows
     status.json       ok, failed, interrupted or skipped, with a message
+    .hydra/           the configuration, Hydra's settings and the overrides, as Hydra records them; never read
     metrics.csv       step,name,value
     decisions.jsonl   one JSON object per decision, written as soon as it is made; in an online run, with the
                       world's response
@@ -36,11 +37,12 @@ from typing import Any, Literal
 
 import yaml
 
+from rehearsal_torch.data.finding import KINDS
 from rehearsal_torch.files.forms import NUMBER, TEXTS, WHOLE, checked, is_a, shown
 from rehearsal_torch.files.lock import locked
 from rehearsal_torch.files.plain import PlainFileError, json_of, read_json, read_yaml
 from rehearsal_torch.files.writing import appending, make_folder, remove_unfinished, write_text
-from rehearsal_torch.round_line import Round, nulls_for_nan
+from rehearsal_torch.round_line import Round, current_line, nulls_for_nan
 
 SECONDS = "decision/seconds"
 LINE = 2**26
@@ -78,7 +80,8 @@ _FORMS: dict[str, dict[str, str]] = {
         "doses": "a mapping",
         "hidden_cause": "a mapping",
         "warnings": TEXTS,
-        "reason": "a string",
+        "findings": "a list of mappings",
+        "reason": "a string, a mapping or null",
         "trace": "a mapping",
         "trajectory": "a mapping",
         "score": "a mapping of numbers",
@@ -251,6 +254,7 @@ class RunFolder:
             where = f"{self.path / name}, line {number}"
             try:
                 line = checked(json_of(text, where), where, _FORMS[name], ("index", "status"))
+                line = _current(line, where)
                 _coherent(line, where)
                 _answer(line, where)
             except PlainFileError as error:
@@ -314,15 +318,26 @@ def write_folder(folder: Path, beside: Path) -> None:
         beside.rename(folder)
 
 
+def _current(line: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """The line as it is written now."""
+    try:
+        return current_line(line)
+    except ValueError as error:
+        raise RunFolderError(f"{where}: {error}") from error
+
+
 def _coherent(line: Mapping[str, Any], where: str) -> None:
     """Checks that the fields of a decision are consistent."""
     status, alteration = line["status"], line.get("alteration")
-    if status not in ("recommended", "no_action", "refused"):
-        raise RunFolderError(
-            f"{where}: status: expected recommended, no_action or refused; got {shown(status)}"
-        )
-    if (alteration is not None) != (status == "recommended"):
+    if status not in ("do", "may", "leave"):
+        raise RunFolderError(f"{where}: status: expected do, may or leave; got {shown(status)}")
+    if (alteration is None) != (status == "leave"):
         raise RunFolderError(f"{where}: status: {status} does not go with the alteration {shown(alteration)}")
+    for each in (*(line.get("findings") or ()), *([line["reason"]] if line.get("reason") else ())):
+        if not (isinstance(each, dict) and each.get("kind") in KINDS and is_a(each.get("text"), "a string")):
+            raise RunFolderError(
+                f"{where}: expected findings and a reason of a known kind, with a text; got {shown(each)}"
+            )
     for name in ("estimate", "baseline", "unchanged", "gain"):
         parts = line.get(name) or {}
         wrong = [

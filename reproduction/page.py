@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 from matplotlib.figure import Figure
 
-from rehearsal_torch.reporting.cross_table import as_markdown
 from rehearsal_torch.reporting.style import drawing, save
+from rehearsal_torch.reporting.text_table import markdown_table
 from rehearsal_torch.run_folder import RunFolder
 
 Block = str | Sequence[str]
@@ -63,7 +63,7 @@ def table(rows: Sequence[Mapping[str, str]], headings: Sequence[str] = ()) -> li
         headings: The columns; those of all rows, in order of first appearance, if left out.
     """
     columns = headings or distinct([heading for row in rows for heading in row])
-    return as_markdown(columns, [[row.get(heading, "-") for heading in columns] for row in rows])
+    return markdown_table(columns, [[row.get(heading, "-") for heading in columns] for row in rows])
 
 
 def distinct(items: Sequence[Item]) -> list[Item]:

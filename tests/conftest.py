@@ -99,13 +99,13 @@ def decision(index: int, search: str = "branch_and_bound", changes: int = 3, pro
         "index": index,
         "identity": f"stay-{index}",
         "kind": "look_back",
-        "status": "recommended",
+        "status": "may",
         "alteration": {"action[1]": 12},
         "value": observed * (1 - improvement),
         "estimate": {"point": observed * (1 - improvement), "of": "return"},
         "baseline": {"point": observed, "of": "return"},
-        "warnings": [],
-        "reason": "",
+        "findings": [],
+        "reason": None,
         "trajectory": {
             "horizon": 4,
             "changes": changes,
@@ -237,10 +237,10 @@ def plain_run(tmp_path):
         {
             "index": index,
             "identity": str(index),
-            "status": "recommended" if index else "refused",
+            "status": "may" if index else "refused",
             "alteration": {"price": 1.0} if index else None,
             "value": float(index),
-            "reason": "",
+            "reason": None,
             "score": {"success": index / 4},
         }
         for index in range(5)

@@ -101,12 +101,12 @@ def test_decisions_under_a_posterior_are_certified():
 def test_a_refusal_is_certified_as_altering_nothing_and_its_numbers_are_plain():
     toy = Toy()
     objective = objective_of(toy, 4000)
-    said = PacBound(n=2000)(toy, objective, Decision(None, 0.0, status="no_action"))
-    assert said == PacBound(n=2000)(toy, objective, Decision(None, 0.0, status="no_action"))
+    said = PacBound(n=2000)(toy, objective, Decision(None, 0.0))
+    assert said == PacBound(n=2000)(toy, objective, Decision(None, 0.0))
     assert said["share"] == pytest.approx(float(objective.sets[0].before), abs=0.04)
     assert {type(value) for value in said.values()} <= {float, int}
     assert (said["n"], said["delta"]) == (2000, 0.05)
-    other = PacBound(n=2000, seed=1)(toy, objective, Decision(None, 0.0, status="no_action"))
+    other = PacBound(n=2000, seed=1)(toy, objective, Decision(None, 0.0))
     assert other["failures"] != said["failures"]
 
 

@@ -145,9 +145,9 @@ def test_a_claim_that_is_gone_is_told_and_the_action_stays():
     judged = float(model.shares[3])
     assert found.estimate.upper == pytest.approx(0.4 + 1.959964 * abs(0.4 - judged), abs=1e-5)
     assert found.warnings == (
-        "claim: estimated from rows that did not choose it, no better than no action (0.400 against 0.500)",
+        "estimated from rows that did not choose it, no better than no action (0.400 against 0.500)",
     )
-    assert found.status == "recommended"
+    assert found.alteration is not None
     present = replace(decision, unchanged=Estimate(0.3, "chance"), gain=Estimate(0.3, "difference"))
     (beside,) = made(cases(1), [present])
     assert (beside.warnings, beside.unchanged) == ((), present.unchanged)
@@ -201,7 +201,7 @@ def test_the_variance_of_a_claim_is_the_sum_of_its_parts(draws):
     stated = [each.estimate for each in made(cases(20), several)]
     ends = [each[0.95] for each in made.intervals(cases(20), several, (0.95,))]
     assert ends == [(each.lower, each.upper) for each in stated], "to the last digit"
-    none = Decision(None, 0.7, estimate=Estimate(0.7, "chance"), status="no_action")
+    none = Decision(None, 0.7, estimate=Estimate(0.7, "chance"))
     assert made.intervals(cases(1), [none], (0.5,)) == [{}]
     assert made(cases(1), [none])[0].estimate == none.estimate
 
@@ -328,7 +328,7 @@ def test_where_the_models_say_nothing_of_no_action_the_gain_has_no_interval():
 
 
 def test_nothing_altered_keeps_its_claim():
-    none = Decision(None, 0.0, status="no_action", baseline=Estimate(0.5, "chance"))
+    none = Decision(None, 0.0, baseline=Estimate(0.5, "chance"))
     made = claims(rows(100, 1))
     (found,) = made(cases(1), [none])
     assert (found.estimate, found.baseline) == (None, none.baseline)

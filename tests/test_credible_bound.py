@@ -20,7 +20,7 @@ from rehearsal_torch.training.fit import fit
 from tests.toys.linear_truth import chain, managing
 from tests.toys.toy_posteriors import Toy, toy_cases
 
-NOTHING = Decision(None, 0.0, status="no_action")
+NOTHING = Decision(None, 0.0)
 
 
 def setting(**values):

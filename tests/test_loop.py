@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from rehearsal_torch import loop, shared_tasks
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.loop import rounds
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
@@ -163,10 +164,10 @@ class Marked:
     """Stands in for what says what would overturn a decision: it leaves a mark."""
 
     def with_sensitivity(self, decision, certificate):
-        return replace(decision, reason="weighed")
+        return replace(decision, reason=Finding("note", "weighed"))
 
     def with_hidden_cause(self, objective, decision):
-        return replace(decision, reason="weighed")
+        return replace(decision, reason=Finding("note", "weighed"))
 
 
 @pytest.mark.parametrize("kind", ["rehearse", "look_back", "optimise"])
@@ -180,7 +181,7 @@ def test_hidden_causes_are_weighed_offline_by_the_rule_of_the_kind(kind, learn, 
     monkeypatch.setattr(loop, "SequenceOverturning", lambda *given: made.append(given) or Marked())
     market = Asked()
     (found,) = rounds(market, fitted(market), near_one(), Grid(), [0], learn=learn, overturning=Marked())
-    assert (found.decision.reason == "weighed") == (not learn and kind in ("rehearse", "look_back"))
+    assert (str(found.decision.reason) == "weighed") == (not learn and kind in ("rehearse", "look_back"))
     assert len(made) == (not learn and kind == "look_back")
 
 
@@ -366,5 +367,5 @@ def test_recommendations_say_what_would_overturn_them_and_refusals_do_not():
     made = list(rounds(world, surrogate, GaussianSuccess, ProjectionNewton()))
     for each in made:
         found = each.decision.sensitivity
-        assert (found is not None) == (each.decision.status == "recommended")
+        assert (found is not None) == (each.decision.alteration is not None)
     assert any(each.decision.sensitivity for each in made)

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.graphs.graph_class import graph_class
 from rehearsal_torch.member_graphs import FITS, TRACE, member_graphs
@@ -45,7 +46,7 @@ def judge(make=LinearStructural, objective=GaussianSuccess, graphs=CLASS, **more
 
 def setting(value, names=("a",)):
     decision = Decision(Alteration(names, torch.full((len(names),), value, dtype=torch.float64)), 0.5)
-    return [decision, Decision(None, 0.0, status="no_action"), decision]
+    return [decision, Decision(None, 0.0), decision]
 
 
 @pytest.mark.parametrize(
@@ -64,7 +65,7 @@ def test_an_action_may_be_right_under_one_graph_and_wrong_under_the_other(make, 
     assert (facts["stand"], facts["worst_named"], facts["worst_weight"]) == (0.5, "a -> u", 0.5)
     assert facts["worst"] < 0
     assert (facts["judged"], facts["graphs"], facts["fits"], facts["left_out"]) == (1.0, 2, 2, 0)
-    assert first.warnings[-1].startswith("graph: under 50.0% of the 2 graphs that may be true no better")
+    assert first.warnings[-1].startswith("under 50.0% of the 2 graphs that may be true no better")
     assert third.alteration == first.alteration
     low = found(CASES, setting(-1.5))[0].trace[TRACE]
     assert (low["stand"], low["worst_named"]) == (0.5, "u -> a")
@@ -112,11 +113,11 @@ def test_without_a_path_there_is_no_gain_and_graphs_against_the_roles_are_left_o
 
 def test_claims_come_first_and_what_stands_everywhere_has_no_warning():
     def claims(cases, decisions):
-        return [replace(each, reason="claimed") for each in decisions]
+        return [replace(each, reason=Finding("note", "claimed")) for each in decisions]
 
     found, seen = judge(graphs=graph_class({"parents": PARENTS | {"a": ["u"]}}), claims=claims)
     (first, *_) = found(CASES, setting(1.5))
-    assert (first.reason, first.warnings, seen) == ("claimed", (), [])
+    assert (first.reason.text, first.warnings, seen) == ("claimed", (), [])
     assert first.trace[TRACE]["stand"] == 1.0
 
 

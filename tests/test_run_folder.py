@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from rehearsal_torch.data.decision import Decision, RehearsalCase
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.round_line import Round
 from rehearsal_torch.run_folder import SECONDS, RunFolder, write_folder
 from rehearsal_torch.spaces.box import Alteration
@@ -15,7 +16,7 @@ def round_(index, seconds=0.5):
     decision = Decision(
         Alteration(("a",), torch.tensor([1.0])),
         2.0,
-        reason="é",
+        reason=Finding("note", "é"),
         trace={"gap": float("inf"), "actions": [1, 0]},
         seconds=seconds,
     )
@@ -36,13 +37,13 @@ def test_a_line_is_plain_json_without_clock_times():
         "identity": "case-3",
         "kind": "",
         "given": {"age": 60.0},
-        "status": "recommended",
+        "status": "may",
         "alteration": {"a": 1.0},
         "value": 2.0,
         "estimate": None,
         "baseline": None,
-        "warnings": [],
-        "reason": "é",
+        "findings": [],
+        "reason": {"kind": "note", "text": "é"},
         "trace": {"gap": None, "actions": [1, 0]},
         "score": {"regret": None},
     }

@@ -31,6 +31,7 @@ from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.search.sequences.astar import AStar
 from rehearsal_torch.search.sequences.baselines import GreedyChanges
 from rehearsal_torch.search.sequences.branch_and_bound import BranchAndBound
+from tests.toys.published_astar import published
 
 MODEL = Path(__file__).parents[2] / "tests" / "fixtures" / "sepsis_published"
 HORIZONS, LONGER, CHANGES, EPISODES = (6, 8, 12), (12, 20, 30, 40), (1, 2, 3), 3
@@ -61,7 +62,7 @@ def jobs(small: bool = False) -> Iterator[Job]:
 
 
 def against(
-    horizon: int, changes: int, episodes: int, search: str, other: Callable[[], AStar] = AStar.published
+    horizon: int, changes: int, episodes: int, search: str, other: Callable[[], AStar] = published
 ) -> Contest:
     """A search of the package on the questions of some patients, beside another one."""
     asked = questions(loaded(str(MODEL)), horizon, changes, episodes)

@@ -36,7 +36,7 @@ from benchmarks.suite.measuring import Contest, Quality, Timed
 from benchmarks.suite.plain.embedding import PlainEmbedding
 from benchmarks.suite.plain.linear import PlainModel, cheapest, fitted, most_probable
 from rehearsal_torch.data.decision import Alteration, Decision
-from rehearsal_torch.problems.rehearsal.loan import PARENTS, Loan
+from rehearsal_torch.problems.rehearsal.loan import Loan
 from rehearsal_torch.problems.world_size import SampleSize
 
 WEIGHTS = {"x": {}, "a": {"x": 0.8}, "m": {"a": 1.5}, "y": {"m": 1.0, "x": -0.7}}
@@ -48,7 +48,7 @@ CHAIN = {
     "candidates": [["a"], ["m"], ["a", "m"]],
 }
 BANK = {
-    "graph": {"parents": {child: list(parents) for child, parents in PARENTS.items()}},
+    "graph": {"parents": {child: list(each.parents) for child, each in Loan.table.equations.items()}},
     "context": ["X1", "X2"],
     "box": {"A2": [0.0, 1.0]},
     "region": {"Y1": [0.6, None], "Y2": [0.3, None]},

@@ -152,9 +152,7 @@ class RehearsalEnvironment(gymnasium.Env):
             raise RuntimeError("an episode has one step: call reset() before the next step")
         case = self.world.case(self._round)
         alteration = self.code.decode(torch.as_tensor(action, dtype=torch.float64))
-        decision = Decision(
-            alteration, float("nan"), status="no_action" if alteration is None else "recommended"
-        )
+        decision = Decision(alteration, float("nan"))
         row = self.world.respond(case, decision)
         info: dict[str, Any] = {
             "round": self._round,

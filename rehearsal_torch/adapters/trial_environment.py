@@ -107,7 +107,8 @@ class TrialEnvironment(gymnasium.Env):
             info |= {"expected": expected, "regret": self.world.optimal_value - expected}
         self._round += 1
         values: np.ndarray = row.columns(self.nodes)[0].numpy()
-        return values, self.world.reward(row), self._round == self.world.count(), False, info
+        reward = float(self.world.task.reward_of(row).mean())
+        return values, reward, self._round == self.world.count(), False, info
 
     def decode(self, action: Any) -> torch.Tensor:
         """The settings of a point of the cube, (k,), in the actions' units; numbers outside [-1, 1] are

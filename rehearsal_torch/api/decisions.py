@@ -17,6 +17,10 @@ from typing import TYPE_CHECKING, Any, Self
 from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.data.codings.texts import said
 from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
+from rehearsal_torch.data.finding import reason_of
+from rehearsal_torch.data.tables.in_memory import in_library
+from rehearsal_torch.reporting.decision_frame import decision_frame, decision_html, quantity, summary
+from rehearsal_torch.reporting.page.probability_sentences import chances, headline
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -100,7 +104,6 @@ class CaseDecision(Decision):
         return "\n".join([self.sentence(), *self.warnings])
 
     def _repr_html_(self) -> str:
-        from rehearsal_torch.reporting.decision_frame import decision_html
 
         return decision_html(self.to_frame("pandas"), [self.sentence()])
 
@@ -168,12 +171,9 @@ class Decisions(list[Decision]):
             library: "pandas", "polars" or "pyarrow"; None for that in which the cases were given. Where
                 pandas has NaN, the others have a missing value.
         """
-        from rehearsal_torch.data.tables.in_memory import in_library
-
         return in_library(self._frame(), library or self.library)
 
     def _frame(self) -> "pd.DataFrame":
-        from rehearsal_torch.reporting.decision_frame import decision_frame
 
         of = {column: each.name for each in self.codings.values() for column in each.columns}
         feasible = [name for each in self.cases if isinstance(each, RehearsalCase) for name in each.feasible]
@@ -186,7 +186,6 @@ class Decisions(list[Decision]):
         Args:
             ax: Where to draw; None makes a new figure of matplotlib.pyplot.
         """
-        from rehearsal_torch.reporting.decision_frame import quantity
         from rehearsal_torch.reporting.decision_plot import draw
         from rehearsal_torch.reporting.style import drawing
 
@@ -200,8 +199,6 @@ class Decisions(list[Decision]):
 
     def summary(self) -> str:
         """One sentence: how many cases have which status, and the mean estimates."""
-        from rehearsal_torch.reporting.decision_frame import quantity, summary
-
         return summary(self._frame(), quantity(self._lines()), self.wanted)
 
     def sentences(self) -> list[str]:
@@ -209,13 +206,11 @@ class Decisions(list[Decision]):
         it; or why nothing is. Where they lie outside the data, that reason in place of the chances, as in
         `WhatIf.sentence`; the frame keeps the numbers.
         """
-        from rehearsal_torch.reporting.page.probability_sentences import chances, headline
-
         said = []
         for line in self._lines():
             parts = [headline(line, self.units), *chances(line, self.wanted)]
-            if line.get("alteration") is None and line.get("reason"):
-                parts.append(f"Why: {line['reason']}.")
+            if line.get("alteration") is None and (reason := reason_of(line)):
+                parts.append(f"Why: {reason}.")
             said.append(f"Case {line['identity']}: {' '.join(part for part in parts if part)}")
         return said
 
@@ -225,7 +220,6 @@ class Decisions(list[Decision]):
         return "\n".join([*self.sentences()[:SHOWN], *rest, *self._sentences()])
 
     def _repr_html_(self) -> str:
-        from rehearsal_torch.reporting.decision_frame import decision_html
 
         return decision_html(self._frame(), self._sentences())
 

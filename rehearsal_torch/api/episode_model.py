@@ -41,6 +41,7 @@ from rehearsal_torch.api.saving.saved_folder import written as written_folder
 from rehearsal_torch.checkpoint import save as save_surrogate
 from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.data.episode import Episode
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.reading import TableError, table_file
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.tables.in_memory import data_frame, row_count
@@ -54,8 +55,7 @@ from rehearsal_torch.objectives.reward import Reward
 from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable, in_retrospect
 from rehearsal_torch.problems.episodes.roles import EpisodeRoles
 from rehearsal_torch.problems.episodes.steps import read_episodes
-from rehearsal_torch.problems.written.own_problem import OwnSequence
-from rehearsal_torch.problems.written.sequence_file import sequence_problem
+from rehearsal_torch.problems.written.sequence_file import OwnSequence, sequence_problem
 from rehearsal_torch.reporting.style import Wording, wording
 from rehearsal_torch.spaces.box import setting_text
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
@@ -231,18 +231,19 @@ class EpisodeModel:
         own, words = (self.reward, self.words) if reward is None else (reward, None)
         settings = {**self.settings, **settings}
         found = best_change(self.surrogate, episode, changes, method, own, seed, records, settings, words)
-        return replace(found, warnings=(*found.warnings, *self.beyond(found.case.episode)))
+        return replace(found, findings=(*found.findings, *self.beyond(found.case.episode)))
 
-    def beyond(self, episode: Episode) -> tuple[str, ...]:
-        """A sentence for each action of which an episode has more than the data of the fit."""
+    def beyond(self, episode: Episode) -> tuple[Finding, ...]:
+        """A finding for each action of which an episode has more than the data of the fit."""
         found = []
         for name, largest in self.reading.amounts.items():
             most = float(episode.columns([name]).max())
             if most > largest * (1 + SLACK):
-                found.append(
-                    f"range: {name} is up to {setting_text(most, 6)}; the observations lie between 0 and "
+                text = (
+                    f"{name} is up to {setting_text(most, 6)}; the observations lie between 0 and "
                     f"{setting_text(largest, 6)}, and it is taken as the highest of their levels"
                 )
+                found.append(Finding("range", text))
         return tuple(found)
 
     def save(self, folder: str | Path) -> Path:
@@ -270,7 +271,7 @@ class EpisodeModel:
             "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
             "data_fingerprint": problem.observations().fingerprint(),
             "data": dict(problem.card()),
-            "reading": dict(problem.episode_reading()),
+            "reading": dict(problem.facts().reading),
         }
 
     def _unit(self, given: str | int | EpisodeCase | Episode) -> EpisodeCase | Episode:

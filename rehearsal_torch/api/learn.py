@@ -70,7 +70,7 @@ def learn(
     with in_words(), undisturbed():
         config, method_asked = request.configured()
         problem = request.problem(config)
-        for sentence in problem.notes():
+        for sentence in problem.facts().notes:
             warnings.warn(sentence, RequestWarning, stacklevel=2)
         request, run, choice = request.run(config, method_asked, problem)
         surrogate = learnt(run)
@@ -111,5 +111,5 @@ def model_of(
         FittedRows(problem.observations, partial(fitted_under, run)),
         choice,
         bounds_left(request, problem),
-        dict(problem.wording().get("units_of", {})),
+        dict(problem.facts().wording.get("units_of", {})),
     )

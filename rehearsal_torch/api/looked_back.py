@@ -13,12 +13,13 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from rehearsal_torch.data.decision import Decision, EpisodeCase
+from rehearsal_torch.data.tables.in_memory import in_library
+from rehearsal_torch.reporting.decision_frame import table_html
 from rehearsal_torch.reporting.style import Wording, drawing, wording
+from rehearsal_torch.round_line import Round
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from rehearsal_torch.round_line import Round
 
 FROM, TO = "from/", "to/"
 
@@ -39,7 +40,7 @@ class LookedBack(Decision):
     words: Wording = field(default=Wording(), repr=False, compare=False)
 
     @classmethod
-    def of(cls, made: "Round", words: Wording) -> Self:
+    def of(cls, made: Round, words: Wording) -> Self:
         """The decision of a round with one episode."""
         assert isinstance(made.case, EpisodeCase)
         plain = {each.name: getattr(made.decision, each.name) for each in fields(Decision)}
@@ -55,8 +56,6 @@ class LookedBack(Decision):
             library: "pandas", "polars" or "pyarrow".
         """
         import pandas as pd
-
-        from rehearsal_torch.data.tables.in_memory import in_library
 
         names = self._doses()
         heads = ["time", "observed_action", "action"]
@@ -89,7 +88,7 @@ class LookedBack(Decision):
         """One sentence: how many actions change, and what the model expects of that."""
         who = self.words.titled(self.case.identity)
         if self.alteration is None:
-            what = "no action would have been changed" if self.status == "no_action" else "refused"
+            what = "refused" if self.undecided else "no action would have been changed"
             return f"{who}: {what}{f': {self.reason}' if self.reason else ''}."
         changed, most = len(self.alteration.names), self.trajectory["changes"]
         found, before = (self.words.sign * self.trajectory[key] for key in ("value", "observed"))
@@ -105,8 +104,6 @@ class LookedBack(Decision):
 
     def _repr_html_(self) -> str:
         from html import escape
-
-        from rehearsal_torch.reporting.decision_frame import table_html
 
         heads = [self.words.one_step.lower(), *self._doses()]
         rows = [

@@ -107,17 +107,17 @@ def rehearse(
         if request.written is None or cases is not None:
             named = names_of(from_memory, problem.count()) if config.dataset.identity is None else None
             problem.identities = named or problem.identities
-        if claims == "cross_fitted" and problem.imputations():
+        if claims == "cross_fitted" and problem.facts().imputations:
             raise RequestError(
                 "claims: 'cross_fitted': folds of imputed tables have seen each other's rows through the "
                 "imputation: leave claims out, or write missing: complete in the problem file"
             )
-        for sentence in problem.notes():
+        for sentence in problem.facts().notes:
             warnings.warn(sentence, RequestWarning, stacklevel=2)
         request, run, choice = request.run(config, method_asked, problem, workers)
         surrogate = learnt(run, workers)
         from_others = cross_fitted_claims(run, workers=workers) if claims == "cross_fitted" else None
-        possible = problem.possible_graphs() if possible is None else possible
+        possible = problem.facts().graphs if possible is None else possible
         judged = judged_by_graphs(run, surrogate, possible, from_others)
         if choice is not None:
             judged = Noted(choice.chosen, sentences(choice)[0], judged)

@@ -15,19 +15,21 @@ Source: Brier (1950).
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
 from rehearsal_torch.api.decisions import Decisions
+from rehearsal_torch.claims import CrossFittedClaims
 from rehearsal_torch.data.codings.recorded import wanted_in
 from rehearsal_torch.data.decision import Decision, DecisionContext
+from rehearsal_torch.method_choice.words import sentence
+from rehearsal_torch.objectives.objective import AlterationObjective, class_of
+from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
 from rehearsal_torch.reporting.untouched_score import UntouchedScore, score_of
+from rehearsal_torch.row_cases import Untouched, untouched_rows
+from rehearsal_torch.surrogates.surrogate import Surrogate
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from rehearsal_torch.api.rehearsal_model import RehearsalModel
-    from rehearsal_torch.claims import CrossFittedClaims
-    from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
-    from rehearsal_torch.row_cases import Untouched
-    from rehearsal_torch.surrogates.surrogate import Surrogate
 
 NONE = (
     'Held-out score of the untouched rows: none, as no row was held out (claims="cross_fitted" scores all '
@@ -51,7 +53,7 @@ class Rehearsed(Decisions):
         decisions: Iterable[Decision],
         untouched: UntouchedScore | None = None,
         cases: Sequence[DecisionContext] = (),
-        labels: "pd.Index | None" = None,
+        labels: pd.Index | None = None,
         model: "RehearsalModel | None" = None,
         library: str = "pandas",
     ) -> None:
@@ -66,8 +68,6 @@ class Rehearsed(Decisions):
         return NONE if self.untouched is None else self.untouched.line()
 
     def _sentences(self) -> list[str]:
-        from rehearsal_torch.method_choice.words import sentence
-
         chosen = None if self.model is None else self.model.choice
         return [
             *super()._sentences(),
@@ -77,10 +77,10 @@ class Rehearsed(Decisions):
 
 
 def untouched_score(
-    problem: "RehearsalTable",
-    surrogate: "Surrogate",
+    problem: RehearsalTable,
+    surrogate: Surrogate,
     objective: Callable[..., Any],
-    claims: "CrossFittedClaims | None" = None,
+    claims: CrossFittedClaims | None = None,
 ) -> UntouchedScore | None:
     """The score of the rows that nobody altered; None if no row was held out, or the method says nothing of
     them.
@@ -90,11 +90,8 @@ def untouched_score(
         objective: The objective of its decisions.
         claims: Cross-fitted claims, whose folds have predicted every row; None uses the held-out rows.
     """
-    from rehearsal_torch.objectives.objective import AlterationObjective, class_of
-    from rehearsal_torch.row_cases import untouched_rows
-
     if claims is not None:
-        return None if claims.untouched is None else _scored(claims.untouched, problem.units())
+        return None if claims.untouched is None else _scored(claims.untouched, problem.facts().units)
     made = class_of(objective)
     if problem.aside is None or made is None or not issubclass(made, AlterationObjective):
         return None
@@ -102,7 +99,7 @@ def untouched_score(
     return _scored(found, problem.aside_units)
 
 
-def _scored(untouched: "Untouched", units: Sequence[str] | None) -> UntouchedScore | None:
+def _scored(untouched: Untouched, units: Sequence[str] | None) -> UntouchedScore | None:
     named = None if units is None else [units[row] for row in untouched.rows.tolist()]
     return score_of(
         untouched.desired.tolist(), untouched.predicted.tolist(), untouched.constant.tolist(), named

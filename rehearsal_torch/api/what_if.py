@@ -27,11 +27,13 @@ from rehearsal_torch.data.estimates.percent import (
     in_words,
     is_chance,
 )
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.objectives.candidates import Candidates, claimed
 from rehearsal_torch.objectives.guard import linked, no_path
 from rehearsal_torch.objectives.objective import AlterationObjective, objective_for
 from rehearsal_torch.objectives.set_difference import between_sets
+from rehearsal_torch.reporting.page.probability_sentences import settings
 from rehearsal_torch.seeding import paired_seed, seed_draws
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.user_error import RequestError
@@ -40,8 +42,8 @@ if TYPE_CHECKING:
     from rehearsal_torch.api.rehearsal_model import RehearsalModel
     from rehearsal_torch.data.decision import RehearsalCase
 
-# How warnings begin that compare with no action.
-AGAINST_NOTHING = ("gain: ", "predicted no better")
+# Findings that compare with no action.
+AGAINST_NOTHING = ("gain", "no_gain")
 WITH_INTERVALS = "cme_stack, cme, outcome_regression or care"
 
 
@@ -57,7 +59,7 @@ class WhatIf:
         gain: The estimate minus `unchanged`, with the interval of the difference; None if there is none.
         support: How many observations are near, as the method counts them; None if it does not.
         distance: The distance to the 5th nearest observation, in standard deviations; None if it is unknown.
-        warnings: What the reader must know, one sentence each.
+        findings: What the reader must know.
         against: Why the method would not recommend it; empty if there is no reason.
         refused: Why the method cannot answer, so that its estimate is none to rely on; empty if it can.
         cost: What the alteration costs; None where costs are not known.
@@ -72,7 +74,7 @@ class WhatIf:
     baseline: Estimate | None = None
     support: float | None = None
     distance: float | None = None
-    warnings: tuple[str, ...] = field(default=())
+    findings: tuple[Finding, ...] = field(default=())
     against: str = ""
     unchanged: Estimate | None = None
     gain: Estimate | None = None
@@ -84,6 +86,11 @@ class WhatIf:
     units: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """The sentences of the findings."""
+        return tuple(each.text for each in self.findings)
+
+    @property
     def setting(self) -> Mapping[str, Any]:
         """The alteration in words: texts where its variables have some."""
         return self.texts or self.alteration
@@ -93,7 +100,7 @@ class WhatIf:
         """Why its number is none to rely on: the method cannot answer, or the claim lies outside the data;
         empty if neither is so.
         """
-        return f"refused: {self.refused}" if self.refused else outside(self.warnings)[0]
+        return f"refused: {self.refused}" if self.refused else outside(self.findings)[0]
 
     @property
     def decimals(self) -> int:
@@ -112,7 +119,7 @@ class WhatIf:
         """
         if self.against:
             return f"the method would not set this: {self.against}"
-        return self.warnings[0].removeprefix("gain: ") if self.warnings else ""
+        return self.findings[0].text if self.findings else ""
 
     def sentence(self) -> str:
         """The claim in words, with why the method would not recommend it, or the first warning; where the
@@ -128,8 +135,6 @@ class WhatIf:
         Args:
             left: What changing nothing leaves as it is, where the present values are known.
         """
-        from rehearsal_torch.reporting.page.probability_sentences import settings
-
         one, told, usual = self.estimate, Intervals(), self.baseline
         against = usual if self.unchanged is None else self.unchanged
         fine = self.decimals
@@ -163,8 +168,8 @@ class WhatIf:
 
     def _said(self) -> list[str]:
         first = self.sentence()
-        more = [*self.warnings, *([self.against] if self.against else [])]
-        return [first, *further(more, first)]
+        against = [self.against] if self.against and self.against not in first else []
+        return [first, *further(self.findings, first), *against]
 
 
 @dataclass(frozen=True)
@@ -202,7 +207,7 @@ class Comparison:
         notes = dict.fromkeys(
             f"{in_settings(each.setting)}: {each.note}"
             for each in (self.first, self.second)
-            if each.note and (each.against or not each.warnings[0].startswith(AGAINST_NOTHING))
+            if each.note and (each.against or each.findings[0].kind not in AGAINST_NOTHING)
         )
         basis = f" ({self.basis})" if self.basis else ""
         said = (
@@ -330,7 +335,7 @@ def _claim(objective: Candidates[AlterationObjective], guarded: Decision, units:
     setting, estimate = guarded.alteration, guarded.estimate
     assert setting is not None
     assert estimate is not None
-    pathless = "" if linked(objective, setting.names) else no_path(objective, setting.names)
+    pathless = "" if linked(objective, setting.names) else no_path(objective, setting.names).text
     refused, unsupported = (str(guarded.trace[name]) for name in ("refused", "unsupported"))
     values = dict(zip(setting.names, setting.values.tolist(), strict=True))
     task = objective.surrogate.task if objective.surrogate is not None else None
@@ -340,9 +345,9 @@ def _claim(objective: Candidates[AlterationObjective], guarded: Decision, units:
         guarded.baseline,
         number(guarded.trace.get("support")),
         number(guarded.trace.get("distance")),
-        guarded.warnings,
+        guarded.findings,
         # What is worse than usual may still be better than the present.
-        pathless or ((refused or unsupported) if guarded.unchanged else guarded.reason),
+        pathless or ((refused or unsupported) if guarded.unchanged else str(guarded.reason or "")),
         guarded.unchanged,
         guarded.gain,
         pathless or refused,

@@ -167,7 +167,7 @@ def decide(
             claims = claimed(run, folder, told, workers)
     graphs = run.config.get("graphs")
     if graphs is None and not run.learn and "task" in run.config.get("surrogate", {}):
-        graphs = run.problem.possible_graphs()
+        graphs = run.problem.facts().graphs
     claims = judged_by_graphs(run, surrogate, graphs, claims, told) if planned else None
     claims = claims if choice is None else replace(choice, claims=claims)
     shared = sharing(run.config, run.learn, sweep, told) if len(done) < len(planned) else nullcontext(1)
@@ -218,7 +218,7 @@ def claimed(run: Run, folder: RunFolder, told: Told = None, workers: int = 1) ->
     facts = {"folds": len(claims.folds), "optimism": claims.optimism, "error": claims.error}
     folder.write_json("claims.json", facts)
     if claims.untouched is not None:
-        folder.write("untouched.csv", _written(claims.untouched, run.problem.units()))
+        folder.write("untouched.csv", _written(claims.untouched, run.problem.facts().units))
     return claims
 
 

@@ -23,7 +23,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from rehearsal_torch.cli.errors import UNWRITABLE, lies_in, writing_to
-from rehearsal_torch.cli.resume import agree, cleared
+from rehearsal_torch.cli.resume import HYDRA, agree, cleared
 from rehearsal_torch.cli.signals import obey_cluster
 from rehearsal_torch.cli.spelling import typed_as
 from rehearsal_torch.cli.tasks import ELSEWHERE, raised, recordable
@@ -138,6 +138,8 @@ def _record(
         folder.write_json("run.json", run)
         written = True
         folder.write_yaml("config.yaml", content)
+        if not before:
+            _write_hydra(folder, config)
         screen(config)
         if sweep:
             one_device(config)
@@ -165,6 +167,16 @@ def _record(
                 raise
             raise wrong from error
         print(f"job in {folder.path} failed: {_sentence(wrong, folder)}", file=sys.stderr, flush=True)
+
+
+def _write_hydra(folder: RunFolder, config: DictConfig) -> None:
+    """Writes what Hydra writes with ``output_subdir=.hydra``. Hydra would write it before the folder is known
+    to be free. Nothing reads it.
+    """
+    hydra = HydraConfig.get()
+    nodes = {"config": config, "hydra": OmegaConf.create({"hydra": hydra}), "overrides": hydra.overrides.task}
+    for name, node in nodes.items():
+        folder.write(f"{HYDRA}/{name}.yaml", OmegaConf.to_yaml(node))
 
 
 def one_device(config: DictConfig) -> None:

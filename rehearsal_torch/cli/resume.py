@@ -18,7 +18,9 @@ output paths, references (``${...}``) or trust, and the classes that are built a
 """
 
 import re
+import shutil
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from rehearsal_torch.cli.overrides import read_override, single_overrides
@@ -38,6 +40,9 @@ TYPED_ONLY = ("out", "resume", "trusted", "parallel", "dask", "trainer.folder", 
 SWEEP = "sweep.json"
 # The files that a run writes before any results.
 OPENING = ("config.yaml", "run.json", "data.yaml", "status.json", "error.txt")
+# Hydra's own record of a run.
+HYDRA = ".hydra"
+_RECORDS = {"config.yaml", "hydra.yaml", "overrides.yaml"}
 # Further files, left by a process that was killed while writing, or that holds the folder's lock.
 _BESIDE = re.compile(
     r"\.rehearsal-lock(\.json)?|"
@@ -187,7 +192,9 @@ def cleared(folder: RunFolder) -> None:
     """
     if not _foreign(folder):
         for name in _names(folder):
-            if not name.startswith(LOCK):
+            if name == HYDRA:
+                shutil.rmtree(folder.path / name)
+            elif not name.startswith(LOCK):
                 (folder.path / name).unlink()
 
 
@@ -212,11 +219,14 @@ def _names(folder: RunFolder) -> list[str]:
 def _foreign(folder: RunFolder) -> list[str] | None:
     """The files of a folder other than those that a run writes first; None if it is empty or missing."""
     names = [name for name in _names(folder) if not _BESIDE.fullmatch(name)]
-    return (
-        [name for name in names if name not in OPENING or not (folder.path / name).is_file()]
-        if names
-        else None
-    )
+    return [name for name in names if not _opens(folder.path / name)] if names else None
+
+
+def _opens(path: Path) -> bool:
+    """Whether a run writes this before any results."""
+    if path.name == HYDRA:
+        return path.is_dir() and not path.is_symlink() and {each.name for each in path.iterdir()} <= _RECORDS
+    return path.name in OPENING and path.is_file()
 
 
 def _ours(folder: RunFolder) -> bool:

@@ -1,17 +1,18 @@
 """Console output at the start and end of a run: data card, report, run folder and next command."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.problems.problem import Problem
+from rehearsal_torch.reporting import card_lines
+from rehearsal_torch.reporting.run_report import report
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.user_error import UserError
 
-if TYPE_CHECKING:
-    from rehearsal_torch.problems.problem import Problem
-
 
 def described(
-    problem: "Problem", folder: RunFolder, sweep: bool, config: Mapping[str, Any] | None = None
+    problem: Problem, folder: RunFolder, sweep: bool, config: Mapping[str, Any] | None = None
 ) -> str:
     """Prints the data card and the problem's notes, except in a sweep; writes the card to data.yaml, and
     records the data's fingerprint and the kind of problem. The card is printed in short, and whole if
@@ -45,29 +46,25 @@ def described(
     recorded: dict[str, Any] = {"kind": problem.kind, "data_fingerprint": fingerprint}
     if waiting is not None:
         recorded["waiting"] = waiting
-    if words := problem.wording():
+    if words := problem.facts().wording:
         recorded |= {"words": dict(words)}
         if config is not None:
             recorded |= {"reward": config["objective"].get("reward"), "actions": actions_of(config)}
     folder.write_json("run.json", run | recorded)
     if not sweep:
-        from rehearsal_torch.reporting import card_lines
-
         lines = card_lines.whole(card) if asked(config, "tables") else card_lines.brief(card)
-        notes = [f"Note: {sentence}." for sentence in problem.notes()]
+        notes = [f"Note: {sentence}." for sentence in problem.facts().notes]
         print("\n".join(["Data", *(f"  {line}" for line in lines), *notes]), flush=True)
     return fingerprint
 
 
-def _waiting(problem: "Problem") -> str | None:
+def _waiting(problem: Problem) -> str | None:
     """The fingerprint of the settings whose results are waited for, empty for none; None for other problems
     than trials.
     """
     if problem.kind != "optimise":
         return None
-    from rehearsal_torch.data.table import Table
-
-    log = problem.under_way()
+    log = problem.facts().waiting
     return "" if log is None else Table.observed(log.task.actions, log.settings("pending")).fingerprint()
 
 
@@ -102,8 +99,6 @@ def closing(
     if part:
         print(f"Done: {folder.path}{'' if sweep else ', whose report is written when the parts are merged'}")
         return
-    from rehearsal_torch.reporting.run_report import report
-
     text = report(folder.path, tables=tables, told=told)
     print(
         f"Done: {folder.path}" if sweep else f"{text}\nRun folder: {folder.path}\nNext: {following}",

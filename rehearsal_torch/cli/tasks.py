@@ -4,7 +4,8 @@ What a task does lies in a module of its own (`cli.verbs`), which is imported on
 errors in them are answered without importing torch.
 """
 
-from collections.abc import Iterable
+import gc
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 
@@ -40,9 +41,24 @@ def after_sweep(script: str, folder: Path) -> None:
         import_module("rehearsal_torch.cli.verbs.cross_validate").grid(folder)
 
 
+def finish(
+    out: Path, jobs: list[list[str]], script: str, again: Sequence[str], trusted: Sequence[str] | None
+) -> int:
+    """Ends a sweep, and returns its exit code (`cli.sweep_end`)."""
+    code: int = import_module("rehearsal_torch.cli.sweep_end").finish(out, jobs, script, again, trusted)
+    return code
+
+
 def _carry_out(script: str, config: DictConfig) -> None:
-    work = import_module(f"rehearsal_torch.cli.verbs.{script}").work
-    import_module("rehearsal_torch.cli.job").carry_out(script, work, config)
+    # Of what modules load, nothing is garbage; looking for some takes a tenth of the loading, and of the fit.
+    gc.disable()
+    try:
+        work = import_module(f"rehearsal_torch.cli.verbs.{script}").work
+        carry_out = import_module("rehearsal_torch.cli.job").carry_out
+        gc.freeze()
+    finally:
+        gc.enable()
+    carry_out(script, work, config)
 
 
 def recordable(overrides: Iterable[str]) -> list[str]:

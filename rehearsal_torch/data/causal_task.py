@@ -24,11 +24,11 @@ from rehearsal_torch.data.known_reward import KnownReward
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.task_file import built, causal_parts
 from rehearsal_torch.data.trials.trial import named_numbers, unknown_names
-from rehearsal_torch.files.schema import LARGEST, FaultsError
+from rehearsal_torch.files.schema import LARGEST, Fault, FaultsError
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.spaces.box import Box, levels_text, margin
 from rehearsal_torch.spaces.candidate_region import CandidateRegion, MixedRegion, with_levels
-from rehearsal_torch.spaces.polytope import Polytope
+from rehearsal_torch.spaces.polytope import EmptyRegionError, Polytope
 
 MIN_ROWS = 5
 
@@ -107,9 +107,9 @@ class CausalTask:
         try:
             Polytope(self.box.names, faces, offsets)
         except ValueError as error:
-            # Its words are those of regions of outcomes.
-            words = str(error).replace("no outcome satisfies all faces of the desired region: ", "")
-            raise ValueError(f"limits: no action within its bounds satisfies them: {words}") from error
+            words = error.reason if isinstance(error, EmptyRegionError) else str(error)
+            words = f"no action within its bounds satisfies them: {words}"
+            raise FaultsError([Fault("limits", words)]) from error
         region = self.region()
         if isinstance(region, MixedRegion) and not region.possible():
             raise ValueError(
@@ -285,7 +285,7 @@ class CausalTask:
                     "the limits"
                 )
         if faults:
-            raise ValueError(f"fixed: {'; '.join(faults)}")
+            raise FaultsError([Fault("fixed", "; ".join(faults))])
         return held
 
     def _limits_margin(self, limits: Polytope) -> Tensor:

@@ -4,9 +4,10 @@ In a rehearsal case, the context is observed and an alteration of other variable
 outcomes occur; in a look-back, the whole episode is observed and the question is what other actions would
 have led to.
 
-A decision has one of three statuses. *recommended*: set these values. *no action*: by the method's own
-estimate no alteration improves on no action, or the method always chooses no action. *refused*: the method
-cannot decide, and gives the reason; leaving everything unaltered is then not a recommendation.
+A decision has one of three statuses. *do*: set these values; an interval of what that gains lies above zero.
+*may*: the method would set these values, and cannot tell their gain from zero. *leave*: nothing is altered,
+for a reason: nothing is better, or the method cannot tell; leaving everything unaltered is then not a
+recommendation (`Decision.undecided`). Everything else that is said of a decision is a `Finding`.
 
 Worlds and reports read only the fields below. Decisions of a search that fills `alteration` and `value` are
 scored and reported like any other; further fields add to the report.
@@ -18,7 +19,7 @@ and Gomez-Rodriguez (2023), Sec. 3 (episodes) and 5 (outcome and effort).
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -29,6 +30,7 @@ from rehearsal_torch.data.codings.texts import worded
 from rehearsal_torch.data.costs.action_cost import CaseCosts
 from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.data.estimates.estimate import CHANCE, DIFFERENCE, NET_GAIN, NET_VALUE, Estimate, net
+from rehearsal_torch.data.finding import NOTHING_BETTER, Finding
 from rehearsal_torch.data.hidden_cause import HiddenCause
 from rehearsal_torch.data.sensitivity import Sensitivity
 from rehearsal_torch.spaces.box import Alteration, levels_text, margin, nearest, setting_text
@@ -204,7 +206,7 @@ class EpisodeCase:
 DecisionContext = RehearsalCase | EpisodeCase
 
 
-Status = Literal["recommended", "no_action", "refused"]
+Status = Literal["do", "may", "leave"]
 
 
 @dataclass(frozen=True)
@@ -212,12 +214,11 @@ class Decision:
     """An alteration, or the reason for none, with its estimates.
 
     Attributes:
-        alteration: The values to set, in their variables' units; None unless the status is ``recommended``.
+        alteration: The values to set, in their variables' units; None if nothing is altered.
             For an episode the names are ``action[t]`` for the changed time steps t = 0, 1, ..., and the
             values are action numbers.
         value: The objective's value of the decision, in the objective's unit; of a withdrawn alteration, the
             value of that alteration.
-        status: ``recommended``, ``no_action`` or ``refused``.
         estimate: The method's estimate for its decision: the probability of a desired outcome after the
             alteration, the return of an episode, or the expected reward of the recommendation. For a refused
             or rejected alteration, the estimate of that alteration.
@@ -227,14 +228,14 @@ class Decision:
         gain: The estimate minus `unchanged`, with an interval of the difference; of cross-fitted claims, the
             estimate minus `before`; None where the method has none.
         cost: What the alteration costs, 0 where nothing is altered; None where costs are not known, or the
-            decision is refused.
+            method cannot tell what to do.
         worth: What a desired outcome is worth, in the unit of the cost; None if that is not known.
         recommendation: Trials only: the action to adopt permanently, as opposed to the next one to try; None
             if they are the same.
         doses: Episodes only: the doses of each changed action, name in the alteration to doses in their
             units. If empty, a data set interprets the action numbers by its own dose levels.
-        warnings: What the reader must know before acting, one sentence each.
-        reason: Why nothing is recommended, or how the decision was found; may be empty.
+        findings: What the reader must know before acting.
+        reason: Why nothing is altered, or how the decision was found; may be None.
         sensitivity: How strong a hidden common cause would have to be to overturn a recommendation; None
             where that does not apply.
         hidden_cause: Episodes only: the same for a recommended sequence, as partial R^2; None where that does
@@ -244,12 +245,11 @@ class Decision:
         seconds: Wall-clock time of the search, which does not count when decisions are compared.
 
     Raises:
-        ValueError: if status and alteration contradict each other, or a value to set is not finite.
+        ValueError: if an alteration sets nothing, or a value to set is not finite.
     """
 
     alteration: Alteration | None
     value: float
-    status: Status = field(default="recommended", kw_only=True)
     estimate: Estimate | None = field(default=None, kw_only=True)
     baseline: Estimate | None = field(default=None, kw_only=True)
     unchanged: Estimate | None = field(default=None, kw_only=True)
@@ -258,29 +258,40 @@ class Decision:
     worth: float | None = field(default=None, kw_only=True)
     recommendation: Alteration | None = field(default=None, kw_only=True)
     doses: Mapping[str, tuple[float, ...]] = field(default_factory=dict, kw_only=True)
-    warnings: tuple[str, ...] = field(default=(), kw_only=True)
-    reason: str = field(default="", kw_only=True)
+    findings: tuple[Finding, ...] = field(default=(), kw_only=True)
+    reason: Finding | None = field(default=None, kw_only=True)
     sensitivity: Sensitivity | None = field(default=None, kw_only=True)
     hidden_cause: HiddenCause | None = field(default=None, kw_only=True)
     trace: dict[str, Any] = field(default_factory=dict, kw_only=True)
     seconds: float = field(default=0.0, kw_only=True, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "warnings", tuple(self.warnings))
-        if self.status not in get_args(Status):
-            raise ValueError(f"expected a status among {list(get_args(Status))}; got {self.status!r}")
-        if (self.alteration is not None) != (self.status == "recommended"):
-            right = "status='no_action' or status='refused'" if self.alteration is None else "alteration=None"
-            raise ValueError(
-                f"status {self.status!r} does not go with the alteration {self.alteration}: expected {right}"
-            )
+        object.__setattr__(self, "findings", tuple(self.findings))
         if self.alteration is not None and not self.alteration.names:
-            raise ValueError("an alteration sets at least one variable: use status='no_action' for none")
+            raise ValueError("an alteration sets at least one variable: use alteration=None for none")
         for what in (self.alteration, self.recommendation):
             if what is not None and not all(map(math.isfinite, what.values.flatten().tolist())):
                 raise ValueError(
                     f"a decision sets {list(what.names)} to {what.values.tolist()}: expected finite numbers"
                 )
+
+    @property
+    def status(self) -> Status:
+        """``do``, ``may`` or ``leave``."""
+        if self.alteration is None:
+            return "leave"
+        told = self.gain if self.gain is None or self.worth is None else self.net_gain
+        return "do" if told is not None and told.lower is not None and told.lower > 0 else "may"
+
+    @property
+    def undecided(self) -> bool:
+        """Whether nothing is altered because the method cannot tell what to do."""
+        return self.alteration is None and self.reason is not None and self.reason.kind not in NOTHING_BETTER
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The sentences of the findings."""
+        return tuple(each.text for each in self.findings)
 
     @property
     def before(self) -> Estimate | None:
@@ -293,12 +304,12 @@ class Decision:
     def improvement(self) -> float:
         """(estimate - before) / |before|, the estimated relative improvement.
 
-        0 for no action, or if `before` is 0; NaN for a refusal, or without estimates.
+        0 if nothing is altered, or if `before` is 0; NaN if it is undecided, or without estimates.
         """
-        if self.status == "no_action":
-            return 0.0
+        if self.alteration is None:
+            return math.nan if self.undecided else 0.0
         before = self.before
-        if self.status == "refused" or self.estimate is None or before is None:
+        if self.estimate is None or before is None:
             return math.nan
         return (self.estimate.point - before.point) / abs(before.point) if before.point else 0.0
 
@@ -308,7 +319,7 @@ class Decision:
         is compared with. None where one of them is unknown.
         """
         found = self.estimate if self.alteration is not None else self.before
-        return None if self.status == "refused" else net(found, self.worth, self.cost, NET_VALUE)
+        return None if self.undecided else net(found, self.worth, self.cost, NET_VALUE)
 
     @property
     def net_gain(self) -> Estimate | None:
@@ -372,7 +383,11 @@ class Decision:
             content["sensitivity"] = self.sensitivity.to_dict()
         if self.hidden_cause is not None:
             content["hidden_cause"] = self.hidden_cause.to_dict()
-        return content | {"warnings": list(self.warnings), "reason": self.reason, "trace": self.trace}
+        return content | {
+            "findings": [each.to_dict() for each in self.findings],
+            "reason": None if self.reason is None else self.reason.to_dict(),
+            "trace": self.trace,
+        }
 
 
 def action_name(step: int) -> str:

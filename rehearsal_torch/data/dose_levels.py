@@ -9,7 +9,7 @@ its own. If quantiles would leave a level empty because doses are repeated, the 
 into contiguous groups with about equal numbers of rows instead, none of them empty, and `notes` names the
 doses that share a level. A level is *selectable* if its dose belongs to it; an empty level has no such dose.
 
-Source: Tsirtsis and Gomez-Rodriguez (2023), App. G.1 and Table 2; repeated doses are ours.
+Source: Tsirtsis and Gomez-Rodriguez (2023), App. G.1 and Table 2.
 """
 
 from collections.abc import Sequence

@@ -68,9 +68,6 @@ def transitions(episodes: Sequence[Episode]) -> Table:
     """All transitions from one time step to the next, as rows; the columns of the next step have a prime
     ("SOFA'"). Returns a table of sum(T - 1) rows over 2 d columns.
 
-    Args:
-        episodes: At least one episode; all with the same columns.
-
     Raises:
         ValueError: if there is no episode, or the columns differ.
     """

@@ -8,7 +8,7 @@ Values of very different magnitude, duplicated columns, or an edited checkpoint 
 breakdown. The exception then depends on the library that detects it; `in_numbers` turns all of them into one
 error about the data.
 
-Source: IEEE 754 (2019), Sec. 5.11 (NaN is unordered); the errors are ours.
+Source: IEEE 754 (2019), Sec. 5.11 (NaN is unordered).
 """
 
 from collections.abc import Iterator

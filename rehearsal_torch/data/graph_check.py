@@ -8,6 +8,7 @@ Source: `graphs.influence_paths` (the test).
 
 from collections.abc import Mapping
 
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.influence_paths import dependence, reaches
@@ -16,29 +17,28 @@ from rehearsal_torch.graphs.separation import adjustment
 SIGNIFICANT = 1e-3
 
 
-def contradiction(task: RehearsalTask, name: str, p_value: float) -> str:
-    """The warning if outcomes depend on an action that cannot change them according to the graph."""
-    return (
-        f"graph: setting {name} cannot change {', '.join(task.outcomes)} by the graph, but in the "
+def contradiction(task: RehearsalTask, name: str, p_value: float) -> Finding:
+    """The finding if outcomes depend on an action that cannot change them according to the graph."""
+    return Finding(
+        "refuted_graph",
+        f"setting {name} cannot change {', '.join(task.outcomes)} by the graph, but in the "
         f"observations they depend on it (p = {p_value:.1g}): an edge or a common cause may be missing, or "
-        "the rows may be a time series"
+        "the rows may be a time series",
+        {"p": p_value},
     )
 
 
-def untrue_graph(table: Table, task: RehearsalTask) -> list[str]:
-    """A warning for each action that cannot change an outcome according to the graph, if the table
+def untrue_graph(table: Table, task: RehearsalTask) -> list[Finding]:
+    """A finding for each action that cannot change an outcome according to the graph, if the table
     contradicts that.
     """
     unlinked = [name for name in task.box.names if not reaches((task.graph,), (name,), task.outcomes)]
     return contradictions(task, {name: dependence_given(table, task, name) for name in unlinked})
 
 
-def contradictions(task: RehearsalTask, p_values: Mapping[str, float]) -> list[str]:
-    """A warning for each action that cannot change an outcome according to the graph, and on which outcomes
+def contradictions(task: RehearsalTask, p_values: Mapping[str, float]) -> list[Finding]:
+    """A finding for each action that cannot change an outcome according to the graph, and on which outcomes
     depend; for that of the indicators of its classes on which they depend most.
-
-    Args:
-        p_values: Action to its p-value, for all that cannot change an outcome.
     """
     found: dict[str, float] = {}
     for name, p in p_values.items():

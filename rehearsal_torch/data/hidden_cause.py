@@ -64,11 +64,7 @@ class HiddenCause:
         return (math.sqrt(square * square + 4 * square) - square) / 2
 
     def sentence(self, actions: str = "doses") -> str:
-        """Both strengths in words.
-
-        Args:
-            actions: What actions are called.
-        """
+        """Both strengths in words."""
         if self.tipping == 1:
             first = f"no hidden common cause of {actions} and states, however strong, leaves no improvement"
         else:

@@ -107,7 +107,6 @@ def differences(fitted: Question, asked: Question, used: Sequence[str]) -> list[
     """The fields that the fit used and in which the questions differ, each as a message.
 
     Args:
-        asked: The new question.
         used: Names of the fields that the fit used.
     """
     before, now = fields(fitted), fields(asked)
@@ -128,7 +127,6 @@ def taken(fitted: Question, asked: Question, used: Sequence[str]) -> Question:
     of the new question.
 
     Args:
-        asked: The new question; equal in the fields that were used.
         used: Names of the fields that the fit used.
     """
     if isinstance(fitted, RehearsalTask) and isinstance(asked, RehearsalTask):

@@ -24,7 +24,7 @@ from rehearsal_torch.data.tables.frame import NO_DATA_BASE, ReadTable, TableErro
 from rehearsal_torch.data.tables.separated import read_separated
 from rehearsal_torch.data.tables.workbook import WORKBOOKS, read_workbook
 from rehearsal_torch.files.addresses import beginning
-from rehearsal_torch.files.schema import LARGEST, listed, meant
+from rehearsal_torch.files.schema import LARGEST, Fault, listed, meant
 
 __all__ = [
     "ReadTable",
@@ -44,6 +44,7 @@ DATE = re.compile(r"\s*\d{4}-\d{1,2}-\d{1,2}(?!\d)|\s*\d{1,2}[./]\d{1,2}[./]\d{2
 OBJECT = re.compile(r"b['\"]|(tensor|array|bytearray|np\.bytes_|Fraction)\(|[\[({<]")
 PERCENT = re.compile(r"\s*[+-]?\d+(?:[.,]\d+)?\s*%\s*\Z")
 COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*\Z")
+ENCODE = "encode strings as numbers, or leave the variable out"
 
 
 class TableWarning(UserWarning):
@@ -134,7 +135,6 @@ def number_columns(
     """The named columns as float64, (n, len(names)).
 
     Args:
-        varying: Refuses constant columns as well.
         keep: Positions of the rows to use; None for all.
 
     Raises:
@@ -154,20 +154,17 @@ def number_faults(
     min_rows: int = 1,
     varying: bool = False,
     at: Callable[[int], str] = line_words,
-) -> list[str]:
-    """The faults of the named columns.
-
-    Args:
-        varying: Whether a constant column is a fault.
-        at: Says in words where the row of an index stands.
-    """
+    two_texts: str = "write 0 and 1",
+) -> list[Fault]:
+    """The faults of the named columns; the path of a fault is the column."""
     faults = [
-        f"no column {name!r}; {meant(name, [str(each) for each in rows.columns])}"
+        Fault("", f"no column {name!r}; {meant(name, [str(each) for each in rows.columns])}", "unknown")
         for name in names
         if name not in rows.columns
     ]
     if len(rows) < min_rows:
-        faults.append(f"expected at least {min_rows} rows; got {len(rows)}: no model can be fitted to so few")
+        words = f"expected at least {min_rows} rows; got {len(rows)}: no model can be fitted to so few"
+        faults.append(Fault("", words))
     for name in [name for name in names if name in rows.columns]:
         numbers = numbers_of(rows[name])
         text = np.isnan(numbers) & rows[name].notna().to_numpy()
@@ -175,45 +172,44 @@ def number_faults(
         large = np.isfinite(numbers) & (np.abs(numbers) > LARGEST)
         if text.any():
             cell = rows[name][text].iloc[0]
+            both = _of_two(rows[name])
+            remedy = (
+                f"it has two values, {both[0]!r} and {both[1]!r}: {two_texts}" if both else as_number(cell)
+            )
             faults.append(
-                f"{name}: expected numbers; got {beginning(str(cell), 60)!r}{_at(rows, text, at)}: "
-                f"{_of_two(rows[name]) or as_number(cell)}"
+                Fault(
+                    name,
+                    f"expected numbers; got {beginning(str(cell), 60)!r}{_at(rows, text, at)}: {remedy}",
+                    "texts" if both or remedy == ENCODE else "",
+                )
             )
         if bad.any():
-            faults.append(
-                f"{name}: {int(bad.sum())} of {len(rows)} values are missing or infinite"
-                f"{_at(rows, bad, at)}: drop or impute those rows"
-            )
+            words = f"{int(bad.sum())} of {len(rows)} values are missing or infinite{_at(rows, bad, at)}"
+            faults.append(Fault(name, f"{words}: drop or impute those rows"))
         if large.any():
             first = numbers[int(large.argmax())]
-            faults.append(
-                f"{name}: {first:g}{_at(rows, large, at)} is too large to compute with: expected values up "
-                f"to {LARGEST:g}, so use another unit"
-            )
+            words = f"{first:g}{_at(rows, large, at)} is too large to compute with: expected values up to"
+            faults.append(Fault(name, f"{words} {LARGEST:g}, so use another unit"))
         if varying and len(rows) > 1 and not text.any() and not bad.any():
             if (numbers == numbers[0]).all():
-                faults.append(
-                    f"{name}: all {len(rows)} values are {numbers[0]:g}: a constant carries no information, "
-                    "take the variable out"
-                )
+                words = f"all {len(rows)} values are {numbers[0]:g}: a constant carries no information, take"
+                faults.append(Fault(name, f"{words} the variable out"))
             elif np.ptp(numbers) < 1 / LARGEST:
-                faults.append(
-                    f"{name}: all {len(rows)} values lie within {np.ptp(numbers):g}, too close to compute "
-                    "with: use another unit"
-                )
+                words = f"all {len(rows)} values lie within {np.ptp(numbers):g}, too close to compute with"
+                faults.append(Fault(name, f"{words}: use another unit"))
     return faults
 
 
-def _of_two(column: pd.Series) -> str | None:
-    """How a column with two texts may be written as numbers; None for other columns."""
+def _of_two(column: pd.Series) -> list[str]:
+    """The two texts of a column that has two; empty for other columns."""
     cells = column.dropna().head(TWO).tolist()
     texts = sorted({beginning(each, 30) for each in cells if isinstance(each, str)})
     numeric = any(
         DATE.match(each) or OBJECT.match(each) or re.match(r"\s*[+-]?[.\d]", each) for each in texts
     )
     if len(texts) != 2 or numeric or not all(isinstance(each, str) for each in cells):
-        return None
-    return f"it has two values, {texts[0]!r} and {texts[1]!r}: write 0 and 1"
+        return []
+    return texts
 
 
 def as_number(cell: object) -> str:
@@ -230,7 +226,7 @@ def as_number(cell: object) -> str:
         return "write a decimal point"
     if PERCENT.match(str(cell)):
         return "remove the percent sign"
-    return "encode strings as numbers, or leave the variable out"
+    return ENCODE
 
 
 def misspelt_number(text: str) -> bool:

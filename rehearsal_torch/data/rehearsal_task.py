@@ -26,7 +26,7 @@ from rehearsal_torch.data.costs.action_cost import ActionCost
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.task_file import NO_VARIABLE, built, rehearsal_parts
-from rehearsal_torch.files.schema import LARGEST, FaultsError
+from rehearsal_torch.files.schema import LARGEST, Fault, FaultsError
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
@@ -93,9 +93,10 @@ class RehearsalTask:
                 yield f"{part} variables {unknown} are not in the graph; it has {list(self.graph.names)}"
         counts = Counter(name for names in roles.values() for name in names)
         if self.unit in known:
-            yield f"unit: {self.unit!r} is a variable of the graph; {NO_VARIABLE}"
+            yield Fault("unit", f"{self.unit!r} is a variable of the graph; {NO_VARIABLE}")
         if twice := sorted(name for name, count in counts.items() if count > 1):
-            yield f"{twice} have two roles: a variable is context, actionable or an outcome"
+            words = f"{twice} have two roles: a variable is context, actionable or an outcome"
+            yield Fault("", words, "two roles")
         for names in self.candidates:
             if not names or not settable.issuperset(names):
                 yield (
@@ -105,12 +106,12 @@ class RehearsalTask:
             yield from self._too_many(names)
         classes = {each.name for each in self.codings if settable.issuperset(each.columns)}
         if free := [name for name in self.costs if name not in settable | classes]:
-            yield f"costs: {free} are not actionable; expected some of {list(self.box.names)}"
+            yield Fault("costs", f"{free} are not actionable; expected some of {list(self.box.names)}")
         if self.worth is not None and not (math.isfinite(self.worth) and self.worth > 0):
-            yield f"worth: expected a number above 0; got {self.worth}"
+            yield Fault("worth", f"expected a number above 0; got {self.worth}")
         for coding in self.codings:
             if unknown := [name for name in coding.columns if name not in known]:
-                yield f"codings: {unknown} are not in the graph; it has {list(self.graph.names)}"
+                yield Fault("codings", f"{unknown} are not in the graph; it has {list(self.graph.names)}")
             if coding.reference is not None:
                 yield from self._class_faults(coding)
             if coding.name in settable and coding.name not in self.box.levels:
@@ -134,9 +135,10 @@ class RehearsalTask:
         if columns <= set(self.context):
             return
         if not columns <= set(self.box.names):
-            yield (
-                f"codings: {coding.name} has classes, and is neither of the context, nor set, nor desired: "
-                "name levels in their order, or add a column of 0 and 1 for a class"
+            yield Fault(
+                "codings",
+                f"{coding.name} has classes, and is neither of the context, nor set, nor desired: name "
+                "levels in their order, or add a column of 0 and 1 for a class",
             )
         elif odd := [name for name in coding.columns if self.box.levels.get(name) not in _OF_A_CLASS]:
             yield (

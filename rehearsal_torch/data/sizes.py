@@ -42,6 +42,17 @@ def whole(value: object) -> object:
     return int(value) if isinstance(value, Integral) and not isinstance(value, bool) else value
 
 
+def require(fits: bool, expected: str, **given: object) -> None:
+    """Refuses settings out of range.
+
+    Raises:
+        ValueError: unless they fit, with what was expected and what was given.
+    """
+    if not fits:
+        shown = ", ".join(f"{name}={value!r}" for name, value in given.items())
+        raise ValueError(f"expected {expected}; got {shown}")
+
+
 def check_seed(seed: object) -> int:
     """The seed of a configuration, as a whole number of Python.
 

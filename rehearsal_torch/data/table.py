@@ -70,7 +70,6 @@ class Table:
 
         Args:
             frame: One row per observation; it is not changed.
-            names: The columns, in order; None for all of them.
 
         Raises:
             TableError: if a column is missing or occurs twice, or a value is text, a date, missing, infinite
@@ -173,7 +172,6 @@ def drawn(count: int, most: int, stream: torch.Generator) -> Tensor:
     """The places of at most `most` rows, in order: all of them, or as many drawn without replacement, (m,).
 
     Args:
-        most: The largest number of places.
         stream: Random number generator, on the CPU; not used if all rows are taken.
     """
     if count <= most:

@@ -44,9 +44,12 @@ from rehearsal_torch.data.codings.outcomes import with_desired
 from rehearsal_torch.data.codings.written import CODINGS, coded_names, codings_in, expanded, in_codes
 from rehearsal_torch.data.costs.written import COSTS, WORTH, Worth, WrittenCosts, costs_of
 from rehearsal_torch.data.known_reward import KnownReward, known_reward
-from rehearsal_torch.files.plain import PlainFileError, read_yaml, repeated
+from rehearsal_torch.files.addresses import without_password
+from rehearsal_torch.files.plain import NoFileError, PlainFileError, read_yaml, repeated
 from rehearsal_torch.files.schema import (
     Bounds,
+    Fault,
+    FaultKind,
     FaultsError,
     Name,
     Names,
@@ -89,7 +92,7 @@ def _levels(values: Any) -> Any:
     if len(values) > MOST:
         raise fault(f"at most {MOST} values", f"{len(values)} values")
     if all(isinstance(each, bool) or (isinstance(each, str) and not is_number(each)) for each in values):
-        raise fault("numbers", values, _coded(values))
+        raise fault("numbers", values, _coded(values), "texts")
     return values
 
 
@@ -254,6 +257,10 @@ class TaskError(FaultsError):
         self.source, self.named = source, tuple(named)
         self.args = (listed(source, self.faults) if self.faults else source,)
 
+    def with_outcome(self, outcome: str) -> str:
+        """The message, with what was not done because of the faults."""
+        return without_password(listed(self.source, self.faults, outcome)) if self.faults else str(self)
+
 
 class Weights(Schema):
     """A weighted sum of nodes."""
@@ -337,9 +344,6 @@ def task_content(
 ) -> tuple[str, Mapping[str, Any]]:
     """The name of a task in messages, and its content: that of a YAML file, or the given mapping.
 
-    Args:
-        parts: The parts of a task, for messages.
-
     Raises:
         TaskError: if no task is given, there is no such file, or it is not a YAML mapping.
     """
@@ -359,7 +363,7 @@ def task_content(
     try:
         content = read_yaml(file)
     except PlainFileError as error:
-        if "no such file" in str(error):
+        if isinstance(error, NoFileError):
             raise TaskError(
                 f"there is no task file {file}: check dataset.task=, which is relative to the current folder",
                 (),
@@ -401,7 +405,7 @@ def rehearsal_parts(
     faults = [
         *told,
         *(
-            f"{each}{coded}" if "levels are numbers: " in each else each
+            Fault(each.path, f"{each.words}{coded}") if each.kind == "texts" else each
             for each in faults
             if not _repeated(each, told)
         ),
@@ -426,13 +430,14 @@ def rehearsal_parts(
     unknown, of = set[str](), {column: each.name for each in codings.values() for column in each.columns}
     if named:
         for part, names in parts.items():
-            among, where = (
-                (parts["box"], "the box") if part == "candidates" and parts["box"] else (named, "the graph")
-            )
+            among, where = named, "the graph"
+            kind: FaultKind = "" if part == "candidates" else "unknown"
+            if part == "candidates" and parts["box"]:
+                among, where = parts["box"], "the box"
             odd = set(names) - set(among)
+            known = list(dict.fromkeys(of.get(each, each) for each in among))
             faults += [
-                f"{part}: {name!r} is not in {where}; "
-                f"{meant(name, list(dict.fromkeys(of.get(each, each) for each in among)))}"
+                Fault(part, f"{name!r} is not in {where}; {meant(name, known)}", kind)
                 for name in dict.fromkeys(names)
                 if name in odd
             ]
@@ -440,11 +445,11 @@ def rehearsal_parts(
     wanted = list(dict.fromkeys([*named, *(name for names in parts.values() for name in names)]))
     unit = found.get("unit")
     if unit is not None and unit in named:
-        faults.append(f"unit: {unit!r} is a variable of the graph; {NO_VARIABLE}")
+        faults.append(Fault("unit", f"{unit!r} is a variable of the graph; {NO_VARIABLE}"))
     if columns is not None:
         offered = set(columns)
         faults += [
-            f"no column {name!r}; {meant(name, columns)}"
+            Fault("", f"no column {name!r}; {meant(name, columns)}")
             for name in wanted
             if name not in offered and name not in unknown
         ]
@@ -456,19 +461,18 @@ def rehearsal_parts(
     return made | {"costs": costs, "worth": found.get("worth")}
 
 
-def _repeated(fault: str, told: Sequence[str]) -> bool:
+def _repeated(fault: Fault, told: Sequence[Fault]) -> bool:
     """Whether a part is missing because of a fault that was told."""
-    part, _, words = fault.partition(": ")
-    return words.startswith("missing; expected") and any(each.startswith(part) for each in told)
+    return fault.kind == "missing" and any(each.part == fault.path for each in told)
 
 
 def _expanded(
-    named: list[str], graph: RehearsalGraph | None, codings: Mapping[str, Coding], faults: list[str]
+    named: list[str], graph: RehearsalGraph | None, codings: Mapping[str, Coding], faults: list[Fault]
 ) -> tuple[list[str], RehearsalGraph | None]:
     """Names and graph with the indicators of classes."""
     if named:
         faults += [
-            f"codings: {name!r} is not in the graph; {meant(name, named)}"
+            Fault("codings", f"{name!r} is not in the graph; {meant(name, named)}")
             for name, each in codings.items()
             if name not in named and not set(each.columns) <= set(named)
         ]
@@ -492,9 +496,11 @@ def causal_parts(plain: Mapping[str, Any], source: str = "the task") -> dict[str
     if graph is not None and graph.bidirected:
         pairs = ", ".join(f"{one} <-> {other}" for one, other in graph.bidirected)
         faults.append(
-            f"graph.{_HIDDEN[type(found['graph'])]}: expected none, "
-            f"because the noise of the nodes is independent; got {pairs}: leave it out, or measure the "
-            "hidden cause and add it as a node"
+            Fault(
+                f"graph.{_HIDDEN[type(found['graph'])]}",
+                f"expected none, because the noise of the nodes is independent; got {pairs}: leave it out, "
+                "or measure the hidden cause and add it as a node",
+            )
         )
     box = _made("actions", faults, lambda: box_of(found["actions"])) if "actions" in found else None
     reward = _made("reward", faults, lambda: _reward_of(found["reward"])) if "reward" in found else None
@@ -506,7 +512,7 @@ def causal_parts(plain: Mapping[str, Any], source: str = "the task") -> dict[str
     if named:
         for part, names in wanted.items():
             faults += [
-                f"{part}: {name!r} is not in the graph; {meant(name, named)}"
+                Fault(part, f"{name!r} is not in the graph; {meant(name, named)}", "unknown")
                 for name in names
                 if name not in named
             ]
@@ -529,7 +535,7 @@ def built(source: str, make: Callable[[], Made]) -> Made:
         raise TaskError(source, [str(error)]) from error
 
 
-def _graph(found: Mapping[str, Any], faults: list[str]) -> tuple[list[str], RehearsalGraph | None]:
+def _graph(found: Mapping[str, Any], faults: list[Fault]) -> tuple[list[str], RehearsalGraph | None]:
     """The variables, as far as they are known, and the graph if it is valid."""
     written = found.get("graph")
     if written is None:
@@ -537,12 +543,12 @@ def _graph(found: Mapping[str, Any], faults: list[str]) -> tuple[list[str], Rehe
     return list(dict.fromkeys(written.named())), _made("graph", faults, written.graph)
 
 
-def _made(part: str, faults: list[str], make: Callable[[], Made]) -> Made | None:
+def _made(part: str, faults: list[Fault], make: Callable[[], Made]) -> Made | None:
     """A part as an object; None, and a new fault, if it is invalid."""
     try:
         return make()
     except ValueError as error:
-        faults.append(f"{part}: {error}")
+        faults.append(Fault(part, str(error)))
     return None
 
 

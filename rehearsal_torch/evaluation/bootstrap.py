@@ -19,21 +19,17 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import bootstrap
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from rehearsal_torch.seeding import numpy_generator
+
+RESAMPLES = 2000
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean and its confidence interval, in the values' unit.
-
-    Attributes:
-        mean: The average; NaN if there are no values.
-        low: Lower bound; NaN for fewer than two values.
-        high: Upper bound; NaN for fewer than two values.
-        count: n, the number of values.
+    """The mean of so many values and its confidence interval, in their unit; NaN where there are no values,
+    and bounds for fewer than two.
     """
 
     mean: float
@@ -50,32 +46,23 @@ class Interval:
         return f"{self.mean:.3g}{ends}"
 
 
-def t_interval(values: Sequence[float], level: float = 0.95) -> Interval:
-    """The mean with Student's t interval, for few values, such as means over seeds, of which the
-    bootstrap makes intervals that are too narrow.
-
-    Args:
-        values: (n,), finite.
+def t_interval(values: Sequence[float]) -> Interval:
+    """The mean of finite values with Student's 95% interval, for few values, such as means over seeds, of
+    which the bootstrap makes intervals that are too narrow.
     """
     numbers = np.asarray(values, dtype=np.float64)
     count = len(numbers)
     mean = float(numbers.mean()) if count else math.nan
     if count < 2:
         return Interval(mean, math.nan, math.nan, count)
-    half = float(student.ppf((1 + level) / 2, count - 1) * numbers.std(ddof=1) / math.sqrt(count))
+    half = float(stdtrit(count - 1, 0.975) * numbers.std(ddof=1) / math.sqrt(count))
     return Interval(mean, mean - half, mean + half, count)
 
 
-def mean_interval(
-    values: Sequence[float],
-    level: float = 0.95,
-    resamples: int = 2000,
-    units: Sequence[str] | None = None,
-) -> Interval:
-    """The mean with its bootstrap interval.
+def mean_interval(values: Sequence[float], units: Sequence[str] | None = None) -> Interval:
+    """The mean of one value per episode or row with its 95% bootstrap interval.
 
     Args:
-        values: (n,), one value per episode or row.
         units: The unit of each value, which are resampled as a whole; None if every value is independent.
 
     Raises:
@@ -107,25 +94,28 @@ def mean_interval(
         sample: tuple[NDArray[np.float64], ...] = (sums, sizes)
     else:
         sample = (numbers,)
-    found = bootstrap(
+    # Loaded only here: decisions without a known truth have no such interval.
+    from scipy.stats import bootstrap
+
+    interval = bootstrap(
         sample,
         np.mean if len(sample) == 1 else _ratio,
         paired=len(sample) > 1,
-        confidence_level=level,
-        n_resamples=resamples,
+        confidence_level=0.95,
+        n_resamples=RESAMPLES,
         method="BCa",
         rng=numpy_generator(0),
     ).confidence_interval
-    return Interval(mean, float(found.low), float(found.high), count)
+    return Interval(mean, float(interval.low), float(interval.high), count)
 
 
 def _by_unit(
     numbers: NDArray[np.float64], units: Sequence[str]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The sum of the values of each unit and their number."""
-    _, place = np.unique(np.asarray(units, dtype=str), return_inverse=True)
-    sums = np.bincount(place, weights=numbers).astype(np.float64)
-    return sums, np.bincount(place).astype(np.float64)
+    _, unit = np.unique(np.asarray(units, dtype=str), return_inverse=True)
+    sums = np.bincount(unit, weights=numbers).astype(np.float64)
+    return sums, np.bincount(unit).astype(np.float64)
 
 
 def _ratio(sums: NDArray[np.float64], sizes: NDArray[np.float64], axis: int) -> NDArray[np.float64]:

@@ -70,15 +70,8 @@ def claim_table(
     lines: Sequence[Decided],
     seed: int = 0,
 ) -> list[dict[str, Any]]:
-    """The rows of ``claims.csv``.
-
-    Args:
-        objective: Builds the objective of its decisions.
-        lines: The lines of ``decisions.jsonl``.
-
-    Returns:
-        The rows; an empty list if nothing is recommended, or the method has no estimates of the probability
-        for given alterations.
+    """The rows of ``claims.csv`` for the lines of ``decisions.jsonl``; none if nothing is recommended, or the
+    method has no estimates of the probability for given alterations.
     """
     if not isinstance(surrogate, RehearsalSurrogate) or problem.kind != "rehearse":
         return []
@@ -96,20 +89,22 @@ def shown(lines: Sequence[Decided]) -> list[Decided]:
     """
     acted = [line for line in lines if line.get("alteration") and math.isfinite(_difference(line))]
     ranked = sorted(acted, key=_difference, reverse=True)
-    places = sorted({0, len(ranked) // 2, len(ranked) - 1}) if ranked else []
-    return sorted((ranked[place] for place in places[:CASES]), key=lambda line: int(line["index"]))
+    ranks = sorted({0, len(ranked) // 2, len(ranked) - 1}) if ranked else []
+    return sorted((ranked[rank] for rank in ranks[:CASES]), key=lambda line: int(line["index"]))
 
 
 def places(case: RehearsalCase, name: str, count: int) -> list[float]:
     """The values of an action at which its curve is asked; of classes their places."""
-    classes = next((each for each in case.codings if each.name == name and each.reference is not None), None)
+    classes = next(
+        (coding for coding in case.codings if coding.name == name and coding.reference is not None), None
+    )
     if classes is not None:
-        return [float(place) for place in offered(classes, case.levels)]
+        return [float(index) for index in offered(classes, case.levels)]
     lower, upper = case.feasible[name]
     levels = case.levels.get(name)
     if levels is not None:
         every = torch.linspace(0, len(levels) - 1, min(count, len(levels))).round().long().tolist()
-        return [float(levels[place]) for place in every]
+        return [float(levels[index]) for index in every]
     return torch.linspace(lower, upper, count if lower < upper else 1, dtype=torch.float64).tolist()
 
 
@@ -127,7 +122,9 @@ def bins(surrogate: RehearsalSurrogate, case: RehearsalCase, name: str) -> dict[
     overlap = surrogate.overlap
     if not overlap.known:
         return None
-    classes = next((each for each in case.codings if each.name == name and each.reference is not None), None)
+    classes = next(
+        (coding for coding in case.codings if coding.name == name and coding.reference is not None), None
+    )
     columns = (name,) if classes is None else classes.columns
     where = [overlap.names.index(column) for column in columns]
     values = (overlap.location[where] + overlap.scale[where] * overlap.rows[:, where]).to(
@@ -136,7 +133,7 @@ def bins(surrogate: RehearsalSurrogate, case: RehearsalCase, name: str) -> dict[
     if classes is None:
         along, levels = values[:, 0], list(case.levels.get(name, ()))
     else:
-        levels = [float(place) for place in offered(classes, case.levels)]
+        levels = [float(class_index) for class_index in offered(classes, case.levels)]
         along = torch.cdist(values, values.new_tensor(classes.rows)).argmin(-1).to(values)
     lower, upper = case.feasible[name] if classes is None else (levels[0], levels[-1])
     if not lower < upper:
@@ -158,7 +155,7 @@ def bins(surrogate: RehearsalSurrogate, case: RehearsalCase, name: str) -> dict[
         "at": at.tolist(),
         "low": low.tolist(),
         "high": high.tolist(),
-        "counts": [int(each) if each == 0 or each >= FEWEST else None for each in counts],
+        "counts": [int(coding) if coding == 0 or coding >= FEWEST else None for coding in counts],
         "rows": len(values),
     }
 
@@ -180,36 +177,36 @@ def _of_case(
     names = list(setting)[:MOST]
     count = max(5, min(EACH, POINTS // len(names)))
     asked = {name: places(case, name, count) for name in names}
-    every = [
+    settings = [
         _in_order(in_indicators({**setting, name: value}, case.codings), columns)
         for name in names
         for value in asked[name]
     ]
-    found = iter(_estimates(case, surrogate, objective, every, paired_seed(seed, int(line["index"]))))
-    curves = {name: [next(found) for _ in asked[name]] for name in names}
-    if not any(each is not None for curve in curves.values() for each in curve):
+    claims = iter(_estimates(case, surrogate, objective, settings, paired_seed(seed, int(line["index"]))))
+    curves = {name: [next(claims) for _ in asked[name]] for name in names}
+    if not any(claim_there is not None for curve in curves.values() for claim_there in curve):
         return []
-    called = str(line.get("identity", line["index"]))
+    name_of_case = str(line.get("identity", line["index"]))
     present = {name: float(value) for name, value in (line.get("present") or {}).items()}
     held = in_places(present, case.codings)
     compared = number(before(line))
     rows = []
     for name in names:
         rows += [
-            ClaimRow(called, name, CLAIM, x, *_ends(each))
-            for x, each in zip(asked[name], curves[name], strict=True)
+            ClaimRow(name_of_case, name, CLAIM, x, *_ends(claim_there))
+            for x, claim_there in zip(asked[name], curves[name], strict=True)
         ]
         ends = [number(claim(line, part)) for part in ("point", "lower", "upper", "level")]
-        rows.append(ClaimRow(called, name, SET, setting[name], *map(_known, ends)))
+        rows.append(ClaimRow(name_of_case, name, SET, setting[name], *map(_known, ends)))
         if name in held:
-            rows.append(ClaimRow(called, name, PRESENT, held[name]))
-        rows.append(ClaimRow(called, name, BEFORE, setting[name], _known(compared)))
-        counted = bins(surrogate, case, name)
-        if counted is not None:
-            bars = zip(*(counted[part] for part in ("at", "counts", "low", "high")), strict=True)
+            rows.append(ClaimRow(name_of_case, name, PRESENT, held[name]))
+        rows.append(ClaimRow(name_of_case, name, BEFORE, setting[name], _known(compared)))
+        counts = bins(surrogate, case, name)
+        if counts is not None:
+            bars = zip(*(counts[part] for part in ("at", "counts", "low", "high")), strict=True)
             rows += [
-                ClaimRow(called, name, ROWS, at, "" if each is None else each, low, high)
-                for at, each, low, high in bars
+                ClaimRow(name_of_case, name, ROWS, at, "" if claim_there is None else claim_there, low, high)
+                for at, claim_there, low, high in bars
             ]
     return rows
 
@@ -227,28 +224,31 @@ def _estimates(
 ) -> list[Estimate | None]:
     """What the method claims of each setting; None where it has no number, or one that is withheld."""
     alterations = [
-        Alteration(tuple(each), torch.tensor(list(each.values()), dtype=torch.float64)) for each in settings
+        Alteration(tuple(values), torch.tensor(list(values.values()), dtype=torch.float64))
+        for values in settings
     ]
     with in_numbers("the fitted surrogate"), seeded(seed):
-        made = objective_for(objective, surrogate, [case] * len(alterations))
-        if not isinstance(made, Candidates):
+        built = objective_for(objective, surrogate, [case] * len(alterations))
+        if not isinstance(built, Candidates):
             return [None] * len(alterations)
-        found = claimed(made, alterations)
-    return [None if each is None or _withheld(each) else each.estimate for each in found]
+        decisions = claimed(built, alterations)
+    return [None if values is None or _withheld(values) else values.estimate for values in decisions]
 
 
-def _withheld(one: Decision) -> bool:
+def _withheld(decision: Decision) -> bool:
     """Whether a claim is no number to show: of something else, refused, or outside the data."""
-    estimate = one.estimate
-    beyond, _ = outside(one.warnings)
-    return estimate is None or estimate.of != CHANCE or bool(one.trace["refused"]) or bool(beyond)
+    estimate = decision.estimate
+    beyond, _ = outside(decision.findings)
+    return estimate is None or estimate.of != CHANCE or bool(decision.trace["refused"]) or bool(beyond)
 
 
-def _ends(one: Estimate | None) -> tuple[float | str, float | str, float | str, float | str]:
-    if one is None:
+def _ends(estimate: Estimate | None) -> tuple[float | str, float | str, float | str, float | str]:
+    if estimate is None:
         return "", "", "", ""
-    lower, upper, level = ("" if each is None else each for each in (one.lower, one.upper, one.level))
-    return one.point, lower, upper, level
+    lower, upper, level = (
+        "" if end is None else end for end in (estimate.lower, estimate.upper, estimate.level)
+    )
+    return estimate.point, lower, upper, level
 
 
 def _known(value: float) -> float | str:

@@ -15,7 +15,6 @@ Source: Ren et al. (2025), Thm. 4.1 (mean 0, variance 1, independence, equality 
 from dataclasses import dataclass
 
 import torch
-from scipy.stats import wasserstein_distance
 from torch import Tensor
 
 from rehearsal_torch.estimators.hsic import dependence
@@ -46,34 +45,32 @@ class RecoveryRow:
 
 
 def recovery_rows(world: CausalWorld, model: CausalModel) -> list[RecoveryRow]:
-    """The rows of all nodes for which the model has a mechanism; empty if the model ignores the graph.
-
-    Args:
-        world: A world that knows its noise.
-        model: Fitted to the world's observations.
-    """
-    network, found = model.network(), list[RecoveryRow]()
+    """The rows of all nodes for which a model of the world has a mechanism; none if it ignores the graph."""
+    network, rows = model.network(), list[RecoveryRow]()
     if network.task.nodes != world.task.nodes:
         return []
     noise_draws = world.noise_rows(NOISE_DRAWS, numpy_generator(0))
     for part in (FITTED, HELD_OUT):
         table, noise = world.explained(held_out=part == HELD_OUT)
         recovered = recover(network, table)
-        for place, node in enumerate(network.task.nodes):
-            every = world.recoverable(node, noise_draws[:, place])
-            true = (world.recoverable(node, noise[:, place]) - every.mean()) / every.std()
+        for column, node in enumerate(network.task.nodes):
+            every = world.recoverable(node, noise_draws[:, column])
+            true = (world.recoverable(node, noise[:, column]) - every.mean()) / every.std()
             if not bool(true.isfinite().all()):
                 continue  # a node without noise
             inputs = table.columns(network.task.inputs(node)).double()
-            found += _node(
-                node, part, recovered[:, place], true, (every - every.mean()) / every.std(), inputs
+            rows += _node(
+                node, part, recovered[:, column], true, (every - every.mean()) / every.std(), inputs
             )
-    return found
+    return rows
 
 
 def _node(
     node: str, part: str, recovered: Tensor, true: Tensor, noise_draws: Tensor, inputs: Tensor
 ) -> list[RecoveryRow]:
+    # Loaded only here: most runs have no noise that is known.
+    from scipy.stats import wasserstein_distance
+
     correlation = float(torch.corrcoef(torch.stack([recovered, true]))[0, 1])
     aligned = recovered if correlation >= 0 else -recovered
     measured = {

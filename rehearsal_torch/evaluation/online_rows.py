@@ -18,24 +18,9 @@ from rehearsal_torch.evaluation.recorded_run import Decided, effort
 from rehearsal_torch.evaluation.rehearsal_rows import number
 from rehearsal_torch.spaces.box import setting_text
 
-COLUMNS = (
-    "world",
-    "method",
-    "tau",
-    "repeat",
-    "round",
-    "target",
-    "value",
-    "success",
-    "p_true",
-    "oracle",
-    "information",
-    "lower",
-    "upper",
-    "seconds",
-)
-KEY = COLUMNS[:4]
+KEY = ("world", "method", "tau", "repeat")
 NUMBERS = ("success", "p_true", "oracle", "information", "lower", "upper", "seconds")
+COLUMNS = (*KEY, "round", "target", "value", *NUMBERS)
 Row = dict[str, Any]
 
 
@@ -52,40 +37,30 @@ def online_row(world: str, method: str, tau: str, repeat: int, decided: Decided)
         repeat: Number of the repeat: the seed of world and method.
         decided: A line of ``decisions.jsonl`` of an online run, with `seconds`.
     """
-    score, bound, setting = (
-        decided.get("score") or {},
-        decided.get("certificate") or {},
-        decided.get("alteration") or {},
-    )
-    found = {
+    score, setting = decided.get("score") or {}, decided.get("alteration") or {}
+    # A bound for no action would be mistaken for that of an alteration.
+    bound = (decided.get("certificate") or {}) if setting else {}
+    informed = bool(setting) and effort(decided, "search") == "informative"
+    numbers = {
         "success": None if decided.get("success") is None else int(decided["success"]),
         "p_true": score.get("probability"),
         "oracle": score.get("oracle"),
-        "information": decided.get("value") if effort(decided, "search") == "informative" else None,
+        "information": decided.get("value") if informed else None,
         "lower": bound.get("lower"),
         "upper": bound.get("upper"),
         "seconds": decided.get("seconds"),
     }
-    if not setting:
-        # A bound for no action would be mistaken for that of an alteration.
-        found |= {"information": None, "lower": None, "upper": None}
-    reported = {
+    row = {"world": world, "method": method, "tau": tau, "repeat": repeat, "round": int(decided["index"]) + 1}
+    row |= {
         "target": "+".join(setting),
         "value": "+".join(setting_text(value, 6) for value in setting.values()),
     }
-    named = {
-        "world": world,
-        "method": method,
-        "tau": tau,
-        "repeat": repeat,
-        "round": int(decided["index"]) + 1,
-    }
-    return named | reported | {key: number(found[key]) for key in NUMBERS}
+    return row | {key: number(numbers[key]) for key in NUMBERS}
 
 
 def by_repeat(rows: Sequence[Row]) -> dict[int, list[Row]]:
     """Maps each repeat to its rows, in the order of the rounds."""
-    found: dict[int, list[Row]] = {}
+    repeats: dict[int, list[Row]] = {}
     for row in sorted(rows, key=lambda row: (row["repeat"], row["round"])):
-        found.setdefault(row["repeat"], []).append(row)
-    return found
+        repeats.setdefault(row["repeat"], []).append(row)
+    return repeats

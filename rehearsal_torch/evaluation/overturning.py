@@ -11,6 +11,9 @@ strongest of its decisions, which may alter different variables.
 Methods that weigh several candidate graphs record under what share of the posterior a recommendation is
 better than no action, and its gain under the worst graph (`surrogates.structural.graph_posterior`). Over a
 run, the mean and the smallest share are stated, and the smallest gain.
+
+An action sequence of an episode stands against hidden common causes up to a share of what the observed
+covariates leave open (`data.hidden_cause`).
 """
 
 import math
@@ -19,6 +22,7 @@ from statistics import mean, median_low
 
 from rehearsal_torch.data.estimates.estimate import CHANCE
 from rehearsal_torch.data.estimates.percent import change
+from rehearsal_torch.data.hidden_cause import HiddenCause, share
 from rehearsal_torch.data.sensitivity import Sensitivity, factor
 from rehearsal_torch.evaluation.recorded_run import Decided, claim, effort
 from rehearsal_torch.files.addresses import beginning
@@ -31,48 +35,54 @@ def sensitivity_of(decided: Decided) -> Sensitivity | None:
     Raises:
         PlainFileError: if the record was edited, and says none.
     """
-    found = decided.get("sensitivity")
-    if not isinstance(found, Mapping):
+    record = decided.get("sensitivity")
+    if not isinstance(record, Mapping):
         return None
     try:
-        return Sensitivity.of(found)
+        return Sensitivity.of(record)
     except (LookupError, TypeError, ValueError) as error:
         raise PlainFileError(
             f"decisions.jsonl: sensitivity: expected strengths of at least 1 with their basis; got "
-            f"{beginning(str(dict(found)), 200)}: restore the file from a copy"
+            f"{beginning(str(dict(record)), 200)}: restore the file from a copy"
         ) from error
 
 
-def yardstick(found: Sequence[Sensitivity]) -> tuple[str, float] | None:
+def yardstick(sensitivities: Sequence[Sensitivity]) -> tuple[str, float] | None:
     """The strongest observed covariate and its strength; None if no decision has one."""
-    known = [(each.covariate, each.yardstick) for each in found if each.yardstick is not None]
+    known = [
+        (sensitivity.covariate, sensitivity.yardstick)
+        for sensitivity in sensitivities
+        if sensitivity.yardstick is not None
+    ]
     return max(known, key=lambda pair: pair[1]) if known else None
 
 
-def typical(found: Sequence[Sensitivity]) -> int:
+def typical(sensitivities: Sequence[Sensitivity]) -> int:
     """The place of the recommendation with the median tipping strength, the lower of two."""
-    return [each.tipping for each in found].index(median_low(each.tipping for each in found))
+    return [sensitivity.tipping for sensitivity in sensitivities].index(
+        median_low(sensitivity.tipping for sensitivity in sensitivities)
+    )
 
 
-def stands(found: Sequence[Sensitivity], strength: float) -> float:
+def stands(sensitivities: Sequence[Sensitivity], strength: float) -> float:
     """The share of the recommendations that stand against a hidden cause of some strength."""
-    return sum(each.tipping > strength for each in found) / len(found)
+    return sum(sensitivity.tipping > strength for sensitivity in sensitivities) / len(sensitivities)
 
 
 def graphs_overall(decisions: Sequence[Decided]) -> str:
     """One sentence on the candidate graphs under which the recommendations are better than no action; empty
     if no recommendation was compared graph by graph.
     """
-    acted = [one for one in decisions if one.get("alteration") is not None]
-    every = [effort(one, "graphs") for one in acted]
-    found = [each for each in every if isinstance(each, Mapping) and "stand" in each]
-    if not found:
+    acted = [decision for decision in decisions if decision.get("alteration") is not None]
+    compared = [effort(decision, "graphs") for decision in acted]
+    known = [graphs for graphs in compared if isinstance(graphs, Mapping) and "stand" in graphs]
+    if not known:
         return ""
-    shares = [float(each["stand"]) for each in found]
-    worst = min(found, key=lambda each: float(each["worst"]))
+    shares = [float(graphs["stand"]) for graphs in known]
+    worst = min(known, key=lambda graphs: float(graphs["worst"]))
     by = change(float(worst["worst"]), str(claim(acted[0], "of") or CHANCE))
-    least = f" (least {min(shares):.1%})" if len(found) > 1 else ""
-    judged = min(float(each["judged"]) for each in found)
+    least = f" (least {min(shares):.1%})" if len(known) > 1 else ""
+    judged = min(float(graphs["judged"]) for graphs in known)
     if "worst_named" in worst:
         without = f"; {1 - judged:.1%} of them have no estimates" if judged < 1 else ""
         return (
@@ -83,7 +93,7 @@ def graphs_overall(decisions: Sequence[Decided]) -> str:
         f"; graphs with {1 - judged:.1%} of it have too few scenarios for a comparison" if judged < 1 else ""
     )
     return (
-        f"Over {found[0]['graphs']} candidate graphs, better than no action under {mean(shares):.1%} of the "
+        f"Over {known[0]['graphs']} candidate graphs, better than no action under {mean(shares):.1%} of the "
         f"posterior{least}{unjudged}; under the worst graph, number {worst['worst_graph']} with "
         f"{float(worst['worst_weight']):.1%} of it, by {by}."
     )
@@ -91,33 +101,33 @@ def graphs_overall(decisions: Sequence[Decided]) -> str:
 
 def overall(decisions: Sequence[Decided]) -> str:
     """One sentence on what would overturn the recommendations; empty if none has a sensitivity."""
-    found = [each for each in map(sensitivity_of, decisions) if each is not None]
-    if not found:
+    sensitivities = [sensitivity for sensitivity in map(sensitivity_of, decisions) if sensitivity is not None]
+    if not sensitivities:
         return ""
-    if len(found) == 1:
-        text = found[0].sentence()
+    if len(sensitivities) == 1:
+        text = sensitivities[0].sentence()
         return f"{text[0].upper()}{text[1:]}."
-    strengths = [each.tipping for each in found]
+    strengths = [sensitivity.tipping for sensitivity in sensitivities]
     middle = median_low(strengths)
     spread = f"{factor(min(strengths))} to {factor(max(strengths))}"
-    doubtful = sum(each == 1 for each in strengths)
+    doubtful = sum(sensitivity == 1 for sensitivity in strengths)
     if math.isinf(middle):
         first = f"No hidden common cause can overturn most of the recommendations (strengths {spread})"
     elif middle == 1:
         first = (
-            f"Even without a hidden common cause, {doubtful} of {len(found)} recommendations may be no "
-            "better than no action, which their interval contains"
+            f"Even without a hidden common cause, {doubtful} of {len(sensitivities)} recommendations may be "
+            "no better than no action, which their interval contains"
         )
     else:
         first = (
             f"A hidden common cause would have to make the action {factor(middle)} times as likely, or as "
-            f"unlikely, to overturn the median recommendation (of {len(found)}: {spread})"
+            f"unlikely, to overturn the median recommendation (of {len(sensitivities)}: {spread})"
         )
-    if any(each.basis == "point" for each in found):
+    if any(sensitivity.basis == "point" for sensitivity in sensitivities):
         first += ", by the estimates alone where the method has no interval"
-    strongest = yardstick(found)
+    strongest = yardstick(sensitivities)
     if strongest is None:
-        notes = [each.note for each in found if each.note]
+        notes = [sensitivity.note for sensitivity in sensitivities if sensitivity.note]
         return f"{first}; {notes[0]}." if notes else f"{first}."
     name, strength = strongest
     if math.isinf(strength):
@@ -125,3 +135,48 @@ def overall(decisions: Sequence[Decided]) -> str:
     else:
         does = f"makes the action {factor(strength)} times as likely, or as unlikely"
     return f"{first}; the strongest observed covariate, {name}, {does}."
+
+
+def hidden_cause_of(decided: Decided) -> HiddenCause | None:
+    """The recorded strengths of a decision; None if there are none."""
+    record = decided.get("hidden_cause")
+    return HiddenCause.of(record) if isinstance(record, Mapping) else None
+
+
+def sequences_overall(decisions: Sequence[Decided], actions: str = "doses") -> str:
+    """One sentence on what would overturn the recommended action sequences; empty if none has recorded
+    strengths.
+    """
+    causes = [cause for cause in map(hidden_cause_of, decisions) if cause is not None]
+    if not causes:
+        return ""
+    if len(causes) == 1:
+        text = causes[0].sentence(actions)
+        return f"{text[0].upper()}{text[1:]}."
+    tipping = [cause.tipping for cause in causes]
+    middle = median_low(tipping)
+    spread = f"of {len(causes)}: {_strength(min(tipping))} to {_strength(max(tipping))}"
+    if middle == 1:
+        first = (
+            f"No hidden common cause of {actions} and states can overturn most of the recommendations "
+            f"({spread})"
+        )
+    else:
+        first = (
+            f"A hidden common cause that explains {share(middle)} of what the observed covariates "
+            f"leave open, of the {actions} and of every next state, can overturn the median recommendation "
+            f"({spread})"
+        )
+    known = [(cause.yardstick, cause) for cause in causes if cause.yardstick is not None]
+    if not known:
+        return f"{first}."
+    strength, strongest = max(known, key=lambda pair: pair[0])
+    overturned = sum(cause.tipping <= strength for cause in causes)
+    return (
+        f"{first}; one as strong as the strongest observed covariate, {strongest.covariate} "
+        f"({share(strength)}), can overturn {overturned} of {len(causes)}."
+    )
+
+
+def _strength(strength: float) -> str:
+    return "none" if strength == 1 else share(strength)

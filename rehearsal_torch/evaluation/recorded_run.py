@@ -19,6 +19,7 @@ from typing import Any
 
 from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.data.codings.texts import recorded_codings, said
+from rehearsal_torch.data.finding import Finding, findings_of, undecided
 from rehearsal_torch.data.question import KINDS, Kind
 from rehearsal_torch.files.forms import shown
 from rehearsal_torch.files.plain import PlainFileError
@@ -43,18 +44,15 @@ class Recorded:
         decisions: One dictionary per decision, in the order of their indices, with `seconds` if they were
             measured, and with texts in place of codes (`data.codings.texts`).
         metrics: Name to (step, value) pairs, in the order in which they were written.
-        config: The resolved configuration; empty if missing.
-        truth: The rows of ``truth.csv``; empty if missing.
-        curves: The rows of ``surrogate.csv``; empty if missing.
-        choices: Group of the configuration to the option chosen, such as decision to cme; empty if missing.
+        truth, curves, claims: The rows of ``truth.csv``, ``surrogate.csv`` and ``claims.csv``.
+        choices: Group of the configuration to the option chosen, such as decision to cme.
         kind: The kind of problem (`Problem.kind`); None if it was not recorded.
-        cautions: What the data card warns of.
+        findings: What the data card warns of.
         held_out_seen: Whether the checkpoint that decided has seen the held-out rows; None if that is
             unknown, false without a checkpoint.
         codings: What texts of variables are as numbers (`data.codings`).
         words: What units, steps and columns are called (`Problem.wording`), with ``reward`` and ``actions``
             as the task brought them; empty if the data set has no words of its own.
-        claims: The rows of ``claims.csv``; empty if missing.
     """
 
     path: Path
@@ -65,7 +63,7 @@ class Recorded:
     curves: list[dict[str, str]] = field(default_factory=list)
     choices: dict[str, str] = field(default_factory=dict)
     kind: Kind | None = None
-    cautions: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
     held_out_seen: bool | None = False
     words: dict[str, Any] = field(default_factory=dict)
     claims: list[dict[str, str]] = field(default_factory=list)
@@ -75,12 +73,12 @@ class Recorded:
         """The decisions by (search, k), in ascending order of k, searches in order of appearance; k is None
         for decisions other than action sequences.
         """
-        found: dict[tuple[str, int | None], list[Decided]] = defaultdict(list)
+        groups: dict[tuple[str, int | None], list[Decided]] = defaultdict(list)
         for decided in self.decisions:
-            found[
+            groups[
                 search_of(decided), decided["trajectory"]["changes"] if is_sequence(decided) else None
             ].append(decided)
-        return dict(sorted(found.items(), key=lambda item: -1 if item[0][1] is None else item[0][1]))
+        return dict(sorted(groups.items(), key=lambda item: -1 if item[0][1] is None else item[0][1]))
 
 
 def is_sequence(decided: Decided) -> bool:
@@ -93,6 +91,16 @@ def search_of(decided: Decided) -> str:
     return str(effort(decided, "search") or "decision")
 
 
+ACTS, NOTHING, REFUSED = "an alteration is recommended", "no action", "refused"
+
+
+def group_of(decided: Decided) -> str:
+    """Which of three a decision is: `ACTS`, or `NOTHING` is better, or `REFUSED`: the method cannot tell."""
+    if decided.get("alteration") is not None:
+        return ACTS
+    return REFUSED if undecided(decided) else NOTHING
+
+
 def effort(decided: Decided, name: str) -> Any:
     """An entry of the search's trace, such as ``expanded``; None if it is missing."""
     trace = decided.get("trace")
@@ -103,8 +111,8 @@ def claim(decided: Decided, part: str = "point", of: str = "estimate") -> Any:
     """A part (``point``, ``lower`` or ``upper``) of the estimate, or of another field such as the baseline;
     None if it is missing.
     """
-    stated = decided.get(of)
-    return stated.get(part) if isinstance(stated, Mapping) else None
+    estimate = decided.get(of)
+    return estimate.get(part) if isinstance(estimate, Mapping) else None
 
 
 def before(decided: Decided, part: str = "point") -> Any:
@@ -151,7 +159,6 @@ def read(path: str | Path) -> Recorded:
     card = folder.read_yaml("data.yaml")
     codings = recorded_codings(card.get("codings"))
     timed = [said(decided, codings) for decided in timed] if codings else timed
-    cautions = tuple(f"{key}: {value}" for key, value in card.items() if str(key).startswith("caution: "))
     config = folder.read_yaml("config.yaml")
     # Runs with a checkpoint that were recorded before this was known do not say.
     seen = run.get("held_out_seen", None if config.get("checkpoint") else False)
@@ -167,7 +174,7 @@ def read(path: str | Path) -> Recorded:
         curves,
         choices,
         kind,
-        cautions,
+        findings_of(card),
         seen,
         words,
         claims,
@@ -178,7 +185,7 @@ def read(path: str | Path) -> Recorded:
 def _kind(run: Mapping[str, Any], path: Path) -> Kind | None:
     """The kind of a run, as run.json records it; None if it does not."""
     named = run.get("kind")
-    kind = next((each for each in KINDS if each == named), None)
+    kind = next((known for known in KINDS if known == named), None)
     if named and kind is None:
         expected = f"{', '.join(KINDS[:-1])} or {KINDS[-1]}"
         raise PlainFileError(
@@ -213,9 +220,9 @@ def counterpart(trajectory: Mapping[str, Any], score: Mapping[str, object]) -> s
     return matching[0] if matching else None
 
 
-def _equal(one: object, other: object) -> bool:
+def _equal(first: object, second: object) -> bool:
     return (
-        isinstance(one, int | float)
-        and isinstance(other, int | float)
-        and math.isclose(one, other, rel_tol=1e-6, abs_tol=1e-6)
+        isinstance(first, int | float)
+        and isinstance(second, int | float)
+        and math.isclose(first, second, rel_tol=1e-6, abs_tol=1e-6)
     )

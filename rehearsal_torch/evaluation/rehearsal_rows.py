@@ -20,20 +20,8 @@ from typing import Any
 from rehearsal_torch.evaluation.recorded_run import Decided, before, claim
 from rehearsal_torch.files.rows import cell
 
-COLUMNS = (
-    "dataset",
-    "method",
-    "seed",
-    "context",
-    "auf",
-    "oracle",
-    "no_action",
-    "estimate",
-    "lower",
-    "upper",
-    "seconds",
-)
-NUMBERS = COLUMNS[4:]
+NUMBERS = ("auf", "oracle", "no_action", "estimate", "lower", "upper", "seconds")
+COLUMNS = ("dataset", "method", "seed", "context", *NUMBERS)
 # The interval for the true probability, and its one-sided lower bound.
 TRUTH = ("truth_lower", "truth_upper", "truth_least")
 Row = dict[str, Any]
@@ -46,33 +34,20 @@ def scored_by_world(decided: Decided) -> bool:
 
 
 def row(dataset: str, method: str, seed: int, decided: Decided) -> Row:
-    """The row of a decision; unknown numbers are NaN.
-
-    Args:
-        seed: Seed of the world and the method.
-        decided: A line of ``decisions.jsonl``, with `seconds`.
-    """
-    score = decided.get("score") or {}
-    acted = decided.get("alteration") is not None
-    true = {
+    """The row of a decision, a line of ``decisions.jsonl`` with its `seconds`; unknown numbers are NaN."""
+    score, acted = decided.get("score") or {}, decided.get("alteration") is not None
+    lower, upper = interval_of(decided) if acted else (None, None)
+    numbers = {
         "auf": score.get("probability"),
         "oracle": score.get("oracle"),
         "no_action": score.get("no_action"),
-    }
-    lower, upper = interval_of(decided)
-    claimed = {
         "estimate": claim(decided) if acted else before(decided),
         "lower": lower,
         "upper": upper,
+        "seconds": decided.get("seconds"),
     }
-    numbers = (
-        true
-        | (claimed if acted else claimed | {"lower": None, "upper": None})
-        | {"seconds": decided.get("seconds")}
-    )
-    return {"dataset": dataset, "method": method, "seed": seed, "context": decided.get("identity", "")} | {
-        key: number(numbers[key]) for key in NUMBERS
-    }
+    named = {"dataset": dataset, "method": method, "seed": seed, "context": decided.get("identity", "")}
+    return named | {key: number(numbers[key]) for key in NUMBERS}
 
 
 def interval_of(decided: Decided) -> tuple[Any, Any]:
@@ -107,12 +82,7 @@ def number(value: object) -> float:
 def typed(rows: Iterable[Mapping[str, str]]) -> list[Row]:
     """Rows read from CSV, with texts converted to numbers."""
     return [
-        {
-            **line,
-            "seed": int(line["seed"]),
-            **{key: number(line[key]) for key in NUMBERS},
-        }
-        for line in rows
+        {**line, "seed": int(line["seed"]), **{key: number(line[key]) for key in NUMBERS}} for line in rows
     ]
 
 

@@ -50,11 +50,8 @@ from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
 
 @dataclass(frozen=True)
 class GainParts:
-    """A true gain in summed SOFA points; positive is better.
-
-    Attributes:
-        states: Part through the states, scored with the observed doses.
-        scoring: Part through the doses that the score counts, at the changed states.
+    """A true gain in summed SOFA points, positive if better: through the states, scored with the observed
+    doses, and through the doses that the score counts, at the changed states.
     """
 
     states: float
@@ -67,12 +64,7 @@ class GainParts:
 
 
 def gain_parts(problem: SepsisSimulated, episode: Episode, decision: Decision) -> GainParts:
-    """Decomposes the true gain of a decision.
-
-    Args:
-        problem: The simulated cohort, which knows the truth.
-        episode: An episode of the problem.
-    """
+    """Decomposes the true gain of a decision for an episode of the simulated cohort."""
     given, changed = problem.trajectories_of_doses(episode, decision)
     observed, altered = emit(
         true_trajectory(problem.cohort, int(episode.identity), torch.stack((given, changed)))
@@ -188,8 +180,6 @@ def true_return(
     The last action affects no state and is kept, as in the learnt problem.
 
     Args:
-        levels: The dose levels that actions stand for.
-        changes: k.
         organs: Whether to leave out the points that a vasopressor scores because it is given.
     """
     truth = SepsisTruth(cohort, levels)

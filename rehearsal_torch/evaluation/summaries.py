@@ -33,8 +33,7 @@ A normalised regret of 0 is the optimum, one of 1 is no better than the best of 
 problems with different units comparable.
 
 Source: Du et al. (2026), Tab. 1 (mean and standard deviation over seeds); Qin et al. (2023), Tab. 1, Fig. 4
-and Thm. 7; Ren et al. (2025), Sec. 11.1 (best and average expected reward). The share, the coverage and the
-normalisation are ours.
+and Thm. 7; Ren et al. (2025), Sec. 11.1 (best and average expected reward).
 """
 
 import math
@@ -66,19 +65,14 @@ class TruthSummary:
     width: float = math.nan
 
 
-def truth_summary(rows: Sequence[Row], true: str = "auf") -> TruthSummary:
-    """Summarises the bounds on the truth in rows; those without a bound or a truth are left out.
-
-    Args:
-        rows: Rows with the columns `TRUTH`, or without them.
-        true: The column of the true probability.
-    """
-    some = [row for row in rows if not any(math.isnan(row.get(key, math.nan)) for key in (*TRUTH, true))]
+def truth_summary(rows: Sequence[Row]) -> TruthSummary:
+    """Summarises the bounds on the truth in rows; those without a bound or a truth are left out."""
+    known = [row for row in rows if not any(math.isnan(row.get(key, math.nan)) for key in (*TRUTH, "auf"))]
     return TruthSummary(
-        intervals=len(some),
-        covered=mean([float(row["truth_lower"] <= row[true] <= row["truth_upper"]) for row in some]),
-        least=mean([float(row["truth_least"] <= row[true]) for row in some]),
-        width=mean([row["truth_upper"] - row["truth_lower"] for row in some]),
+        intervals=len(known),
+        covered=mean([float(row["truth_lower"] <= row["auf"] <= row["truth_upper"]) for row in known]),
+        least=mean([float(row["truth_least"] <= row["auf"]) for row in known]),
+        width=mean([row["truth_upper"] - row["truth_lower"] for row in known]),
     )
 
 
@@ -91,15 +85,13 @@ class MethodSummary:
         present_count: of those whose estimate is that of leaving known present values.
         auf: Mean true probability with its 95% interval; NaN if the truth is unknown.
         std: Standard deviation over seeds of the mean over contexts; NaN for one seed.
-        oracle: Mean of the largest possible probability.
-        no_action: Mean probability without an alteration.
-        claimed: Mean of the method's own estimate.
+        oracle, no_action, claimed: Means of the largest possible probability, of that without an alteration,
+            and of the method's own estimate.
         covered: Share of the intervals that contain the true probability; NaN if there are none.
         intervals: Number of decisions with an interval and a known truth.
-        width: Mean width of the intervals.
+        width: Their mean width.
         excess: Mean of estimate minus true probability, over the decisions that have both.
         seconds: Median seconds of a decision.
-        truth: The bounds on the true probability.
     """
 
     count: int
@@ -126,10 +118,9 @@ class MethodSummary:
 
 
 def summed(rows: Sequence[Row], no_action_count: int, present_count: int = 0) -> MethodSummary:
-    """Summarises the rows of one method in one world.
+    """Summarises the rows of one method in one world, at least one.
 
     Args:
-        rows: At least one.
         no_action_count: How many of the decisions made no alteration.
         present_count: How many of these have known present values.
     """
@@ -163,10 +154,10 @@ def summed(rows: Sequence[Row], no_action_count: int, present_count: int = 0) ->
 
 def grouped(rows: Sequence[Row], *keys: str) -> dict[tuple[object, ...], list[Row]]:
     """The rows grouped by some of their columns, in order of appearance."""
-    found: dict[tuple[object, ...], list[Row]] = defaultdict(list)
+    groups: dict[tuple[object, ...], list[Row]] = defaultdict(list)
     for row in rows:
-        found[tuple(row[key] for key in keys)].append(row)
-    return dict(found)
+        groups[tuple(row[key] for key in keys)].append(row)
+    return dict(groups)
 
 
 def mean(values: Sequence[float]) -> float:
@@ -197,10 +188,9 @@ class OnlineSummary:
         late: Mean true probability over the last rounds.
         left: Mean gap to the best possible probability over the last rounds.
         information: Mean expected information gain of a round, in nats; NaN if the method does not compute
-            it.
-        information_late: The same over the last rounds.
-        covered: Share of the bounds that contain the true probability; NaN if there are none.
-        covered_late: The same over the last rounds.
+            it; `information_late` is that over the last rounds.
+        covered: Share of the bounds that contain the true probability; NaN if there are none; `covered_late`
+            is that over the last rounds.
         width: Mean width of the bounds.
         targets: Altered variables to their share of all rounds; "-" stands for no action.
         seconds: Median seconds of a round.
@@ -224,10 +214,9 @@ class OnlineSummary:
 
 
 def online_summary(rows: Sequence[Row], last: int = LAST) -> OnlineSummary:
-    """Summarises the rows of one method, world and tau.
+    """Summarises the rows of one method, world and tau, at least one.
 
     Args:
-        rows: At least one.
         last: Number of rounds at the end of a repeat that count as its last ones.
     """
     repeats = list(by_repeat(rows).values())
@@ -292,10 +281,9 @@ class TrialSummary:
 
 
 def trial_summary(rows: Sequence[Row], round_: int | None = None) -> TrialSummary:
-    """Summarises the rows of one problem, setting and method.
+    """Summarises the rows of one problem, setting and method, at least one.
 
     Args:
-        rows: At least one.
         round_: Round to summarise after; None for the last one that all seeds have.
     """
     runs = list(by_seed(rows).values())

@@ -14,7 +14,7 @@ its noise, and the density of the standardised identifiable part of the noise, w
 are points; those whose other settings differ from the curve's by at most a tenth of their range are told from
 the rest.
 
-Source: Ren et al. (2024, version 4), Fig. 13 (Y given X on Dropwave, with trials); the rest is ours.
+Source: Ren et al. (2024, version 4), Fig. 13 (Y given X on Dropwave, with trials).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -73,15 +73,13 @@ def curve_table(
     problem: Problem, surrogate: Surrogate, lines: Sequence[Mapping[str, Any]], seed: int = 0
 ) -> list[dict[str, Any]]:
     """The rows of ``surrogate.csv``: curves through the last recommendation of a run, or through its last
-    action where nothing else is recommended.
+    action where nothing else is recommended; none if these are no trials of a causal model, or no single
+    action is recommended.
 
     Args:
         surrogate: Fitted to all trials.
         lines: The lines of ``decisions.jsonl``; with the world's responses, if the run learnt from them.
         seed: Of the noise draws.
-
-    Returns:
-        The rows; an empty list if these are no trials of a causal model, or no single action is recommended.
     """
     if not (lines and isinstance(problem, CausalProblem) and isinstance(surrogate, CausalModel)):
         return []
@@ -101,12 +99,9 @@ def curve_table(
 def curve_rows(
     problem: CausalProblem, model: CausalModel, trials: Table, action: Tensor, index: int = 0, seed: int = 0
 ) -> list[CurveRow]:
-    """The curves of a fitted model through an action.
+    """The curves of a fitted model through an action (k,) in its units, with the truth of a causal world.
 
     Args:
-        problem: Its task; in a causal world also the truth.
-        model: Fitted to the trials.
-        action: The recommended action, (k,), in the actions' units.
         index: The round whose bounds and noise draws are used.
         seed: Of the noise draws.
     """
@@ -121,9 +116,9 @@ def curve_rows(
     for name in problem.task.actions:
         rows += _along_action(objective, world, trials, action, name)
     network = objective.network
-    for place in range(len(network.task.nodes))[-MAX_NODES:]:
-        rows += _along_input(network, world, trials, action, place, objective.other)
-        rows += _noise(model, network, world, trials, place, seed)
+    for position in range(len(network.task.nodes))[-MAX_NODES:]:
+        rows += _along_input(network, world, trials, action, position, objective.other)
+        rows += _noise(model, network, world, trials, position, seed)
     return rows
 
 
@@ -131,8 +126,8 @@ def _along_action(
     objective: PosteriorMean, world: CausalWorld | None, trials: Table, action: Tensor, name: str
 ) -> Iterator[CurveRow]:
     task = objective.task
-    place = task.actions.index(name)
-    points = _slice(task, action, place)
+    column = task.actions.index(name)
+    points = _slice(task, action, column)
     means = torch.cat(
         [
             objective.expected(part, objective.other)
@@ -142,28 +137,28 @@ def _along_action(
     stds = torch.cat(
         [objective.plausible(part).std(-1) for part in points.split(max(1, CHUNK // (PLAUSIBLE * DRAWS)))]
     )
-    yield from _curve(REWARD, REWARD, name, LEARNT, points[:, place], means, stds)
+    yield from _curve(REWARD, REWARD, name, LEARNT, points[:, column], means, stds)
     if world is not None:
-        yield from _curve(REWARD, REWARD, name, TRUE, points[:, place], world.expected(points))
-    yield CurveRow(REWARD, REWARD, name, CHOSEN, float(action[place]))
+        yield from _curve(REWARD, REWARD, name, TRUE, points[:, column], world.expected(points))
+    yield CurveRow(REWARD, REWARD, name, CHOSEN, float(action[column]))
     tried = trials.columns(task.actions).double()
     apart = (tried - action) / task.box.width
-    yield from _trials(REWARD, REWARD, name, tried[:, place], task.reward_of(trials), apart, place)
+    yield from _trials(REWARD, REWARD, name, tried[:, column], task.reward_of(trials), apart, column)
 
 
-def _slice(task: CausalTask, action: Tensor, place: int) -> Tensor:
+def _slice(task: CausalTask, action: Tensor, column: int) -> Tensor:
     """Actions (n, k) that differ from one in a single coordinate: its levels, or evenly spaced within its
     bounds, and the action itself; those within the task's limits.
     """
-    name = task.actions[place]
+    name = task.actions[column]
     lower, upper = task.box.bounds()[name]
     count = max(FEWEST, min(MOST, POINTS // len(task.actions)))
     grid = torch.linspace(lower, upper, count, dtype=torch.float64)
     if name in task.box.levels:
         grid = torch.tensor(task.box.levels[name], dtype=torch.float64)
-    grid = torch.cat([grid, action[place].unsqueeze(0)]).unique(sorted=True)
+    grid = torch.cat([grid, action[column].unsqueeze(0)]).unique(sorted=True)
     points = action.repeat(len(grid), 1)
-    points[:, place] = grid
+    points[:, column] = grid
     if task.limits is None:
         return points
     inside = task.limits.contains(points) | (points == action).all(-1)
@@ -175,13 +170,13 @@ def _along_input(
     world: CausalWorld | None,
     trials: Table,
     action: Tensor,
-    place: int,
+    position: int,
     noise: Tensor,
 ) -> Iterator[CurveRow]:
     """The mean of a node along one input; nothing for a node without inputs, or where this is the curve of
     the reward along an action.
     """
-    task, node, mechanism = network.task, network.task.nodes[place], network.mechanisms[place]
+    task, node, mechanism = network.task, network.task.nodes[position], network.mechanisms[position]
     names = task.inputs(node)
     reward_alone = isinstance(task.reward, WeightedSum) and set(task.reward.weights) == {node}
     if not names or (reward_alone and set(names) == set(task.actions)):
@@ -199,7 +194,7 @@ def _along_input(
         grid = torch.linspace(float(ends[0]), float(ends[1]), MOST, dtype=torch.float64)
     inputs = torch.stack([known[name] for name in names]).repeat(len(grid), 1)
     inputs[:, column] = grid
-    means, stds = _belief(mechanism, inputs, noise[:, place])
+    means, stds = _belief(mechanism, inputs, noise[:, position])
     yield from _curve(NODE, node, along, LEARNT, grid, means, stds)
     if world is not None and node in world.task.nodes and world.task.inputs(node) == names:
         true = world.mean_of(node, dict(zip(names, inputs.unbind(-1), strict=True)))
@@ -208,8 +203,8 @@ def _along_input(
     yield CurveRow(NODE, node, along, CHOSEN, float(known[along]))
     own = ~trials.altered[:, trials.names.index(node)]
     apart = (seen - inputs[0]) / (upper - lower).clamp_min(1e-300)
-    found = trials.columns([node])[:, 0]
-    yield from _trials(NODE, node, along, seen[own, column], found[own], apart[own], column)
+    values_of_node = trials.columns([node])[:, 0]
+    yield from _trials(NODE, node, along, seen[own, column], values_of_node[own], apart[own], column)
 
 
 def _belief(mechanism: NodeMechanism, inputs: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
@@ -230,12 +225,12 @@ def _noise(
     network: CausalNetwork,
     world: CausalWorld | None,
     trials: Table,
-    place: int,
+    position: int,
     seed: int,
 ) -> Iterator[CurveRow]:
-    node = network.task.nodes[place]
-    learnt = model.draws(NOISE_DRAWS, seed)[:, place]
-    true = _true_noise(network, world, place)
+    node = network.task.nodes[position]
+    learnt = model.draws(NOISE_DRAWS, seed)[:, position]
+    true = _true_noise(network, world, position)
     inside = _within_range(learnt)
     every = inside if true is None else torch.cat([inside, true])
     lower, upper = (float(every.quantile(level)) for level in (0.001, 0.999))
@@ -246,7 +241,7 @@ def _noise(
         if draws is not None:
             density = torch.histogram(draws, edges).hist / (count * (edges[1] - edges[0]))
             yield from _curve(NOISE, node, "", series, (edges[1:] + edges[:-1]) / 2, density)
-    for value in _recovered(model, network, trials, place).tolist():
+    for value in _recovered(model, network, trials, position).tolist():
         yield CurveRow(NOISE, node, "", NEAR, value)
 
 
@@ -261,32 +256,32 @@ def _within_range(draws: Tensor) -> Tensor:
     return draws[~torch.isin(draws, held)]
 
 
-def _true_noise(network: CausalNetwork, world: CausalWorld | None, place: int) -> Tensor | None:
+def _true_noise(network: CausalNetwork, world: CausalWorld | None, position: int) -> Tensor | None:
     """Draws of the identifiable part of a node's noise, standardised, with the sign that it has in the start
     design; None where it is unknown, or there is none.
     """
-    node = network.task.nodes[place]
+    node = network.task.nodes[position]
     if world is None or network.task.nodes != world.task.nodes:
         return None
-    draws = world.recoverable(node, world.noise_rows(TRUE_DRAWS, numpy_generator(0))[:, place])
+    draws = world.recoverable(node, world.noise_rows(TRUE_DRAWS, numpy_generator(0))[:, position])
     if not float(draws.std()) > 0:
         return None
     table, noise = world.explained()
-    both = torch.stack([recover(network, table)[:, place], world.recoverable(node, noise[:, place])])
+    both = torch.stack([recover(network, table)[:, position], world.recoverable(node, noise[:, position])])
     sign = -1.0 if float(torch.corrcoef(both)[0, 1]) < 0 else 1.0
     return sign * (draws - draws.mean()) / draws.std()
 
 
-def _recovered(model: CausalModel, network: CausalNetwork, trials: Table, place: int) -> Tensor:
+def _recovered(model: CausalModel, network: CausalNetwork, trials: Table, position: int) -> Tensor:
     """The noise of a node in the trials in which it was not set; where the model fits its distribution to
     noise of its own, that.
     """
     if isinstance(model, ExogenousModel):
-        return model.noise_of_rows()[place][model.processes.rows.kept[place]]
-    node = network.task.nodes[place]
+        return model.noise_of_rows()[position][model.processes.rows.kept[position]]
+    node = network.task.nodes[position]
     if not {*network.task.nodes, *network.task.actions} <= set(trials.names):
         return torch.zeros(0, dtype=torch.float64)
-    return recover(network, trials)[~trials.altered[:, trials.names.index(node)], place]
+    return recover(network, trials)[~trials.altered[:, trials.names.index(node)], position]
 
 
 def _curve(
@@ -301,7 +296,7 @@ def _trials(
     panel: str, name: str, along: str, x: Tensor, values: Tensor, apart: Tensor, column: int
 ) -> Iterator[CurveRow]:
     """Trials, by whether the inputs other than `column` are near those of the curve."""
-    others = [place for place in range(apart.shape[-1]) if place != column]
+    others = [other for other in range(apart.shape[-1]) if other != column]
     near = (apart[:, others].abs() <= NEARBY).all(-1)
     for where, value, close in zip(x.tolist(), values.tolist(), near.tolist(), strict=True):
         yield CurveRow(panel, name, along, NEAR if close else FAR, where, value)

@@ -16,21 +16,9 @@ from typing import Any
 from rehearsal_torch.evaluation.recorded_run import Decided
 from rehearsal_torch.evaluation.rehearsal_rows import number
 
-COLUMNS = (
-    "problem",
-    "setting",
-    "method",
-    "seed",
-    "round",
-    "expected",
-    "best_expected",
-    "recommended_expected",
-    "optimum",
-    "start",
-    "seconds",
-)
-KEY = COLUMNS[:4]
-NUMBERS = COLUMNS[5:]
+KEY = ("problem", "setting", "method", "seed")
+NUMBERS = ("expected", "best_expected", "recommended_expected", "optimum", "start", "seconds")
+COLUMNS = (*KEY, "round", *NUMBERS)
 Row = dict[str, Any]
 
 
@@ -48,36 +36,33 @@ def trial_rows(problem: str, setting: str, method: str, seed: int, decisions: Se
         seed: Seed of world and method.
         decisions: Scored trials, with `seconds`, from the first round on.
     """
-    scores = [one["score"] for one in decisions]
-    best = list(
-        accumulate(
-            (number(score["expected"]) for score in scores),
-            max,
-            initial=number(scores[0]["start"]) if scores else None,
-        )
-    )[1:]
-    found = []
-    for one, score, so_far in zip(decisions, scores, best, strict=True):
+    scores = [decision["score"] for decision in decisions]
+    start = number(scores[0]["start"]) if scores else None
+    best = list(accumulate((number(score["expected"]) for score in scores), max, initial=start))[1:]
+    rows = []
+    for decision, score, so_far in zip(decisions, scores, best, strict=True):
         named = {
             "problem": problem,
             "setting": setting,
             "method": method,
             "seed": seed,
-            "round": int(one["index"]) + 1,
+            "round": int(decision["index"]) + 1,
         }
-        values = {
+        numbers = {
             "expected": score["expected"],
             "best_expected": so_far,
             "recommended_expected": score["recommended"],
+            "optimum": score["optimum"],
+            "start": score["start"],
+            "seconds": decision.get("seconds"),
         }
-        rest = {"optimum": score["optimum"], "start": score["start"], "seconds": one.get("seconds")}
-        found.append(named | {key: number(value) for key, value in (values | rest).items()})
-    return found
+        rows.append(named | {key: number(value) for key, value in numbers.items()})
+    return rows
 
 
 def by_seed(rows: Sequence[Row]) -> dict[int, list[Row]]:
     """Maps each seed to its rows, in the order of the rounds."""
-    found: dict[int, list[Row]] = {}
+    seeds: dict[int, list[Row]] = {}
     for row in sorted(rows, key=lambda row: (row["seed"], row["round"])):
-        found.setdefault(row["seed"], []).append(row)
-    return found
+        seeds.setdefault(row["seed"], []).append(row)
+    return seeds

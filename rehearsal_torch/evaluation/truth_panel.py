@@ -12,8 +12,6 @@ nothing had changed) and a prediction with fresh noise (the model without abduct
 sequence there are its claimed improvement, its true one with the part that is due to organs, and its regret:
 the difference between the best sequence under the true mechanism and the recommended one.
 
-Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 2 (counterfactuals by abduction); the comparison is ours.
-
 The rows of ``truth.csv`` compare a run with a known ground truth:
 
     optimise     accuracy of the noise recovered for a causal world, node by node (`noise_recovery`)
@@ -88,30 +86,25 @@ def truth_rows(
     optimum: int | None = 2,
     claims: Sequence[str] | None = None,
 ) -> Iterator[TruthRow]:
-    """Compares a learnt model with the truth, patient by patient.
+    """Compares a learnt model with the truth of a simulated cohort, patient by patient.
 
     Args:
-        problem: The simulated cohort, which knows the truth.
-        decisions: Episodes of the problem with the recommended decisions.
         changes: k, the maximum number of changes of a decision.
         optimum: Largest k for which the true optimum is computed, by enumeration over the model's dose
             levels; None to never compute it. For 12 steps, a patient takes about 0.1 s at two changes and
             5 s at three.
         claims: What the decisions claim: "SOFA", "organ SOFA" or "reward" for each; None for SOFA.
-
-    Yields:
-        Rows, patient by patient.
     """
     # The truth lies on the CPU.
     surrogate = surrogate.on_cpu()
-    named = iter(["SOFA"] * len(decisions) if claims is None else claims)
+    claimed = iter(["SOFA"] * len(decisions) if claims is None else claims)
     for case, decision in decisions:
         episode = case.episode
         yield from _errors(surrogate, problem, episode, decision, "recommended")
         yield from _errors(
             surrogate, problem, episode, random_change(surrogate, problem, episode), "random change"
         )
-        yield from _gains(surrogate, problem, case, decision, changes, optimum, next(named))
+        yield from _gains(surrogate, problem, case, decision, changes, optimum, next(claimed))
 
 
 def random_change(surrogate: Model, problem: SepsisSimulated, episode: Episode) -> Decision:
@@ -130,7 +123,7 @@ def random_change(surrogate: Model, problem: SepsisSimulated, episode: Episode) 
     ]
     chosen[step] = next((action for action in others if bool(selectable[action])), int(observed[step]))
     if int(chosen[step]) == int(observed[step]):
-        return Decision(None, math.nan, status="no_action")
+        return Decision(None, math.nan)
     doses = {action_name(step): tuple(surrogate.doses(chosen[step]).tolist())}
     return Decision(Alteration((action_name(step),), chosen[[step]]), math.nan, doses=doses)
 
@@ -152,19 +145,19 @@ class _Errors:
 def _errors(
     surrogate: Model, problem: SepsisSimulated, episode: Episode, decision: Decision, sequence: str
 ) -> Iterator[TruthRow]:
-    for estimator, found in _differences(surrogate, problem, episode, decision).items():
+    for estimator, errors in _differences(surrogate, problem, episode, decision).items():
         # Nothing comes after the last step.
-        after = _rmse(found.after) if len(found.after) else []
-        for feature, value in zip(found.features, after, strict=bool(after)):
+        after = _rmse(errors.after) if len(errors.after) else []
+        for feature, value in zip(errors.features, after, strict=bool(after)):
             yield TruthRow(episode.identity, sequence, "rmse", feature, estimator, value)
-        if "SOFA" in found.features:
-            value = _rmse(found.values)[found.features.index("SOFA")]
+        if "SOFA" in errors.features:
+            value = _rmse(errors.values)[errors.features.index("SOFA")]
             yield TruthRow(episode.identity, sequence, "rmse of all steps", "SOFA", estimator, value)
 
 
 def _rmse(errors: Tensor) -> list[float]:
-    found: list[float] = errors.square().mean(0).sqrt().tolist()
-    return found
+    roots: list[float] = errors.square().mean(0).sqrt().tolist()
+    return roots
 
 
 @torch.no_grad()
@@ -183,27 +176,30 @@ def _differences(
         return {}
     chosen = trajectory.observed.clone()
     chosen[list(changed)] = torch.tensor(list(changed.values()))
-    before, after = (each[problem.action_lag :] for each in problem.trajectories_of_doses(episode, decision))
+    before, after = (
+        members[problem.action_lag :] for members in problem.trajectories_of_doses(episode, decision)
+    )
     predictions = {
         "learnt": (replay(trajectory, chosen.unsqueeze(0))[0], after),
         "observed trajectory": (trajectory.states, before),
         "fresh noise": (_fresh(surrogate, episode, chosen[:-1]), after),
     }
     truth = problem.true_states(episode, decision)
-    found = {}
+    errors = {}
     for estimator, (states, doses) in predictions.items():
-        each = [
-            _scored(surrogate.names, own, doses[:, 0]) for own in surrogate.member_units(states).unbind(-2)
+        members = [
+            _scored(surrogate.names, predicted, doses[:, 0])
+            for predicted in surrogate.member_units(states).unbind(-2)
         ]
-        features, values = each[0][0], torch.stack([own for _, own in each]).mean(0)
-        place = [FEATURES.index(name) for name in features]
-        found[estimator] = _Errors(features, values - truth[:, place], min(changed))
-    return found
+        features, values = members[0][0], torch.stack([predicted for _, predicted in members]).mean(0)
+        columns = [FEATURES.index(name) for name in features]
+        errors[estimator] = _Errors(features, values - truth[:, columns], min(changed))
+    return errors
 
 
 def _scored(names: Sequence[str], states: Tensor, vasopressor: Tensor) -> tuple[tuple[str, ...], Tensor]:
     """The predicted features with a known truth; SOFA by its rules where only its vitals are states."""
-    columns = {name: states[:, place] for place, name in enumerate(names)}
+    columns = {name: states[:, column] for column, name in enumerate(names)}
     if "SOFA" not in columns and all(name in columns for name in STATES):
         vitals = torch.stack([columns[name] for name in STATES], -1)
         vitals[:, STATES.index("GCS")] = vitals[:, STATES.index("GCS")].round()
@@ -216,8 +212,8 @@ def _fresh(surrogate: Model, episode: Episode, actions: Tensor) -> Tensor:
     """The states under the actions with fresh noise, (T, D), or (T, M D) of an ensemble: the prediction of a
     model without abduction.
     """
-    each = surrogate.each if isinstance(surrogate, TransitionEnsemble) else (surrogate,)
-    return torch.cat([_fresh_states(model, episode, actions) for model in each], -1)
+    members = surrogate.each if isinstance(surrogate, TransitionEnsemble) else (surrogate,)
+    return torch.cat([_fresh_states(model, episode, actions) for model in members], -1)
 
 
 def _fresh_states(surrogate: TransitionModel, episode: Episode, actions: Tensor) -> Tensor:
@@ -250,7 +246,7 @@ def _gains(
 ) -> Iterator[TruthRow]:
     truth = problem.score(case, decision)
     # A refusal recommends nothing, and so claims nothing.
-    claimed = 0.0 if decision.status == "refused" else decision.improvement
+    claimed = 0.0 if decision.undecided else decision.improvement
     row = TruthRow(case.identity, "recommended", "improvement", "SOFA", "claimed", claimed)
     yield replace(row, feature=claim)
     for name, feature in SCORES.items():
@@ -273,15 +269,7 @@ def _gains(
 def truth_table(
     problem: Problem, surrogate: Surrogate, lines: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Compares a run with the truth.
-
-    Args:
-        problem: The problem, which may know the truth.
-        lines: The lines of ``decisions.jsonl``.
-
-    Returns:
-        The rows; an empty list if the truth is not known.
-    """
+    """Compares the lines of a run's decisions with the truth; no rows where that is not known."""
     if isinstance(problem, CausalWorld) and isinstance(surrogate, CausalModel):
         return [asdict(row) for row in recovery_rows(problem, surrogate)]
     if not isinstance(problem, SepsisSimulated) or not isinstance(

@@ -38,20 +38,20 @@ def curves(
         ``bins``.
     """
     names, coded = list(setting)[:MOST], model.task.coded
-    levelled = {*case.levels, *(each.name for each in case.codings if each.reference is not None)}
+    levelled = {*case.levels, *(coding.name for coding in case.codings if coding.reference is not None)}
     count = max(5, min(EACH, POINTS // len(names)))
     places = {name: places_of(case, name, count) for name in names}
     asked = [
         in_indicators({**setting, name: value}, case.codings) for name in names for value in places[name]
     ]
-    found = iter(what_ifs(model, case, asked))
+    claims = iter(what_ifs(model, case, asked))
     return [
         {
             "name": name,
             "at": places[name],
             "levels": name in levelled,
             "texts": list(coded[name].levels) if name in coded else None,
-            **_ends([next(found) for _ in places[name]], withheld),
+            **_ends([next(claims) for _ in places[name]], withheld),
             "bins": bins(model.surrogate, case, name),
         }
         for name in names
@@ -83,16 +83,16 @@ def densities(
         "share": round(after.share(task.region), 4),
         "share_before": None if none is None else round(none.share(task.region), 4),
         "coordinates": [
-            _density(after, none, place, task.outcomes, bounds)
-            for place, bounds in enumerate(after.bounds(task.region))
+            _density(after, none, coordinate, task.outcomes, bounds)
+            for coordinate, bounds in enumerate(after.bounds(task.region))
         ],
     }
 
 
-def _ends(found: Sequence[WhatIf], withheld: Any) -> dict[str, list[float | None]]:
-    shown = [None if withheld(each) else each.estimate for each in found]
+def _ends(claims: Sequence[WhatIf], withheld: Any) -> dict[str, list[float | None]]:
+    shown = [None if withheld(claim) else claim.estimate for claim in claims]
     return {
-        part: [None if each is None else getattr(each, part) for each in shown]
+        part: [None if claim is None else getattr(claim, part) for claim in shown]
         for part in ("point", "lower", "upper")
     }
 
@@ -100,24 +100,26 @@ def _ends(found: Sequence[WhatIf], withheld: Any) -> dict[str, list[float | None
 def _density(
     after: OutcomeDraws,
     before: OutcomeDraws | None,
-    place: int,
+    coordinate: int,
     outcomes: Sequence[str],
     bounds: tuple[float, float],
 ) -> dict[str, Any]:
     """One coordinate: its name, its bounds, and the densities over the same bins."""
-    row = after.basis[place]
+    row = after.basis[coordinate]
     sign = -1.0 if float(row[row.nonzero()[0]]) < 0 else 1.0
     weights = {name: sign * float(weight) for name, weight in zip(outcomes, row, strict=True) if weight}
     lower, upper = bounds if sign > 0 else (-bounds[1], -bounds[0])
-    own = [
-        sign * each.values[:, place].to("cpu", torch.float64) for each in (after, before) if each is not None
+    draws = [
+        sign * outcome.values[:, coordinate].to("cpu", torch.float64)
+        for outcome in (after, before)
+        if outcome is not None
     ]
     ends = torch.tensor([0.005, 0.995], dtype=torch.float64)
-    quantiles = torch.stack([torch.quantile(each, ends) for each in own])
+    quantiles = torch.stack([torch.quantile(outcome, ends) for outcome in draws])
     low, high = float(quantiles[:, 0].min()), float(quantiles[:, 1].max())
-    known = [bound for bound in (lower, upper) if math.isfinite(bound)]
+    finite_bounds = [bound for bound in (lower, upper) if math.isfinite(bound)]
     # A bound that is far from all draws is not drawn in: it would leave them a line.
-    near = [bound for bound in known if low - (high - low) <= bound <= high + (high - low)]
+    near = [bound for bound in finite_bounds if low - (high - low) <= bound <= high + (high - low)]
     low, high = min([low, *near]), max([high, *near])
     margin = 0.03 * (high - low) or 1.0
     low, high = low - margin, high + margin
@@ -128,8 +130,8 @@ def _density(
         "lower": lower if math.isfinite(lower) else None,
         "upper": upper if math.isfinite(upper) else None,
         "edges": torch.linspace(low, high, count + 1, dtype=torch.float64).tolist(),
-        "after": _heights(own[0], count, low, high, width),
-        "before": _heights(own[1], count, low, high, width) if len(own) > 1 else None,
+        "after": _heights(draws[0], count, low, high, width),
+        "before": _heights(draws[1], count, low, high, width) if len(draws) > 1 else None,
     }
 
 

@@ -35,7 +35,6 @@ it: predictions for a state at its limit scatter around that limit.
 
 import json
 import math
-import re
 from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import partial
@@ -51,8 +50,9 @@ from rehearsal_torch.api.configured import decided, in_words, undisturbed
 from rehearsal_torch.api.one_episode import OneEpisode
 from rehearsal_torch.data.decision import Decision, EpisodeCase
 from rehearsal_torch.data.episode import Episode
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.explorer.recorded_episodes import OpenedEpisodes
-from rehearsal_torch.explorer.replies import PATIENCE, Turns, told
+from rehearsal_torch.explorer.replies import PATIENCE, Turns, reply
 from rehearsal_torch.methods.run import Method
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.objective import objective_for
@@ -69,19 +69,16 @@ from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.sequences.decision_process import Effort, sequence_decision
 from rehearsal_torch.user_error import RequestError, UserError
 
-RANGE = "range: "
 # The share of its range by which a predicted state may leave it.
 SLACK = 0.05
 UNDEFINED = "the model has no finite number under these actions"
 
 
 def beyond(objective: CounterfactualReturn, sequence: Tensor) -> list[str]:
-    """Where a replay lies outside the data, a sentence each; empty if it does not.
-
-    Args:
-        sequence: The actions, (H,) long.
+    """Where the replay of a sequence (H,) of actions lies outside the data, a sentence each; empty if it does
+    not.
     """
-    own = [text.removeprefix(RANGE) for text in objective.warnings() if text.startswith(RANGE)]
+    own = _ranges(objective.warnings())
     if not bool((sequence != objective.observed).any()):
         return own
     states = _states(objective, sequence)
@@ -91,9 +88,13 @@ def beyond(objective: CounterfactualReturn, sequence: Tensor) -> list[str]:
     # One row for each step of each model's course.
     rows = episode.values.unsqueeze(1).repeat(1, states.shape[1], 1)
     rows[..., [episode.names.index(name) for name in surrogate.names]] = states.to(rows)
-    found = surrogate.outside(Episode(episode.identity, episode.names, rows.flatten(0, 1)), SLACK)
-    said = [text.removeprefix(RANGE) for text in found]
-    return [*own, *(f"under these actions {text}" for text in said if text not in own)]
+    left = surrogate.outside(Episode(episode.identity, episode.names, rows.flatten(0, 1)), SLACK)
+    return [*own, *(f"under these actions {text}" for text in _ranges(left) if text not in own)]
+
+
+def _ranges(findings: Sequence[Finding]) -> list[str]:
+    """The sentences of the findings of values outside their range."""
+    return [finding.text for finding in findings if finding.kind == "range"]
 
 
 def course(
@@ -130,12 +131,12 @@ def course(
         "states": [
             {
                 "name": name,
-                "observed": before[:, place].tolist(),
-                "after": None if states is None else states.mean(1)[:, place].tolist(),
-                "lower": states.amin(1)[:, place].tolist() if states is not None and several else None,
-                "upper": states.amax(1)[:, place].tolist() if states is not None and several else None,
+                "observed": before[:, column].tolist(),
+                "after": None if states is None else states.mean(1)[:, column].tolist(),
+                "lower": states.amin(1)[:, column].tolist() if states is not None and several else None,
+                "upper": states.amax(1)[:, column].tolist() if states is not None and several else None,
             }
-            for place, name in enumerate(names)
+            for column, name in enumerate(names)
         ],
     }
 
@@ -162,23 +163,14 @@ Steps = Annotated[list[int], Field(max_length=MOST)]
 
 
 class EpisodeAsked(BaseModel):
-    """A question about an episode.
-
-    Attributes:
-        episode: Its number on the page.
-    """
+    """A question about an episode, by its number on the page."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
     episode: int
 
 
 class ChangesAsked(EpisodeAsked):
-    """A question for the best sequence.
-
-    Attributes:
-        changes: How many actions may differ.
-        fixed: Steps whose action stays.
-    """
+    """A question for the best sequence with at most so many changes, without the fixed steps."""
 
     changes: int
     fixed: Steps = []
@@ -186,32 +178,9 @@ class ChangesAsked(EpisodeAsked):
 
 
 class SequenceAsked(EpisodeAsked):
-    """A question about a sequence.
-
-    Attributes:
-        actions: One action number for each step.
-    """
+    """A question about a sequence: one action number for each step."""
 
     actions: Steps
-
-
-def add_routes(app: FastAPI, session: "EpisodeSession") -> None:
-    """Adds the questions to a server."""
-
-    @app.post("/api/episode")
-    def episode(asked: EpisodeAsked) -> Response:
-        return told(lambda: session.episode(asked.episode))
-
-    @app.post("/api/look-back")
-    def look_back(asked: ChangesAsked) -> Response:
-        return told(lambda: session.look_back(asked.episode, asked.changes, asked.fixed, asked.seconds))
-
-    @app.post("/api/replay")
-    def replay(asked: SequenceAsked) -> Response:
-        return told(lambda: session.replay(asked.episode, asked.actions))
-
-
-_LIMIT = re.compile(r"stopped after budget_s=([0-9.e+-]+)")
 
 
 def sequence_answer(
@@ -229,8 +198,8 @@ def sequence_answer(
     """
     sequence = objective.sequence(decision)
     record = objective.trajectory_record(decision)
-    found = beyond(objective, sequence)
-    withheld = f"outside the data: {'; '.join(found)}" if found else ""
+    reasons = beyond(objective, sequence)
+    withheld = f"outside the data: {'; '.join(reasons)}" if reasons else ""
     changed = (sequence != objective.observed).nonzero()[:, 0].tolist()
     # Without changes, the return is the observed one, which is no claim of the model.
     hidden = bool(withheld) and bool(changed)
@@ -239,19 +208,20 @@ def sequence_answer(
         line["trajectory"] = {
             k: line["trajectory"][k] for k in ("observed_actions", "observed_doses", "level_doses", "doses")
         }
-    _, headline, said = said_of_episode({**line, "warnings": []}, words)
+    _, headline, sentences = said_of_episode({**line, "findings": []}, words)
     if not searched:
         headline = _by_hand(len(changed), len(sequence))
     return {
         "headline": headline,
-        "said": said,
+        "said": sentences,
         "state": optimality(decision, objective.changes, words, hidden) if searched else "",
         "proven": bool(decision.trace.get("proven")) if searched else None,
         "gap": None if hidden or not searched else finite(decision.trace.get("gap")),
         "withheld": withheld,
-        "warnings": [text for text in decision.warnings if not text.startswith("range: ")],
+        "warnings": [finding.text for finding in decision.findings if finding.kind != "range"],
         "overturned": _overturned(decision, words) if searched and not hidden else "",
         "status": decision.status,
+        "undecided": decision.undecided,
         "actions": sequence.tolist(),
         "changed": changed,
         "observed": signed(record["observed"], words),
@@ -270,15 +240,17 @@ def optimality(decision: Decision, changes: int, words: Wording, hidden: bool = 
         changes: k.
         hidden: Whether the numbers of the replay are withheld.
     """
-    if decision.status == "refused":
+    if decision.undecided:
         return ""
     trace, most = decision.trace, f"at most {counted(changes, 'changed action')}"
     gap = finite(trace.get("gap"))
     if trace.get("proven"):
         return f"Proven: by this model, no other sequence with {most} is better."
-    told = decision.reason if decision.status == "recommended" else ""
-    reason = (told or str(trace.get("stopped") or "")).partition("; no gap is known")[0]
-    why = f" Why: {_LIMIT.sub(_limit, reason)}." if reason else ""
+    how = "" if decision.alteration is None else str(decision.reason or "")
+    limit, reason = finite(trace.get("limit_s")), how or str(trace.get("stopped") or "")
+    if limit is not None:
+        reason = f"the search stopped at its time limit of {limit:g} s"
+    why = f" Why: {reason}." if reason else ""
     if gap is None:
         return (
             f"The best found, not proven: how much better another one with {most} may be is not known.{why}"
@@ -288,14 +260,10 @@ def optimality(decision: Decision, changes: int, words: Wording, hidden: bool = 
     return f"The best found, not proven: another one with {most} may be better{much}.{why}"
 
 
-def _limit(found: re.Match[str]) -> str:
-    return f"the search stopped at its time limit of {found[1]} s"
-
-
 def _line(objective: CounterfactualReturn, decision: Decision, record: Mapping[str, Any]) -> dict[str, Any]:
     """The decision as a line of decisions.jsonl."""
-    made = Round(0, objective.case, decision, None, {}, trajectory=dict(record), kind="look_back")
-    return mapping(json.loads(made.line()))
+    line = Round(0, objective.case, decision, None, {}, trajectory=dict(record), kind="look_back")
+    return mapping(json.loads(line.line()))
 
 
 def _by_hand(changed: int, every: int) -> str:
@@ -307,8 +275,8 @@ def _by_hand(changed: int, every: int) -> str:
 def _overturned(decision: Decision, words: Wording) -> str:
     if decision.hidden_cause is None:
         return ""
-    said = decision.hidden_cause.sentence(words.actions)
-    return f"{said[:1].upper()}{said[1:]}."
+    sentence = decision.hidden_cause.sentence(words.actions)
+    return f"{sentence[:1].upper()}{sentence[1:]}."
 
 
 @torch.no_grad()
@@ -332,10 +300,8 @@ LIMITS = (
 
 
 class EpisodeSession:
-    """The answers of one fitted model of episodes.
-
-    Args:
-        found: The model and what its folder says.
+    """The answers of one fitted model of episodes; each of them raises `BusyError` while another one is
+    given, and `RequestError` where there is no such episode, step or action.
 
     Raises:
         UserError: if the method of the run is none that judges sequences of actions.
@@ -343,9 +309,14 @@ class EpisodeSession:
 
     page = "episodes.html"
 
-    def __init__(self, found: OpenedEpisodes) -> None:
-        self.surrogate, self.run, self.cases, self.more = found.surrogate, found.run, found.cases, found.more
-        self.material, self.words = found.material, found.material.words
+    def __init__(self, opened: OpenedEpisodes) -> None:
+        self.surrogate, self.run, self.cases, self.more = (
+            opened.surrogate,
+            opened.run,
+            opened.cases,
+            opened.more,
+        )
+        self.material, self.words = opened.material, opened.material.words
         self._turns = Turns(PATIENCE)
         self._records = self.run.problem.observations()
         if not isinstance(first := self._objective(self.cases[0], 0), CounterfactualReturn):
@@ -355,9 +326,20 @@ class EpisodeSession:
             )
         self.usual = int(getattr(self.run.objective, "keywords", {}).get("changes", 3))
 
-    def add_routes(self, app: "FastAPI") -> None:
+    def add_routes(self, app: FastAPI) -> None:
         """Adds its questions to a server."""
-        add_routes(app, self)
+
+        @app.post("/api/episode")
+        def episode(asked: EpisodeAsked) -> Response:
+            return reply(lambda: self.episode(asked.episode))
+
+        @app.post("/api/look-back")
+        def look_back(asked: ChangesAsked) -> Response:
+            return reply(lambda: self.look_back(asked.episode, asked.changes, asked.fixed, asked.seconds))
+
+        @app.post("/api/replay")
+        def replay(asked: SequenceAsked) -> Response:
+            return reply(lambda: self.replay(asked.episode, asked.actions))
 
     def describe(self) -> dict[str, Any]:
         """What the page shows before anything is asked: question, episodes, actions and cautions."""
@@ -389,20 +371,11 @@ class EpisodeSession:
             "seconds": list(SECONDS),
         }
 
-    def episode(self, place: int) -> dict[str, Any]:
-        """An episode as observed.
-
-        Args:
-            place: Its number on the page.
-
-        Returns:
-            Its H actions, the ones to which each may be changed, which steps stay as they are, its doses (H
-            rows), its course and its return.
-
-        Raises:
-            RequestError: if there is no such episode.
+    def episode(self, number: int) -> dict[str, Any]:
+        """An episode as observed: its H actions, the ones to which each may be changed, which steps stay as
+        they are, its doses (H rows), its course and its return.
         """
-        case = self._case(place)
+        case = self._case(number)
         with self._turns.turn(), in_words(), undisturbed(), torch.no_grad():
             objective = self._objective(case, 0)
             observed = objective.observed
@@ -412,16 +385,16 @@ class EpisodeSession:
                 .tolist()
             }
             given = [
-                [self._level(place, value) for place, value in enumerate(row)]
+                [self._level(number, value) for number, value in enumerate(row)]
                 for row in given_doses(objective).tolist()
             ]
-            own = [text.removeprefix(RANGE) for text in objective.warnings() if text.startswith(RANGE)]
+            own = _ranges(objective.warnings())
             return {
                 "name": self.words.titled(case.identity),
                 "steps": len(observed),
                 "actions": observed.tolist(),
                 "given": given,
-                "choices": [each.nonzero()[:, 0].tolist() for each in objective.choices],
+                "choices": [choice.nonzero()[:, 0].tolist() for choice in objective.choices],
                 "open": objective.open.tolist(),
                 "most": len(objective.open),
                 "outside": f"outside the data: {'; '.join(own)}" if own else "",
@@ -430,27 +403,15 @@ class EpisodeSession:
             }
 
     def first_answer(self) -> None:
-        """Looks at one episode, so that a model that cannot replay it is known before a page is opened.
-
-        Raises:
-            ValueError: if it cannot.
-        """
+        """Looks at one episode, so that a model that cannot replay it is known before a page is opened."""
         self.episode(0)
 
-    def look_back(self, place: int, changes: int, fixed: Sequence[int], seconds: float) -> dict[str, Any]:
-        """The best sequence with at most k changes that the method of the run finds in a time limit.
-
-        Args:
-            place: The number of an episode on the page.
-            changes: k.
-            fixed: Steps whose action stays as it was, besides those that the run keeps.
-            seconds: The time limit; the search's own if that is smaller.
-
-        Raises:
-            RequestError: if there is no such episode or step, or a number is out of range.
-            BusyError: if another question is still being answered.
+    def look_back(self, number: int, changes: int, fixed: Sequence[int], seconds: float) -> dict[str, Any]:
+        """The best sequence with at most so many changes that the method of the run finds in a time limit
+        (the search's own if that is smaller), where the fixed steps keep their action, as do those of the
+        run.
         """
-        case = self._case(place)
+        case = self._case(number)
         if not 0 <= changes <= case.episode.horizon:
             raise RequestError(f"changes: expected a number from 0 to {case.episode.horizon}; got {changes}")
         if not 0 < seconds <= LONGEST:
@@ -458,21 +419,14 @@ class EpisodeSession:
         kept = self._kept(case, fixed)
         with self._turns.turn(), in_words(), undisturbed():
             method = Method(partial(self.run.objective, changes=changes), self._in_time(seconds), None)
-            (made,) = decided(OneEpisode(kept, self._records), self.surrogate, method, self.run.seed)
-            return sequence_answer(self._objective(kept, changes), made.decision, self.words, searched=True)
+            (decision_line,) = decided(OneEpisode(kept, self._records), self.surrogate, method, self.run.seed)
+            return sequence_answer(
+                self._objective(kept, changes), decision_line.decision, self.words, searched=True
+            )
 
-    def replay(self, place: int, actions: Sequence[int]) -> dict[str, Any]:
-        """What a sequence that was put together by hand would have led to.
-
-        Args:
-            place: The number of an episode on the page.
-            actions: The action of every step that may be changed or not, as in `episode`.
-
-        Raises:
-            RequestError: if there is no such episode, or an action may not be chosen at its step.
-            BusyError: if another question is still being answered.
-        """
-        case = self._case(place)
+    def replay(self, number: int, actions: Sequence[int]) -> dict[str, Any]:
+        """What a sequence that was put together by hand, an action for every step, would have led to."""
+        case = self._case(number)
         with self._turns.turn(), in_words(), undisturbed(), torch.no_grad():
             plain = self._objective(case, 0)
             observed = plain.observed.tolist()
@@ -493,20 +447,20 @@ class EpisodeSession:
             return sequence_answer(objective, guarded, self.words, searched=False)
 
     def _objective(self, case: EpisodeCase, changes: int) -> CounterfactualReturn:
-        made: CounterfactualReturn = objective_for(
+        objective: CounterfactualReturn = objective_for(
             partial(self.run.objective, changes=changes), self.surrogate, [case], batch=False
         )
-        return made
+        return objective
 
     def _in_time(self, seconds: float) -> Search[Any]:
         search = copy(self.run.search)
         search.budget_s = min(seconds, math.inf if search.budget_s is None else search.budget_s)
         return search
 
-    def _case(self, place: int) -> EpisodeCase:
-        if not 0 <= place < len(self.cases):
-            raise RequestError(f"episode: expected one of the {len(self.cases)} episodes; got {place}")
-        return self.cases[place]
+    def _case(self, number: int) -> EpisodeCase:
+        if not 0 <= number < len(self.cases):
+            raise RequestError(f"episode: expected one of the {len(self.cases)} episodes; got {number}")
+        return self.cases[number]
 
     def _kept(self, case: EpisodeCase, fixed: Sequence[int]) -> EpisodeCase:
         """The case with further steps fixed."""
@@ -543,12 +497,12 @@ class EpisodeSession:
         """The doses of every action, in words."""
         every = torch.arange(self._objective(self.cases[0], 0).actions)
         return [
-            [self._level(place, value) for place, value in enumerate(row)]
+            [self._level(coordinate, value) for coordinate, value in enumerate(row)]
             for row in self.surrogate.doses(every).tolist()
         ]
 
-    def _level(self, place: int, value: float) -> str:
-        return self.words.dose(place).level(value) or shown(value)
+    def _level(self, coordinate: int, value: float) -> str:
+        return self.words.dose(coordinate).level(value) or shown(value)
 
 
 def _headed(name: str, unit: str) -> str:

@@ -57,17 +57,17 @@ def listening(host: str, port: int) -> socket.socket:
             f"Leave it out, or choose from {', '.join(HOSTS)}; from elsewhere, forward the port through ssh",
         )
     family = socket.AF_INET6 if host == "::1" else socket.AF_INET
-    found = socket.socket(family, socket.SOCK_STREAM)
+    listener = socket.socket(family, socket.SOCK_STREAM)
     try:
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind(("127.0.0.1" if host == "localhost" else host, port))
-        found.listen(64)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1" if host == "localhost" else host, port))
+        listener.listen(64)
     except OSError as error:
-        found.close()
+        listener.close()
         raise UserError(
             f"cannot be listened on ({error.strerror})", f"port={port}", "Leave port= out to take a free one"
         ) from None
-    return found
+    return listener
 
 
 def authorities(port: int) -> frozenset[str]:
@@ -113,7 +113,7 @@ class Guard:
         host, origin = given.get("host", []), given.get("origin", [])
         if len(host) != 1 or host[0].lower() not in self.hosts:
             return 403, "this page answers under its own address alone: open the one that the command printed"
-        if any(each.lower() != f"http://{host[0].lower()}" for each in origin):
+        if any(origin_given.lower() != f"http://{host[0].lower()}" for origin_given in origin):
             return 403, "the request comes from a page of another site: open the address that was printed"
         if method not in ("GET", "POST"):
             return 405, f"{method} is not answered here: GET a page, or POST a question"
@@ -125,16 +125,16 @@ class Guard:
 
 async def _body(receive: Receive) -> bytes | None:
     """The whole body of a request; None if it is too large."""
-    found = b""
+    body = b""
     while True:
         message = await receive()
         if message["type"] != "http.request":
-            return found
-        found += message.get("body", b"")
-        if len(found) > LARGEST:
+            return body
+        body += message.get("body", b"")
+        if len(body) > LARGEST:
             return None
         if not message.get("more_body", False):
-            return found
+            return body
 
 
 def _halved(body: bytes) -> bool:
@@ -169,7 +169,7 @@ def _with_headers(send: Send) -> Send:
     async def other(message: Message) -> None:
         if message["type"] == "http.response.start":
             own = {name for name, _ in HEADERS}
-            kept = [each for each in message.get("headers", []) if each[0].lower() not in own]
+            kept = [header for header in message.get("headers", []) if header[0].lower() not in own]
             message = {**message, "headers": [*kept, *HEADERS]}
         await send(message)
 

@@ -58,9 +58,9 @@ def opened_episodes(of: Material) -> OpenedEpisodes:
         run = _built(config, folder)
         suits(run, surrogate)
         _same(run, of, folder)
-        named = [(one.get("index"), one.get("identity")) for one in of.run.decisions]
-        named = named or [(place, None) for place in range(run.problem.count())]
-        cases = [_case(run, place, name, folder) for place, name in named[:MOST]]
+        named = [(decision.get("index"), decision.get("identity")) for decision in of.run.decisions]
+        named = named or [(index, None) for index in range(run.problem.count())]
+        cases = [_case(run, index, name, folder) for index, name in named[:MOST]]
         if not cases:
             raise UserError("holds no episodes to look back at", str(folder))
     return OpenedEpisodes(surrogate, run, tuple(cases), len(named) - len(cases), of)
@@ -88,10 +88,10 @@ def _same(run: Run, of: Material, folder: Path) -> None:
         raise _changed(folder)
 
 
-def _case(run: Run, place: object, name: object, folder: Path) -> EpisodeCase:
+def _case(run: Run, index: object, name: object, folder: Path) -> EpisodeCase:
     """The episode of an index, which has to have the name that was recorded with it."""
-    known = isinstance(place, int) and 0 <= place < run.problem.count()
-    case = run.problem.case(place) if isinstance(place, int) and known else None
+    known = isinstance(index, int) and 0 <= index < run.problem.count()
+    case = run.problem.case(index) if isinstance(index, int) and known else None
     if not isinstance(case, EpisodeCase) or (name is not None and str(name) != case.identity):
         raise _changed(folder)
     return case

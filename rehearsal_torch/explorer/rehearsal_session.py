@@ -36,11 +36,12 @@ from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.data.codings.recorded import wanted_in
 from rehearsal_torch.data.codings.texts import in_line, said
 from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
-from rehearsal_torch.data.estimates.outside import OUTSIDE, outside
+from rehearsal_torch.data.estimates.outside import outside
 from rehearsal_torch.data.estimates.percent import ends_of, percents
+from rehearsal_torch.data.finding import OUTSIDE, Finding
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.explorer.charts import curves, densities
-from rehearsal_torch.explorer.replies import Turns, told
+from rehearsal_torch.explorer.replies import Turns, reply
 from rehearsal_torch.explorer.run_material import Opened
 from rehearsal_torch.files.schema import LARGEST
 from rehearsal_torch.objectives.present_values import kept
@@ -58,11 +59,8 @@ Numbers = Annotated[dict[str, FiniteFloat], Field(max_length=MOST)]
 
 
 class CaseAsked(BaseModel):
-    """A question about a case.
-
-    Attributes:
-        case: The number of a recorded case, whose own bounds apply; None for the task's.
-        given: The context, name to number.
+    """A question about a case: its context, and the number of a recorded case, whose own bounds apply in
+    place of the task's.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -71,33 +69,13 @@ class CaseAsked(BaseModel):
 
 
 class SettingAsked(CaseAsked):
-    """A question about a setting in a case.
-
-    Attributes:
-        set: Name to number.
-    """
+    """A question about a setting in a case."""
 
     set: Numbers
 
 
-def add_routes(app: FastAPI, session: "RehearsalSession") -> None:
-    """Adds the questions to a server."""
-
-    @app.post("/api/what-if")
-    def what_if(asked: SettingAsked) -> Response:
-        return told(lambda: session.what_if(asked.case, asked.given, asked.set))
-
-    @app.post("/api/charts")
-    def charts(asked: SettingAsked) -> Response:
-        return told(lambda: session.charts(asked.case, asked.given, asked.set))
-
-    @app.post("/api/recommend")
-    def recommend(asked: CaseAsked) -> Response:
-        return told(lambda: session.recommend(asked.case, asked.given))
-
-
 def answer(
-    found: WhatIf, unknown: Sequence[str], present: Mapping[str, Any], left: Sequence[str] = ()
+    claim: WhatIf, unknown: Sequence[Finding], present: Mapping[str, Any], left: Sequence[Finding] = ()
 ) -> dict[str, Any]:
     """What the page shows of a claim.
 
@@ -107,29 +85,28 @@ def answer(
         present: The present values of actions in the case, in words.
         left: Why leaving these would lie outside the data, so that it has no number; empty if it would not.
     """
-    beyond, more = outside(found.warnings)
-    if left and found.unchanged is not None:
-        found = replace(found, unchanged=None, net_gain=None)
+    beyond, more = outside(claim.findings)
+    if left and claim.unchanged is not None:
+        claim = replace(claim, unchanged=None, net_gain=None)
         more = [*more, f"leaving the present values has no number: {outside(left)[0]}"]
-    withheld = f"refused: {found.refused}" if found.refused else beyond
-    baseline = None if unknown else _numbers(found.baseline)
-    others = [text for text in found.warnings if not text.startswith((*OUTSIDE, "predicted no better"))]
-    if withheld:
-        others = [text for text in others if not text.startswith("gain: ")]
+    withheld = f"refused: {claim.refused}" if claim.refused else beyond
+    baseline = None if unknown else _numbers(claim.baseline)
+    apart = (*OUTSIDE, "no_gain", *(["gain"] if withheld else []))
+    others = [finding.text for finding in claim.findings if finding.kind not in apart]
     return {
-        "setting": dict(found.alteration),
+        "setting": dict(claim.alteration),
         "withheld": withheld,
-        "also": beyond if found.refused else "",
-        "estimate": None if withheld else _numbers(found.estimate),
+        "also": beyond if claim.refused else "",
+        "estimate": None if withheld else _numbers(claim.estimate),
         "baseline": baseline,
-        "unchanged": None if withheld else _numbers(found.unchanged),
-        "cost": found.cost,
-        "net_gain": None if withheld or unknown else _numbers(found.net_gain),
-        "told": None if withheld else _told(replace(found, baseline=None) if unknown else found),
-        "sentence": withheld or _sentence(found, bool(unknown), present),
+        "unchanged": None if withheld else _numbers(claim.unchanged),
+        "cost": claim.cost,
+        "net_gain": None if withheld or unknown else _numbers(claim.net_gain),
+        "told": None if withheld else _told(replace(claim, baseline=None) if unknown else claim),
+        "sentence": withheld or _sentence(claim, bool(unknown), present),
         "warnings": list(dict.fromkeys([*more, *others])),
-        "against": "" if withheld or not found.against else f"The method would not set this: {found.against}",
-        "near": None if withheld or found.distance is None else round(found.distance, 2),
+        "against": "" if withheld or not claim.against else f"The method would not set this: {claim.against}",
+        "near": None if withheld or claim.distance is None else round(claim.distance, 2),
     }
 
 
@@ -150,16 +127,17 @@ def decision_answer(
     """
     setting = decision.to_dict()["alteration"]
     plain = said(decision.to_dict() | {"present": dict(present)}, codings or {})
-    beyond, more = outside(decision.warnings)
+    beyond, more = outside(decision.findings)
     sentences = chances(plain, wanted)
     if decision.alteration is None and decision.reason:
         sentences.append(f"Why: {decision.reason}.")
-    others = [*more, *(text for text in decision.warnings if not text.startswith(OUTSIDE))]
+    others = [*more, *(finding.text for finding in decision.findings if finding.kind not in OUTSIDE)]
     overturned = None if beyond or decision.sensitivity is None else decision.sensitivity.sentence()
     if overturned:
         sentences.append(f"{overturned[0].upper()}{overturned[1:]}.")
     return {
         "status": decision.status,
+        "undecided": decision.undecided,
         "headline": headline(plain, units),
         "said": sentences,
         "warnings": others,
@@ -172,93 +150,86 @@ def _numbers(estimate: Estimate | None) -> dict[str, Any] | None:
     return None if estimate is None else estimate.to_dict()
 
 
-def _told(found: WhatIf) -> dict[str, str]:
+def _told(claim: WhatIf) -> dict[str, str]:
     """The numbers of a claim as they are said; empty texts for what has none."""
-    one = found.estimate
-    point, *ends = percents([one.point, *(ends_of(one) or ())], found.decimals)
-    beside = {"baseline": found.baseline, "unchanged": found.unchanged}
+    estimate = claim.estimate
+    point, *ends = percents([estimate.point, *(ends_of(estimate) or ())], claim.decimals)
+    beside = {"baseline": claim.baseline, "unchanged": claim.unchanged}
     # What the claim is compared with has its decimals.
-    compared = "baseline" if found.unchanged is None else "unchanged"
+    compared = "baseline" if claim.unchanged is None else "unchanged"
     return {
         "point": point,
-        "interval": f"{100 * float(one.level or 0):g}% interval {ends[0]} to {ends[1]}" if ends else "",
+        "interval": f"{100 * float(estimate.level or 0):g}% interval {ends[0]} to {ends[1]}" if ends else "",
         **{
-            name: "" if each is None else percents([each.point], found.decimals if name == compared else 0)[0]
-            for name, each in beside.items()
+            name: ""
+            if estimate_beside is None
+            else percents([estimate_beside.point], claim.decimals if name == compared else 0)[0]
+            for name, estimate_beside in beside.items()
         },
     }
 
 
-def _sentence(found: WhatIf, unknown: bool, present: Mapping[str, Any]) -> str:
+def _sentence(claim: WhatIf, unknown: bool, present: Mapping[str, Any]) -> str:
     """The claim in a sentence, with that of the present values and of no action if there is one."""
-    left = " and ".join(f"{name} left at {shown(present[name])}" for name in found.setting if name in present)
-    return replace(found, baseline=None if unknown else found.baseline).claim(left or "the present values")
+    left = " and ".join(f"{name} left at {shown(present[name])}" for name in claim.setting if name in present)
+    return replace(claim, baseline=None if unknown else claim.baseline).claim(left or "the present values")
 
 
 def asked(task: RehearsalTask, ranges: Mapping[str, list[float]]) -> list[dict[str, Any]]:
     """What the page asks for: each variable of the context with its ``range``, or with its ``levels``, each a
     ``text`` and the ``values`` of its coded columns.
-
-    Args:
-        ranges: Column to the ends of the observations, where they are known.
     """
-    found: list[dict[str, Any]] = []
+    variables: list[dict[str, Any]] = []
     for name in task.variables(task.context):
         coding = task.coded.get(name)
         if coding is None:
-            found.append({"name": name, "range": ranges.get(name)})
+            variables.append({"name": name, "range": ranges.get(name)})
             continue
         rows = zip(coding.levels, coding.rows.tolist(), strict=True)
         levels = [{"text": text, "values": dict(zip(coding.columns, row, strict=True))} for text, row in rows]
-        found.append({"name": name, "range": None, "levels": levels})
-    return found
+        variables.append({"name": name, "range": None, "levels": levels})
+    return variables
 
 
 def offered(task: RehearsalTask, ranges: Mapping[str, list[float]]) -> dict[str, dict[str, Any]]:
     """What the page offers for each action: its ``bounds``, or its ``levels``, with their ``texts`` if it has
     some, and the ``range`` of the observations. The levels of classes are their places.
-
-    Args:
-        ranges: Column to the ends of the observations, where they are known.
     """
-    bounds, found = task.box.bounds(), dict[str, dict[str, Any]]()
+    bounds, actions = task.box.bounds(), dict[str, dict[str, Any]]()
     for name in task.variables(task.box.names):
         coding = task.coded.get(name)
         texts = None if coding is None else list(coding.levels)
         if coding is not None and coding.reference is not None:
-            places = [float(place) for place in offered_places(coding, task.box.levels)]
+            places = [float(index) for index in offered_places(coding, task.box.levels)]
             ends = [places[0], places[-1]]
-            found[name] = {"bounds": ends, "levels": places, "texts": texts, "range": ends}
+            actions[name] = {"bounds": ends, "levels": places, "texts": texts, "range": ends}
             continue
         levels = list(task.box.levels[name]) if name in task.box.levels else None
-        found[name] = {
+        actions[name] = {
             "bounds": list(bounds[name]),
             "levels": levels,
             "texts": texts,
             "range": ranges.get(name),
         }
-    return found
+    return actions
 
 
 def usual(task: RehearsalTask, means: Mapping[str, float]) -> dict[str, float]:
     """A first value for each coded column of the context: the mean in three digits, the level that is next to
     it, or the most frequent class.
-
-    Args:
-        means: Column to its mean, where it is known.
     """
-    found = {name: _short(means[name]) for name in task.context if name in means}
+    first_values = {name: _short(means[name]) for name in task.context if name in means}
     for coding in task.codings:
-        if not set(coding.columns) <= set(found):
+        if not set(coding.columns) <= set(first_values):
             continue
         known = [means[name] for name in coding.columns]
         if coding.reference is None:
-            rest = min(range(len(coding.levels)), key=lambda place: abs(place - known[0]))
+            rest = min(range(len(coding.levels)), key=lambda index: abs(index - known[0]))
         else:
-            shares = {each: means.get(f"{coding.name}={each}", 1 - sum(known)) for each in coding.levels}
-            rest = max(range(len(coding.levels)), key=lambda place: shares[coding.levels[place]])
-        found |= dict(zip(coding.columns, coding.rows[rest].tolist(), strict=True))
-    return found
+            shares = {level: means.get(f"{coding.name}={level}", 1 - sum(known)) for level in coding.levels}
+            rest = max(range(len(coding.levels)), key=lambda index: shares[coding.levels[index]])
+        first_values |= dict(zip(coding.columns, coding.rows[rest].tolist(), strict=True))
+    return first_values
 
 
 def _short(value: float) -> float:
@@ -273,23 +244,35 @@ CASES = 200
 class RehearsalSession:
     """The answers of one fitted method.
 
-    Args:
-        found: The method and what its folder says.
+    What a case is asked with is its whole context and, where it is a recorded one, its number; a setting has
+    a value for all variables of a candidate set, of classes their places. What cannot be used raises
+    `RequestError`.
     """
 
     page = "explorer.html"
 
-    def __init__(self, found: Opened) -> None:
-        self.model, self.material, self.notes = found.model, found.material, found.notes
+    def __init__(self, opened: Opened) -> None:
+        self.model, self.material, self.notes = opened.model, opened.material, opened.notes
         self._words = self.model.task.worded
         # The page sends and gets codes; what it says has the texts.
         coded = self.model.task.coded
-        self.recorded = [in_line(one, coded) for one in self.material.run.decisions[:CASES]]
+        self.recorded = [in_line(decision, coded) for decision in self.material.run.decisions[:CASES]]
         self._turns = Turns()
 
-    def add_routes(self, app: "FastAPI") -> None:
+    def add_routes(self, app: FastAPI) -> None:
         """Adds its questions to a server."""
-        add_routes(app, self)
+
+        @app.post("/api/what-if")
+        def what_if(asked: SettingAsked) -> Response:
+            return reply(lambda: self.what_if(asked.case, asked.given, asked.set))
+
+        @app.post("/api/charts")
+        def charts(asked: SettingAsked) -> Response:
+            return reply(lambda: self.charts(asked.case, asked.given, asked.set))
+
+        @app.post("/api/recommend")
+        def recommend(asked: CaseAsked) -> Response:
+            return reply(lambda: self.recommend(asked.case, asked.given))
 
     def describe(self) -> dict[str, Any]:
         """What the page shows before anything is asked: question, variables, cases and cautions."""
@@ -297,8 +280,8 @@ class RehearsalSession:
         known = overlap.fitted and overlap.known
         ranges = (
             {
-                name: [float(overlap.lowest[place]), float(overlap.highest[place])]
-                for place, name in enumerate(overlap.names)
+                name: [float(overlap.lowest[column]), float(overlap.highest[column])]
+                for column, name in enumerate(overlap.names)
             }
             if known
             else {}
@@ -320,85 +303,75 @@ class RehearsalSession:
             "actions": offered(task, ranges),
             "cases": [
                 {
-                    "name": name_of(one),
-                    "given": self._given(one),
-                    "bounds": self._bounds(one),
-                    "present": in_places(self._present(one), task.codings),
-                    "set": in_places(mapping(one.get("alteration")), task.codings) or None,
+                    "name": name_of(decision),
+                    "given": self._given(decision),
+                    "bounds": self._bounds(decision),
+                    "present": in_places(self._present(decision), task.codings),
+                    "set": in_places(mapping(decision.get("alteration")), task.codings) or None,
                 }
-                for one in self.recorded
+                for decision in self.recorded
             ],
             "more": max(0, every - len(self.recorded)),
         }
 
     def first_answer(self) -> None:
-        """Asks for one claim, so that a method that has none is known before a page is opened.
-
-        Raises:
-            RequestError: if the method has no claims with intervals.
-        """
-        told = self.describe()
+        """Asks for one claim, so that a method that has none is known before a page is opened."""
+        described = self.describe()
         whole = [
-            place
-            for place, one in enumerate(told["cases"])
-            if len(one["given"]) == len(self.model.task.context)
+            number
+            for number, asked_case in enumerate(described["cases"])
+            if len(asked_case["given"]) == len(self.model.task.context)
         ]
         case = whole[0] if whole else None
-        given = told["usual"] if case is None else told["cases"][case]["given"]
+        given = described["usual"] if case is None else described["cases"][case]["given"]
         if len(given) < len(self.model.task.context):
             return
-        one = self._problem(case, given).case(0)
+        asked_case = self._problem(case, given).case(0)
         setting = {
-            name: one.levels.get(name, one.feasible[name])[0] for name in self.model.task.candidates[0]
+            name: asked_case.levels.get(name, asked_case.feasible[name])[0]
+            for name in self.model.task.candidates[0]
         }
-        setting = in_places(setting, one.codings)
+        setting = in_places(setting, asked_case.codings)
         self.what_if(case, given, setting)
 
     def what_if(self, case: int | None, given: Mapping[str, float], setting: Mapping[str, float]) -> Any:
-        """The claim of a setting in a case (`answer`).
-
-        Args:
-            case: The number of a recorded case, whose own bounds apply; None for the task's.
-            given: The context, complete.
-            setting: Values for all variables of a candidate set; of classes their places.
-
-        Raises:
-            RequestError: if the case or the setting cannot be used.
-        """
+        """The claim of a setting in a case (`answer`)."""
         problem = self._problem(case, given)
         with self._turns.turn(), in_words(), undisturbed():
-            one, unknown = problem.case(0), self._unknown(problem.given[0])
-            found = what_if(self.model, one, self._indicated(setting))
-            left = self._left(one, tuple(found.alteration))
-            return self._placed(answer(found, unknown, self._words(one.present), left))
+            asked_case, unknown = problem.case(0), self._unknown(problem.given[0])
+            claim = what_if(self.model, asked_case, self._indicated(setting))
+            left = self._left(asked_case, tuple(claim.alteration))
+            return self._placed(answer(claim, unknown, self._words(asked_case.present), left))
 
     def charts(self, case: int | None, given: Mapping[str, float], setting: Mapping[str, float]) -> Any:
-        """The curves of a setting, and the outcomes beside the region (`charts`); see `what_if`."""
+        """The curves of a setting, and the outcomes beside the region (`charts`)."""
         problem = self._problem(case, given)
-        one, unknown = problem.case(0), self._unknown(problem.given[0])
+        asked_case, unknown = problem.case(0), self._unknown(problem.given[0])
         with self._turns.turn(), in_words(), undisturbed():
-            found = what_if(self.model, one, self._indicated(setting))
-            shown = answer(found, unknown, self._words(one.present))
+            claim = what_if(self.model, asked_case, self._indicated(setting))
+            shown = answer(claim, unknown, self._words(asked_case.present))
             # In the order of the candidate set, as everything else.
-            values = found.alteration
+            values = claim.alteration
             return {
                 "baseline": shown["baseline"],
-                "present": in_places(one.present, one.codings),
-                "curves": curves(self.model, one, in_places(values, one.codings), _withheld),
-                "outcomes": None if shown["withheld"] else densities(self.model, one, values, not unknown),
+                "present": in_places(asked_case.present, asked_case.codings),
+                "curves": curves(self.model, asked_case, in_places(values, asked_case.codings), _withheld),
+                "outcomes": None
+                if shown["withheld"]
+                else densities(self.model, asked_case, values, not unknown),
                 "withheld": bool(shown["withheld"]),
             }
 
     def recommend(self, case: int | None, given: Mapping[str, float]) -> Any:
-        """What the method decides in a case (`decision_answer`); see `what_if`."""
+        """What the method decides in a case (`decision_answer`)."""
         problem = self._problem(case, given)
         with self._turns.turn(), in_words(), undisturbed():
-            (made,) = decisions(
+            (decision,) = decisions(
                 problem, self.model.surrogate, self.model.method, self.model.seed,
                 overturning=self.model.overturning,
             )  # fmt: skip
         task, units = self.model.task, self.model.units
-        return self._placed(decision_answer(made, problem.present[0], task.coded, wanted_in(task), units))
+        return self._placed(decision_answer(decision, problem.present[0], task.coded, wanted_in(task), units))
 
     def _placed(self, shown: dict[str, Any]) -> dict[str, Any]:
         """An answer whose setting has the places of classes."""
@@ -411,18 +384,19 @@ class RehearsalSession:
         except ValueError as error:
             raise RequestError(str(error)) from None
 
-    def _left(self, one: RehearsalCase, names: tuple[str, ...]) -> list[str]:
+    def _left(self, asked_case: RehearsalCase, names: tuple[str, ...]) -> list[Finding]:
         """Why leaving the present values of variables would lie outside the data; empty if it would not."""
         overlap, task = self.model.surrogate.overlap, self.model.task
-        now = kept(one, names)
+        now = kept(asked_case, names)
         if now is None or not overlap.fitted or not overlap.known:
             return []
-        found = overlap.outside(names, now.values.tolist())
-        if not found and names in task.candidates:
-            far = float(overlap.distance(names, task.given([one]), now.values.unsqueeze(0))[0])
+        reasons = overlap.outside(names, now.values.tolist())
+        if not reasons and names in task.candidates:
+            far = float(overlap.distance(names, task.given([asked_case]), now.values.unsqueeze(0))[0])
             if far > overlap.limit(names) + ROUNDING:
-                return [f"support: the 5th nearest observation is {far:.2f} standard deviations away"]
-        return found
+                text = f"the 5th nearest observation is {far:.2f} standard deviations away"
+                return [Finding("support", text)]
+        return reasons
 
     def _fitted(self) -> str:
         """What the method was fitted to, in a sentence; empty if the card does not say."""
@@ -440,16 +414,17 @@ class RehearsalSession:
         missing = [name for name in task.context if name not in given]
         unknown = [name for name in given if name not in task.context]
         if missing or unknown:
-            said = [f"no value for {', '.join(missing)}"] if missing else []
-            said += [f"{', '.join(unknown)} is no variable of the context"] if unknown else []
-            raise RequestError(f"the case: {'; '.join(said)}; expected {', '.join(task.context)}")
+            problems = [f"no value for {', '.join(missing)}"] if missing else []
+            problems += [f"{', '.join(unknown)} is no variable of the context"] if unknown else []
+            raise RequestError(f"the case: {'; '.join(problems)}; expected {', '.join(task.context)}")
         large = [name for name, value in given.items() if not abs(value) <= LARGEST]
         if large:
             raise RequestError(f"{large[0]}: expected a number of at most {LARGEST:g} in size")
         odd = [
-            each
-            for each in task.codings
-            if set(each.columns) <= set(given) and each.text([given[name] for name in each.columns]) is None
+            coding
+            for coding in task.codings
+            if set(coding.columns) <= set(given)
+            and coding.text([given[name] for name in coding.columns]) is None
         ]
         if odd:
             raise RequestError(f"{odd[0].name}: expected one of {', '.join(odd[0].levels)}")
@@ -457,32 +432,32 @@ class RehearsalSession:
         bounds = {} if case is None else self._bounds(self.recorded[case])
         present = {} if case is None else self._present(self.recorded[case])
         stated = {} if case is None else self._unit_costs(self.recorded[case])
-        if any(each.column and name not in stated for name, each in task.costs.items()):
+        if any(coding.column and name not in stated for name, coding in task.costs.items()):
             # Costs that each case states are not known of a case that somebody makes up.
             task = replace(task, costs={}, worth=None)
         given_row = row.reshape(1, len(task.context))
         return NewCases(task, given_row, ("the case",), (present,), _pairs(bounds), (stated,))
 
-    def _unit_costs(self, one: Mapping[str, Any]) -> dict[str, float]:
+    def _unit_costs(self, decision: Mapping[str, Any]) -> dict[str, float]:
         """The costs per unit that a recorded case states."""
-        stated = {name: finite(value) for name, value in mapping(one.get("costs")).items()}
+        stated = {name: finite(value) for name, value in mapping(decision.get("costs")).items()}
         return {name: value for name, value in stated.items() if value is not None and value >= 0}
 
-    def _present(self, one: Mapping[str, Any]) -> dict[str, float]:
+    def _present(self, decision: Mapping[str, Any]) -> dict[str, float]:
         """The present values of actions that a recorded case states."""
-        stated = {name: finite(value) for name, value in mapping(one.get("present")).items()}
+        stated = {name: finite(value) for name, value in mapping(decision.get("present")).items()}
         return {name: value for name in self.model.task.box.names if (value := stated.get(name)) is not None}
 
-    def _given(self, one: Mapping[str, Any]) -> dict[str, float]:
+    def _given(self, decision: Mapping[str, Any]) -> dict[str, float]:
         """The context of a recorded case, as far as it is one of numbers."""
-        stated = {name: finite(value) for name, value in mapping(one.get("given")).items()}
+        stated = {name: finite(value) for name, value in mapping(decision.get("given")).items()}
         return {name: value for name in self.model.task.context if (value := stated.get(name)) is not None}
 
-    def _bounds(self, one: Mapping[str, Any]) -> dict[str, list[float]]:
+    def _bounds(self, decision: Mapping[str, Any]) -> dict[str, list[float]]:
         """The bounds that a recorded case has of its own, within those of the task."""
-        found = {}
-        for name, stated in mapping(one.get("bounds")).items():
-            ends = [finite(each) for each in listed(stated)]
+        bounds = {}
+        for name, stated in mapping(decision.get("bounds")).items():
+            ends = [finite(end) for end in listed(stated)]
             if name not in self.model.task.box.names or len(ends) != 2:
                 continue
             lower, upper = self.model.task.box.bounds()[name]
@@ -491,10 +466,10 @@ class RehearsalSession:
                 for own, outer in zip(ends, (lower, upper), strict=True)
             )
             if low <= high:
-                found[name] = [low, high]
-        return found
+                bounds[name] = [low, high]
+        return bounds
 
-    def _unknown(self, given: Tensor) -> list[str]:
+    def _unknown(self, given: Tensor) -> list[Finding]:
         """Why a context lies outside the range of the observations; empty if it does not."""
         overlap = self.model.surrogate.overlap
         if not overlap.fitted or not overlap.known:
@@ -502,8 +477,8 @@ class RehearsalSession:
         return overlap.outside(self.model.task.context, given.tolist())
 
 
-def _withheld(found: WhatIf) -> bool:
-    return bool(found.refused) or any(text.startswith(OUTSIDE) for text in found.warnings)
+def _withheld(claim: WhatIf) -> bool:
+    return bool(claim.refused) or any(finding.kind in OUTSIDE for finding in claim.findings)
 
 
 def _pairs(bounds: Mapping[str, list[float]]) -> dict[str, tuple[float, float]]:

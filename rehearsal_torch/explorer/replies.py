@@ -49,14 +49,14 @@ class Turns:
             self._lock.release()
 
 
-def told(answer: Callable[[], Any]) -> Response:
+def reply(answer: Callable[[], Any]) -> Response:
     """An answer, or the reason for which there is none.
 
     Args:
         answer: Returns plain data; what it raises for a question that cannot be answered becomes a message.
     """
     try:
-        found = answer()
+        content = answer()
     except BusyError as error:
         return message(409, str(error))
     except Exception as error:
@@ -64,7 +64,7 @@ def told(answer: Callable[[], Any]) -> Response:
         if known is None and not isinstance(error, ValueError):
             raise
         return message(422, str(error if known is None else known))
-    return JSONResponse(nulls_for_nan(found))
+    return JSONResponse(nulls_for_nan(content))
 
 
 def message(status: int, text: str) -> Response:

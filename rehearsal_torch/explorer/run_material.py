@@ -76,10 +76,10 @@ def checkpoint_of(folder: Path, config: Mapping[str, Any]) -> Path:
         UserError: if it has none.
     """
     given = config.get("checkpoint")
-    for place in (folder, *([Path(given)] if isinstance(given, str) else [])):
-        found = checkpoint_in(place)
-        if found is not None:
-            return found
+    for folder_tried in (folder, *([Path(given)] if isinstance(given, str) else [])):
+        checkpoint = checkpoint_in(folder_tried)
+        if checkpoint is not None:
+            return checkpoint
     elsewhere = f"; it decided with {given}, which is not there" if isinstance(given, str) else ""
     raise UserError(f"holds no checkpoint{elsewhere}", str(folder), "Run it again in another folder")
 
@@ -117,11 +117,11 @@ def opened(folder: str | Path) -> Opened:
 
 
 def _saved(folder: Path) -> Opened:
-    found = load(folder)
-    if not isinstance(found, RehearsalModel):
+    model = load(folder)
+    if not isinstance(model, RehearsalModel):
         raise UserError("card.yaml names no method.yaml, which is there", str(folder), "Save the model again")
-    card = card_in_words(mapping(found.card.get("data")))
-    return Opened(found, Material(Recorded(folder, kind="rehearse"), card))
+    card = card_in_words(mapping(model.card.get("data")))
+    return Opened(model, Material(Recorded(folder, kind="rehearse"), card))
 
 
 def _run(folder: Path) -> Opened:
@@ -130,6 +130,6 @@ def _run(folder: Path) -> Opened:
         what = _ELSEWHERE.get(str(of.run.kind), "nothing that can be explored")
         raise UserError("holds no decisions for cases of a table", str(folder), f"It holds {what}")
     needed(of.run)
-    place = checkpoint_of(folder, of.run.config)
-    model = model_of_run(of.run, load_surrogate(place), configuration(place), {"data": of.card})
+    checkpoint = checkpoint_of(folder, of.run.config)
+    model = model_of_run(of.run, load_surrogate(checkpoint), configuration(checkpoint), {"data": of.card})
     return Opened(model, of, tuple(notes(of.run.config)))

@@ -17,8 +17,10 @@ first byte on one that is reused; then the connection is closed.
 Source: CWE-400, uncontrolled resource consumption ("slowloris").
 """
 
+import socket
 import sys
 import traceback
+import webbrowser
 from asyncio import TimerHandle, Transport
 from importlib.resources import files
 from typing import Any, Protocol
@@ -28,11 +30,11 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
-from uvicorn import Config
+from uvicorn import Config, Server
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from rehearsal_torch.explorer.loopback import App, Guard
-from rehearsal_torch.explorer.replies import message, told
+from rehearsal_torch.explorer.replies import message, reply
 from rehearsal_torch.reporting.page.document import CSS
 
 # What all pages share, and what stands in it for what is a page's own.
@@ -76,7 +78,7 @@ def page_file(name: str) -> bytes | None:
     if name == "report.css":
         return CSS.encode()
     folder = files(__package__).joinpath("page")
-    known = {each.name: each for each in folder.iterdir() if each.name.rpartition(".")[2] in KINDS}
+    known = {file.name: file for file in folder.iterdir() if file.name.rpartition(".")[2] in KINDS}
     frame = known.pop(FRAME)
     if name not in known:
         return None
@@ -94,7 +96,7 @@ def _pages(app: FastAPI, session: Session) -> None:
 
     @app.get("/api/run")
     def run() -> Response:
-        return told(session.describe)
+        return reply(session.describe)
 
     @app.get("/page/{name}")
     def file(name: str) -> Response:
@@ -110,11 +112,11 @@ def _file(name: str) -> Response:
 
 async def _malformed(request: Request, error: Exception) -> Response:  # noqa: ARG001
     assert isinstance(error, RequestValidationError)
-    found = [
-        f"{'.'.join(map(str, each['loc'][1:])) or 'the question'}: {each['msg']}"
-        for each in error.errors()[:5]
+    problems = [
+        f"{'.'.join(map(str, problem['loc'][1:])) or 'the question'}: {problem['msg']}"
+        for problem in error.errors()[:5]
     ]
-    return message(422, "; ".join(found))
+    return message(422, "; ".join(problems))
 
 
 async def _not_there(request: Request, error: Exception) -> Response:  # noqa: ARG001
@@ -163,6 +165,28 @@ class TimedProtocol(H11Protocol):
         if self._limit is not None:
             self._limit.cancel()
         self._limit = None
+
+
+def serve(session: Session, listener: socket.socket, host: str, browser: bool) -> None:
+    """Serves until it is interrupted.
+
+    Args:
+        listener: A socket that listens (`loopback.listening`).
+        browser: Whether a browser is opened.
+    """
+    port = int(listener.getsockname()[1])
+    address = f"http://{'[::1]' if host == '::1' else host}:{port}/"
+
+    class Announced(Server):
+        """Says where it is once it answers."""
+
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            print(f"The page is at {address}\nIt answers this machine alone; Ctrl-C ends it.", flush=True)
+            if browser and not webbrowser.open(address):
+                print("No browser was found: open the address yourself.", flush=True)
+
+    Announced(configured(session, port)).run(sockets=[listener])
 
 
 def configured(session: Session, port: int) -> Config:

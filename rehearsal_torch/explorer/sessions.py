@@ -3,6 +3,7 @@
 A file of trials is named itself, or is the only one in a folder.
 """
 
+import socket
 from pathlib import Path
 
 from rehearsal_torch.api.optimiser import METHOD, CausalOptimiser
@@ -12,10 +13,15 @@ from rehearsal_torch.explorer.episode_session import EpisodeSession
 from rehearsal_torch.explorer.recorded_episodes import opened_episodes
 from rehearsal_torch.explorer.rehearsal_session import RehearsalSession
 from rehearsal_torch.explorer.run_material import existing, opened, recorded
-from rehearsal_torch.explorer.server import Session
+from rehearsal_torch.explorer.server import Session, serve
 from rehearsal_torch.explorer.trials.recorded_trials import RecordedTrials
 from rehearsal_torch.explorer.trials.trial_session import TrialSession
 from rehearsal_torch.user_error import UserError
+
+
+def serve_folder(folder: Path, method: str, listener: socket.socket, host: str, browser: bool) -> None:
+    """Opens a folder, or a file of trials, and serves its page (`server.serve`)."""
+    serve(session_for(folder, method), listener, host, browser)
 
 
 def session_for(folder: Path, method: str = METHOD) -> Session:
@@ -39,8 +45,8 @@ def session_for(folder: Path, method: str = METHOD) -> Session:
     except UserError:
         raise
     except ValueError as error:
-        said = str(error).rstrip(".")
-        raise UserError(said, "" if str(folder) in said else str(folder)) from error
+        text = str(error).rstrip(".")
+        raise UserError(text, "" if str(folder) in text else str(folder)) from error
 
 
 def _opened(folder: Path) -> Session:
@@ -61,24 +67,24 @@ def _opened(folder: Path) -> Session:
 RUN = ("run.json", "config.yaml", "sweep.json")
 
 
-def file_of(place: Path) -> Path | None:
+def file_of(path: Path) -> Path | None:
     """The file of trials that a path stands for; None if it stands for something else.
 
     Args:
-        place: A file that ends in .json, or a folder with one file of trials.
+        path: A file that ends in .json, or a folder with one file of trials.
 
     Raises:
         UserError: if a folder holds several.
     """
-    if place.suffix == ".json" and not place.is_dir():
-        return place
-    if not place.is_dir() or any((place / name).exists() for name in RUN):
+    if path.suffix == ".json" and not path.is_dir():
+        return path
+    if not path.is_dir() or any((path / name).exists() for name in RUN):
         return None
-    found = [each for each in sorted(place.glob("*.json")) if _holds_trials(each)]
-    if len(found) > 1:
-        names = ", ".join(each.name for each in found[:4])
-        raise UserError(f"holds {len(found)} files of trials ({names})", str(place), "Name one of them")
-    return found[0] if found else None
+    files = [file for file in sorted(path.glob("*.json")) if _holds_trials(file)]
+    if len(files) > 1:
+        names = ", ".join(file.name for file in files[:4])
+        raise UserError(f"holds {len(files)} files of trials ({names})", str(path), "Name one of them")
+    return files[0] if files else None
 
 
 def opened_trials(file: Path, method: str) -> TrialSession:

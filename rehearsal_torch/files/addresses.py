@@ -30,11 +30,7 @@ def without_password(text: str) -> str:
 
 
 def beginning(value: str, most: int) -> str:
-    """The first signs of a value, without passwords; an address at its beginning may have blanks in it.
-
-    Args:
-        most: How many signs there are at most.
-    """
+    """The first signs of a value, without passwords; an address at its beginning may have blanks in it."""
     told = value if len(value) <= most else "\n".join(_line(line, whole=True) for line in value.split("\n"))
     return told[:most]
 
@@ -87,3 +83,7 @@ class InputError(ValueError):
 
     def __str__(self) -> str:
         return without_password(super().__str__())
+
+    def with_outcome(self, outcome: str) -> str:  # noqa: ARG002
+        """The message, with what was not done because of it where it says so; as it is by default."""
+        return str(self)

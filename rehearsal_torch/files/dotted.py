@@ -34,9 +34,6 @@ def dotted(named: type) -> str:
 def defined_in(target: Any, rooms: Iterable[str]) -> Any:
     """The class or function at a dotted path, if the named module defines it itself and lies in one of the
     rooms; else None.
-
-    Args:
-        rooms: Packages or modules; nothing outside them is imported.
     """
     home = target.rpartition(".")[0] if isinstance(target, str) else ""
     if not any(home == room or home.startswith(f"{room}.") for room in rooms):
@@ -46,12 +43,7 @@ def defined_in(target: Any, rooms: Iterable[str]) -> Any:
 
 
 def mappings(node: Any, where: str = "") -> Iterator[tuple[str, Mapping[Any, Any]]]:
-    """Every mapping in plain data, with its path.
-
-    Args:
-        node: Dictionaries, lists and plain values.
-        where: The path of the node itself.
-    """
+    """Every mapping in plain data, with its path."""
     if isinstance(node, Mapping):
         yield where, node
         for key, value in node.items():

@@ -21,8 +21,6 @@ def checked(
     """The content, if it is a mapping with the required keys and with values of the required kinds.
 
     Args:
-        content: The data that was read.
-        where: Its name in messages.
         forms: Key to kind; the value of a key is checked if the key is present.
         remedy: What to do if the content has another format.
 
@@ -47,8 +45,9 @@ def is_a(value: Any, form: str) -> bool:
     """Whether a value is of one of the given kinds.
 
     Args:
-        form: One or several of: a string, a list of strings, a number, a whole number, true, false, null, a
-            mapping, a mapping of numbers. Numbers are finite, whole numbers fit into 64 bits.
+        form: One or several of: a string, a list of strings, a list of mappings, a number, a whole number,
+            true, false, null, a mapping, a mapping of numbers. Numbers are finite, whole numbers fit into 64
+            bits.
 
     Raises:
         ValueError: if the form names another kind.
@@ -70,6 +69,8 @@ def _is(value: Any, kind: str) -> bool:
         return isinstance(value, str)
     if kind == TEXTS:
         return isinstance(value, list) and all(isinstance(each, str) for each in value)
+    if kind == "a list of mappings":
+        return isinstance(value, list) and all(isinstance(each, dict) for each in value)
     if kind == "a mapping":
         return isinstance(value, dict)
     if kind == "a mapping of numbers":

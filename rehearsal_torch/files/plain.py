@@ -40,11 +40,12 @@ class PlainFileError(InputError):
         self.line, self.since = line, since
 
 
+class NoFileError(PlainFileError):
+    """There is no such file."""
+
+
 def read_yaml(path: str | Path, largest: int = BYTES) -> Any:
     """The content of a YAML file; None if it is empty.
-
-    Args:
-        largest: The maximum size, in bytes.
 
     Raises:
         PlainFileError: if it is missing, unreadable, too large, or not YAML within the limits.
@@ -54,9 +55,6 @@ def read_yaml(path: str | Path, largest: int = BYTES) -> Any:
 
 def read_json(path: str | Path, largest: int = BYTES) -> Any:
     """The content of a JSON file.
-
-    Args:
-        largest: The maximum size, in bytes.
 
     Raises:
         PlainFileError: if it is missing, unreadable, too large, or not JSON within the limits.
@@ -73,9 +71,9 @@ def text_of(path: str | Path, largest: int = BYTES) -> str:
     file = Path(path)
     try:
         if not file.is_file():
-            raise PlainFileError(
-                f"{file}: there is {'a folder, not a file' if file.is_dir() else 'no such file'}"
-            )
+            if file.is_dir():
+                raise PlainFileError(f"{file}: there is a folder, not a file")
+            raise NoFileError(f"{file}: there is no such file")
         with file.open("rb") as stream:
             content = stream.read(largest + 1)
     except OSError as error:
@@ -101,9 +99,6 @@ def text_of(path: str | Path, largest: int = BYTES) -> str:
 def yaml_of(text: str, where: str) -> Any:
     """The content of a YAML text; None if it is empty.
 
-    Args:
-        where: Its name in messages.
-
     Raises:
         PlainFileError: if it is not YAML, has more than 40 levels of nesting or 200,000 values, or repeats a
             key.
@@ -114,9 +109,6 @@ def yaml_of(text: str, where: str) -> Any:
 def json_of(text: str, where: str) -> Any:
     """The content of a JSON text.
 
-    Args:
-        where: Its name in messages.
-
     Raises:
         PlainFileError: if it is not JSON, is nested too deeply, holds NaN or an infinity, or repeats a key.
     """
@@ -126,11 +118,7 @@ def json_of(text: str, where: str) -> Any:
 
 
 def repeated(values: Iterable[Value]) -> list[Value]:
-    """What occurs more than once, in the order in which it occurs first.
-
-    Args:
-        values: Names, or anything else that can be hashed.
-    """
+    """What occurs more than once, in the order in which it occurs first."""
     return [value for value, count in Counter(values).items() if count > 1]
 
 
@@ -138,9 +126,7 @@ def _guarded(kind: str, where: str, read: Callable[[], Any]) -> Any:
     try:
         return read()
     except PlainFileError as error:
-        raise PlainFileError(
-            f"{where}: {error}" if not str(error).startswith(where) else str(error)
-        ) from error
+        raise PlainFileError(f"{where}: {error}") from error
     except RecursionError as error:
         raise PlainFileError(
             f"{where}: expected {kind} with at most {DEPTH} levels of nesting; there are more"

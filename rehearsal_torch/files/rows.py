@@ -8,7 +8,7 @@ the name of a case or a column, and a formula may fetch pages or start programs.
 apostrophe in front; numbers are written as they are. A text that begins with apostrophes before such a sign
 gets one more, so that `as_written` finds every text again.
 
-Source: OWASP, CSV injection; the rest is ours.
+Source: OWASP, CSV injection.
 """
 
 import csv
@@ -36,7 +36,6 @@ def read_rows(
 
     Args:
         path: A CSV with a header row.
-        columns: The required columns.
         numbers: Columns of numbers, if present; a cell may be empty for a missing value.
         whole: Columns of whole numbers, if present.
 
@@ -115,10 +114,6 @@ def as_written(text: str) -> str:
 def as_csv(rows: Sequence[Mapping[str, Any]], nan: str = "") -> str:
     """Rows with the union of their columns in order of appearance: numbers in full precision, missing values
     as empty cells.
-
-    Args:
-        rows: Column to value.
-        nan: How NaN is written.
     """
     columns = list(dict.fromkeys(name for row in rows for name in row))
     text = io.StringIO()

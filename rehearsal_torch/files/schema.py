@@ -18,7 +18,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 import numpy as np
 import torch
@@ -33,6 +33,7 @@ LONGEST = 200
 SHOWN = 60
 
 Model = TypeVar("Model", bound="Schema")
+FaultKind = Literal["", "missing", "unknown", "two roles", "texts"]
 
 TAG = "\0"
 _EXPECTED = {
@@ -46,11 +47,43 @@ _EXPONENT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)[eE][+-]?\d+\Z")
 _WORD = re.compile(r"[^\W\d][\w -]*\Z")
 
 
+class Fault(str):
+    """A fault of an input as one sentence, ``path: words``.
+
+    Attributes:
+        path: The dotted path of the key that it is about; empty for the whole.
+        words: What is wrong, what was expected, and what to do.
+        kind: What a reader of several parts may decide by: "missing", a part that is not there; "unknown", a
+            name that another part does not have; "two roles", a name in two parts; "texts", a column of texts
+            in the place of numbers.
+    """
+
+    path: str
+    words: str
+    kind: FaultKind
+
+    def __new__(cls, path: str, words: str, kind: FaultKind = "") -> Self:
+        """A fault; see the class."""
+        fault = super().__new__(cls, f"{path}: {words}" if path else words)
+        fault.path, fault.words, fault.kind = path, words, kind
+        return fault
+
+    @property
+    def part(self) -> str:
+        """The first key of its path."""
+        return re.split(r"[.\[]", self.path, maxsplit=1)[0]
+
+    @classmethod
+    def of(cls, message: str) -> "Fault":
+        """A message as the fault of the whole; a fault stays as it is."""
+        return message if isinstance(message, Fault) else cls("", message)
+
+
 class FaultsError(InputError):
     """Input with faults; the message joins them."""
 
     def __init__(self, faults: Iterable[str]) -> None:
-        self.faults = tuple(faults)
+        self.faults = tuple(map(Fault.of, faults))
         super().__init__("; ".join(self.faults))
 
 
@@ -60,10 +93,10 @@ class Schema(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, arbitrary_types_allowed=True)
 
 
-def fault(expected: str, got: Any, remedy: str = "") -> PydanticCustomError:
+def fault(expected: str, got: Any, remedy: str = "", kind: FaultKind = "") -> PydanticCustomError:
     """The error that a validator raises; `read` adds the path."""
     words = f"expected {expected}; got {shown(got)}{': ' if remedy else ''}{remedy}"
-    return PydanticCustomError("fault", "{words}", {"words": words})
+    return PydanticCustomError("fault", "{words}", {"words": words, "kind": kind})
 
 
 def shown(value: Any) -> str:
@@ -95,12 +128,7 @@ def suggested(word: str, choices: Iterable[str], similar: float = 0.6) -> str | 
 
 
 def listed(source: str, faults: Sequence[str], outcome: str = "nothing was fitted") -> str:
-    """All faults of a source, one per line.
-
-    Args:
-        source: The file or mapping that has them.
-        outcome: What was not done because of them.
-    """
+    """All faults of a source, one per line."""
     count = f"{len(faults)} fault{'s' if len(faults) > 1 else ''}"
     return f"{source}: {count}, {outcome}\n" + "\n".join(f"- {each}" for each in faults)
 
@@ -137,7 +165,7 @@ def plain_of(value: Any) -> Any:
     return made(value, 0)
 
 
-def read(model: type[Model], plain: Any) -> tuple[dict[str, Any], list[str]]:
+def read(model: type[Model], plain: Any) -> tuple[dict[str, Any], list[Fault]]:
     """The fields of a mapping that conform to the schema, and the faults of all others.
 
     Returns:
@@ -171,7 +199,7 @@ def _alone(model: type[Model], name: str, value: Any) -> Model:
     return made if isinstance(made, model) else holder
 
 
-def _worded(detail: Mapping[str, Any], model: type[BaseModel]) -> str:
+def _worded(detail: Mapping[str, Any], model: type[BaseModel]) -> Fault:
     """The plain message of a fault that pydantic found."""
     loc = [part for part in detail["loc"] if not (isinstance(part, str) and part.startswith(TAG))]
     kind, got = detail["type"], detail["input"]
@@ -181,13 +209,11 @@ def _worded(detail: Mapping[str, Any], model: type[BaseModel]) -> str:
     where = path_of(loc)
     if kind == "extra_forbidden":
         known = _keys(detail["loc"], model)
-        return f"{where}: unknown key; {meant(str(loc[-1]), known) if known else 'leave it out'}"
+        return Fault(where, f"unknown key; {meant(str(loc[-1]), known) if known else 'leave it out'}")
     if kind == "missing":
-        return (
-            f"{where}: missing; expected {_described(model, loc)}"
-            if len(loc) == 1
-            else f"{where}: missing: write it beside the other keys"
-        )
+        if len(loc) == 1:
+            return Fault(where, f"missing; expected {_described(model, loc)}", "missing")
+        return Fault(where, "missing: write it beside the other keys")
     if kind == "fault":
         words = str(detail["ctx"]["words"])
     elif kind in ("too_long", "too_short"):
@@ -201,7 +227,7 @@ def _worded(detail: Mapping[str, Any], model: type[BaseModel]) -> str:
     else:
         expected = _EXPECTED.get(kind) or (_described(model, loc) if len(loc) == 1 else str(detail["msg"]))
         words = f"expected {expected}; got {shown(got)}"
-    return f"{where + ': ' if where else ''}{'a name there: ' if key else ''}{words}"
+    return Fault(where, f"{'a name there: ' if key else ''}{words}", detail.get("ctx", {}).get("kind", ""))
 
 
 def path_of(parts: Iterable[Any]) -> str:

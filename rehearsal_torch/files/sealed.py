@@ -18,19 +18,12 @@ SUM = "sha256"
 
 
 def sealed(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """The data with their sum.
-
-    Args:
-        plain: Dictionaries, lists, texts, numbers, truth values and None.
-    """
+    """The data with their sum."""
     return {**plain, SUM: _sum(plain)}
 
 
 def opened(plain: object, where: str) -> dict[str, Any]:
     """The data without their sum.
-
-    Args:
-        plain: What `sealed` has made, and a file has kept.
 
     Raises:
         PlainFileError: if they are none, or have changed since.

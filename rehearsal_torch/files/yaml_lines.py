@@ -1,7 +1,4 @@
-"""The line at which each key of a YAML text stands, for messages.
-
-Source: ours; the marks are those of the YAML parser.
-"""
+"""The line at which each key of a YAML text stands, for messages."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -16,9 +13,6 @@ _Loader: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 def lines_of(text: str) -> dict[str, int]:
     """Dotted path, as messages write it (``variables.bmi.range[0]``), to line, from 1; empty for a text that
     is no mapping.
-
-    Args:
-        text: YAML that `plain.yaml_of` has read.
     """
     loader = _Loader(text)
     try:

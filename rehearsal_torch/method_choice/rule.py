@@ -43,10 +43,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
-from scipy.stats import t as student
+from scipy.special import stdtrit
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.method_choice.comparison import Compared
 
 # The methods that are compared, simplest first, each with what makes it less simple than those before it.
@@ -214,7 +215,7 @@ def chosen(
     for row, name in enumerate(names):
         brier, context, constant, worse, error = scores[row - 1] if row else (math.nan,) * 5
         gain, doubt = float(means[row] - means[0]), value_error(judged[row] - judged[0], found.panel)
-        half = float(student.ppf((1 + LEVEL) / 2, values.shape[1] - 1)) * doubt if row else math.nan
+        half = float(stdtrit(values.shape[1] - 1, (1 + LEVEL) / 2)) * doubt if row else math.nan
         standings.append(
             Standing(
                 name,
@@ -298,7 +299,7 @@ def _scores(found: Compared) -> list[tuple[float, float, float, float, float]]:
 
 
 # Why nothing is done in a case where no method was taken.
-UNTAKEN = "no method was taken, as none is told apart from doing nothing"
+UNTAKEN = Finding("no_gain", "no method was taken, as none is told apart from doing nothing")
 Claims = Callable[[Sequence[Any], Sequence[Decision]], list[Decision]]
 
 

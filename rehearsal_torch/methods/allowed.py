@@ -15,15 +15,21 @@ example, which some of our modules import, is not a class of this package.
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
+from rehearsal_torch.checkpoint import foreign_modules
+from rehearsal_torch.data.part import Part
 from rehearsal_torch.files.dotted import defined_in, found_at, mappings
 from rehearsal_torch.files.installation import conf_folder
 from rehearsal_torch.files.plain import read_yaml
+from rehearsal_torch.methods.trust import PACKAGE, trusted_names
+from rehearsal_torch.problems.causal.noise import ModalNoise
+from rehearsal_torch.problems.problem import Problem
+from rehearsal_torch.problems.world_size import Rounds, SampleSize
+from rehearsal_torch.surrogates.surrogate import Surrogate
+from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.user_error import UserError
 
-PACKAGE = "rehearsal_torch"
 # The rooms, or modules, of the package from which a group of the configuration is built.
 ROOMS = {
     "dataset": ("problems",),
@@ -83,23 +89,6 @@ def check_allowed(node: Any, group: str, trusted: Sequence[str]) -> None:
             )
 
 
-def trusted_names(typed: object) -> list[str]:
-    """The names in ``trusted=``.
-
-    Raises:
-        UserError: if it is not a list of dotted names.
-    """
-    given: list[Any] = [] if typed is None else list(typed) if isinstance(typed, list | tuple) else [typed]
-    names: list[str] = []
-    for name in given:
-        if not isinstance(name, str) or not all(part.isidentifier() for part in name.split(".")):
-            raise UserError(
-                f"expected the names of modules, such as trusted=[my_lab]; got {typed}", "trusted"
-            )
-        names.append(name)
-    return names
-
-
 def trusted_modules(config: Mapping[str, Any]) -> list[str]:
     """The modules outside this package whose classes a run's own checkpoint may build.
 
@@ -109,27 +98,10 @@ def trusted_modules(config: Mapping[str, Any]) -> list[str]:
     Args:
         config: The whole configuration, as plain data.
     """
-    from rehearsal_torch.checkpoint import foreign_modules
-
     if config.get("trusted") is not None:
         return trusted_names(config["trusted"])
     surrogate = config.get("surrogate")
     return foreign_modules(surrogate) if isinstance(surrogate, Mapping) else []
-
-
-def named_in(folder: str | Path) -> list[str]:
-    """Every class named by the configuration files in a folder and in the groups below it.
-
-    Raises:
-        PlainFileError: if one of them cannot be read.
-    """
-    found: dict[str, None] = {}
-    for path in sorted([*Path(folder).glob("*.yaml"), *Path(folder).glob("*/*.yaml")]):
-        for _, each in mappings(read_yaml(path), ""):
-            # Classes of this package need no trust; naming one must not allow it in every group.
-            if isinstance(each.get("_target_"), str) and not each["_target_"].startswith(f"{PACKAGE}."):
-                found[each["_target_"]] = None
-    return list(found)
 
 
 def _named(target: Any, trusted: Sequence[str]) -> bool:
@@ -173,18 +145,9 @@ def _loggers() -> list[dict[str, Any]]:
 def _kinds(group: str) -> tuple[type, ...]:
     """The base classes allowed in a group; `object` if the group's rooms hold nothing else."""
     if group == "dataset":
-        from rehearsal_torch.problems.causal.noise import ModalNoise
-        from rehearsal_torch.problems.problem import Problem
-        from rehearsal_torch.problems.world_size import Rounds, SampleSize
-
         return (Problem, ModalNoise, Rounds, SampleSize)
     if group == "surrogate":
-        from rehearsal_torch.data.part import Part
-        from rehearsal_torch.surrogates.surrogate import Surrogate
-
         return (Part, Surrogate)
     if group == "trainer":
-        from rehearsal_torch.training.descent import Descent
-
         return (Descent,)
     return (object,)

@@ -56,7 +56,7 @@ def choose(
     with as_user_error("decision=auto"):
         limits = Limits(**plain(config)[CHOOSE])
         candidates, others = applicable(config, problem)
-        found = compared(table, problem.units(), task, candidates, limits, seed, told, workers)
+        found = compared(table, problem.facts().units, task, candidates, limits, seed, told, workers)
         idle = all(each.method != NOTHING for each in others)
         rest = [each for each in others if each.method != NOTHING]
         refused = [Standing(name, False, False, reason) for name, reason in found.refused.items()]

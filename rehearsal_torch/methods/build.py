@@ -14,8 +14,9 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 from rehearsal_torch.data.question import Kind
 from rehearsal_torch.files.dotted import dotted, found_at
-from rehearsal_torch.methods.allowed import ROOMS, check_allowed, trusted_names
+from rehearsal_torch.methods.allowed import ROOMS, check_allowed
 from rehearsal_torch.methods.presets import USUAL
+from rehearsal_torch.methods.trust import trusted_names
 from rehearsal_torch.objectives.imputed_success import ImputedSuccess
 from rehearsal_torch.problems.episodes.roles import gives_way, with_roles
 from rehearsal_torch.problems.problem import Problem
@@ -112,7 +113,7 @@ def problem_of(config: DictConfig) -> Problem:
 
 
 def tasked(config: DictConfig, problem: Problem) -> None:
-    """Fills open values of a surrogate's configuration from the problem (`Problem.surrogate_settings`): the
+    """Fills open values of a surrogate's configuration from the problem (`problems.problem.Facts`): the
     task, and candidate graphs. The configuration then builds the surrogate on its own.
 
     Episodes with a task of their own bring the columns of a model of transitions, and the reward of a step:
@@ -132,11 +133,11 @@ def tasked(config: DictConfig, problem: Problem) -> None:
         _episode_roles(config, problem)
     if "task" in config.surrogate and config.surrogate.task is None:
         with open_dict(config):
-            for name, value in problem.surrogate_settings().items():
+            for name, value in problem.facts().surrogate.items():
                 if name in config.surrogate and config.surrogate[name] is None:
                     config.surrogate[name] = value
-    if problem.imputations():
-        pooled(config, problem.imputations())
+    if imputations := problem.facts().imputations:
+        pooled(config, imputations)
 
 
 def pooled(config: DictConfig, count: int) -> None:
@@ -194,7 +195,8 @@ def _last(node: Mapping[str, Any]) -> str:
 
 def _episode_roles(config: DictConfig, problem: Problem) -> None:
     """Fills in the columns and the reward of episodes with a task; other problems change nothing."""
-    roles, reward = problem.surrogate_settings(), problem.reward_settings()
+    facts = problem.facts()
+    roles, reward = facts.surrogate, facts.reward
     if not roles and not reward:
         return
     columns = problem.observations().names

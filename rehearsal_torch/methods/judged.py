@@ -55,7 +55,7 @@ def cross_fitted_claims(
 
         return cross_fitted(
             problem.observations(),
-            problem.units(),
+            problem.facts().units,
             task,
             fitted,
             run.objective,

@@ -90,8 +90,13 @@ def methods(question: Kind) -> list[str]:
     """The methods for a kind of problem, the usual one first, the others in alphabetical order; with `AUTO`,
     which takes one of them.
     """
-    names = [name for name in options("decision") if capabilities(name).question == question]
+    names = [name for name in options("decision") if decides_for(name, question)]
     return sorted(names, key=lambda name: (name != USUAL[question][0], name))
+
+
+def decides_for(method: str, question: Kind) -> bool:
+    """Whether there is such a method for a kind of problem; no other method is loaded."""
+    return method in options("decision") and capabilities(method).question == question
 
 
 def methods_with(surrogate: type[Surrogate]) -> list[str]:
@@ -113,9 +118,9 @@ def check_method(method: str, question: Kind) -> None:
     Raises:
         RequestError: with the list of suitable methods.
     """
-    suited = methods(question)
-    if method in suited:
+    if decides_for(method, question):
         return
+    suited = methods(question)
     if method in options("decision"):
         raise RequestError(
             f"method={method!r} decides for {_FOR[capabilities(method).question]}; here it is for "

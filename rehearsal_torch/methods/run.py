@@ -108,7 +108,7 @@ def build(config: DictConfig, problem: Problem | None = None, method: Method | N
         method = method_of(config)
     problem = problem_of(config) if problem is None else problem
     tasked(config, problem)
-    if method is None or problem.reward_settings() or problem.imputations():
+    if method is None or problem.facts().reward or problem.facts().imputations:
         method = method_of(config)
     check_graphs(config)
     made = class_of(method.objective)

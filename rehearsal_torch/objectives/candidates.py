@@ -212,8 +212,8 @@ def appraisals(
 def _withdrawn(appraisal: "Appraisal") -> dict[str, str]:
     """Why the method cannot assess an action, and why it would not set it."""
     beyond = appraisal.trace.get("beyond", 0.0) > MOSTLY
-    refused = appraisal.refused or (appraisal.unsupported if beyond else "")
-    return {"refused": refused, "unsupported": appraisal.unsupported}
+    refused = appraisal.refused or (appraisal.unsupported if beyond else None)
+    return {"refused": str(refused or ""), "unsupported": str(appraisal.unsupported or "")}
 
 
 def claimed(
@@ -236,8 +236,8 @@ def claimed(
             0.0,
             estimate=None if one is None else one.estimate,
             baseline=None if one is None else one.baseline,
-            reason="" if one is None else one.refused or one.unsupported or one.declined,
-            warnings=() if one is None else one.warnings,
+            reason=None if one is None else one.refused or one.unsupported or one.declined,
+            findings=() if one is None else one.findings,
             trace={} if one is None else one.trace | _withdrawn(one),
         )
         for each, one in zip(alterations, found, strict=True)

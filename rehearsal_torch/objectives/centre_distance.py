@@ -320,7 +320,7 @@ class CentreDistance(AlterationObjective):
             Appraisal(
                 chance(achieved, *interval, self.level),
                 chance(baseline_share),
-                declined=no_improvement(achieved, baseline_share) if achieved < baseline_share else "",
+                declined=no_improvement(achieved, baseline_share) if achieved < baseline_share else None,
                 draws=draws or None,
             )
             for achieved, baseline_share, interval in rows

@@ -33,6 +33,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.codings.class_actions import whole
 from rehearsal_torch.data.decision import Estimate, RehearsalCase
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal
 from rehearsal_torch.spaces.box import margin
@@ -208,12 +209,13 @@ class ChanceCost(AlterationObjective):
         the chance constraint holds).
         """
         costs, qualifies = self.cost(actions).tolist(), self(actions).isfinite().tolist()
-        unmet = f"the chance constraint cannot be met at level {self.level:g}"
+        text = f"the chance constraint cannot be met at level {self.level:g}"
+        unmet = () if all(qualifies) else (Finding("constraint", text),)
         return [
             replace(
                 appraisal,
                 trace=appraisal.trace | {"cost": cost, "level": self.level, "qualifies": met},
-                warnings=appraisal.warnings if met else (*appraisal.warnings, unmet),
+                findings=appraisal.findings if met else (*appraisal.findings, *unmet),
             )
             for appraisal, cost, met in zip(self.success.appraise(actions), costs, qualifies, strict=True)
         ]

@@ -31,6 +31,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, EpisodeCase
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.finite import NoFiniteValueError
 from rehearsal_torch.data.question import Kind
 from rehearsal_torch.mechanisms.trajectory import replay
@@ -375,8 +376,8 @@ class CounterfactualReturn(Objective):
         """The effect of a decision step by step, as plain data; see `return_record`."""
         return return_record(self, decision)
 
-    def warnings(self) -> tuple[str, ...]:
-        """Warnings about the episode: where it leaves the range of the observations."""
+    def warnings(self) -> tuple[Finding, ...]:
+        """Where the episode leaves the range of the observations."""
         return self.surrogate.outside(self.case.episode)
 
     def starts(self, count: int) -> Tensor:

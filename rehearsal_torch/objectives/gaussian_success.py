@@ -240,7 +240,7 @@ class GaussianSuccess(AlterationObjective):
             Appraisal(
                 chance(estimated, lower, upper, self.level),
                 chance(baseline),
-                declined=no_improvement(estimated, baseline) if estimated < baseline else "",
+                declined=no_improvement(estimated, baseline) if estimated < baseline else None,
                 trace={"plug_in": plain},
             )
             for estimated, baseline, lower, upper, plain in rows

@@ -1,8 +1,8 @@
 """When a search must decline to act or warn: one rule for all searches.
 
-    refused     no directed path leads from the variables that would be set to an outcome: according to the
+    no_path     no directed path leads from the variables that would be set to an outcome: according to the
                 graph, setting them has no effect
-    no_action   the method's own estimate is not above its estimate for no action, or, where the present
+    no_gain     the method's own estimate is not above its estimate for no action, or, where the present
                 values of what would be set are known, not above its estimate for leaving them as they are;
                 where costs count, its net value is not (`objectives.net_value`)
     warned      the interval of the estimate contains the estimate for no action, or that of the gain over
@@ -40,13 +40,14 @@ Source: Qin et al. (2023), Sec. 4.2 (refusal as an answer); the rules are ours.
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.estimates.percent import apart, beside, percents, points
+from rehearsal_torch.data.finding import Finding, joined
 from rehearsal_torch.graphs.influence_paths import reaches
 from rehearsal_torch.objectives.net_value import nets_no_more, with_costs
 from rehearsal_torch.objectives.present_values import changes_nothing, leaving, with_unchanged
@@ -60,32 +61,35 @@ MOST = 0.1
 """The largest R2 of a state's noise with which a change is recommended."""
 
 
-def model_error(objective: "CounterfactualReturn") -> str:
-    """Why the model may not recommend: a sentence that names the states and their R2; empty if it may, or
-    nothing is known of its noise.
+def model_error(objective: "CounterfactualReturn") -> Finding | None:
+    """Why the model may not recommend, with the R2 of the states; None if it may, or nothing is known of its
+    noise.
     """
     known = objective.surrogate.noise_shares()
     found = {name: known[name] for name in _read(objective) if known.get(name, 0.0) > MOST}
     if not found:
-        return ""
+        return None
     states = ", ".join(f"{name} {share:.2g}" for name, share in found.items())
-    return (
+    return Finding(
+        "model_error",
         "the model has errors where its answers come from: what it takes for noise of the rewarded states "
         f"can be predicted from state and action on held-out units (R2: {states}; at most {MOST:g} is noise) "
         "and would be carried on: train it longer (trainer.max_epochs, trainer.patience), allow "
         "it more (surrogate.member.mechanism.location_constant, surrogate.member.effects=dense), add the "
-        "states that are missing, or reward others"
+        "states that are missing, or reward others",
+        found,
     )
 
 
-def unknown_noise(objective: "CounterfactualReturn") -> str:
-    """That a model of rows was never checked; empty if it was, or the reward reads no state."""
+def unknown_noise(objective: "CounterfactualReturn") -> Finding | None:
+    """That a model of rows was never checked; None if it was, or the reward reads no state."""
     shares = objective.surrogate.predictable_noise
     if shares is None or len(shares) or not _read(objective):
-        return ""
-    return (
-        "noise: it is not known whether what the model takes for noise is noise: it was fitted with fewer "
-        f"than {FEWEST} steps of training or of held-out units, or by an earlier version"
+        return None
+    return Finding(
+        "noise",
+        "it is not known whether what the model takes for noise is noise: it was fitted with fewer "
+        f"than {FEWEST} steps of training or of held-out units, or by an earlier version",
     )
 
 
@@ -100,10 +104,6 @@ if TYPE_CHECKING:
     from rehearsal_torch.objectives.candidates import Candidates
     from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
     from rehearsal_torch.objectives.objective import AlterationObjective
-
-Cause = Literal["model", "members", "scores"]
-"""Why the sequence of an episode is refused: errors of the model, members that predict no gain, or a score
-beside the reward that falls."""
 
 
 def guarded(
@@ -131,7 +131,7 @@ class _Paths:
         self.objective = objective
         self._linked: dict[tuple[str, ...], bool] = {}
         self._joined: dict[tuple[str, ...], bool] = {}
-        self._contradictions: list[str] | None = None
+        self._contradictions: list[Finding] | None = None
 
     def linked(self, names: tuple[str, ...]) -> bool:
         """See `linked` of this module."""
@@ -148,7 +148,7 @@ class _Paths:
             self._joined[names] = not arrows and reaches(graphs, names, task.outcomes)
         return self._joined[names]
 
-    def contradictions(self) -> list[str]:
+    def contradictions(self) -> list[Finding]:
         """Where the observations contradict the graph."""
         if self._contradictions is None:
             assert self.objective.surrogate is not None
@@ -172,55 +172,56 @@ def guarded_sequence(
     if decision.alteration is None:
         return decision
     value = float(objective(sequence))
-    found = list(objective.warnings())
+    findings = list(objective.warnings())
     if abs(value - decision.value) > 1e-6 * max(1.0, abs(value), abs(outcome)):
-        found.append(
-            f"the search claims a return of {decision.value:.6g}; replayed by the model, it is {value:.6g}"
+        findings.append(
+            Finding(
+                "replay",
+                f"the search claims a return of {decision.value:.6g}; replayed by the model, it is "
+                f"{value:.6g}",
+                {"claimed": decision.value, "replayed": value},
+            )
         )
-    cause: Cause | None = None
-    if against := model_error(objective):
-        cause = "model"
-    elif not value > outcome:
-        against = (
+    against = model_error(objective)
+    if against is None and not value > outcome:
+        text = (
             f"by the model's own estimate no better than the observed actions ({value:.6g} against "
             f"{outcome:.6g})"
         )
-    elif against := _losing(objective, sequence):
-        cause = "members"
-    elif against := _falling(objective, sequence):
-        cause = "scores"
-    if cause and objective.agreement == "none":
+        against = Finding("no_gain", text)
+    against = against or _losing(objective, sequence) or _falling(objective, sequence)
+    if against is not None and against.kind != "no_gain" and objective.agreement == "none":
         declines = False
-    if against and declines:
-        return declined(_warned(decision, found), "refused" if cause else "no_action", against, cause)
-    return _warned(decision, [*found, *(text for text in (unknown_noise(objective), against) if text)])
+    if against is not None and declines:
+        return declined(_warned(decision, findings), against)
+    return _warned(decision, [*findings, *(each for each in (unknown_noise(objective), against) if each)])
 
 
-def _losing(objective: "CounterfactualReturn", sequence: Tensor) -> str:
-    """That members of an ensemble predict no gain; empty if all do."""
+def _losing(objective: "CounterfactualReturn", sequence: Tensor) -> Finding | None:
+    """That members of an ensemble predict no gain; None if all do."""
     if objective.surrogate.members == 1:
-        return ""
+        return None
     gains = objective.member_returns(sequence) - objective.member_returns(objective.observed)
     losing = int((~(gains > 0)).sum())
     each = ", ".join(f"{gain:.4g}" for gain in gains.tolist())
-    told = f"{losing} of the {len(gains)} members of the model predict no improvement (their gains: {each})"
-    return told if losing else ""
+    text = f"{losing} of the {len(gains)} members of the model predict no improvement (their gains: {each})"
+    return Finding("losing_members", text) if losing else None
 
 
-def _falling(objective: "CounterfactualReturn", sequence: Tensor) -> str:
-    """That a guarded score falls by a member of the model; empty if none does by more than rounding."""
+def _falling(objective: "CounterfactualReturn", sequence: Tensor) -> Finding | None:
+    """That a guarded score falls by a member of the model; None if none does by more than rounding."""
     slack = objective.rounding(1e-9, max(1.0, abs(objective.outcome())))
     for name, gains in objective.guarded_gains(sequence).items():
         falling = int((~(gains >= -slack)).sum())
         if falling:
             each = ", ".join(f"{gain:.4g}" for gain in gains.tolist())
-            if len(gains) == 1:
-                return f"by the score {name}, the model predicts a worse outcome (its gain: {each})"
-            return (
-                f"by the score {name}, {falling} of the {len(gains)} members of the model predict a worse "
-                f"outcome (their gains: {each})"
-            )
-    return ""
+            who, whose = "the model predicts", "its gain"
+            if len(gains) > 1:
+                who = f"{falling} of the {len(gains)} members of the model predict"
+                whose = "their gains"
+            text = f"by the score {name}, {who} a worse outcome ({whose}: {each})"
+            return Finding("falling_score", text)
+    return None
 
 
 def linked(objective: "Candidates[AlterationObjective]", names: tuple[str, ...]) -> bool:
@@ -235,17 +236,18 @@ def linked(objective: "Candidates[AlterationObjective]", names: tuple[str, ...])
     )
 
 
-def no_path(objective: "Candidates[AlterationObjective]", names: tuple[str, ...]) -> str:
-    """The message for variables without a directed path to an outcome."""
+def no_path(objective: "Candidates[AlterationObjective]", names: tuple[str, ...]) -> Finding:
+    """What is said of variables without a directed path to an outcome."""
     assert objective.surrogate is not None
     names = objective.surrogate.task.variables(names)
     where = (
         f"the graph has no directed path from {', '.join(names)} to "
         f"{', '.join(objective.surrogate.task.outcomes)}"
     )
-    return (
+    return Finding(
+        "no_path",
         f"{where}: setting {', '.join(names)} changes no outcome; add the missing edge to the graph, or "
-        "remove it from the variables that may be set"
+        "remove it from the variables that may be set",
     )
 
 
@@ -254,8 +256,8 @@ def _linked(
 ) -> Decision:
     if decision.alteration is None or known.linked(decision.alteration.names):
         return decision
-    message = no_path(objective, decision.alteration.names)
-    return declined(decision, "refused", message) if declines else _warned(decision, [f"graph: {message}"])
+    against = no_path(objective, decision.alteration.names)
+    return declined(decision, against) if declines else _warned(decision, [against])
 
 
 def _improves(decision: Decision, case: RehearsalCase, declines: bool) -> Decision:
@@ -268,10 +270,10 @@ def _improves(decision: Decision, case: RehearsalCase, declines: bool) -> Decisi
     better = estimate.point > before.point if net is None else net.point > 0
     if not better:
         message = f"predicted no better than {where} ({beside(estimate.point, before.point)})"
-        message = message if net is None else nets_no_more(decision, where)
+        against = Finding("no_gain", message if net is None else nets_no_more(decision, where))
         if net is not None and declines and changes_nothing(decision, case):
-            return replace(decision, alteration=None, status="no_action", reason=message)
-        return declined(decision, "no_action", message) if declines else _warned(decision, [message])
+            return replace(decision, alteration=None, reason=against)
+        return declined(decision, against) if declines else _warned(decision, [against])
     apart, doubt = decision.gain if net is None else net, ""
     if apart is not None and apart.lower is not None and apart.upper is not None:
         if apart.lower <= 0:
@@ -286,7 +288,8 @@ def _improves(decision: Decision, case: RehearsalCase, declines: bool) -> Decisi
         doubt = f"the interval of the estimate, {lower} to {upper}, contains what {gives}, {given}"
     if not doubt:
         return decision
-    return _warned(decision, [f"gain: not told apart from {where if at_present else 'no action'}: {doubt}"])
+    text = f"not told apart from {where if at_present else 'no action'}: {doubt}"
+    return _warned(decision, [Finding("gain", text)])
 
 
 def _within(
@@ -320,49 +323,47 @@ def _within(
     return [_warned(*each) for each in zip(decisions, said, facts, strict=True)]
 
 
-def _joined(task: "RehearsalTask", names: tuple[str, ...]) -> str:
+def _joined(task: "RehearsalTask", names: tuple[str, ...]) -> Finding:
     set_to = ", ".join(task.variables(names))
-    return (
-        f"graph: {set_to} and {', '.join(task.outcomes)} are connected through bi-directional edges only; if "
-        f"these stand for a hidden common cause, setting {set_to} changes nothing"
+    return Finding(
+        "graph",
+        f"{set_to} and {', '.join(task.outcomes)} are connected through bi-directional edges only; if "
+        f"these stand for a hidden common cause, setting {set_to} changes nothing",
     )
 
 
-def _far(far: float, limit: float) -> str:
+def _far(far: float, limit: float) -> Finding:
     here, there = apart(far, limit)
-    return (
-        "support: few rows are like this case with these settings: the fifth most similar row is "
-        f"{here} standard deviations away; "
-        + (
-            f"for {SHARE:.1%} of the rows it is within {there}: the answer is an extrapolation"
-            if limit > ROUNDING
-            else "the rows repeat the same few values, and this is not one of them: the answer is an "
-            "interpolation between observed values"
-        )
+    usual = (
+        f"for {SHARE:.1%} of the rows it is within {there}: the answer is an extrapolation"
+        if limit > ROUNDING
+        else "the rows repeat the same few values, and this is not one of them: the answer is an "
+        "interpolation between observed values"
+    )
+    return Finding(
+        "support",
+        "few rows are like this case with these settings: the fifth most similar row is "
+        f"{here} standard deviations away; {usual}",
+        {"distance": far, "limit": limit},
     )
 
 
-def declined(
-    decision: Decision, status: Literal["no_action", "refused"], reason: str, cause: Cause | None = None
-) -> Decision:
-    """Withdraws a decision: it no longer acts, and the trace holds what it ``would_set``, and the ``cause``
-    by which summaries count refusals, if there is one.
-    """
+def declined(decision: Decision, reason: Finding) -> Decision:
+    """Withdraws a decision: it no longer acts, and the trace holds what it ``would_set``."""
     assert decision.alteration is not None
     would = dict(zip(decision.alteration.names, decision.alteration.values.tolist(), strict=True))
     return replace(
         decision,
         alteration=None,
-        status=status,
         reason=reason,
-        trace=decision.trace | {"would_set": would} | ({"cause": cause} if cause else {}),
+        trace=decision.trace | {"would_set": would},
     )
 
 
 def _warned(
-    decision: Decision, sentences: Sequence[str], facts: Mapping[str, float] | None = None
+    decision: Decision, findings: Sequence[Finding], facts: Mapping[str, float] | None = None
 ) -> Decision:
-    told = tuple(dict.fromkeys((*decision.warnings, *sentences)))
-    if told == decision.warnings and not facts:
+    whole = joined(decision.findings, findings)
+    if whole == decision.findings and not facts:
         return decision
-    return replace(decision, warnings=told, trace=decision.trace | dict(facts or {}))
+    return replace(decision, findings=whole, trace=decision.trace | dict(facts or {}))

@@ -22,13 +22,16 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from statistics import fmean, variance
 from typing import Any, Self
 
 import torch
+from scipy.special import stdtrit
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Estimate, RehearsalCase
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.objectives.objective import (
     AlterationObjective,
     Appraisal,
@@ -178,14 +181,15 @@ class ImputedSuccess(AlterationObjective):
         baselines = [each.baseline.point for each in several if each.baseline is not None]
         baseline = chance(round(fmean(baselines), 6)) if len(baselines) == count else None
         refused = _often([each.refused for each in several])
-        unsupported = "" if refused else _often([each.refused or each.unsupported for each in several])
+        unsupported = None if refused else _often([each.refused or each.unsupported for each in several])
         # The same sentence with other numbers is the same warning.
-        told: dict[str, list[str]] = {}
+        alike: dict[tuple[str, str], list[Finding]] = {}
         for each in several:
-            for sentence in each.warnings:
-                told.setdefault(_NUMBER.sub("#", sentence), []).append(sentence)
-        often = [sentences[0] for sentences in told.values() if 2 * len(sentences) > count]
-        declined, estimate = "", None
+            for finding in each.findings:
+                alike.setdefault((finding.kind, _NUMBER.sub("#", finding.text)), []).append(finding)
+        often = [findings[0] for findings in alike.values() if 2 * len(findings) > count]
+        declined: Finding | None = None
+        estimate: Estimate | None = None
         facts: dict[str, float | int] = {"imputations": count}
         if pooled is not None:
             facts |= {"between": round(pooled.between, 6), "missing_information": round(pooled.missing, 4)}
@@ -211,14 +215,12 @@ class ImputedSuccess(AlterationObjective):
         )
 
 
-def _often(sentences: Sequence[str]) -> str:
-    """The first of the sentences of m tables, with how many have one, if more than half have; else empty."""
-    known = [each for each in sentences if each]
-    return (
-        f"{known[0]} (in {len(known)} of {len(sentences)} imputed tables)"
-        if 2 * len(known) > len(sentences)
-        else ""
-    )
+def _often(findings: Sequence[Finding | None]) -> Finding | None:
+    """The first of the findings of m tables, with how many have one, if more than half have; else None."""
+    known = [each for each in findings if each is not None]
+    if 2 * len(known) <= len(findings):
+        return None
+    return replace(known[0], text=f"{known[0].text} (in {len(known)} of {len(findings)} imputed tables)")
 
 
 class Pooled:
@@ -280,6 +282,4 @@ def pool(several: Sequence[Estimate | None]) -> Pooled | None:
 
 def _student(level: float, freedom: float) -> float:
     """Half the width of the central interval of Student's t that holds `level` of it."""
-    from scipy.stats import t
-
-    return float(t.ppf((1 + level) / 2, freedom)) if freedom < 1e6 else normal_quantile(level)
+    return float(stdtrit(freedom, (1 + level) / 2)) if freedom < 1e6 else normal_quantile(level)

@@ -25,6 +25,7 @@ from torch import Tensor
 from rehearsal_torch.data.codings.texts import sentence_in_words
 from rehearsal_torch.data.decision import Estimate, RehearsalCase
 from rehearsal_torch.data.estimates.percent import beside
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.graphs.separation import Adjustment
 from rehearsal_torch.objectives.objective import (
     AlterationObjective,
@@ -221,25 +222,26 @@ class KernelValue(AlterationObjective):
                 _clipped(probability[index] + half_width[index]),
             )
             near = round(float(support[index]), 2)
-            warnings, refused, declined = (
-                [f"adjustment: {reason}" for reason in reasons],
-                "",
-                "",
-            )
+            refused = declined = None
+            findings = [Finding("adjustment", reason) for reason in reasons]
             if near < self.low_support:
-                warnings.append(f"support: {_near(near)} near this decision")
+                findings.append(Finding("support", f"{_near(near)} near this decision", {"support": near}))
             if near < self.min_support:
-                refused = (
+                refused = Finding(
+                    "no_support",
                     f"no support: {near:g} rows lie near the best alteration found, fewer than "
-                    f"{self.min_support:g}; collect data there or widen the task"
+                    f"{self.min_support:g}; collect data there or widen the task",
+                    {"support": near},
                 )
             elif upper < baseline:
-                declined = f"predicted worse than doing nothing ({beside(estimated, baseline)})"
+                declined = Finding(
+                    "no_gain", f"predicted worse than doing nothing ({beside(estimated, baseline)})"
+                )
             appraisals.append(
                 Appraisal(
                     chance(estimated, lower, upper, self.level),
                     chance(baseline),
-                    tuple(warnings),
+                    tuple(findings),
                     refused,
                     declined,
                     {"support": near},

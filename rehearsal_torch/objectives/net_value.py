@@ -45,7 +45,8 @@ class NetValue:
     @classmethod
     def of(cls, one: "AlterationObjective") -> "NetValue":
         """The net value of the objective of a set."""
-        counted = [case.costs if case.costs is not None and weighing(case) else FREE for case in one.cases]
+        stated = [case.costs or FREE for case in one.cases]
+        counted = [costs if weighing(costs) else FREE for costs in stated]
         worth = torch.tensor([each.worth or 1.0 for each in counted], dtype=torch.float64)
         return cls(one, CostTable.of(counted, one.names), worth)
 
@@ -78,7 +79,7 @@ def with_costs(cases: Sequence[RehearsalCase], decisions: Sequence[Decision]) ->
 
 def _cost(costs: CaseCosts, decision: Decision) -> float | None:
     if decision.alteration is None:
-        return 0.0 if decision.status == "no_action" else None
+        return None if decision.undecided else 0.0
     return round(costs.of_setting(decision.alteration.names, decision.alteration.values.tolist()), 9)
 
 

@@ -27,6 +27,7 @@ from torch import Tensor
 from rehearsal_torch.data.codings.class_actions import parts
 from rehearsal_torch.data.codings.texts import worded
 from rehearsal_torch.data.decision import CHANCE, DIFFERENCE, Decision, Estimate, RehearsalCase
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.question import Kind
 from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.spaces.box import Alteration
@@ -106,22 +107,22 @@ class Appraisal:
     Attributes:
         estimate: The probability of desired outcomes; None if the method has no estimate.
         baseline: The same without an alteration.
-        warnings: What the user must know before acting, one sentence each.
-        refused: Why the method cannot assess it; empty if it can.
-        declined: Why no action is better by the method's own rule; empty if it is not.
+        findings: What the user must know before acting.
+        refused: Why the method cannot assess it; None if it can.
+        declined: Why no action is better by the method's own rule; None if it is not.
         trace: Further trace entries (plain numbers and texts).
         draws: How many independent draws the estimate is a share of, if it is one.
-        unsupported: Why it may not be recommended although it can be assessed; empty if it may.
+        unsupported: Why it may not be recommended although it can be assessed; None if it may.
     """
 
     estimate: Estimate | None
     baseline: Estimate | None
-    warnings: tuple[str, ...] = ()
-    refused: str = ""
-    declined: str = ""
+    findings: tuple[Finding, ...] = ()
+    refused: Finding | None = None
+    declined: Finding | None = None
     trace: dict[str, Any] = field(default_factory=dict)
     draws: int | None = None
-    unsupported: str = ""
+    unsupported: Finding | None = None
 
 
 def chance(
@@ -169,9 +170,9 @@ def gradient(values: Tensor, at: Tensor) -> Tensor:
     return found
 
 
-def no_improvement(estimated: float, baseline: float) -> str:
-    """The message if no alteration improves on the baseline."""
-    return f"no alteration helps: {estimated:.3f} at best, {baseline:.3f} without one"
+def no_improvement(estimated: float, baseline: float) -> Finding:
+    """The finding if no alteration improves on the baseline."""
+    return Finding("no_gain", f"no alteration helps: {estimated:.3f} at best, {baseline:.3f} without one")
 
 
 class AlterationObjective(Objective, ABC):

@@ -24,6 +24,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
+from rehearsal_torch.data.finding import Finding, joined
 from rehearsal_torch.spaces.box import Alteration
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def with_unchanged(
     """The decisions with `unchanged` and `gain`, where the present values of what is set are known.
 
     Present values of which the objective has no estimate, such as those far from all observations, get a
-    warning that begins with ``present:``.
+    finding of the kind ``present``.
 
     Args:
         decisions: One decision for each of its cases, in order.
@@ -137,19 +138,23 @@ def _warned_of_others(
     stated = case.in_texts({name: case.present[name] for name in left})
     each = " and ".join(f"{name} ({text})" for name, text in stated.items())
     said = (
-        f"present: the present value of {each} is not used: what is not set is assumed to take what is usual "
+        f"the present value of {each} is not used: what is not set is assumed to take what is usual "
         "for such a case"
     )
-    return replace(decision, warnings=tuple(dict.fromkeys((*decision.warnings, said))))
+    return replace(decision, findings=joined(decision.findings, [Finding("present", said)]))
 
 
 def _with(
-    decision: Decision, case: RehearsalCase, unchanged: Estimate | None, gain: Estimate | None, against: str
+    decision: Decision,
+    case: RehearsalCase,
+    unchanged: Estimate | None,
+    gain: Estimate | None,
+    against: Finding | None,
 ) -> Decision:
     assert decision.alteration is not None
     if unchanged is None or against:
         where = leaving(case, decision.alteration.names)
         why = against or "the method has no estimate there"
-        said = f"present: {where} cannot be compared with it ({why}); it is compared with what is usual"
-        return replace(decision, warnings=tuple(dict.fromkeys((*decision.warnings, said))))
+        said = f"{where} cannot be compared with it ({why}); it is compared with what is usual"
+        return replace(decision, findings=joined(decision.findings, [Finding("present", said)]))
     return replace(decision, unchanged=unchanged, gain=gain)

@@ -349,7 +349,7 @@ class ScenarioCount(CountObjective):
             Appraisal(
                 chance(estimated, lower, upper, self.level),
                 chance(baseline),
-                declined=no_improvement(estimated, baseline) if estimated < baseline else "",
+                declined=no_improvement(estimated, baseline) if estimated < baseline else None,
             )
             for estimated, baseline, lower, upper in rows
         ]

@@ -5,18 +5,23 @@ simulator: it also returns what follows a decision, and knows the best achievabl
 problem, since the outcome of another action is unknown.
 
 The kinds are `RehearsalProblem` (contexts, and a task with the roles of the variables), `CausalProblem`
-(experiments, round by round) and episodes (`Problem` itself).
+(experiments, round by round) and `EpisodeProblem` (what was done step by step). What only some problems know,
+such as costs or the words for a report, is in `Problem.facts`.
 
 Source: Du et al. (2026), Sec. 2.1 and 3.1 (rehearsal).
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.decision import Decision, DecisionContext
-from rehearsal_torch.data.episode import Episode
+from rehearsal_torch.data.episode import Episode, transitions
+from rehearsal_torch.data.finding import Finding
+from rehearsal_torch.data.problem_file.findings import Findings
 from rehearsal_torch.data.question import Columns, Kind, Question
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
@@ -27,6 +32,71 @@ from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 SIMULATED = (
     "A simulated world: for learning the tool and for measuring it, never for evidence about real decisions."
 )
+
+
+def ranges_of(table: Table) -> dict[str, list[float]]:
+    """The smallest and the largest value of each column, for cards."""
+    lower, upper = table.values.amin(0).tolist(), table.values.amax(0).tolist()
+    return {name: [low, high] for name, low, high in zip(table.names, lower, upper, strict=True)}
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a problem knows beside its rows and cases. By default there is nothing to know.
+
+    Attributes:
+        notes: What to know before a model is fitted, one sentence each.
+        units: The unit (a patient, a store) of each row of the observations; None if every row is its own.
+        imputations: m, how often missing cells of the observations are imputed, each time into a table of its
+            own; 0 where none is missing.
+        method: The method that the problem itself asks for, such as "auto".
+        graphs: The graphs that may be true, as `graphs.graph_class` reads them; None if there is one.
+        costs: Action to the weight of its squared change, for `micns`.
+        unweighed: Actions whose costs are stated and do not count, as no worth is.
+        surrogate: Surrogate settings that its configuration leaves open, name to plain data.
+        reward: The reward of a step of episodes, as the node of a configuration; empty where the
+            configuration's own reward counts.
+        wording: What units, steps and columns are called in reports: ``unit``, ``units``, ``step``,
+            ``units_of``, column to unit, and ``levels``, action to the names of its levels.
+        waiting: The trials, if proposed experiments wait for their result, which decisions then heed.
+        experiments: The user's table of experiments; None elsewhere.
+        episodes: A split, "train", "validation" or "test", to its episodes; None where there are none.
+        seen_by: Whether a model that was fitted elsewhere, to a table with this fingerprint, has seen rows
+            whose outcomes are compared with its predictions (`Problem.score`); None if that is unknown.
+            None here where no outcomes are compared.
+        reading: What a checkpoint's card keeps, as plain data, so that episodes that come later are read as
+            those of the fit: ``task``, ``step``, the length of a step, and ``first``, the time of the first.
+    """
+
+    notes: Sequence[str] = ()
+    units: Sequence[str] | None = None
+    imputations: int = 0
+    method: str | None = None
+    graphs: Any = None
+    costs: Mapping[str, float] = field(default_factory=dict)
+    unweighed: Sequence[str] = ()
+    surrogate: Mapping[str, Any] = field(default_factory=dict)
+    reward: Mapping[str, Any] = field(default_factory=dict)
+    wording: Mapping[str, Any] = field(default_factory=dict)
+    waiting: TrialLog | None = None
+    experiments: "Experiments | None" = None
+    episodes: Callable[[str], Sequence[Episode]] | None = None
+    seen_by: Callable[[str | None], bool | None] | None = None
+    reading: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Experiments(ABC):
+    """A user's table of experiments, to which proposed ones are added."""
+
+    @abstractmethod
+    def to_begin(self, seed: int = 0) -> Table | None:
+        """The experiments to run before a model can be fitted, actions to set (m, k); None if there are
+        enough.
+        """
+
+    @abstractmethod
+    def with_proposals(self, settings: Sequence[Mapping[str, float]]) -> str:
+        """The table as text, with a row for each proposed experiment, whose results are to be filled in."""
 
 
 class Problem(ABC):
@@ -47,103 +117,21 @@ class Problem(ABC):
     def held_out(self) -> Table:
         """Observations for early stopping and held-out likelihoods; not used for fitting."""
 
-    def units(self) -> Sequence[str] | None:
-        """The unit (a patient, a store) of each row of the observations; None, the default, if every row is a
-        unit of its own.
-        """
-        return None
-
     def question(self) -> Question:
         """What a surrogate must have been fitted for to decide here; by default the columns of the
         observations.
         """
         return Columns(self.observations().names)
 
-    def surrogate_settings(self) -> Mapping[str, Any]:
-        """Surrogate settings that its configuration leaves open, name to plain data; empty by default."""
-        return {}
+    def facts(self) -> Facts:
+        """What is known beside rows and cases."""
+        return Facts()
 
-    def imputations(self) -> int:
-        """m, how often missing cells of the observations are imputed, each time into a table of its own; 0,
-        the default, where none is missing.
+    def findings(self) -> tuple[Finding, ...]:
+        """What must be known of the data before anything is fitted; none by default. Found once; cards of
+        problems that have some hold them as ``findings``.
         """
-        return 0
-
-    def reward_settings(self) -> Mapping[str, Any]:
-        """The reward of a step of its episodes, as the node of a configuration; empty by default, where the
-        configuration's own reward counts.
-        """
-        return {}
-
-    def wording(self) -> Mapping[str, Any]:
-        """What units, steps and columns of its episodes are called in reports: ``unit``, ``units``, ``step``,
-        ``units_of``, column to unit, and ``levels``, action to the names of its levels; empty by default.
-        """
-        return {}
-
-    def episode_reading(self) -> Mapping[str, Any]:
-        """What a checkpoint's card keeps, as plain data, so that episodes that come later are read as those
-        of the fit: ``task``, ``step``, the length of a step, and ``first``, the time of the first one; empty
-        by default.
-        """
-        return {}
-
-    def to_begin(self, seed: int = 0) -> Table | None:  # noqa: ARG002
-        """The experiments to run before a model can be fitted, actions to set (m, k); None if there are
-        enough observations, the default.
-        """
-        return None
-
-    def under_way(self) -> TrialLog | None:
-        """The trials, if proposed experiments wait for their result, which decisions then heed; None, the
-        default, if none waits.
-        """
-        return None
-
-    def with_proposals(self, settings: Sequence[Mapping[str, float]]) -> str | None:  # noqa: ARG002
-        """The user's table of experiments as text, with a row for each proposed one, whose results are to be
-        filled in; None, the default, where there is no such table.
-        """
-        return None
-
-    def method_named(self) -> str | None:
-        """The method that the problem itself asks for, such as "auto"; None by default."""
-        return None
-
-    def possible_graphs(self) -> Any:
-        """The graphs that may be true, as `graphs.graph_class` reads them; None if there is one, the
-        default.
-        """
-        return None
-
-    def costs(self) -> Mapping[str, float]:
-        """Action to the weight of its squared change, for `micns`; none by default."""
-        return {}
-
-    def unweighed(self) -> Sequence[str]:
-        """Actions whose costs are told and do not count, as no worth is stated; none by default."""
         return ()
-
-    def episodes(self, split: str = "train") -> Sequence[Episode] | None:  # noqa: ARG002
-        """The episodes of a split; None if the observations are not episodes.
-
-        Args:
-            split: One of "train", "validation" and "test".
-        """
-        return None
-
-    def notes(self) -> Sequence[str]:
-        """What to know before a model is fitted, one sentence each; none by default."""
-        return ()
-
-    def seen_by(self, fingerprint: str | None) -> bool | None:  # noqa: ARG002
-        """Whether a model that was fitted elsewhere has seen rows whose outcomes are compared with its
-        predictions (`score`); None if that is unknown. False by default, for problems that compare none.
-
-        Args:
-            fingerprint: That of the table to which the model was fitted; None if it is unknown.
-        """
-        return False
 
     @abstractmethod
     def count(self) -> int:
@@ -168,6 +156,64 @@ class Problem(ABC):
         """
 
 
+class OwnData(Problem, ABC):
+    """A user's own data, which may not mean what their author means.
+
+    Attributes:
+        found: What was found in them, with the keys of a problem file.
+    """
+
+    @cached_property
+    def found(self) -> Findings:
+        """See the class."""
+        found = Findings("")
+        self._note(found)
+        return found
+
+    def findings(self) -> tuple[Finding, ...]:
+        """What their author should look at."""
+        return self.found.findings
+
+    @abstractmethod
+    def _note(self, found: Findings) -> None:
+        """Adds what was found."""
+
+
+class OfFile(OwnData, ABC):
+    """A problem file as a problem, and what a check shows of it.
+
+    Attributes:
+        read_notes: What the readers of the file and its tables decided by themselves, one sentence each.
+    """
+
+    read_notes: tuple[str, ...]
+
+    @abstractmethod
+    def counted(self) -> str:
+        """How much there is; one sentence."""
+
+    @abstractmethod
+    def variable_rows(self) -> list[tuple[str, ...]]:
+        """A row for each variable, the header first."""
+
+    def sections(self) -> list[str]:
+        """Further lines; none by default."""
+        return []
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the row(s) that followed a decision are worth.
+
+    Attributes:
+        success: Whether all of them are desired; None if the world defines no success.
+        reward: Their mean reward; None if the world has no reward.
+    """
+
+    success: bool | None = None
+    reward: float | None = None
+
+
 class World(Problem, ABC):
     """A problem that simulates what follows a decision."""
 
@@ -179,15 +225,9 @@ class World(Problem, ABC):
     def optimum(self, case: DecisionContext) -> float:
         """The best achievable score in a case."""
 
-    def success(self, answer: Table) -> bool | None:  # noqa: ARG002
-        """Whether the row(s) that followed a decision are desired; None if the world defines no success."""
-        return None
-
-    def reward(self, answer: Table) -> float | None:  # noqa: ARG002
-        """The reward of the row(s) that followed a decision, the mean if there are several; None if the world
-        has no reward.
-        """
-        return None
+    def verdict(self, answer: Table) -> Verdict:  # noqa: ARG002
+        """What the row(s) that followed a decision are worth."""
+        return Verdict()
 
 
 class RehearsalProblem(Problem, ABC):
@@ -206,19 +246,18 @@ class RehearsalProblem(Problem, ABC):
         """The task."""
         return self.task
 
-    def unweighed(self) -> Sequence[str]:
-        """The actions that have a cost in the task, where it states no worth."""
-        return tuple(self.task.costs) if self.task.worth is None else ()
+    def facts(self) -> Facts:
+        """The task and the candidate graphs for surrogates; the actions with a cost, where no worth is
+        stated.
+        """
+        graphs = [graph.to_plain() for graph in self.hypotheses]
+        return Facts(
+            surrogate={"task": self.task.to_plain(), "hypotheses": graphs},
+            unweighed=tuple(self.task.costs) if self.task.worth is None else (),
+        )
 
-    def surrogate_settings(self) -> Mapping[str, Any]:
-        """The task, and the candidate graphs."""
-        return {
-            "task": self.task.to_plain(),
-            "hypotheses": [graph.to_plain() for graph in self.hypotheses],
-        }
 
-
-class CausalProblem(Problem):
+class CausalProblem(Problem, ABC):
     """A problem with a causal task; case t is the question what to try in round t.
 
     Attributes:
@@ -232,6 +271,26 @@ class CausalProblem(Problem):
         """The task."""
         return self.task
 
-    def surrogate_settings(self) -> Mapping[str, Any]:
-        """The task."""
-        return {"task": self.task.to_plain()}
+    def facts(self) -> Facts:
+        """The task, for surrogates."""
+        return Facts(surrogate={"task": self.task.to_plain()})
+
+
+class EpisodeProblem(Problem, ABC):
+    """A problem of kind ``look_back``: what should have been done in an episode."""
+
+    @abstractmethod
+    def episodes(self, split: str = "train") -> Sequence[Episode]:
+        """The episodes of a split: "train", "validation" or "test"."""
+
+    def facts(self) -> Facts:
+        """The episodes."""
+        return Facts(episodes=self.episodes)
+
+    def observations(self) -> Table:
+        """Transitions of the units to learn from, in the table's units."""
+        return transitions(self.episodes("train"))
+
+    def held_out(self) -> Table:
+        """Transitions of the validation units."""
+        return transitions(self.episodes("validation"))

@@ -36,47 +36,49 @@ def label(key: str) -> str:
     return LABELS.get(key, key.replace("_", " "))
 
 
+# What is a warning, and stands among these.
+_CAUTIONS = ("caution", "findings")
+
+
 def brief(card: Mapping[str, Any]) -> list[str]:
     """The short form: an entry a line, without cautions, which are warnings, and without what is long."""
     card = card_in_words(card)
     return [
         line
         for key, value in card.items()
-        if key not in _LONG and not _caution(key) and _is_short(value)
+        if key not in _LONG and key not in _CAUTIONS and _is_short(value)
         for line in _wrapped(label(key), in_words(key, value, card))
     ]
 
 
 def whole(card: Mapping[str, Any]) -> list[str]:
     """All entries but cautions; a mapping of mappings as one line for each."""
-    found, card = list[str](), card_in_words(card)
+    lines, card = list[str](), card_in_words(card)
     for key, value in card.items():
-        if _caution(key):
+        if key in _CAUTIONS:
             continue
         if key not in _LONG and isinstance(value, Mapping) and not _is_short(value):
-            found.append(f"{label(key)}:")
-            found += [f"  {line}" for name, each in value.items() for line in _wrapped(name, _plain(each))]
+            lines.append(f"{label(key)}:")
+            lines += [f"  {line}" for name, inner in value.items() for line in _wrapped(name, _plain(inner))]
         elif key == "features":
-            found.append(f"{label(key)}:")
-            found += [
-                f"  {line}" for name, each in mapping(value).items() for line in _wrapped(name, _plain(each))
+            lines.append(f"{label(key)}:")
+            lines += [
+                f"  {line}"
+                for name, inner in mapping(value).items()
+                for line in _wrapped(name, _plain(inner))
             ]
         else:
-            found += _wrapped(label(key), in_words(key, value, card))
-    return found
-
-
-def _caution(key: str) -> bool:
-    return key == "caution" or key.startswith("caution: ")
+            lines += _wrapped(label(key), in_words(key, value, card))
+    return lines
 
 
 def _is_short(value: Any) -> bool:
     """Whether a value fits on about one line: a number or text, a few of them, or a few pairs of a few."""
     if isinstance(value, Mapping):
         return len(value) <= FEW and all(
-            not isinstance(each, Mapping | list | tuple)
-            or (isinstance(each, Mapping) and len(each) <= 2 and not any(map(_nested, each.values())))
-            for each in value.values()
+            not isinstance(inner, Mapping | list | tuple)
+            or (isinstance(inner, Mapping) and len(inner) <= 2 and not any(map(_nested, inner.values())))
+            for inner in value.values()
         )
     return not isinstance(value, list | tuple) or (len(value) <= FEW and not any(map(_nested, value)))
 
@@ -97,18 +99,18 @@ def in_words(key: str, value: Any, card: Mapping[str, Any]) -> str:
         return " and ".join(faces)
     if key in ("box", "ranges", "actions") and isinstance(value, Mapping):
         texts = key == "ranges"
-        return ", ".join(f"{name} {_range(each, texts)}" for name, each in value.items())
+        return ", ".join(f"{name} {_range(inner, texts)}" for name, inner in value.items())
     if key == "candidates" and isinstance(value, list):
-        return "; ".join(" and ".join(map(str, listed(each) or [each])) for each in value)
+        return "; ".join(" and ".join(map(str, listed(inner) or [inner])) for inner in value)
     return _plain(value)
 
 
 def _plain(value: Any) -> str:
     """A value in words; a mapping of mappings with its inner ones in brackets."""
     if isinstance(value, Mapping) and any(map(_nested, value.values())):
-        return ", ".join(f"{name} ({_plain(each)})" for name, each in value.items())
+        return ", ".join(f"{name} ({_plain(inner)})" for name, inner in value.items())
     if isinstance(value, list | tuple) and any(map(_nested, value)):
-        return "; ".join(_plain(each) for each in value)
+        return "; ".join(_plain(inner) for inner in value)
     return shown(value)
 
 
@@ -125,7 +127,7 @@ def _range(value: Any, texts: bool) -> str:
 def _graph(value: Mapping[str, Any]) -> str:
     """A graph by its arrows, in the notation in which one is written."""
     arrows = [" -> ".join(map(str, listed(edge))) for edge in listed(value.get("edges"))]
-    groups = [listed(each) for key in ("cliques", "bows") for each in listed(value.get(key))]
+    groups = [listed(group) for key in ("cliques", "bows") for group in listed(value.get(key))]
     arrows += [" <-> ".join(map(str, group)) for group in groups if len(group) > 1]
     return ", ".join(arrows) or shown(value)
 

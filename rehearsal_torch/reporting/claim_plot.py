@@ -12,14 +12,13 @@ With more than three actions, those along which the claim changes most are shown
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.evaluation.claim_curves import BEFORE, CLAIM, PRESENT, ROWS, SET
 from rehearsal_torch.evaluation.rehearsal_rows import number
-from rehearsal_torch.reporting.style import BLACK, BLUE, GREEN, PALE, panels
+from rehearsal_torch.reporting.style import BLACK, BLUE, GREEN, PALE, legend_below, panels
 
 Rows = Sequence[Mapping[str, str]]
 ACROSS = 3
@@ -39,10 +38,10 @@ def draw(
     codings: Mapping[str, Coding] | None = None,
     beyond: Collection[str] = (),
 ) -> Figure | None:
-    """The figure; None if no panel has a claim. To be called within `drawing`.
+    """The figure of rows of ``claims.csv`` (`evaluation.claim_curves`); None if no panel has a claim. To be
+    called within `drawing`.
 
     Args:
-        rows: Rows of ``claims.csv`` (`evaluation.claim_curves`).
         units: Action to its unit.
         codings: Action to the coding of its texts, which stand at its axis.
         beyond: The cases whose decision lies outside the data.
@@ -51,7 +50,7 @@ def draw(
     for row in rows:
         cases.setdefault(row["case"], {}).setdefault(row["along"], []).append(row)
     shown = {
-        case: {name: found for name, found in along.items() if name in _most(along)}
+        case: {name: rows_along for name, rows_along in along.items() if name in _most(along)}
         for case, along in cases.items()
     }
     shown = {case: along for case, along in shown.items() if along}
@@ -60,25 +59,21 @@ def draw(
     across = max(map(len, shown.values()))
     figure, grid = panels(len(shown), across, width=4.6, height=3.0)
     for line, (case, along) in zip(grid, shown.items(), strict=True):
-        for axes, (name, found) in zip(line, along.items(), strict=False):
+        for axes, (name, rows_along) in zip(line, along.items(), strict=False):
             coding = None if codings is None else codings.get(name)
-            _panel(axes, found, coding is None or not coding.of_classes, case in beyond)
+            _panel(axes, rows_along, coding is None or not coding.of_classes, case in beyond)
             unit = f" ({units[name]})" if units and units.get(name) else ""
             axes.set(
                 xlabel=_short(f"{name}{unit}"), ylabel="Claimed probability", title=_short(f"Case {case}")
             )
             if coding is not None:
-                at = np.unique(_columns(found, CLAIM)[0]).astype(int)
-                axes.set_xticks(at, [_short(coding.levels[place]) for place in at])
+                at = np.unique(_columns(rows_along, CLAIM)[0]).astype(int)
+                axes.set_xticks(at, [_short(coding.levels[code]) for code in at])
         for axes in line[len(along) :]:
             axes.set_visible(False)
-    handles: dict[str, Artist] = {}
-    for axes in figure.axes:
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            handles.setdefault(label, handle)
     columns = 1 if across == 1 else 3
-    figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=columns)
-    figure.set_figheight(figure.get_figheight() + LINE * -(-len(handles) // columns))
+    entries = legend_below(figure, columns)
+    figure.set_figheight(figure.get_figheight() + LINE * -(-entries // columns))
     return figure
 
 
@@ -89,8 +84,8 @@ def _most(along: Mapping[str, Rows]) -> list[str]:
 
 
 def _points(along: Mapping[str, Rows]) -> dict[str, np.ndarray]:
-    found = {name: _columns(rows, CLAIM)[1] for name, rows in along.items()}
-    return {name: point for name, point in found.items() if np.isfinite(point).any()}
+    points = {name: _columns(rows, CLAIM)[1] for name, rows in along.items()}
+    return {name: point for name, point in points.items() if np.isfinite(point).any()}
 
 
 def _panel(axes: Axes, rows: Rows, ordered: bool, beyond: bool) -> None:
@@ -112,13 +107,13 @@ def _panel(axes: Axes, rows: Rows, ordered: bool, beyond: bool) -> None:
     for _, value in zip(*_columns(rows, BEFORE)[:2], strict=True):
         words = "present values" if len(_columns(rows, PRESENT)[0]) else "no action"
         axes.axhline(value, color=BLACK, linestyle="--", linewidth=1.1, label=f"claim for {words}")
-    for place in _columns(rows, PRESENT)[0]:
-        axes.axvline(place, color=BLACK, linestyle=":", linewidth=1.4, label="present value")
-    for place, chosen, lower, upper, _ in zip(*_columns(rows, SET), strict=True):
-        axes.axvline(place, color=GREEN, linestyle="-.", linewidth=1.6, label="recommended")
+    for at_value in _columns(rows, PRESENT)[0]:
+        axes.axvline(at_value, color=BLACK, linestyle=":", linewidth=1.4, label="present value")
+    for at_value, chosen, lower, upper, _ in zip(*_columns(rows, SET), strict=True):
+        axes.axvline(at_value, color=GREEN, linestyle="-.", linewidth=1.6, label="recommended")
         if not beyond:
-            axes.plot(place, chosen, "o", color=GREEN, markersize=5)
-            axes.vlines(place, lower, upper, color=GREEN, linewidth=2.5, alpha=0.6)
+            axes.plot(at_value, chosen, "o", color=GREEN, markersize=5)
+            axes.vlines(at_value, lower, upper, color=GREEN, linewidth=2.5, alpha=0.6)
     _outside(axes, at, point, levelled)
     _bars(axes, rows)
     if levelled:
@@ -159,9 +154,9 @@ def _bars(axes: Axes, rows: Rows) -> None:
 
 def _columns(rows: Rows, series: str) -> tuple[np.ndarray, ...]:
     """x, point, lower, upper and level of one series; NaN for empty cells."""
-    mine = [row for row in rows if row["series"] == series]
+    selected = [row for row in rows if row["series"] == series]
     return tuple(
-        np.array([number(row[name]) for row in mine], dtype=float)
+        np.array([number(row[name]) for row in selected], dtype=float)
         for name in ("x", "point", "lower", "upper", "level")
     )
 

@@ -10,8 +10,8 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from rehearsal_torch.evaluation import hidden_causes
-from rehearsal_torch.evaluation.overturning import graphs_overall, overall
+from rehearsal_torch.data.finding import reason_of
+from rehearsal_torch.evaluation.overturning import graphs_overall, overall, sequences_overall
 from rehearsal_torch.evaluation.recorded_run import Decided, is_sequence
 from rehearsal_torch.reporting import (
     alteration_report,
@@ -23,29 +23,29 @@ from rehearsal_torch.reporting import (
 from rehearsal_torch.reporting.decision_table import method_rows
 from rehearsal_torch.reporting.figures import recovery_panels
 from rehearsal_torch.reporting.page import cautions, probability_sentences
-from rehearsal_torch.reporting.page.comparison import online_sentences
 from rehearsal_torch.reporting.page.markup import name_of, whom
 from rehearsal_torch.reporting.page.material import Material, finite
 from rehearsal_torch.reporting.page.sequence_sentences import answer_of, said_of_episode
-from rehearsal_torch.reporting.page.trial_sentences import said_of_trials
+from rehearsal_torch.reporting.page.trial_sentences import proposes, said_of_trials
 
 SHOWN, WIDTH = 10, 110
 _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 
 
-def answers(of: Material, shown: int = SHOWN) -> list[str]:
+def answers(of: Material) -> list[str]:
     """One sentence, or a few, for each of the first cases; of trials, for the recommendation alone."""
     decisions = of.run.decisions
     if not decisions:
         return [f"No decisions in {of.run.path} yet."]
     if of.trials:
-        title, headline, said = said_of_trials(of)
+        title, headline, sentences = said_of_trials(of)
         # Of a system of one's own there are two settings, the next one and that to keep.
-        return _wrapped(f"{title}: {' '.join([headline, *said[: 3 if headline.startswith('Try') else 1]])}")
-    every = probability_sentences.overall(decisions, of.wanted) if of.alterations else ""
-    lines = _wrapped(every) if every else []
-    lines += [line for one in decisions[:shown] for line in _wrapped(_answer(one, of))]
-    more = len(decisions) - shown
+        shown = 3 if proposes(decisions[-1]) else 1
+        return _wrapped(f"{title}: {' '.join([headline, *sentences[:shown]])}")
+    summary_sentence = probability_sentences.overall(decisions, of.wanted) if of.alterations else ""
+    lines = _wrapped(summary_sentence) if summary_sentence else []
+    lines += [line for decision in decisions[:SHOWN] for line in _wrapped(_answer(decision, of))]
+    more = len(decisions) - SHOWN
     return lines + ([f"... and {more} more: decisions.jsonl"] if more > 0 else [])
 
 
@@ -55,17 +55,16 @@ def warnings(of: Material, told: Sequence[str] = ()) -> list[str]:
     Args:
         told: Sentences that were told before, without their full stops.
     """
-    general = [text for text in cautions.of_the_run(of) if not any(each in text for each in told)]
-    if of.alterations:
-        # What is said of the graph, every decision says itself.
-        general = [text for text in general if not text.startswith("graph")]
-    found: dict[str, tuple[str, list[tuple[str, str]]]] = {}
-    for name, text in cautions.of_decisions(of.run.decisions):
-        found.setdefault(_NUMBER.sub("#", text), (text, []))[1].append((name, text))
+    of_cases = cautions.of_decisions(of.run.decisions)
+    before = [*told, *(text for _, text in of_cases)]
+    general = [text for text in cautions.of_the_run(of) if not any(known in text for known in before)]
+    grouped: dict[str, tuple[str, list[tuple[str, str]]]] = {}
+    for name, text in of_cases:
+        grouped.setdefault(_NUMBER.sub("#", text), (text, []))[1].append((name, text))
     lines = [f"- {text}" for text in general]
-    for text, cases in found.values():
+    for text, cases in grouped.values():
         names = list(dict.fromkeys(name for name, _ in cases))
-        differ = len({each for _, each in cases}) > 1
+        differ = len({known for _, known in cases}) > 1
         numbers = f"; the numbers are those of {of.nouns[0]} {names[0]}" if differ else ""
         lines.append(f"- {text} ({whom(names, len(of.run.decisions), *of.nouns)}{numbers})")
     return ["Warnings", *_listed(lines)] if lines else []
@@ -77,24 +76,25 @@ def numbers(of: Material) -> list[str]:
     if not run.decisions:
         return []
     if of.trials:
-        lines = [f"{each}." for each in trial_report.reached(run)] + recovery_panels.in_short(run.truth)
+        lines = [f"{sentence}." for sentence in trial_report.reached(run)] + recovery_panels.in_short(
+            run.truth
+        )
     elif of.alterations:
-        found = alteration_report.summaries(run)
-        several = len(found) > 1
+        several = len(of.methods) > 1
         lines = [
             f"{head}: "
             + ", ".join(
-                f"{name} {cell}" if several else cell for name, cell in zip(found, cells, strict=True)
+                f"{name} {cell}" if several else cell for name, cell in zip(of.methods, cells, strict=True)
             )
-            for head, *cells in method_rows(found)
+            for head, *cells in method_rows(of.methods)
         ]
-        said = (overall(run.decisions), graphs_overall(run.decisions), untouched_score.line(run))
-        lines += [*online_sentences(run), *(f"{text.rstrip('.')}." for text in said if text)]
+        lines += alteration_report.online_sentences(run)
+        doubts = (overall(run.decisions), graphs_overall(run.decisions), untouched_score.line(run))
+        lines += [f"{text.rstrip('.')}." for text in doubts if text]
     else:
-        rows = summary.summary(run, of.words)
-        sequences = [one for one in run.decisions if is_sequence(one)]
-        weighed = hidden_causes.overall(sequences, of.words.actions)
-        lines = [*summary.lines(rows, of.words), *summary.sentences(rows, of.words)]
+        sequences = [decision for decision in run.decisions if is_sequence(decision)]
+        weighed = sequences_overall(sequences, of.words.actions)
+        lines = [*summary.lines(of.sequence_rows, of.words), *summary.sentences(of.sequence_rows, of.words)]
         lines += [*([weighed] if weighed else []), *observed_outcomes.text(observed_outcomes.groups(run))]
     return ["Summary", *_listed(lines)] if lines else []
 
@@ -111,20 +111,23 @@ def files(of: Material, written: Iterable[Path]) -> list[str]:
     return [part for line in lines for part in _wrapped(line)]
 
 
-def _answer(one: Decided, of: Material) -> str:
+def _answer(decision: Decided, of: Material) -> str:
     if of.sequences:
-        title, headline, _ = said_of_episode(one, of.words)
-        said = [headline, *answer_of(one, of.words)]
+        title, headline, _ = said_of_episode(decision, of.words)
+        sentences = [headline, *answer_of(decision, of.words)]
     else:
-        title, headline = f"Case {name_of(one)}", probability_sentences.headline(one, of.units)
-        said = [headline, *(probability_sentences.chances(one, of.wanted) if of.alterations else _value(one))]
-    if one.get("alteration") is None and one.get("reason"):
-        said.append(f"Why: {one['reason']}.")
-    return f"{title}: {' '.join(said)}"
+        title, headline = f"Case {name_of(decision)}", probability_sentences.headline(decision, of.units)
+        sentences = [
+            headline,
+            *(probability_sentences.chances(decision, of.wanted) if of.alterations else _value(decision)),
+        ]
+    if decision.get("alteration") is None and (reason := reason_of(decision)):
+        sentences.append(f"Why: {reason}.")
+    return f"{title}: {' '.join(sentences)}"
 
 
-def _value(one: Decided) -> list[str]:
-    value = finite(one.get("value"))
+def _value(decision: Decided) -> list[str]:
+    value = finite(decision.get("value"))
     return [] if value is None else [f"Value of the objective: {value:.4g}."]
 
 

@@ -16,47 +16,47 @@ from rehearsal_torch.evaluation.rehearsal_rows import number
 
 def priced(lines: Sequence[Decided]) -> bool:
     """Whether any of some decisions has a cost."""
-    return any(not math.isnan(number(one.get("cost"))) for one in lines)
+    return any(not math.isnan(number(decision.get("cost"))) for decision in lines)
 
 
 def weighed(lines: Sequence[Decided]) -> bool:
     """Whether any of some decisions was weighed against the worth of a desired outcome."""
-    return any(not math.isnan(number(one.get("worth"))) for one in lines)
+    return any(not math.isnan(number(decision.get("worth"))) for decision in lines)
 
 
-def cells(one: Decided) -> dict[str, float]:
+def cells(decision: Decided) -> dict[str, float]:
     """The numbers of a decision by column, NaN where there is none."""
-    found = {"cost": number(one.get("cost"))}
+    numbers = {"cost": number(decision.get("cost"))}
     for of in ("net_value", "net_gain"):
-        ends = {f"{of}_{end}": number(claim(one, end, of)) for end in ("lower", "upper")}
-        found |= {of: number(claim(one, of=of)), **ends}
-    return found
+        ends = {f"{of}_{end}": number(claim(decision, end, of)) for end in ("lower", "upper")}
+        numbers |= {of: number(claim(decision, of=of)), **ends}
+    return numbers
 
 
-def cost_cell(one: Decided) -> str:
+def cost_cell(decision: Decided) -> str:
     """The cost as text; a dash without one."""
-    return _amount(one.get("cost"))
+    return _amount(decision.get("cost"))
 
 
-def gain_cell(one: Decided) -> str:
+def gain_cell(decision: Decided) -> str:
     """The net gain as text, with its interval if it has one; a dash without one."""
-    point, lower, upper = (number(claim(one, part, "net_gain")) for part in ("point", "lower", "upper"))
+    point, lower, upper = (number(claim(decision, part, "net_gain")) for part in ("point", "lower", "upper"))
     if math.isnan(point):
         return "-"
     return f"{point:+.4g}" if math.isnan(lower) else f"{point:+.4g} [{lower:+.4g}, {upper:+.4g}]"
 
 
-def sentence(one: Decided) -> str:
+def sentence(decision: Decided) -> str:
     """What a decision costs, and what it nets, in a sentence; empty if nothing is known of costs."""
-    if math.isnan(number(one.get("cost"))):
+    if math.isnan(number(decision.get("cost"))):
         return ""
-    value = f"the net value is {_amount(claim(one, of='net_value'))}"
-    if one.get("alteration") is None:
-        return f"It costs nothing; {value}." if weighed([one]) else "It costs nothing."
-    cost = f"It costs {cost_cell(one)}"
-    if not weighed([one]):
+    value = f"the net value is {_amount(claim(decision, of='net_value'))}"
+    if decision.get("alteration") is None:
+        return f"It costs nothing; {value}." if weighed([decision]) else "It costs nothing."
+    cost = f"It costs {cost_cell(decision)}"
+    if not weighed([decision]):
         return f"{cost}, which is not weighed: what a desired outcome is worth is not stated."
-    gain = gain_cell(one)
+    gain = gain_cell(decision)
     return f"{cost}." if gain == "-" else f"{cost} and nets {gain} above changing nothing; {value}."
 
 
@@ -72,5 +72,5 @@ def average(frame: pd.DataFrame) -> str:
 
 
 def _amount(value: object) -> str:
-    found = number(value)
-    return "-" if math.isnan(found) else f"{found:.4g}"
+    amount = number(value)
+    return "-" if math.isnan(amount) else f"{amount:.4g}"

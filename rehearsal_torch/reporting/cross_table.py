@@ -13,13 +13,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
-from rich.console import Console
-from rich.table import Table
 
 from rehearsal_torch.evaluation.rehearsal_rows import Row
 from rehearsal_torch.evaluation.summaries import MethodSummary, grouped, summed
 from rehearsal_torch.reporting.decision_table import figure, percent
-from rehearsal_torch.reporting.style import COLOURS, MARKERS, panels
+from rehearsal_torch.reporting.style import legend_below, panels, point_style
+from rehearsal_torch.reporting.text_table import markdown_table, text_table
 
 Cells = dict[str, dict[str, MethodSummary]]
 WIDTH = 160
@@ -34,116 +33,96 @@ def cells(rows: Sequence[Row], no_action_count: Mapping[tuple[object, object], i
         no_action_count: (world, method) to the number of decisions without an alteration; None if it is not
             needed.
     """
-    found: Cells = {}
+    summaries: Cells = {}
     for (dataset, method), some in grouped(rows, "dataset", "method").items():
-        found.setdefault(str(dataset), {})[str(method)] = summed(
+        summaries.setdefault(str(dataset), {})[str(method)] = summed(
             some, (no_action_count or {}).get((dataset, method), 0)
         )
-    return found
+    return summaries
 
 
-def as_text(found: Cells, title: str) -> str:
+def as_text(summaries: Cells, title: str) -> str:
     """The table for a terminal, `WIDTH` columns wide."""
-    heads, body = _table(found)
-    table = Table(title=title, title_justify="left", title_style="")
-    for index, head in enumerate(heads):
-        table.add_column(head, justify="left" if index == 0 else "right", overflow="fold")
-    for line in body:
-        table.add_row(*line)
-    console = Console(width=WIDTH, color_system=None, force_terminal=False)
-    with console.capture() as captured:
-        console.print(table, markup=False)
-    return "\n".join(line.rstrip() for line in captured.get().splitlines())
+    return text_table(*_table(summaries), title, width=WIDTH)
 
 
-def markdown(found: Cells) -> list[str]:
+def markdown(summaries: Cells) -> list[str]:
     """The table as lines of Markdown."""
-    heads, body = _table(found)
-    return as_markdown(heads, body)
+    return markdown_table(*_table(summaries))
 
 
-def shares(found: Cells) -> list[str]:
+def shares(summaries: Cells) -> list[str]:
     """The share of the possible gain that each method reached, as lines of Markdown; no action, 0 by
     definition, is left out.
     """
-    names = [name for name in _methods(found) if name != NO_ACTION]
+    names = [name for name in _methods(summaries) if name != NO_ACTION]
     body = [
         [dataset, *(percent(line[name].share) if name in line else "-" for name in names)]
-        for dataset, line in found.items()
+        for dataset, line in summaries.items()
     ]
-    return as_markdown(["world", *names], body)
+    return markdown_table(["world", *names], body)
 
 
-def draw(found: Cells) -> Figure:
+def draw(summaries: Cells) -> Figure:
     """One group of points per world, one point per method, with error bars of one standard deviation; to be
     called within `drawing`.
     """
-    width = max(5.2, 1.5 * len(found) + 2)
+    width = max(5.2, 1.5 * len(summaries) + 2)
     figure_, [[axes]] = panels(width=width, height=4.4)
-    names = [name for name in _methods(found) if name != NO_ACTION]
-    for place, line in enumerate(found.values()):
-        some = list(line.values())
+    names = [name for name in _methods(summaries) if name != NO_ACTION]
+    for world, row in enumerate(summaries.values()):
+        in_world = list(row.values())
         for height, dash, label in (
-            (_shared(some, "oracle"), "-", "best possible"),
-            (_shared(some, "no_action"), ":", "no action"),
+            (_shared(in_world, "oracle"), "-", "best possible"),
+            (_shared(in_world, "no_action"), ":", "no action"),
         ):
             # Labels that begin with an underscore are not shown in the legend.
             axes.hlines(
                 height,
-                place - 0.42,
-                place + 0.42,
+                world - 0.42,
+                world + 0.42,
                 color="black",
                 linestyle=dash,
                 linewidth=1.2,
-                label=label if place == 0 else f"_{label}",
+                label=label if world == 0 else f"_{label}",
             )
     for index, name in enumerate(names):
         offset = (index - (len(names) - 1) / 2) * 0.7 / max(len(names), 1)
-        known = [(place, line[name]) for place, line in enumerate(found.values()) if name in line]
-        colour, marker = COLOURS[index % len(COLOURS)], MARKERS[index % len(MARKERS)]
-        bars = np.nan_to_num([one.std for _, one in known])
-        x, y = [place + offset for place, _ in known], [one.auf.mean for _, one in known]
-        axes.errorbar(
-            x, y, bars, linestyle="", color=colour, marker=marker, markersize=5, capsize=2, label=name
-        )
-    axes.set_xticks(range(len(found)), list(found))
+        known = [(world, row[name]) for world, row in enumerate(summaries.values()) if name in row]
+        bars = np.nan_to_num([summary.std for _, summary in known])
+        x, y = [world + offset for world, _ in known], [summary.auf.mean for _, summary in known]
+        axes.errorbar(x, y, bars, **point_style(index), markersize=5, capsize=2, label=name)
+    axes.set_xticks(range(len(summaries)), list(summaries))
     axes.set(ylabel="True probability of a desired outcome", ylim=(0, 1.02))
     axes.grid(visible=False, axis="x")
-    figure_.legend(
-        *axes.get_legend_handles_labels(), loc="outside lower center", ncols=max(2, min(5, int(width // 1.8)))
-    )
+    legend_below(figure_, max(2, min(5, int(width // 1.8))))
     return figure_
 
 
-def as_markdown(heads: Sequence[str], body: Sequence[Sequence[str]]) -> list[str]:
-    """Heads and cells as lines of Markdown."""
-    return [f"| {' | '.join(line)} |" for line in (heads, ["---"] + ["---:"] * (len(heads) - 1), *body)]
-
-
-def plus_minus(one: MethodSummary) -> str:
+def plus_minus(summary: MethodSummary) -> str:
     """Mean and standard deviation over seeds."""
-    return figure(one.auf.mean) + ("" if math.isnan(one.std) else f" ± {one.std:.3f}")
+    return figure(summary.auf.mean) + ("" if math.isnan(summary.std) else f" ± {summary.std:.3f}")
 
 
-def _table(found: Cells) -> tuple[list[str], list[list[str]]]:
-    names = [name for name in _methods(found) if name != NO_ACTION]
+def _table(summaries: Cells) -> tuple[list[str], list[list[str]]]:
+    names = [name for name in _methods(summaries) if name != NO_ACTION]
     body = []
-    for dataset, line in found.items():
-        some = list(line.values())
-        ends = [figure(_shared(some, "no_action")), figure(_shared(some, "oracle"))]
+    for dataset, line in summaries.items():
+        in_world = list(line.values())
+        ends = [figure(_shared(in_world, "no_action")), figure(_shared(in_world, "oracle"))]
         body.append(
             [dataset, ends[0], *(plus_minus(line[name]) if name in line else "-" for name in names), ends[1]]
         )
     return ["world", "no action", *names, "oracle"], body
 
 
-def _methods(found: Cells) -> list[str]:
-    return list(dict.fromkeys(name for line in found.values() for name in line))
+def _methods(summaries: Cells) -> list[str]:
+    return list(dict.fromkeys(name for line in summaries.values() for name in line))
 
 
-def _shared(some: Sequence[MethodSummary], which: str) -> float:
+def _shared(in_world: Sequence[MethodSummary], which: str) -> float:
     """A reference value of a world, from the method with the most contexts: methods share contexts, but a
     method may have failed in some of them.
     """
-    largest = max(some, key=lambda one: one.count)
+    largest = max(in_world, key=lambda summary: summary.count)
     return largest.oracle if which == "oracle" else largest.no_action

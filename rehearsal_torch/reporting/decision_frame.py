@@ -1,7 +1,7 @@
 """Decisions as a data frame: one row per case, for work in a notebook.
 
     case               the name of the case
-    status             recommended, no_action or refused
+    status             do, may or leave
     set/NAME           the value to set, NaN where the variable is left alone
     estimate           the method's estimate after its decision: with the alteration, or, where nothing is
                        set, that for no action, or for leaving the present values as they are
@@ -16,7 +16,9 @@
     net_value,         the worth of a desired outcome times its probability, minus the cost, and
     net_gain           the same minus that of changing nothing, each with _lower and _upper; NaN where no
                        worth is stated
-    warnings, reason   sentences, separated by "; "
+    warnings, reason   sentences, separated by "; ", and
+    findings,          their kinds (`data.finding`)
+    reason_kind
     given/NAME         the context of the case
 
 A variable that has texts has these in its columns. The names of context and actions have a prefix, as in a
@@ -33,18 +35,13 @@ from typing import Any
 
 import pandas as pd
 
-from rehearsal_torch.data.estimates.outside import outside
 from rehearsal_torch.data.estimates.percent import Intervals, alike, in_words, is_chance
-from rehearsal_torch.evaluation.recorded_run import Decided, before, claim
+from rehearsal_torch.data.finding import NOTHING_BETTER, OUTSIDE, reason_of, texts_of
+from rehearsal_torch.evaluation.recorded_run import ACTS, NOTHING, REFUSED, Decided, before, claim
 from rehearsal_torch.evaluation.rehearsal_rows import number
 from rehearsal_torch.reporting import cost_words
 
 GIVEN, SET, PRESENT = "given/", "set/", "present/"
-STATUS = {
-    "recommended": "an alteration is recommended",
-    "no_action": "no action",
-    "refused": "refused",
-}
 
 
 def decision_frame(
@@ -58,15 +55,15 @@ def decision_frame(
         index: The index of the frame; None numbers the rows from 0.
     """
     settings = [line.get("alteration") or {} for line in lines]
-    named = dict.fromkeys([*actions, *(name for each in settings for name in each)])
+    named = dict.fromkeys([*actions, *(name for setting in settings for name in setting)])
     known = dict.fromkeys(name for line in lines for name in line.get("given") or {})
     now = list(dict.fromkeys(name for line in lines for name in line.get("present") or {}))
     priced = cost_words.priced(lines)
     # Without present values, cross-fitted claims alone have the gain over no action.
     gained = bool(now) or any("gain" in line for line in lines)
     rows = [
-        _row(line, each, list(named), list(known), now, priced, gained)
-        for line, each in zip(lines, settings, strict=True)
+        _row(line, setting, list(named), list(known), now, priced, gained)
+        for line, setting in zip(lines, settings, strict=True)
     ]
     columns = _row({}, {}, list(named), list(known), now, priced, gained)
     return pd.DataFrame(rows, columns=list(columns), index=index)
@@ -94,8 +91,10 @@ def _row(
         **(_against_present(line, now) if now else {}),
         **(_gain(line) if gained else {}),
         **(cost_words.cells(line) if priced else {}),
-        "warnings": "; ".join(line.get("warnings") or ()),
-        "reason": str(line.get("reason") or ""),
+        "warnings": "; ".join(texts_of(line)),
+        "reason": reason_of(line),
+        "findings": "; ".join(finding["kind"] for finding in line.get("findings") or ()),
+        "reason_kind": (line.get("reason") or {}).get("kind", ""),
         **{f"{GIVEN}{name}": _cell(given.get(name)) for name in known},
     }
 
@@ -123,15 +122,23 @@ def _cell(value: object) -> Any:
 
 def quantity(lines: Sequence[Decided]) -> str:
     """What the estimates are of, in words; "value" if no decision has one."""
-    found = (claim(line, "of", part) for line in lines for part in ("estimate", "baseline"))
-    return next((str(each) for each in found if each), "value")
+    named = (claim(line, "of", part) for line in lines for part in ("estimate", "baseline"))
+    return next((str(of) for of in named if of), "value")
 
 
 def beyond(frame: pd.DataFrame) -> "pd.Series[bool]":
     """Which decisions lie outside the data, so that sentences and figures have no number for them."""
     return pd.Series(
-        [bool(outside(text.split("; "))[0]) for text in frame["warnings"]], index=frame.index, dtype=bool
+        [bool(set(OUTSIDE) & set(kinds.split("; "))) for kinds in frame["findings"]],
+        index=frame.index,
+        dtype=bool,
     )
+
+
+def refused(frame: pd.DataFrame) -> "pd.Series[bool]":
+    """In which cases the method cannot tell what to do."""
+    decided = frame["reason_kind"].isin(("", *NOTHING_BETTER))
+    return (frame["status"] == "leave") & ~decided
 
 
 def summary(frame: pd.DataFrame, of: str, wanted: str = "") -> str:
@@ -142,32 +149,32 @@ def summary(frame: pd.DataFrame, of: str, wanted: str = "") -> str:
         of: What the estimates are of.
         wanted: The desired region in words; empty where these are too long.
     """
-    counts = frame["status"].value_counts()
-    parts = [f"{words} in {counts[name]}" for name, words in STATUS.items() if name in counts]
-    said = f"{len(frame)} case{'' if len(frame) == 1 else 's'}: {', '.join(parts) or 'none'}."
-    every = frame["status"] == "recommended"
+    every, unknown = frame["status"] != "leave", refused(frame)
+    counts = {ACTS: every.sum(), NOTHING: (~every & ~unknown).sum(), REFUSED: unknown.sum()}
+    parts = [f"{words} in {count}" for words, count in counts.items() if count]
+    sentence = f"{len(frame)} case{'' if len(frame) == 1 else 's'}: {', '.join(parts) or 'none'}."
     acted = frame[every & ~beyond(frame)]
     if every.any() and acted.empty:
-        return f"{said} Where one is recommended, it lies outside the data."
+        return f"{sentence} Where one is recommended, it lies outside the data."
     after, before = acted["estimate"].mean(), acted["no_action"].mean()
     if math.isnan(after):
-        return said
+        return sentence
     without = "no action"
     if "unchanged" in acted and not acted["unchanged"].isna().any():
         before, without = acted["unchanged"].mean(), "the present values"
-    told, fine = Intervals(), alike(before, after)
-    number = told.chance if is_chance(of) else told.plain
+    intervals, fine = Intervals(), alike(before, after)
+    number = intervals.chance if is_chance(of) else intervals.plain
     beside = "" if math.isnan(before) else f", {number(before, fine=fine)} with {without}"
     where = "" if len(acted) == every.sum() else " within the data"
     claimed = f"the estimated {in_words(of, wanted)} is {number(after, fine=fine)} on average{beside}."
-    return f"{said} Where one is recommended{where}, {claimed}{cost_words.average(acted)}"
+    return f"{sentence} Where one is recommended{where}, {claimed}{cost_words.average(acted)}"
 
 
 SHOWN = 10
 MOST_WORDS = 160
 
 
-def decision_html(frame: pd.DataFrame, sentences: Sequence[str], shown: int = SHOWN) -> str:
+def decision_html(frame: pd.DataFrame, sentences: Sequence[str]) -> str:
     """Sentences above a table of the first decisions: case, status, what to set, claim with its interval, the
     estimate for no action, and notes.
 
@@ -179,11 +186,11 @@ def decision_html(frame: pd.DataFrame, sentences: Sequence[str], shown: int = SH
     heads = ["case", "status", *(name.removeprefix(SET) for name in actions)]
     compared = "unchanged" in frame.columns
     heads += ["claimed", "interval", *(["present values"] if compared else []), "no action", "notes"]
-    some = frame.head(shown)
+    some = frame.head(SHOWN)
     rows = [
         [
             str(row["case"]),
-            str(row["status"]).replace("_", " "),
+            str(row["status"]),
             *(row[name] if isinstance(row[name], str) else _number(row[name]) for name in actions),
             _number(row["estimate"]),
             "" if math.isnan(row["lower"]) else f"{row['lower']:.3g} to {row['upper']:.3g}",
@@ -201,7 +208,7 @@ def decision_html(frame: pd.DataFrame, sentences: Sequence[str], shown: int = SH
 
 def table_html(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table of plain texts."""
-    head = "".join(f"<th>{escape(each)}</th>" for each in heads)
+    head = "".join(f"<th>{escape(head)}</th>" for head in heads)
     lines = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
     body = "".join(f"<tr>{line}</tr>" for line in lines)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

@@ -10,12 +10,11 @@ from textwrap import fill
 
 import numpy as np
 import pandas as pd
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from rehearsal_torch.reporting.decision_frame import beyond
-from rehearsal_torch.reporting.style import BLACK, BLUE, PALE, VERMILION, panels
+from rehearsal_torch.reporting.decision_frame import beyond, refused
+from rehearsal_torch.reporting.style import BLACK, BLUE, PALE, VERMILION, legend_below, panel_list
 
 # Names of cases are written below the axis up to this number of cases.
 NAMED = 30
@@ -36,26 +35,19 @@ def in_panels(frame: pd.DataFrame, of: str) -> Figure:
         frame: One row per case (`reporting.decision_frame`), at least one.
         of: What the estimates are of.
     """
-    count = -(-len(frame) // CASES)
-    columns = min(count, BESIDE)
-    figure, grid = panels(-(-count // columns), columns)
-    every = [axes for line in grid for axes in line]
-    pieces = np.array_split(np.arange(len(frame)), count)
-    handles: dict[str, Artist] = {}
-    for axes, places in zip(every, pieces, strict=False):
-        handles |= _drawn(axes, frame.iloc[places], of)
-    for axes in every[count:]:
-        axes.set_visible(False)
-    across = min(len(handles), ENTRIES * columns)
-    figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=across)
+    pieces = np.array_split(np.arange(len(frame)), -(-len(frame) // CASES))
+    figure, every = panel_list(len(pieces), BESIDE)
+    columns = min(len(pieces), BESIDE)
+    for axes, cases in zip(every, pieces, strict=True):
+        _panel(axes, frame.iloc[cases], of)
+    entries = legend_below(figure, ENTRIES * columns)
     # Names that stand upright, and the legend, take no room from the panels.
-    upright = any(_upright(axes, frame.iloc[places]) for axes, places in zip(every, pieces, strict=False))
+    upright = any(_upright(axes, frame.iloc[cases]) for axes, cases in zip(every, pieces, strict=True))
     tall = max(len(_plain(name)) for name in frame["case"]) if upright else 0
-    figure.set_figheight(
-        figure.get_figheight() + LETTER * tall * len(grid) + LINE * -(-len(handles) // across)
-    )
-    ends = [end for axes in every[:count] for end in axes.get_ylim()]
-    for axes in every[:count]:
+    lines = LETTER * tall * -(-len(pieces) // columns) + LINE * -(-entries // (ENTRIES * columns))
+    figure.set_figheight(figure.get_figheight() + lines)
+    ends = [end for axes in every for end in axes.get_ylim()]
+    for axes in every:
         axes.set_ylim(min(ends), max(ends))
     return figure
 
@@ -67,14 +59,16 @@ def draw(axes: Axes, frame: pd.DataFrame, of: str) -> None:
         frame: One row per case (`reporting.decision_frame`).
         of: What the estimates are of.
     """
-    handles = _drawn(axes, frame, of)
+    _panel(axes, frame, of)
+    handles, labels = axes.get_legend_handles_labels()
+    unique = dict(zip(labels, handles, strict=True))
     axes.legend(
-        list(handles.values()), list(handles), loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=ENTRIES
+        list(unique.values()), list(unique), loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=ENTRIES
     )
 
 
-def _drawn(axes: Axes, frame: pd.DataFrame, of: str) -> dict[str, Artist]:
-    """Draws all but the legend; returns its entries."""
+def _panel(axes: Axes, frame: pd.DataFrame, of: str) -> None:
+    """Draws all but the legend."""
     places, hidden = np.arange(len(frame)), beyond(frame).to_numpy()
     point, low, high, before, present = (
         np.where(hidden, np.nan, frame[name].to_numpy(float))
@@ -83,8 +77,8 @@ def _drawn(axes: Axes, frame: pd.DataFrame, of: str) -> dict[str, Artist]:
         for name in ("estimate", "lower", "upper", "no_action", "unchanged")
     )
     before = np.where(np.isnan(present), before, np.nan)
-    acted = (frame["status"] == "recommended").to_numpy() & ~hidden
-    refused = (frame["status"] == "refused").to_numpy() & ~hidden
+    acted = (frame["status"] != "leave").to_numpy() & ~hidden
+    unknown = refused(frame).to_numpy() & ~hidden
     bounded = acted & ~np.isnan(low + high)
     if bounded.any():
         levels = frame["level"][bounded].unique()
@@ -99,19 +93,17 @@ def _drawn(axes: Axes, frame: pd.DataFrame, of: str) -> dict[str, Artist]:
         axes.plot(places[known], before[known], "o", color=BLACK, fillstyle="none", label="no action")
     if kept.any():
         axes.plot(places[kept], present[kept], "s", color=BLACK, fillstyle="none", label="present values")
-    if refused.any():
+    if unknown.any():
         at = np.where(kept, present, before)
-        axes.plot(places[refused], at[refused], "x", color=VERMILION, label="refused")
-    for place in places[hidden]:
-        axes.axvspan(place - 0.5, place + 0.5, color=PALE, linewidth=0, zorder=0.2, label="outside the data")
+        axes.plot(places[unknown], at[unknown], "x", color=VERMILION, label="refused")
+    for case in places[hidden]:
+        axes.axvspan(case - 0.5, case + 0.5, color=PALE, linewidth=0, zorder=0.2, label="outside the data")
     axes.set(xlabel="Case", ylabel=fill(f"Claimed {of}", BROAD))
     if of.startswith("probability"):
         axes.set_ylim(-0.02, 1.02)
     if len(frame) <= NAMED:
         names = [_plain(name) for name in frame["case"]]
         axes.set_xticks(places, names, rotation=90 if _upright(axes, frame) else 0)
-    handles, labels = axes.get_legend_handles_labels()
-    return dict(zip(labels, handles, strict=True))
 
 
 def _upright(axes: Axes, frame: pd.DataFrame) -> bool:

@@ -40,27 +40,27 @@ def held_out(folder: str | Path) -> Figures:
     if run.config.get("learn") or run.config.get("split") == "train":
         return {}
     if trial_report.concerns(run):
-        found = _recovered(run)
+        figures = _recovered(run)
     elif alteration_report.concerns(run):
-        found = {str(row.pop("method")): row for row in alteration_report.summary_rows(run)}
-        found = {name: row for name, row in found.items() if math.isfinite(float(row["probability"]))}
+        figures = {str(row.pop("method")): row for row in alteration_report.summary_rows(run)}
+        figures = {name: row for name, row in figures.items() if math.isfinite(float(row["probability"]))}
     else:
         rows = summary(run, worded(run))
-        found = {_named(row.pop("search"), row.pop("k", None)): row for row in rows}
-    return {name: _finite(row) for name, row in found.items()}
+        figures = {_named(row.pop("search"), row.pop("k", None)): row for row in rows}
+    return {name: _finite(row) for name, row in figures.items()}
 
 
 def _recovered(run: Recorded) -> dict[str, dict[str, float | int | str]]:
     """Node to what ``truth.csv`` says of its recovered noise, on `rows` rows that were held out."""
-    found: dict[str, dict[str, float | int | str]] = {}
+    nodes: dict[str, dict[str, float | int | str]] = {}
     for row in run.truth:
         if row.get("part") == HELD_OUT:
-            one = found.setdefault(row["node"], {"rows": 0})
+            figures = nodes.setdefault(row["node"], {"rows": 0})
             if row["quantity"] == POINT:
-                one["rows"] = int(one["rows"]) + 1
+                figures["rows"] = int(figures["rows"]) + 1
             else:
-                one[row["quantity"]] = number(row["value"])
-    return found
+                figures[row["quantity"]] = number(row["value"])
+    return nodes
 
 
 def _named(search: float | int | str, changes: float | int | str | None) -> str:

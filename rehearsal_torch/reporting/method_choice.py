@@ -6,16 +6,14 @@ Read from ``method_choice.json`` and ``method_choice.csv`` of the run folder; ot
 import math
 from collections.abc import Sequence
 
-from rich.table import Table
-
 from rehearsal_torch.evaluation.recorded_run import Recorded
 from rehearsal_torch.evaluation.rehearsal_rows import number
 from rehearsal_torch.files.forms import TEXTS, checked
 from rehearsal_torch.files.plain import read_json
 from rehearsal_torch.files.rows import read_rows
-from rehearsal_torch.reporting.decision_table import printed
 from rehearsal_torch.reporting.page.markup import Markup, joined, paragraphs
 from rehearsal_torch.reporting.page.markup import table as table_of
+from rehearsal_torch.reporting.text_table import text_table
 
 TABLE, RECORD = "method_choice.csv", "method_choice.json"
 NUMBERS = (
@@ -23,23 +21,17 @@ NUMBERS = (
     *("gain_lower", "gain_upper", "worse", "worse_error", "judges", "seconds"),
 )
 HEADS = (
-    "method",
-    "value",
-    "above nothing",
-    "behind the best",
-    "Brier",
-    "context only",
-    "constant",
-    "judges",
-    "",
+    *("method", "value", "above nothing", "behind the best", "Brier", "context only", "constant"),
+    *("judges", ""),
 )
+WORDS = (0, len(HEADS) - 1)
 CAPTION = (
     "The methods that were compared, simplest first; above nothing: 95% intervals of what each gains; "
     "other differences with one standard error"
 )
 
 
-def told(run: Recorded) -> list[str]:
+def reasons(run: Recorded) -> list[str]:
     """The sentences of the choice; empty if the method of the run was not chosen from its rows.
 
     Raises:
@@ -48,8 +40,10 @@ def told(run: Recorded) -> list[str]:
     path = run.path / RECORD
     if not path.exists():
         return []
-    found: list[str] = checked(read_json(path), str(path), {"sentences": TEXTS}, ("sentences",))["sentences"]
-    return found
+    sentences: list[str] = checked(read_json(path), str(path), {"sentences": TEXTS}, ("sentences",))[
+        "sentences"
+    ]
+    return sentences
 
 
 def text(run: Recorded) -> list[str]:
@@ -57,12 +51,7 @@ def text(run: Recorded) -> list[str]:
     rows = _rows(run)
     if not rows:
         return []
-    shown = Table(title=CAPTION, title_justify="left")
-    for place, head in enumerate(HEADS):
-        shown.add_column(head, justify="left" if place in (0, len(HEADS) - 1) else "right")
-    for row in rows:
-        shown.add_row(*row)
-    return [printed(shown), *told(run)]
+    return [text_table(HEADS, rows, CAPTION, texts=WORDS), *reasons(run)]
 
 
 def section(run: Recorded) -> Markup:
@@ -70,26 +59,26 @@ def section(run: Recorded) -> Markup:
     rows = _rows(run)
     if not rows:
         return Markup()
-    return joined([paragraphs(told(run)), table_of(CAPTION, HEADS, rows, (0, len(HEADS) - 1))])
+    return joined([paragraphs(reasons(run)), table_of(CAPTION, HEADS, rows, WORDS)])
 
 
 def _rows(run: Recorded) -> Sequence[Sequence[str]]:
     """The methods that were compared, as cells."""
-    found = read_rows(run.path / TABLE, ("method", "compared", "chosen", *NUMBERS), NUMBERS)
+    lines = read_rows(run.path / TABLE, ("method", "compared", "chosen", *NUMBERS), NUMBERS)
     return [
         (
-            each["method"],
-            _cell(each["value"]),
-            _within(each["gain_lower"], each["gain_upper"]),
-            _pair(each["behind"], each["behind_error"]),
-            _cell(each["brier"], 4),
-            _cell(each["brier_context"], 4),
-            _cell(each["brier_constant"], 4),
-            _cell(each["judges"], 2),
-            "taken" if each["chosen"] == "yes" else "",
+            line["method"],
+            _cell(line["value"]),
+            _within(line["gain_lower"], line["gain_upper"]),
+            _pair(line["behind"], line["behind_error"]),
+            _cell(line["brier"], 4),
+            _cell(line["brier_context"], 4),
+            _cell(line["brier_constant"], 4),
+            _cell(line["judges"], 2),
+            "taken" if line["chosen"] == "yes" else "",
         )
-        for each in found
-        if each["compared"] == "yes"
+        for line in lines
+        if line["compared"] == "yes"
     ]
 
 

@@ -30,14 +30,7 @@ NORMAL = 1.959963984540054
 
 @dataclass(frozen=True)
 class Group:
-    """The outcome of a group of episodes.
-
-    Attributes:
-        search: The search, as in a run's groups.
-        changes: k.
-        episodes: Its number of episodes with a known outcome.
-        observed: How many of them had it.
-    """
+    """How many of the episodes of a group with a known outcome had it, for a search with so many changes."""
 
     search: str
     changes: int
@@ -80,26 +73,26 @@ class Group:
 
 def groups(run: Recorded) -> list[Group]:
     """The groups of a run; empty if its data know no outcomes."""
-    found = []
+    known_groups = []
     for (search, changes), decided in run.groups().items():
         if changes is None:
             continue
-        known = [one for one in decided if isinstance(one.get("observed_outcomes"), Mapping)]
-        for outcome in dict.fromkeys(name for one in known for name in one["observed_outcomes"]):
-            some = [one for one in known if outcome in one["observed_outcomes"]]
-            for group, members in _split(some):
-                observed = sum(one["observed_outcomes"][outcome] > 0 for one in members)
-                found.append(Group(search, changes, outcome, group, len(members), observed))
-    return found
+        known = [decision for decision in decided if isinstance(decision.get("observed_outcomes"), Mapping)]
+        for outcome in dict.fromkeys(name for decision in known for name in decision["observed_outcomes"]):
+            with_outcome = [decision for decision in known if outcome in decision["observed_outcomes"]]
+            for group, members in _split(with_outcome):
+                observed = sum(decision["observed_outcomes"][outcome] > 0 for decision in members)
+                known_groups.append(Group(search, changes, outcome, group, len(members), observed))
+    return known_groups
 
 
-def text(found: Sequence[Group]) -> list[str]:
+def text(known_groups: Sequence[Group]) -> list[str]:
     """The groups as lines for a terminal, with the sentence of what they are not; empty without groups."""
-    if not found:
+    if not known_groups:
         return []
     lines = []
     head = ""
-    for group in found:
+    for group in known_groups:
         title = (
             f"Observed {group.outcome} ({group.search}, at most {group.changes} changes), with 95% intervals:"
         )
@@ -113,17 +106,17 @@ def _split(decided: Sequence[Decided]) -> list[tuple[str, list[Decided]]]:
     """Named groups: without and with a recommendation, the latter also by thirds of its predicted
     improvement.
     """
-    acted = [one for one in decided if one.get("status") == "recommended"]
+    acted = [decision for decision in decided if decision.get("alteration") is not None]
     split = [
-        (OTHERS, [one for one in decided if one.get("status") != "recommended"]),
+        (OTHERS, [decision for decision in decided if decision.get("alteration") is None]),
         (RECOMMENDED, acted),
     ]
-    ordered = sorted(acted, key=lambda one: float(one["trajectory"]["improvement"]))
+    ordered = sorted(acted, key=lambda decision: float(decision["trajectory"]["improvement"]))
     if len(ordered) < len(THIRDS):
         return split
     count = len(THIRDS)
-    for place, third in enumerate(THIRDS):
-        part = ordered[place * len(ordered) // count : (place + 1) * len(ordered) // count]
-        ends = [100 * float(part[end]["trajectory"]["improvement"]) for end in (0, -1)]
-        split.append((f"{third} third of predicted improvements, {ends[0]:.1f} to {ends[1]:.1f}%", part))
+    for number, third in enumerate(THIRDS):
+        members = ordered[number * len(ordered) // count : (number + 1) * len(ordered) // count]
+        ends = [100 * float(members[end]["trajectory"]["improvement"]) for end in (0, -1)]
+        split.append((f"{third} third of predicted improvements, {ends[0]:.1f} to {ends[1]:.1f}%", members))
     return split

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, counterpart, read
+from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, counterpart
 from rehearsal_torch.evaluation.recorded_run import effort as effort_of
 from rehearsal_torch.files.rows import as_csv
 from rehearsal_torch.files.writing import write_text
@@ -30,9 +30,9 @@ from rehearsal_torch.reporting.figures import (
     truth_errors,
 )
 from rehearsal_torch.reporting.page.material import material
-from rehearsal_torch.reporting.page.run_page import write_page
+from rehearsal_torch.reporting.page.run_page import FILE, page
 from rehearsal_torch.reporting.style import Wording, drawing, save, worded
-from rehearsal_torch.reporting.summary import as_text, finite, summary
+from rehearsal_torch.reporting.summary import as_text, finite
 
 
 def report(folder: str | Path, *, tables: bool = False, told: Sequence[str] = ()) -> str:
@@ -49,8 +49,8 @@ def report(folder: str | Path, *, tables: bool = False, told: Sequence[str] = ()
     Raises:
         FileNotFoundError: if the folder is not a run folder.
     """
-    run = read(folder)
-    words = worded(run)
+    of = material(folder)
+    run, words = of.run, of.words
     written: list[Path] = []
     if trial_report.concerns(run):
         long = "\n".join([*recovery_panels.table(run.truth), trial_report.tables(run)])
@@ -59,7 +59,7 @@ def report(folder: str | Path, *, tables: bool = False, told: Sequence[str] = ()
         long = alteration_report.tables(run)
         written += alteration_report.written(run)
     else:
-        rows = summary(run, words)
+        rows = of.sequence_rows
         if rows:
             write_text(run.path / "table.csv", as_csv(rows))
             written.append(run.path / "table.csv")
@@ -70,11 +70,10 @@ def report(folder: str | Path, *, tables: bool = False, told: Sequence[str] = ()
             write_text(path, as_csv([group.row() for group in compared]))
             written.append(path)
     written += draw(run)
-    page = write_page(run.path, ended=True)
-    written += [] if page is None else [page]
-    of = material(run.path)
+    if run.decisions:
+        written.append(write_text(run.path / FILE, page(of)))
     # Which method was taken; the others, and why, are in the table and on the page.
-    taken = [text for text in method_choice.told(run)[:1] if text not in told]
+    taken = [text for text in method_choice.reasons(run)[:1] if text not in told]
     parts = [console.answers(of), console.warnings(of, told), taken, console.numbers(of)]
     parts += [[long]] if tables and long else []
     parts.append(console.files(of, written))
@@ -100,51 +99,51 @@ def draw(run: Recorded) -> list[Path]:
 
 def _figures(run: Recorded, words: Wording) -> dict[str, Figure]:
     """File name to figure, for everything that the run recorded."""
-    found = {}
+    figures = {}
     parts = training_curve.trained_parts(run.metrics)
     if parts:
-        found["training"] = training_curve.draw(run.metrics, parts, words)
+        figures["training"] = training_curve.draw(run.metrics, parts, words)
     if trial_report.concerns(run):
         learnt = recovery_panels.figures(run.truth) | surrogate_panels.figures(run.curves)
-        return found | learnt | trial_report.figures(run)
+        return figures | learnt | trial_report.figures(run)
     if alteration_report.concerns(run):
-        return found | alteration_report.figures(run)
+        return figures | alteration_report.figures(run)
     groups = {
         f"{search}, at most {changes} changes": decided
         for (search, changes), decided in run.groups().items()
         if changes is not None
     }
     if not groups:
-        return found
-    found["improvement"] = improvement_distribution.draw(
+        return figures
+    figures["improvement"] = improvement_distribution.draw(
         {
-            label: finite([one["trajectory"]["improvement"] for one in decided])
+            label: finite([decision["trajectory"]["improvement"] for decision in decided])
             for label, decided in groups.items()
         },
         words,
     )
-    found["outcomes"] = outcomes.draw(groups, words)
+    figures["outcomes"] = outcomes.draw(groups, words)
     if any(
-        effort_of(one, "proven") and one.get("seconds") is not None
+        effort_of(decision, "proven") and decision.get("seconds") is not None
         for decided in groups.values()
-        for one in decided
+        for decision in decided
     ):
-        found["effort"] = effort.draw(groups, words)
+        figures["effort"] = effort.draw(groups, words)
     last = list(groups.values())[-1]
-    found[words.file] = courses.draw(courses.chosen(last), len(last), words)
+    figures[words.file] = courses.draw(courses.chosen(last), len(last), words)
     pairs = {label: _claims(decided) for label, decided in groups.items()}
     if any(claimed for claimed, _ in pairs.values()):
-        found["truth"] = claimed_and_true.draw({label: pair for label, pair in pairs.items() if pair[0]})
+        figures["truth"] = claimed_and_true.draw({label: pair for label, pair in pairs.items() if pair[0]})
     if any(row["quantity"] == "rmse" for row in run.truth):
-        found["truth_errors"] = truth_errors.draw(run.truth)
-    return found
+        figures["truth_errors"] = truth_errors.draw(run.truth)
+    return figures
 
 
-def _claims(decided: list[Decided]) -> tuple[list[float], list[float]]:
+def _claims(decisions: list[Decided]) -> tuple[list[float], list[float]]:
     """The claimed and the true improvements, of the decisions whose truth is known."""
     both = []
-    for one in decided:
-        score, trajectory = one.get("score"), one["trajectory"]
+    for decision in decisions:
+        score, trajectory = decision.get("score"), decision["trajectory"]
         if isinstance(score, dict):
             # Scores of own worlds may have nothing but the improvement.
             alone = "true_observed" not in score

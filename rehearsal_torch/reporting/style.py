@@ -22,8 +22,11 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import XAxis, YAxis
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
@@ -53,8 +56,7 @@ DASHES: tuple[str | tuple[int, tuple[int, ...]], ...] = (
     (0, (1, 1)),
     (0, (3, 1, 1, 1)),
 )
-# What files say of themselves: nothing that differs between equal figures.
-METADATA: dict[str, dict[str, Any]] = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
+PNG_DPI = 150
 
 _SETTINGS: dict[Any, Any] = {
     "font.size": 11,
@@ -73,7 +75,6 @@ _SETTINGS: dict[Any, Any] = {
     "lines.linewidth": 1.6,
     "svg.fonttype": "none",
     "svg.hashsalt": "rehearsal_torch",
-    "savefig.dpi": 150,
 }
 
 
@@ -93,6 +94,50 @@ def panels(
     figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False)
     return figure, [list(line) for line in grid]
+
+
+def panel_list(
+    count: int, columns: int, *, width: float = 5.2, height: float = 3.6
+) -> tuple[Figure, list[Axes]]:
+    """`panels` one after the other, so many in a line at most; the rest of the last line stays empty."""
+    across = min(count, columns)
+    figure, grid = panels(-(-count // across), across, width=width, height=height)
+    every = [axes for line in grid for axes in line]
+    for axes in every[count:]:
+        axes.set_visible(False)
+    return figure, every[:count]
+
+
+def line_style(index: int) -> dict[str, Any]:
+    """Colour and dash of line number `index` of a figure."""
+    return {"color": COLOURS[index % len(COLOURS)], "linestyle": DASHES[index % len(DASHES)]}
+
+
+def point_style(index: int) -> dict[str, Any]:
+    """Colour and marker of points that no line joins, number `index` of a figure."""
+    return {
+        "color": COLOURS[index % len(COLOURS)],
+        "marker": MARKERS[index % len(MARKERS)],
+        "linestyle": "",
+    }
+
+
+def legend_below(figure: Figure, columns: int = 1, of: Sequence[Axes] | None = None) -> int:
+    """One legend for all panels, or for some, below them, with each label once; returns the number of its
+    entries.
+    """
+    handles: dict[str, Artist] = {}
+    for axes in figure.axes if of is None else of:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=columns)
+    return len(handles)
+
+
+def diagonal(axes: Axes, label: str) -> None:
+    """The line on which both coordinates are equal, over the range shown."""
+    low, high = min(axes.get_xlim()[0], axes.get_ylim()[0]), max(axes.get_xlim()[1], axes.get_ylim()[1])
+    axes.plot([low, high], [low, high], "-", color="#777777", linewidth=1, label=label)
 
 
 def logarithmic(axis: XAxis | YAxis) -> None:
@@ -116,13 +161,26 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
         folder: Folder to write to; created if missing.
         name: File name without its extension.
     """
+    # `Figure.savefig` would solve the layout again, and draw twice, for each file.
+    figure.set_dpi(PNG_DPI)
+    layout = figure.get_layout_engine()
+    if layout is not None:
+        layout.execute(figure)
+        figure.set_layout_engine("none")
+    png = BytesIO()
+    FigureCanvasAgg(figure).print_png(png, metadata={"Software": None})
     files = []
-    for kind, metadata in METADATA.items():
-        content = BytesIO()
-        figure.savefig(content, format=kind, metadata=metadata)
+    for kind, content in (("png", png.getvalue()), ("svg", svg(figure))):
         files.append(folder / f"{name}.{kind}")
-        write_bytes(files[-1], content.getvalue())
+        write_bytes(files[-1], content)
     return files
+
+
+def svg(figure: Figure) -> bytes:
+    """A figure as an SVG file, equal for equal figures; to be called within `drawing`."""
+    content = BytesIO()
+    FigureCanvasSVG(figure).print_svg(content, metadata={"Date": None, "Creator": None})
+    return content.getvalue()
 
 
 # Doses and scores of the AI-Clinician table: column to letter, name and unit.
@@ -151,8 +209,9 @@ class Dose:
 
     def level(self, value: object) -> str:
         """The name of a level; empty for anything that is not the number of a named level."""
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        return next((name for place, name in enumerate(self.levels) if number and place == value), "")
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return ""
+        return next((name for number, name in enumerate(self.levels) if number == value), "")
 
 
 @dataclass(frozen=True)
@@ -160,17 +219,15 @@ class Wording:
     """Names and units of the numbers of sequence decisions.
 
     Attributes:
-        variable: The variable summed over the episode ("SOFA", or "reward").
+        variable: The variable summed over the episode ("SOFA", or "reward"), in `unit`.
         sign: -1 if the reward is minus the variable, else 1.
-        unit: Unit of the variable; empty if unknown.
         step: Length of a time step, in words; empty if unknown.
         doses: The coordinates of an action, in order; empty if unknown.
-        subject: What one unit of the data is called.
-        subjects: What several are called.
+        subject: What a unit of the data is called; several are `subjects`.
         actions: What several coordinates of actions are called.
         file: The name of the figure of one unit.
-        episode: What an episode is called in sentences: by the name of its unit, where the data set has one.
-        episodes: What several are called.
+        episode: What an episode is called in sentences: by its unit, where the data set names it; several are
+            `episodes`.
         first: The time of the first step in the table, where steps are counted on from it; None if unknown.
     """
 
@@ -253,26 +310,26 @@ def wording(config: Mapping[str, Any], words: Mapping[str, Any] | None = None) -
     Args:
         words: What the data set says of its units and columns (`Recorded.words`); None or empty if nothing.
     """
-    said = dict(words or {})
+    own = dict(words or {})
     # The record may have been edited: what has another form is left out.
-    units_of = _mapping(said.get("units_of"))
-    reward = said.get("reward")
+    units_of = _mapping(own.get("units_of"))
+    reward = own.get("reward")
     where = {"reward": reward} if isinstance(reward, Mapping) else config
-    places = (said.get("actions"), *_find(config, "doses"))
-    names = [str(name) for name in next((each for each in places if each and isinstance(each, list)), [])]
-    doses = _own_doses(names, units_of, _mapping(said.get("levels"))) if said else tuple(map(_dose, names))
-    found = _outcome(where)
-    if found.variable in units_of:
-        found = replace(found, unit=str(units_of[found.variable]))
-    if not said:
-        return replace(found, doses=doses)
-    first = said.get("first")
-    unit = str(said.get("unit") or "unit")
-    units = str(said.get("units") or f"{unit}s")
+    places = (own.get("actions"), *_find(config, "doses"))
+    names = [str(name) for name in next((some for some in places if some and isinstance(some, list)), [])]
+    doses = _own_doses(names, units_of, _mapping(own.get("levels"))) if own else tuple(map(_dose, names))
+    words_of = _outcome(where)
+    if words_of.variable in units_of:
+        words_of = replace(words_of, unit=str(units_of[words_of.variable]))
+    if not own:
+        return replace(words_of, doses=doses)
+    first = own.get("first")
+    unit = str(own.get("unit") or "unit")
+    units = str(own.get("units") or f"{unit}s")
     return replace(
-        found,
+        words_of,
         doses=doses,
-        step=f"one {said['step']}" if said.get("step") else "",
+        step=f"one {own['step']}" if own.get("step") else "",
         subject=unit,
         subjects=units,
         episode=unit,
@@ -285,16 +342,20 @@ def wording(config: Mapping[str, Any], words: Mapping[str, Any] | None = None) -
 
 def _outcome(config: Mapping[str, Any]) -> Wording:
     """The words for the reward alone."""
-    rewards = [found for found in _find(config, "reward") if isinstance(found, Mapping)]
-    scores = [found for found in rewards if isinstance(found.get("components"), Mapping)]
+    rewards = [reward_of for reward_of in _find(config, "reward") if isinstance(reward_of, Mapping)]
+    scores = [reward_of for reward_of in rewards if isinstance(reward_of.get("components"), Mapping)]
     if scores and not scores[0].get("costs") and not scores[0].get("weights"):
         name = str(scores[0].get("name") or "score")
         return Wording(name, -1.0, _UNITS.get(name, "points"), _STEPS.get(name, ""))
-    name = next((str(found["name"]) for found in rewards if found.get("name")), "")
-    costly = [found for found in rewards if found.get("costs") or found.get("components")]
+    name = next((str(reward_of["name"]) for reward_of in rewards if reward_of.get("name")), "")
+    costly = [reward_of for reward_of in rewards if reward_of.get("costs") or reward_of.get("components")]
     if costly and not costly[0].get("weights"):
         return Wording(name or "cost", -1.0)
-    weights = [found for found in _find(config, "weights") if isinstance(found, Mapping) and len(found) == 1]
+    weights = [
+        reward_of
+        for reward_of in _find(config, "weights")
+        if isinstance(reward_of, Mapping) and len(reward_of) == 1
+    ]
     if weights and not costly:
         ((variable, weight),) = weights[0].items()
         if isinstance(weight, int | float) and weight == -1:
@@ -306,17 +367,17 @@ def _own_doses(
     names: Sequence[str], units_of: Mapping[Any, Any], levels_of: Mapping[Any, Any]
 ) -> tuple[Dose, ...]:
     """The coordinates of an action of an own data set, with letters that differ, where they can."""
-    found: list[Dose] = []
-    for place, name in enumerate(names):
-        taken = {each.letter for each in found}
+    doses: list[Dose] = []
+    for index, name in enumerate(names):
+        taken = {dose.letter for dose in doses}
         free = [letter for letter in name.upper() if letter.isalpha() and letter not in taken]
-        letter, unit = free[0] if free else str(place + 1), str(units_of.get(name, ""))
+        letter, unit = free[0] if free else str(index + 1), str(units_of.get(name, ""))
         levels = levels_of.get(name)
         named = tuple(map(str, levels)) if isinstance(levels, list) else ()
         # Without names and unit it may be a level, of which a higher one need not be more of anything.
         upwards = f"towards {named[-1]}" if named else "more" if unit else "higher value"
-        found.append(Dose(letter, name, unit, named, upwards))
-    return tuple(found)
+        doses.append(Dose(letter, name, unit, named, upwards))
+    return tuple(doses)
 
 
 def _dose(name: str) -> Dose:

@@ -10,22 +10,19 @@ Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 (counterfactual improvement,
 import math
 import statistics
 from collections.abc import Sequence
-from io import StringIO
 
-from rich.console import Console
-from rich.table import Table
-
+from rehearsal_torch.data.finding import undecided
 from rehearsal_torch.evaluation.bootstrap import mean_interval
-from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, effort
+from rehearsal_torch.evaluation.recorded_run import NOTHING, Decided, Recorded, effort, group_of
 from rehearsal_torch.reporting.figures import truth_errors
 from rehearsal_torch.reporting.style import Wording
+from rehearsal_torch.reporting.text_table import text_table
 
 Row = dict[str, float | int | str]
 # The names of the related rewards of a step score (objectives.step_score), and of one with costs
 # (objectives.episode_reward).
 WITHOUT, WITH = "without doses", "with doses"
 UNPAID, PAID = "without costs", "with costs"
-WIDTH = 110
 # What the scores of simulated episodes are called; returns, of which more is better.
 SCORES = {
     "true_observed": "true return as observed",
@@ -35,7 +32,8 @@ SCORES = {
 }
 
 
-# The causes of refusals (`objectives.guard.Cause`); earlier runs name none, and refused by the members alone.
+# Why the method cannot tell, by the name of a column and by its kind; the others are the members'.
+COUNTED = {"model": "model_error", "scores": "falling_score"}
 CAUSES = {
     "model": "the model has errors in what it takes for noise, which their reasons name",
     "scores": "a score that is reported beside the reward would fall",
@@ -48,7 +46,7 @@ def summary(run: Recorded, words: Wording) -> list[Row]:
     rows = []
     for (search, changes), decided in run.groups().items():
         row = _plain(search, decided) if changes is None else _sequence(search, changes, decided, words)
-        scores = [score for one in decided if isinstance(score := one.get("score"), dict)]
+        scores = [score for decision in decided if isinstance(score := decision.get("score"), dict)]
         for name in dict.fromkeys(key for score in scores for key in score):
             row |= _with_interval(f"score/{name}", finite([score.get(name) for score in scores]))
         rows.append(row)
@@ -59,7 +57,9 @@ def summary(run: Recorded, words: Wording) -> list[Row]:
 
 def as_text(rows: Sequence[Row], words: Wording, title: str) -> str:
     """Rows as tables for a terminal: the results, then the scores that the problem computed."""
-    shown = [_table(*each) for each in tables(rows, words, title)]
+    shown = [
+        text_table(heads, body, caption, folds=()) for caption, heads, body in tables(rows, words, title)
+    ]
     return "\n".join([*shown[:1], *sentences(rows, words), *shown[1:]])
 
 
@@ -74,14 +74,14 @@ def lines(rows: Sequence[Row], words: Wording) -> list[str]:
     """The results in short, an entry a line: what was observed, what the model predicts, what the problem
     scored, and how long it took.
     """
-    found = []
+    entries = []
     for row in rows:
         of = f"{_of(row)}: " if "k" in row else f"{row['search']}: "
         of = of if len(rows) > 1 else ""
         if "k" in row:
             better = _number(row["improvement"], 100)
             span = f"{_number(row['improvement_low'], 100)} to {_number(row['improvement_high'], 100)}"
-            found += [
+            entries += [
                 f"{of}{row[words.subjects]} {words.episodes}, at most {row['k']} changed actions each",
                 f"{of}cumulative {words.variable} as observed: {_number(row['observed'])} on average",
                 f"{of}better under the recommended changes, by the model: by {better}% on average "
@@ -92,17 +92,16 @@ def lines(rows: Sequence[Row], words: Wording) -> list[str]:
                 f"{_number(row['proven'], 100)}%",
             ]
         else:
-            found += [
+            entries += [
                 f"{of}decisions: {row['decisions']}, refused: {row['refused']}",
                 f"{of}mean value: {_number(row['value'])}{_ends(row, 'value')}",
             ]
-        found += [
+        entries += [
             f"{of}{_called(name)}: {_number(row[name])} on average{_ends(row, name)}"
-            for name in row
-            if name.startswith("score/") and not name.endswith(("_low", "_high"))
+            for name in _scores(row, "score/")
         ]
-        found.append(f"{of}median seconds for each decision: {_number(row['seconds_median'])}")
-    return found
+        entries.append(f"{of}median seconds for each decision: {_number(row['seconds_median'])}")
+    return entries
 
 
 def headline(rows: Sequence[Row], words: Wording) -> list[str]:
@@ -157,12 +156,12 @@ def tables(
     """Rows as tables, each with its title, its heads and its cells: the results, then the scores that the
     problem computed.
     """
-    sequences, others = [row for row in rows if "k" in row], [row for row in rows if "k" not in row]
     parts: list[tuple[str, Sequence[str], Sequence[Sequence[str]]]] = []
+    sequences, others = [row for row in rows if "k" in row], [row for row in rows if "k" not in row]
     if sequences:
-        heads = (
-            "search",
-            "most\nchanges",
+        named = [(str(row["search"]), str(row["k"])) for row in sequences]
+        heads = ("search", "most\nchanges")
+        results = (
             words.episodes,
             f"observed\n{words.variable}",
             "better\nby %",
@@ -171,52 +170,38 @@ def tables(
         )
         body = [
             (
-                str(row["search"]),
-                str(row["k"]),
+                *names,
                 str(row[words.subjects]),
                 _number(row["observed"]),
                 _number(row["improvement"], 100),
                 f"{_number(row['improvement_low'], 100)} to {_number(row['improvement_high'], 100)}",
                 _number(row["improvement_median"], 100),
             )
-            for row in sequences
+            for names, row in zip(named, sequences, strict=True)
         ]
-        parts.append((title, heads, body))
+        parts.append((title, (*heads, *results), body))
+        effort_heads = ("proven\nbest %", "median\nseconds", "median\nsteps", "branching\nfactor")
         spent = [
             (
-                str(row["search"]),
-                str(row["k"]),
+                *names,
                 _number(row["proven"], 100),
-                _number(row["seconds_median"]),
-                _number(row["expanded_median"]),
-                _number(row["ebf"]),
+                *(_number(row[key]) for key in ("seconds_median", "expanded_median", "ebf")),
             )
-            for row in sequences
+            for names, row in zip(named, sequences, strict=True)
         ]
-        effort_heads = (
-            "search",
-            "most\nchanges",
-            "proven\nbest %",
-            "median\nseconds",
-            "median\nsteps",
-            "branching\nfactor",
-        )
-        parts.append(("Effort of the search", effort_heads, spent))
+        parts.append(("Effort of the search", (*heads, *effort_heads), spent))
     if others:
         lines = [
             (
-                str(row["search"]),
-                str(row["decisions"]),
-                str(row["refused"]),
+                *(str(row[key]) for key in ("search", "decisions", "refused")),
                 _number(row["value"]),
                 _span(row, "value"),
                 _number(row["seconds_median"]),
             )
             for row in others
         ]
-        parts.append(
-            (title, ("search", "decisions", "refused", "mean value", "95% interval", "median s"), lines)
-        )
+        heads_of_values = ("search", "decisions", "refused", "mean value", "95% interval", "median s")
+        parts.append((title, heads_of_values, lines))
     scored = [
         (
             str(row["search"]),
@@ -226,13 +211,17 @@ def tables(
             _span(row, name),
         )
         for row in rows
-        for name in row
-        if name.startswith(("score/", "truth/")) and not name.endswith(("_low", "_high"))
+        for name in _scores(row, "score/", "truth/")
     ]
     if scored:
-        names = ("search", "changes", "score", "mean", "95% interval")
-        parts.append(("Mean scores, computed by the problem", names, scored))
+        names_of_scores = ("search", "changes", "score", "mean", "95% interval")
+        parts.append(("Mean scores, computed by the problem", names_of_scores, scored))
     return parts
+
+
+def _scores(row: Row, *of: str) -> list[str]:
+    """The names of the means of scores in a row, without the ends of their intervals."""
+    return [name for name in row if name.startswith(of) and not name.endswith(("_low", "_high"))]
 
 
 def _declined(row: Row, words: Wording) -> list[str]:
@@ -242,7 +231,7 @@ def _declined(row: Row, words: Wording) -> list[str]:
         return []
     no_change = f"lowers {words.variable}" if words.sign < 0 else "raises the return"
     why = [f"no change {no_change} for {none}"] if none else []
-    causes = {key: int(row.get(f"refused: {key}", 0)) for key in ("model", "scores")}
+    causes = {key: int(row.get(f"refused: {key}", 0)) for key in COUNTED}
     causes["members"] = refused - sum(causes.values())
     why += [f"for {number} {CAUSES[key]}" for key, number in causes.items() if number]
     listed = " and ".join([", ".join(why[:-1]) + ",", why[-1]]) if len(why) > 1 else why[0]
@@ -298,20 +287,22 @@ def _truth(run: Recorded, words: Wording) -> Row:
 
 def _sequence(search: str, changes: int, decided: Sequence[Decided], words: Wording) -> Row:
     row: Row = {"search": search, "k": changes, words.subjects: len(decided)}
-    row["observed"] = _mean([words.sign * one["trajectory"]["observed"] for one in decided])
-    row |= {"no_action": sum(one.get("status") == "no_action" for one in decided)}
-    causes = [effort(one, "cause") for one in decided if one.get("status") == "refused"]
-    row |= {"refused": len(causes)}
-    row |= {f"refused: {key}": causes.count(key) for key in ("model", "scores") if key in causes}
-    improvements = finite([one["trajectory"]["improvement"] for one in decided])
+    row["observed"] = _mean([words.sign * decision["trajectory"]["observed"] for decision in decided])
+    row |= {"no_action": sum(group_of(decision) == NOTHING for decision in decided)}
+    kinds = [decision["reason"]["kind"] for decision in decided if undecided(decision)]
+    row |= {"refused": len(kinds)}
+    row |= {f"refused: {key}": kinds.count(kind) for key, kind in COUNTED.items() if kind in kinds}
+    improvements = finite([decision["trajectory"]["improvement"] for decision in decided])
     row |= _with_interval("improvement", improvements)
     row["improvement_median"] = _median(improvements)
-    row["proven"] = _mean([float(bool(effort(one, "proven"))) for one in decided])
-    row["seconds_median"] = _median(finite([one.get("seconds") for one in decided]))
-    row["expanded_median"] = _median(finite([effort(one, "expanded") for one in decided]))
-    row["ebf"] = _mean(finite([effort(one, "effective_branching_factor") for one in decided]))
-    for name in dict.fromkeys(name for one in decided for name in one["trajectory"].get("related", ())):
-        shares = [_share(one["trajectory"].get("related", {}).get(name)) for one in decided]
+    row["proven"] = _mean([float(bool(effort(decision, "proven"))) for decision in decided])
+    row["seconds_median"] = _median(finite([decision.get("seconds") for decision in decided]))
+    row["expanded_median"] = _median(finite([effort(decision, "expanded") for decision in decided]))
+    row["ebf"] = _mean(finite([effort(decision, "effective_branching_factor") for decision in decided]))
+    for name in dict.fromkeys(
+        name for decision in decided for name in decision["trajectory"].get("related", ())
+    ):
+        shares = [_share(decision["trajectory"].get("related", {}).get(name)) for decision in decided]
         row |= _with_interval(f"improvement {name}", finite(shares))
     return row
 
@@ -328,16 +319,16 @@ def _plain(search: str, decided: Sequence[Decided]) -> Row:
     row: Row = {
         "search": search,
         "decisions": len(decided),
-        "refused": sum(one.get("status") == "refused" for one in decided),
+        "refused": sum(map(undecided, decided)),
     }
-    row |= _with_interval("value", finite([one.get("value") for one in decided]))
-    row["seconds_median"] = _median(finite([one.get("seconds") for one in decided]))
+    row |= _with_interval("value", finite([decision.get("value") for decision in decided]))
+    row["seconds_median"] = _median(finite([decision.get("seconds") for decision in decided]))
     return row
 
 
 def _with_interval(name: str, values: Sequence[float]) -> Row:
-    found = mean_interval(values)
-    return {name: found.mean, f"{name}_low": found.low, f"{name}_high": found.high}
+    interval = mean_interval(values)
+    return {name: interval.mean, f"{name}_low": interval.low, f"{name}_high": interval.high}
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -358,14 +349,3 @@ def _number(value: float | int | str, times: float = 1.0) -> str:
 
 def _span(row: Row, name: str) -> str:
     return f"{_number(row[f'{name}_low'])} to {_number(row[f'{name}_high'])}"
-
-
-def _table(title: str, heads: Sequence[str], body: Sequence[Sequence[str]]) -> str:
-    table = Table(title=title, title_justify="left", title_style="")
-    for index, head in enumerate(heads):
-        table.add_column(head, justify="left" if index == 0 else "right", no_wrap=True)
-    for line in body:
-        table.add_row(*line)
-    text = StringIO()
-    Console(file=text, width=WIDTH, color_system=None, force_terminal=False).print(table)
-    return "\n".join(line.rstrip() for line in text.getvalue().splitlines())

@@ -5,15 +5,15 @@ from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
-from rich.table import Table
 
 from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, claim, effort
 from rehearsal_torch.evaluation.rehearsal_rows import number
 from rehearsal_torch.evaluation.summaries import trial_summary
 from rehearsal_torch.evaluation.trial_rows import Row, scored, trial_rows
 from rehearsal_torch.files.rows import as_csv
-from rehearsal_torch.reporting.decision_table import figure, printed
+from rehearsal_torch.reporting.decision_table import figure
 from rehearsal_torch.reporting.figures import trial_panels
+from rehearsal_torch.reporting.text_table import text_table
 from rehearsal_torch.spaces.box import setting_text
 
 SHOWN = 10
@@ -26,19 +26,14 @@ def concerns(run: Recorded) -> bool:
 
 def tables(run: Recorded) -> str:
     """The last rounds and the recommendation, for a terminal."""
-    heads, body = last_rounds(run)
-    table = Table()
-    for head in heads:
-        table.add_column(head, justify="left" if head == "tried" else "right", overflow="fold")
-    for line in body:
-        table.add_row(*line)
+    table = text_table(*last_rounds(run), texts=(1,))
     last = run.decisions[-1]
     message = f"Recommended now: {settings(kept(last))}"
     if claim(last) is not None:
         message += f"; predicted reward {figure(claim(last))}"
     lines = [
         f"{len(run.decisions)} trials in {run.path}; the last {min(SHOWN, len(run.decisions))}:",
-        printed(table),
+        table,
         message,
     ]
     return "\n".join([*lines, *reached(run)])
@@ -48,7 +43,7 @@ def last_rounds(run: Recorded) -> tuple[list[str], list[list[str]]]:
     """The heads and the cells of the last rounds: what was tried, what came of it, what was predicted of it,
     and what of the setting to keep.
     """
-    known = all(scored(one) for one in run.decisions)
+    known = all(scored(decision) for decision in run.decisions)
     heads = [
         "round",
         "tried",
@@ -59,18 +54,18 @@ def last_rounds(run: Recorded) -> tuple[list[str], list[list[str]]]:
     ]
     body = []
     rows = _rows(run) if known else [{} for _ in run.decisions]
-    for one, row in list(zip(run.decisions, rows, strict=True))[-SHOWN:]:
+    for decision, row in list(zip(run.decisions, rows, strict=True))[-SHOWN:]:
         true = (figure(row["expected"]), figure(row["best_expected"])) if known else ()
-        observed = "" if one.get("reward") is None else figure(one["reward"])
+        observed = "" if decision.get("reward") is None else figure(decision["reward"])
         body.append(
             [
-                str(int(one["index"]) + 1),
-                settings(one.get("alteration") or {}),
+                str(int(decision["index"]) + 1),
+                settings(decision.get("alteration") or {}),
                 observed,
                 *true,
-                figure(predicted_of_tried(one)),
-                figure(claim(one)),
-                _seconds(one),
+                figure(predicted_of_tried(decision)),
+                figure(claim(decision)),
+                _seconds(decision),
             ]
         )
     return [*heads, "seconds"], body
@@ -78,16 +73,16 @@ def last_rounds(run: Recorded) -> tuple[list[str], list[list[str]]]:
 
 def reached(run: Recorded) -> list[str]:
     """How far the recommended action has come, in a sentence; empty if no world scored the trials."""
-    if not all(scored(one) for one in run.decisions):
+    if not all(scored(decision) for decision in run.decisions):
         return []
     rows = _rows(run)
-    found = trial_summary(rows)
-    last, start = figure(rows[-1]["recommended_expected"]), figure(found.start)
-    way = f"; {100 * (1 - found.normalised):.1f}% of the way" if found.normalised <= 1 else ""
+    trials = trial_summary(rows)
+    last, start = figure(rows[-1]["recommended_expected"]), figure(trials.start)
+    way = f"; {100 * (1 - trials.normalised):.1f}% of the way" if trials.normalised <= 1 else ""
     return [
-        f"Its true expected reward: {last} of {figure(found.optimum)} (best of the start design "
+        f"Its true expected reward: {last} of {figure(trials.optimum)} (best of the start design "
         f"{start}{way}); "
-        f"best tried {figure(rows[-1]['best_expected'])}, average {figure(found.average.mean)}"
+        f"best tried {figure(rows[-1]['best_expected'])}, average {figure(trials.average.mean)}"
     ]
 
 
@@ -95,17 +90,17 @@ def written(run: Recorded) -> list[Path]:
     """Writes ``table.csv``, one row per round with all settings."""
     lines: list[dict[str, Any]] = []
     rows: Sequence[Mapping[str, Any]] = (
-        _rows(run) if all(scored(one) for one in run.decisions) else [{} for _ in run.decisions]
+        _rows(run) if all(scored(decision) for decision in run.decisions) else [{} for _ in run.decisions]
     )
-    for one, row in zip(run.decisions, rows, strict=True):
-        setting = {f"set/{name}": value for name, value in (one.get("alteration") or {}).items()}
-        advised = {f"recommended/{name}": value for name, value in kept(one).items()}
+    for decision, row in zip(run.decisions, rows, strict=True):
+        setting = {f"set/{name}": value for name, value in (decision.get("alteration") or {}).items()}
+        advised = {f"recommended/{name}": value for name, value in kept(decision).items()}
         own = {
-            "round": int(one["index"]) + 1,
-            "reward": one.get("reward"),
-            "predicted": predicted_of_tried(one),
-            "predicted_recommended": claim(one),
-            "seconds": one.get("seconds"),
+            "round": int(decision["index"]) + 1,
+            "reward": decision.get("reward"),
+            "predicted": predicted_of_tried(decision),
+            "predicted_recommended": claim(decision),
+            "seconds": decision.get("seconds"),
         }
         lines.append(
             {**own, **setting, **advised, **{key: value for key, value in row.items() if key not in own}}
@@ -117,24 +112,28 @@ def written(run: Recorded) -> list[Path]:
 
 def figures(run: Recorded) -> dict[str, Figure]:
     """The figure of the rounds, if a world scored them; to be called within `drawing`."""
-    if not all(scored(one) for one in run.decisions):
+    if not all(scored(decision) for decision in run.decisions):
         return {}
     return {"rounds": trial_panels.draw({named(run, "dataset"): {named(run, "decision"): _rows(run)}})}
 
 
-def kept(one: Decided) -> Mapping[str, float]:
+def kept(decision: Decided) -> Mapping[str, float]:
     """The setting recommended after a trial; the setting tried if there is no recommendation."""
-    return one.get("recommendation") or one.get("alteration") or {}
+    return decision.get("recommendation") or decision.get("alteration") or {}
 
 
-def predicted_of_tried(one: Decided) -> float | None:
+def predicted_of_tried(decision: Decided) -> float | None:
     """The predicted reward of the setting tried, which is that of the setting to keep only where they are the
     same; None if the method recorded none.
     """
-    recorded = effort(one, "predicted_reward")
+    recorded = effort(decision, "predicted_reward")
     if recorded is not None:
         return number(recorded)
-    return number(claim(one)) if claim(one) is not None and kept(one) == one.get("alteration") else None
+    return (
+        number(claim(decision))
+        if claim(decision) is not None and kept(decision) == decision.get("alteration")
+        else None
+    )
 
 
 def named(run: Recorded, group: str) -> str:
@@ -153,5 +152,5 @@ def _rows(run: Recorded) -> list[Row]:
     )
 
 
-def _seconds(one: Decided) -> str:
-    return "" if one.get("seconds") is None else f"{float(one['seconds']):.2f}"
+def _seconds(decision: Decided) -> str:
+    return "" if decision.get("seconds") is None else f"{float(decision['seconds']):.2f}"

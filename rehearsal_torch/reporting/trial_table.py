@@ -10,13 +10,10 @@ Source: Ren et al. (2025), Fig. 4-14 and Tab. 2-3 as one table; the normalised r
 import math
 from collections.abc import Sequence
 
-from rich.table import Table
-
 from rehearsal_torch.evaluation.bootstrap import Interval, mean_interval
 from rehearsal_torch.evaluation.summaries import TrialSummary, mean, trial_summary
 from rehearsal_torch.evaluation.trial_rows import Row
-from rehearsal_torch.reporting.cross_table import as_markdown
-from rehearsal_torch.reporting.decision_table import printed
+from rehearsal_torch.reporting.text_table import markdown_table, text_table
 
 Cells = dict[str, dict[str, TrialSummary]]
 
@@ -28,10 +25,10 @@ def problem_of(row: Row) -> str:
 
 def grouped_rows(rows: Sequence[Row]) -> dict[str, dict[str, list[Row]]]:
     """Problem (with setting) to method to rows, in order of appearance."""
-    found: dict[str, dict[str, list[Row]]] = {}
+    groups: dict[str, dict[str, list[Row]]] = {}
     for row in rows:
-        found.setdefault(problem_of(row), {}).setdefault(str(row["method"]), []).append(row)
-    return found
+        groups.setdefault(problem_of(row), {}).setdefault(str(row["method"]), []).append(row)
+    return groups
 
 
 def cells(rows: Sequence[Row], round_: int | None = None) -> Cells:
@@ -63,7 +60,7 @@ def shared(rows: Sequence[Row]) -> list[Row]:
     ]
 
 
-def regret(found: Cells, method: str) -> Interval:
+def regret(summaries: Cells, method: str) -> Interval:
     """The mean normalised regret of a method over the problems that all methods share, with an interval over
     seeds.
 
@@ -72,47 +69,40 @@ def regret(found: Cells, method: str) -> Interval:
     the seeds would not belong to that mean.
 
     Args:
-        found: Summaries of `shared` rows, for an interval.
+        summaries: Those of `shared` rows, for an interval.
     """
     known = [
         (line[method], line[method].optimum - line[method].start)
-        for line in found.values()
+        for line in summaries.values()
         if line[method].optimum > line[method].start
     ]
     if not known:
         return mean_interval([])
-    whole = mean([one.normalised for one, _ in known])
-    counts = {one.seeds for one, _ in known}
+    whole = mean([summary.normalised for summary, _ in known])
+    counts = {summary.seeds for summary, _ in known}
     seeds = min(counts)
     if len(counts) > 1:
         return Interval(whole, math.nan, math.nan, seeds)
-    each = mean_interval([mean([one.regrets[seed] / gap for one, gap in known]) for seed in range(seeds)])
-    return Interval(whole, each.low, each.high, seeds)
+    interval = mean_interval(
+        [mean([summary.regrets[seed] / gap for summary, gap in known]) for seed in range(seeds)]
+    )
+    return Interval(whole, interval.low, interval.high, seeds)
 
 
-def methods(found: Cells) -> list[str]:
+def methods(summaries: Cells) -> list[str]:
     """All methods, in order of appearance."""
-    return list(dict.fromkeys(name for line in found.values() for name in line))
+    return list(dict.fromkeys(name for line in summaries.values() for name in line))
 
 
 def as_text(rows: Sequence[Row]) -> str:
     """The table for a terminal."""
-    heads, body = _table(rows)
-    table = Table(
-        title="Expected reward of the recommended action, mean over seeds",
-        title_justify="left",
-        title_style="",
-    )
-    for place, head in enumerate(heads):
-        table.add_column(head, justify="right" if place else "left", overflow="fold")
-    for line in body:
-        table.add_row(*line)
-    return printed(table)
+    title = "Expected reward of the recommended action, mean over seeds"
+    return text_table(*_table(rows), title)
 
 
 def markdown(rows: Sequence[Row]) -> list[str]:
     """The table as lines of Markdown."""
-    return as_markdown(*_table(rows))
+    return markdown_table(*_table(rows))
 
 
 def shown(value: float) -> str:
@@ -121,12 +111,17 @@ def shown(value: float) -> str:
 
 
 def _table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
-    found, fair = cells(rows), cells(shared(rows))
-    names, body = methods(found), []
-    for problem, line in found.items():
-        some = next(iter(line.values()))
+    summaries, fair = cells(rows), cells(shared(rows))
+    names, body = methods(summaries), []
+    for problem, line in summaries.items():
+        summary = next(iter(line.values()))
         body.append(
-            [problem, shown(some.start), *(_cell(line.get(name)) for name in names), shown(some.optimum)]
+            [
+                problem,
+                shown(summary.start),
+                *(_cell(line.get(name)) for name in names),
+                shown(summary.optimum),
+            ]
         )
     if fair:
         body.append(
@@ -142,14 +137,14 @@ def _table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
 
 def _counted(fair: Cells) -> str:
     several = len(fair)
-    seeds = min(one.seeds for line in fair.values() for one in line.values())
+    seeds = min(summary.seeds for line in fair.values() for summary in line.values())
     return f"{several} problem{'s' if several > 1 else ''}, {seeds} seed{'s' if seeds > 1 else ''}"
 
 
-def _cell(one: TrialSummary | None) -> str:
-    return "-" if one is None else _interval(one.recommended)
+def _cell(summary: TrialSummary | None) -> str:
+    return "-" if summary is None else _interval(summary.recommended)
 
 
-def _interval(one: Interval) -> str:
-    ends = "" if one.low != one.low else f" [{one.low:.3g}, {one.high:.3g}]"
-    return f"{one.mean:.4g}{ends}"
+def _interval(interval: Interval) -> str:
+    ends = "" if interval.low != interval.low else f" [{interval.low:.3g}, {interval.high:.3g}]"
+    return f"{interval.mean:.4g}{ends}"

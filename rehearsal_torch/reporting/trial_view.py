@@ -9,9 +9,9 @@ HTML     a sentence, and a table of the last trials
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.axes import Axes
 
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.table import Table
@@ -20,19 +20,12 @@ from rehearsal_torch.data.trials.trial import STATES, Trial
 from rehearsal_torch.reporting.decision_frame import table_html
 from rehearsal_torch.reporting.style import BLACK, BLUE, GREEN, drawing
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 SHOWN = 10
 WIDTH = 1.959964
 
 
 class TrialView(ABC):
-    """Trials with a figure and HTML.
-
-    Attributes:
-        task: Actions, nodes and the reward.
-    """
+    """Trials of a task with a figure and HTML."""
 
     task: CausalTask
 
@@ -50,7 +43,7 @@ class TrialView(ABC):
     def recommend(self, fixed: Mapping[str, float] | None = None) -> Recommended:
         """The action to keep, with its expected reward."""
 
-    def plot(self, ax: "Axes | None" = None, recommended: bool = True) -> "Axes":
+    def plot(self, ax: Axes | None = None, recommended: bool = True) -> Axes:
         """Draws the rewards of the completed trials, the best so far, and the posterior mean of the
         recommended action with its interval.
 
@@ -59,19 +52,19 @@ class TrialView(ABC):
             recommended: Whether to fit a model for the recommendation; where none can be fitted, the legend
                 says so.
         """
-        found = None
+        recommended_action = None
         if recommended:
             try:
-                found = self.recommend()
+                recommended_action = self.recommend()
             except ValueError:
-                found = None
+                recommended_action = None
         with drawing():
             if ax is None:
                 from matplotlib import pyplot
 
                 _, ax = pyplot.subplots(layout="constrained")
-            _draw(ax, self._completed(), found)
-            if recommended and found is None:
+            _draw(ax, self._completed(), recommended_action)
+            if recommended and recommended_action is None:
                 ax.plot([], [], " ", label="no recommendation yet: see recommend()")
             ax.legend()
         return ax
@@ -80,8 +73,8 @@ class TrialView(ABC):
         """One sentence: how many trials are in which state, and the best reward so far."""
         trials, rewards = self.trials, self._completed()
         counts = [(state, sum(trial.state == state for trial in trials)) for state in STATES]
-        said = ", ".join(f"{count} {state}" for state, count in counts if count)
-        parts = f"{len(trials)} trial{'' if len(trials) == 1 else 's'}{f': {said}' if said else ''}"
+        counted = ", ".join(f"{count} {state}" for state, count in counts if count)
+        parts = f"{len(trials)} trial{'' if len(trials) == 1 else 's'}{f': {counted}' if counted else ''}"
         if not rewards:
             return f"{parts}; no reward is known yet."
         best = max(rewards, key=lambda number: rewards[number])
@@ -115,18 +108,18 @@ class TrialView(ABC):
         return dict(zip(done, rewards, strict=True))
 
 
-def _draw(axes: "Axes", rewards: Mapping[int, float], found: Recommended | None) -> None:
+def _draw(axes: Axes, rewards: Mapping[int, float], recommended: Recommended | None) -> None:
     """Draws into given axes; to be called within `drawing`."""
     numbers, values = np.array(list(rewards), dtype=float), np.array(list(rewards.values()), dtype=float)
     axes.plot(numbers, values, "o", color=BLACK, markersize=4, label="trial")
     if len(values):
         best = np.maximum.accumulate(values)
         axes.step(numbers, best, where="post", color=BLUE, label="best so far")
-    if found is not None:
-        mean = found.predicted
+    if recommended is not None:
+        mean = recommended.predicted
         axes.axhline(mean, color=GREEN, linestyle="--", label="recommended action: posterior mean")
-        if math.isfinite(found.std) and found.std > 0:
-            low, high = mean - WIDTH * found.std, mean + WIDTH * found.std
+        if math.isfinite(recommended.std) and recommended.std > 0:
+            low, high = mean - WIDTH * recommended.std, mean + WIDTH * recommended.std
             axes.axhspan(low, high, color=GREEN, alpha=0.15, linewidth=0, label="its 95% interval")
     axes.set(xlabel="Trial", ylabel="Reward")
 

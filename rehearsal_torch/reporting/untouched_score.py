@@ -41,12 +41,8 @@ UNKNOWN = (
 
 @dataclass(frozen=True)
 class UntouchedScore:
-    """Brier scores of the untouched rows.
-
-    Attributes:
-        own: The method's score.
-        constant: The constant's score.
-        gain: The constant's score minus the method's, paired.
+    """Brier scores of the untouched rows: the method's own, the constant's, and what it gains on that,
+    paired.
     """
 
     rows: int
@@ -82,17 +78,17 @@ def scored(run: Recorded) -> UntouchedScore | None:
     """
     kept = read_rows(run.path / FILE, ("unit", *NUMBERS), NUMBERS)
     if kept:
-        rows = [_Row(each["unit"], *(number(each[name]) for name in NUMBERS)) for each in kept]
+        rows = [_Row(row["unit"], *(number(row[name]) for name in NUMBERS)) for row in kept]
     else:
         rows = [
             _Row(
-                str(one.get("unit", one.get("identity", ""))),
-                *(number(one["score"][name]) for name in NEEDED),
+                str(decision.get("unit", decision.get("identity", ""))),
+                *(number(decision["score"][name]) for name in NEEDED),
             )
-            for one in run.decisions
-            if set(NEEDED) <= set(one.get("score") or {})
+            for decision in run.decisions
+            if set(NEEDED) <= set(decision.get("score") or {})
         ]
-    rows = [each for each in rows if all(map(math.isfinite, (each.desired, each.predicted, each.constant)))]
+    rows = [row for row in rows if all(map(math.isfinite, (row.desired, row.predicted, row.constant)))]
     return _score(rows) if rows else None
 
 
@@ -100,10 +96,10 @@ def line(run: Recorded) -> str:
     """One sentence about the score of a run of an own table; empty for other runs."""
     if run.choices.get("dataset") != "table":
         return ""
-    found = scored(run)
-    if found is None:
+    score = scored(run)
+    if score is None:
         return NONE
-    return SEEN if run.held_out_seen else found.line(run.held_out_seen is not None)
+    return SEEN if run.held_out_seen else score.line(run.held_out_seen is not None)
 
 
 def score_of(
@@ -121,8 +117,8 @@ def score_of(
         units: The unit of each row; None if every row is one of its own.
     """
     named = [str(index) for index in range(len(desired))] if units is None else units
-    rows = [_Row(*each) for each in zip(named, desired, predicted, constant, strict=True)]
-    rows = [each for each in rows if all(map(math.isfinite, (each.desired, each.predicted, each.constant)))]
+    rows = [_Row(*row) for row in zip(named, desired, predicted, constant, strict=True)]
+    rows = [row for row in rows if all(map(math.isfinite, (row.desired, row.predicted, row.constant)))]
     return _score(rows) if rows else None
 
 
@@ -135,8 +131,8 @@ class _Row:
 
 
 def _score(rows: Sequence[_Row]) -> UntouchedScore:
-    units = [each.unit for each in rows]
-    own = [(each.predicted - each.desired) ** 2 for each in rows]
-    constant = [(each.constant - each.desired) ** 2 for each in rows]
-    gain = [two - one for one, two in zip(own, constant, strict=True)]
-    return UntouchedScore(len(rows), *(mean_interval(each, units=units) for each in (own, constant, gain)))
+    units = [row.unit for row in rows]
+    own = [(row.predicted - row.desired) ** 2 for row in rows]
+    constant = [(row.constant - row.desired) ** 2 for row in rows]
+    gain = [constant_error - own_error for own_error, constant_error in zip(own, constant, strict=True)]
+    return UntouchedScore(len(rows), *(mean_interval(row, units=units) for row in (own, constant, gain)))

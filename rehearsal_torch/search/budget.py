@@ -14,6 +14,14 @@ from time import perf_counter
 from typing import Any
 
 
+class Remaining(float):
+    """The seconds that are left of a budget, for a search inside another; `whole` is what was asked for, and
+    what a sentence names.
+    """
+
+    whole: float
+
+
 class Budget:
     """The time budget of one call; the clock starts at construction.
 
@@ -36,6 +44,12 @@ class Budget:
         """Remaining seconds, at least 0; infinite without a limit."""
         return math.inf if self.limit_s is None else max(0.0, self.limit_s - self.spent())
 
+    def remaining(self) -> Remaining:
+        """The same for a search inside this one."""
+        seconds = Remaining(self.left())
+        seconds.whole = math.inf if self.limit_s is None else self.limit_s
+        return seconds
+
     def out(self) -> bool:
         """Whether the time is up; to be called only while work remains, since it sets `ran_out`."""
         self.ran_out = self.ran_out or self.left() == 0
@@ -43,16 +57,20 @@ class Budget:
 
     def reason(self) -> str:
         """A sentence that says that the budget ended the search."""
-        return f"stopped after budget_s={self.limit_s:g}"
+        return f"stopped after budget_s={self._asked():g}"
+
+    def _asked(self) -> float | None:
+        """The seconds that were asked for, of the whole search."""
+        return self.limit_s.whole if isinstance(self.limit_s, Remaining) else self.limit_s
 
     def facts(self, gap: float | None = None) -> dict[str, Any]:
         """Trace entries of a search that the budget ended; empty otherwise. Returns ``stopped``, a sentence,
-        and ``gap``.
+        ``gap``, and the budget itself, ``limit_s``.
 
         Args:
             gap: Upper bound on how far the optimum lies above the answer; None if no bound is known.
         """
-        return ended(self.reason(), gap) if self.ran_out else {}
+        return ended(self.reason(), gap) | {"limit_s": self._asked()} if self.ran_out else {}
 
 
 def ended(reason: str, gap: float | None) -> dict[str, Any]:

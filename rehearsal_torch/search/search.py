@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.question import Kind
 from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.guard import declined, linked, no_path
@@ -120,7 +121,7 @@ def chosen(
             another set judges better (`objectives.present_values`). A case is refused if all its values are
             minus infinity or NaN.
         name: The name of the search, for the trace.
-        facts: Further trace entries, one dictionary per case; a sentence under ``refused`` withdraws the
+        facts: Further trace entries, one dictionary per case; a finding under ``refused`` withdraws the
             recommendation.
         accepted: Which of the actions the objective accepts, (sets, B) bool: these come before others; None
             for all.
@@ -156,29 +157,30 @@ def chosen(
             **(facts[index] if facts else {}),
             **budget.facts(),
         }
-        refused = str(trace.pop("refused", "")) or found.refused or found.unsupported
-        if value == -math.inf and not refused:
-            refused = "no candidate alteration qualifies" + (
-                " among those evaluated before the budget was spent" if budget.ran_out else ""
-            )
+        refused: Finding | None = trace.pop("refused", None) or found.refused or found.unsupported
+        if value == -math.inf and refused is None:
+            when = " among those evaluated before the budget was spent" if budget.ran_out else ""
+            refused = Finding("unqualified", f"no candidate alteration qualifies{when}")
         if not finite:
-            refused, where = refused or "the search found no finite alteration", torch.zeros_like(where)
+            refused = refused or Finding("invalid", "the search found no finite alteration")
+            where = torch.zeros_like(where)
+        note = str(trace.pop("note", ""))
         decision = Decision(
             Alteration(sets[which].names, where),
             value,
             estimate=found.estimate,
             baseline=found.baseline,
-            warnings=found.warnings,
-            reason=str(trace.pop("note", "")),
+            findings=found.findings,
+            reason=Finding("note", note) if note else None,
             trace=trace,
             seconds=seconds,
         )
         if declines and not connected:
             refused = no_path(objective, task_actions(objective))
         # With present values, the rule of the guard compares with these, not with what is usual.
-        worse = "" if kept(objective.cases[index], sets[which].names) else found.declined
-        if refused or worse:
-            decision = declined(decision, "refused" if refused else "no_action", refused or worse)
+        worse = None if kept(objective.cases[index], sets[which].names) else found.declined
+        if against := refused or worse:
+            decision = declined(decision, against)
         decisions.append(decision)
     return objective.guarded(decisions, declines)
 
@@ -232,8 +234,7 @@ class NoAction(BatchSearch[Candidates[AlterationObjective]]):
             Decision(
                 None,
                 0.0,
-                status="no_action",
-                reason="this method never acts",
+                reason=Finding("never_acts", "this method never acts"),
                 trace={"search": "none", "altered": []},
                 seconds=each,
             )

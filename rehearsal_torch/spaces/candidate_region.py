@@ -25,7 +25,6 @@ from itertools import product
 
 import numpy as np
 import torch
-from botorch.utils.sampling import HitAndRunPolytopeSampler
 from scipy.optimize import Bounds, LinearConstraint, milp
 from torch import Tensor
 
@@ -104,6 +103,9 @@ class CandidateRegion:
         feasible = tried[self.contains(tried)][:count]
         if len(feasible) == count:
             return feasible
+        # Few regions are that narrow, and BoTorch takes as long to load as everything that reads a table.
+        from botorch.utils.sampling import HitAndRunPolytopeSampler
+
         bounds = torch.stack([torch.zeros_like(self.lower), torch.ones_like(self.lower)])
         walk = HitAndRunPolytopeSampler(
             (self.normals, self.offsets.unsqueeze(-1)), bounds=bounds, n_burnin=500, n_thinning=8, seed=seed

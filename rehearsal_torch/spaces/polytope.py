@@ -32,6 +32,14 @@ from torch import Tensor
 SETTLED = (0, 2, 3)
 
 
+class EmptyRegionError(ValueError):
+    """No point satisfies all faces; `reason` says which contradict each other, and what to do."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"no outcome satisfies all faces of the desired region: {reason}")
+        self.reason = reason
+
+
 @dataclass(frozen=True)
 class Polytope:
     """The region {y : M y <= d}.
@@ -68,9 +76,7 @@ class Polytope:
         if centre is None or radius < 0:
             against = contradiction(self.names, self.normals, self.offsets)
             which = f"{against} contradict each other; " if against else ""
-            raise ValueError(
-                f"no outcome satisfies all faces of the desired region: {which}check signs and bounds"
-            )
+            raise EmptyRegionError(f"{which}check signs and bounds")
 
     @classmethod
     def of(cls, bounds: Mapping[str, Sequence[float | None]]) -> "Polytope":

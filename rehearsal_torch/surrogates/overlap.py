@@ -23,6 +23,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.graph_check import contradictions, dependence_given
 from rehearsal_torch.data.part import Sizes, Solved
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
@@ -166,11 +167,11 @@ class Overlap(Solved):
         """The 97.5th percentile of the rows' own d_5 for a candidate set."""
         return float(self.limits[self.task.candidates.index(tuple(names))])
 
-    def outside(self, names: Sequence[str], values: Sequence[float]) -> list[str]:
-        """One sentence, beginning with the name, for each value beyond the range of the rows."""
+    def outside(self, names: Sequence[str], values: Sequence[float]) -> list[Finding]:
+        """A finding of the kind ``range`` for each value beyond the range of the rows."""
         return self.outside_each(names, [values])[0]
 
-    def outside_each(self, names: Sequence[str], cases: Sequence[Sequence[float]]) -> list[list[str]]:
+    def outside_each(self, names: Sequence[str], cases: Sequence[Sequence[float]]) -> list[list[Finding]]:
         """The same for several cases, (B, len(names))."""
         places = [self.names.index(name) for name in names]
         ends = list(zip(self.lowest[places].tolist(), self.highest[places].tolist(), strict=True))
@@ -184,13 +185,17 @@ class Overlap(Solved):
             for values in cases
         ]
 
-    def _beyond(self, name: str, value: float, low: float, high: float) -> str:
+    def _beyond(self, name: str, value: float, low: float, high: float) -> Finding:
         what = "is set to" if name in self.task.box.names else "is"
         here, *ends = _apart(value, low, high)
-        return f"range: {name} {what} {here}; the observations lie between {ends[0]} and {ends[1]}"
+        return Finding(
+            "range",
+            f"{name} {what} {here}; the observations lie between {ends[0]} and {ends[1]}",
+            {"value": value, "lowest": low, "highest": high},
+        )
 
-    def contradictions(self) -> list[str]:
-        """One sentence for each action that has no path to an outcome although the outcomes depend on it."""
+    def contradictions(self) -> list[Finding]:
+        """A finding for each action that has no path to an outcome although the outcomes depend on it."""
         p_values = self.p_values.tolist() or [1.0] * len(self.unlinked)
         return contradictions(self.task, dict(zip(self.unlinked, p_values, strict=True)))
 

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from rehearsal_torch.data.episode import Episode
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.part import NotFittedError, Solved, Trained, state_faults, unfitted_parts
 from rehearsal_torch.data.question import Kind, OtherQuestionError, Question, differences, like, taken
 from rehearsal_torch.data.table import Table
@@ -192,9 +193,10 @@ class EpisodeSurrogate(Surrogate, ABC):
     def doses(self, actions: Tensor) -> Tensor:
         """Action numbers to doses, (...) -> (..., p), in the doses' units."""
 
-    def outside(self, episode: Episode, slack: float = 0.0) -> tuple[str, ...]:  # noqa: ARG002
-        """One sentence for each variable of an episode that leaves the range of the observations by more than
-        `slack`, as a share of the range on the model's scale; empty if no range is known.
+    def outside(self, episode: Episode, slack: float = 0.0) -> tuple[Finding, ...]:  # noqa: ARG002
+        """A finding of the kind ``range`` for each variable of an episode that leaves the range of the
+        observations by more than `slack`, as a share of the range on the model's scale; empty if no range is
+        known.
         """
         return ()
 

@@ -25,6 +25,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.dose_levels import DoseLevels
 from rehearsal_torch.data.episode import Episode, next_name
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.part import Solved, Trained
 from rehearsal_torch.data.question import Columns, Question
 from rehearsal_torch.data.scaling import Rescale
@@ -245,9 +246,9 @@ class TransitionModel(CheckedTransition):
         observed = self.levels.digitise(episode.columns(self.levels.names).to(boxed))
         return self.mechanism.unroll(boxed[:, :width], fixed, observed)
 
-    def outside(self, episode: Episode, slack: float = 0.0) -> tuple[str, ...]:
+    def outside(self, episode: Episode, slack: float = 0.0) -> tuple[Finding, ...]:
         """As `EpisodeSurrogate.outside`, of the ranges in the training table."""
-        columns, sentences = episode.columns(self.rescale.names).to(self.rescale.lower), []
+        columns, findings = episode.columns(self.rescale.names).to(self.rescale.lower), list[Finding]()
         boxed, slack = self.rescale.scale(columns), slack + 1e-9
         for name, values, scaled in zip(self.rescale.names, columns.T, boxed.T, strict=True):
             if bool((scaled.abs() > 0.5 + slack).any()):
@@ -258,11 +259,14 @@ class TransitionModel(CheckedTransition):
                 smallest, largest, low, high = (
                     setting_text(float(end), 6) for end in (values.min(), values.max(), low, high)
                 )
-                sentences.append(
-                    f"range: {name} lies between {smallest} and {largest}; the observations lie between "
-                    f"{low} and {high}"
+                findings.append(
+                    Finding(
+                        "range",
+                        f"{name} lies between {smallest} and {largest}; the observations lie between {low} "
+                        f"and {high}",
+                    )
                 )
-        return tuple(sentences)
+        return tuple(findings)
 
     def units(self, states: Tensor) -> Tensor:
         """(..., D) -> (..., D), scaled to clinical units."""

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from rehearsal_torch.data.episode import Episode
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.part import Solved, Trained
 from rehearsal_torch.data.question import Question
 from rehearsal_torch.data.sizes import bounded
@@ -120,7 +121,7 @@ class TransitionEnsemble(CheckedTransition, SeparateMembers):
         """Which actions have training rows at each of their levels, (A,) bool."""
         return self.first.selectable
 
-    def outside(self, episode: Episode, slack: float = 0.0) -> tuple[str, ...]:
+    def outside(self, episode: Episode, slack: float = 0.0) -> tuple[Finding, ...]:
         """One sentence for each feature that leaves its range in the training table."""
         return self.first.outside(episode, slack)
 

@@ -26,6 +26,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.episode import Episode, next_name, transitions
 from rehearsal_torch.data.scaling import Rescale
+from rehearsal_torch.data.sizes import require
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.progress import Progress
 from rehearsal_torch.seeding import fold_seed, seeded
@@ -35,7 +36,7 @@ from rehearsal_torch.surrogates.transition import TransitionModel
 from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
-from rehearsal_torch.training.folds import Fold, row_folds, unit_folds
+from rehearsal_torch.training.folds import Fold, folds_of
 from rehearsal_torch.training.gpus import settled
 from rehearsal_torch.training.shared_members import trained_elsewhere
 
@@ -76,11 +77,6 @@ class CrossValidation:
         return fmean(score.scaled for score in self.folds)
 
     @property
-    def clinical(self) -> float:
-        """Mean over the folds of `FoldScore.clinical`."""
-        return fmean(score.clinical for score in self.folds)
-
-    @property
     def std(self) -> float:
         """Standard deviation of `FoldScore.scaled` over the folds."""
         return stdev(score.scaled for score in self.folds)
@@ -109,30 +105,22 @@ def cross_validate(
         workers: The number of processes that share the folds, each with one thread, where their trainings are
             long enough (`training.shared_members`).
 
-    Returns:
-        One score per fold.
-
     Raises:
-        ValueError: if `by` is neither, or there are too few patients.
-        TypeError: if the surrogate is not a transition model.
+        ValueError: if `by` is neither, there are too few patients, or the surrogate is no transition model.
     """
     table = transitions(episodes)
+    require(by in ("patient", "transition"), "by=patient or by=transition", by=by)
     identities = [episode.identity for episode in episodes for _ in range(episode.horizon - 1)]
-    if by == "patient":
-        folds = unit_folds(identities, count, seed)
-    elif by == "transition":
-        folds = row_folds(len(table), count, seed)
-    else:
-        raise ValueError(f"expected by=patient or by=transition; got {by!r}")
+    folds = folds_of(len(table), identities if by == "patient" else None, count, seed)
     how = trainer()
     rows = float(len(table) * (count - 1) * _members(surrogate))
     workers = workers if trained_elsewhere(how, rows) else 1
     line = Progress("cross-validation", count, steps="fold", quiet=not how.progress)
-    scores = []
+    scores = list[FoldScore]()
     with line:
         work = _Work(table, surrogate, trainer, seed, settled(how.accelerator))
-        for each in results(_score, work, folds, workers, ahead=1):
-            scores.append(each)
+        for score in results(_score, work, folds, workers, ahead=1):
+            scores.append(score)
             line.at(len(scores))
     return CrossValidation(by, tuple(scores))
 
@@ -146,10 +134,11 @@ def percentage_decrease(constrained: float, unconstrained: float) -> float:
     Raises:
         ValueError: if the unconstrained log-likelihood is zero.
     """
-    if unconstrained == 0:
-        raise ValueError(
-            "expected a log-likelihood other than zero to take percentages of; report the difference instead"
-        )
+    require(
+        unconstrained != 0,
+        "a log-likelihood other than zero (or report the difference)",
+        unconstrained=unconstrained,
+    )
     return 100.0 * (unconstrained - constrained) / abs(unconstrained)
 
 
@@ -157,19 +146,20 @@ def clinical_log_likelihood(model: TransitionModel | TransitionEnsemble, table: 
     """Log-likelihood of each transition, density in the variables' units, (n,) float64; the mean over the
     members of an ensemble.
     """
-    one = _one(model)
+    first = _first(model)
     with torch.no_grad():
-        return model.log_likelihood(table).to(torch.float64) - _log_volume(one.rescale, one.varying, table)
+        likelihood = model.log_likelihood(table).to(torch.float64)
+    return likelihood - _log_volume(first.rescale, first.varying, table)
 
 
 def _members(surrogate: Callable[[], Surrogate]) -> int:
     """The number of models that a fold trains."""
     with torch.random.fork_rng(devices=[]):
-        made = surrogate()
-    return made.members if isinstance(made, EpisodeSurrogate) else 1
+        model = surrogate()
+    return model.members if isinstance(model, EpisodeSurrogate) else 1
 
 
-def _one(model: TransitionModel | TransitionEnsemble) -> TransitionModel:
+def _first(model: TransitionModel | TransitionEnsemble) -> TransitionModel:
     """The model, or the first of an ensemble, whose ranges are those of all."""
     return model.first if isinstance(model, TransitionEnsemble) else model
 
@@ -178,9 +168,7 @@ def _log_volume(rescale: Rescale, varying: Sequence[str], table: Table) -> Tenso
     """log |dv / dx| of each row's next state, (n,)."""
     width = len(varying)
     after = table.columns([next_name(name) for name in varying]).to(rescale.width.device, torch.float64)
-    logged = torch.where(
-        rescale.logged[:width], torch.log1p(after.clamp_min(-1 + 1e-12)), torch.zeros_like(after)
-    )
+    logged = torch.log1p(after.clamp_min(-1 + 1e-12)).where(rescale.logged[:width], 0.0)
     return (rescale.width[:width].log().sum() + logged.sum(-1)).to(table.values.device)
 
 
@@ -212,20 +200,14 @@ def _score(work: _Work, fold: Fold) -> FoldScore:
     how.accelerator = work.accelerator
     fit(model, inside, how)
     # The ranges of the whole table serve as units, the same for every fold and model; no model uses them.
-    one = _one(model)
-    names, logarithms = one.rescale.names, one.rescale.logged.tolist()
+    first = _first(model)
+    names, logarithms = first.rescale.names, first.rescale.logged.tolist()
     box = Rescale(names, [name for name, logged in zip(names, logarithms, strict=True) if logged])
     box.solve(torch.cat([table.columns(names), table.columns([next_name(name) for name in names])]))
     clinical = clinical_log_likelihood(model, outside)
     scaled, trained = (
-        clinical_log_likelihood(model, rows) + _log_volume(box, one.varying, rows)
+        clinical_log_likelihood(model, rows) + _log_volume(box, first.varying, rows)
         for rows in (outside, inside)
     )
-    return FoldScore(
-        fold.index,
-        len(inside),
-        len(outside),
-        float(clinical.mean()),
-        float(scaled.mean()),
-        float(trained.mean()),
-    )
+    means = (float(values.mean()) for values in (clinical, scaled, trained))
+    return FoldScore(fold.index, len(inside), len(outside), *means)

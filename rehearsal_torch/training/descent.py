@@ -20,17 +20,29 @@ epoch: the weights kept are almost those drawn at the start. Held-out losses are
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from inspect import signature
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, Union
 
 from rehearsal_torch.data.part import Examples, Trained, in_words
+from rehearsal_torch.data.sizes import require
 from rehearsal_torch.files.addresses import check_no_user
 from rehearsal_torch.training.gpus import possible, settled
+from rehearsal_torch.user_error import did_you_mean
 
 if TYPE_CHECKING:
     from lightning.pytorch.callbacks import Callback
     from lightning.pytorch.loggers import Logger
+
+
+OwnCallback = Union["Callback", Callable[[], "Callback"]]
+# Arguments of Lightning's Trainer that are no flags here, and what is instead.
+OWN = {
+    "logger": "choose logger=csv, or give `loggers`",
+    "default_root_dir": "give `folder`",
+    "model_registry": "no model is sent anywhere",
+}
 
 
 class Descent:
@@ -56,15 +68,20 @@ class Descent:
         clip: The maximum gradient norm; None does not clip.
         threads: The number of CPU threads during training. One is enough for batches of a few hundred rows;
             more are not faster, and change the order of summation. None keeps torch's own number.
-        callbacks: Factories of further Lightning callbacks.
+        callbacks: Further callbacks of Lightning, in a list or by names: each training gets a copy of each.
+            Functions without arguments are called for each training, and make one.
+        ckpt_path: Where trainings begin: the folder of a run, or one with ``<part>/last.ckpt``, or a file of
+            Lightning's, which is read without running code from it; None begins anew. A training that
+            `folder` holds goes on where it stopped.
+        flags: Further arguments of Lightning's Trainer, such as ``gradient_clip_val``.
 
     Attributes:
         history: (epoch, name, value) of all trainings so far; names are ``<part>/train_loss`` and
             ``<part>/held_out_loss``.
 
     Raises:
-        ValueError: if a number is out of range, there are loggers and no folder, or a logger's address has a
-            password in it.
+        ValueError: if a number is out of range, there are loggers and no folder, a logger's address has a
+            password in it, `ckpt_path` is not there, or Lightning's Trainer has no such flag.
     """
 
     def __init__(
@@ -82,60 +99,71 @@ class Descent:
         seed: int = 0,
         clip: float | None = None,
         threads: int | None = 1,
-        callbacks: Mapping[str, Callable[[], "Callback"]] | None = None,
+        callbacks: "Mapping[str, OwnCallback] | Sequence[OwnCallback] | None" = None,
+        ckpt_path: str | Path | None = None,
+        **flags: Any,
     ) -> None:
-        if (
-            min(max_epochs, batch_size, 1 if patience is None else patience) < 1
-            or learning_rate <= 0
-            or (clip is not None and clip <= 0)
-        ):
-            given = (
-                f"max_epochs={max_epochs}, batch_size={batch_size}, learning_rate={learning_rate}, "
-                f"patience={patience}, clip={clip}"
-            )
-            raise ValueError(f"expected numbers above zero; got {given}")
-        if threads is not None and threads < 1:
-            raise ValueError(f"expected at least one thread, or null for torch's own number; got {threads}")
-        if accelerator not in ("cpu", "gpu", "auto"):
-            raise ValueError(f"expected accelerator cpu, gpu or auto; got {accelerator!r}")
-        if precision not in ("32-true", "64-true"):
-            raise ValueError(
-                "expected precision 32-true or 64-true (the spectral norms are exact, which lower "
-                f"precisions are not); got {precision!r}"
-            )
-        if not possible(devices, accelerator):
-            raise ValueError(
-                "expected the number of processes or GPUs, or a list of different numbers of GPUs; got "
-                f"devices={devices!r} and accelerator={accelerator}"
-            )
+        numbers = {"max_epochs": max_epochs, "batch_size": batch_size, "learning_rate": learning_rate}
+        optional = {"patience": patience, "clip": clip}
+        given = [*numbers.values(), *(value for value in optional.values() if value is not None)]
+        require(
+            min(given) > 0 and max_epochs >= 1 and batch_size >= 1,
+            "numbers above zero",
+            **numbers,
+            **optional,
+        )
+        require(
+            threads is None or threads >= 1,
+            "at least one thread, or null for torch's own number",
+            threads=threads,
+        )
+        require(accelerator in ("cpu", "gpu", "auto"), "cpu, gpu or auto", accelerator=accelerator)
+        require(
+            precision in ("32-true", "64-true"),
+            "32-true or 64-true (the spectral norms are exact, which lower precisions are not)",
+            precision=precision,
+        )
+        require(
+            possible(devices, accelerator),
+            "the number of processes or GPUs, or a list of different numbers of GPUs",
+            **{"devices": devices, "accelerator": accelerator},
+        )
         if loggers and folder is None:
             raise ValueError(
                 f"loggers {sorted(loggers)} need a place to write to: set `folder`, or choose logger=none"
             )
         for key, make in (loggers or {}).items():
             check_no_user(getattr(make, "keywords", {}).get("tracking_uri"), f"logger.{key}.tracking_uri")
-        self.max_epochs, self.batch_size, self.learning_rate, self.patience = (
-            max_epochs,
-            batch_size,
-            learning_rate,
-            patience,
-        )
-        self.accelerator, self.devices, self.precision, self.progress = (
-            accelerator,
-            devices if isinstance(devices, int) else list(devices),
-            precision,
-            progress,
-        )
-        self.loggers, self.callbacks = dict(loggers or {}), dict(callbacks or {})
+        if ckpt_path is not None and not Path(ckpt_path).exists():
+            raise ValueError(
+                f"ckpt_path: there is no such file or folder ({ckpt_path}): give the folder of a run, or a "
+                "file of Lightning's, such as last.ckpt"
+            )
+        if flags:
+            _check_flags(flags, clip)
+        self.max_epochs, self.batch_size = max_epochs, batch_size
+        self.learning_rate, self.patience = learning_rate, patience
+        self.accelerator, self.precision, self.progress = accelerator, precision, progress
+        self.devices = devices if isinstance(devices, int) else list(devices)
+        self.loggers = dict(loggers or {})
+        self.callbacks = list(callbacks.values() if isinstance(callbacks, Mapping) else callbacks or ())
         self.folder = None if folder is None else Path(folder)
+        self.ckpt_path, self.flags = None if ckpt_path is None else Path(ckpt_path), flags
         self.seed, self.clip, self.threads = seed, clip, threads
         self.history: list[tuple[int, str, float]] = []
 
     def settled(self) -> "Descent":
         """A copy without a history, for other processes: the accelerator "auto" is what it is in this one."""
-        made = copy(self)
-        made.history, made.accelerator = [], settled(self.accelerator)
-        return made
+        other = copy(self)
+        other.history, other.accelerator = [], settled(self.accelerator)
+        return other
+
+    @staticmethod
+    def further_arguments() -> tuple[str, ...]:
+        """The flags of Lightning's Trainer that `flags` may hold."""
+        from lightning.pytorch import Trainer  # takes seconds to import
+
+        return tuple(name for name in signature(Trainer).parameters if name not in OWN)
 
     def train(
         self,
@@ -148,8 +176,7 @@ class Descent:
 
         Args:
             part: The part; it is returned to its device and precision.
-            examples: The loss's arguments, (n, ...) each.
-            held_out: The same for held-out rows, (m, ...) each, or None.
+            examples: The loss's arguments, (n, ...) each; `held_out`, the same for held-out rows.
             name: The part's name in the history and the folder.
 
         Returns:
@@ -162,12 +189,26 @@ class Descent:
         """
         from rehearsal_torch.training.harness import run  # Lightning takes seconds to import
 
-        readings = [
-            (epoch, f"{name}/{what}", value)
-            for epoch, what, value in run(self, part, examples, held_out, name)
-        ]
+        losses = run(self, part, examples, held_out, name)
+        readings = [(epoch, f"{name}/{loss}", value) for epoch, loss, value in losses]
         self.history.extend(readings)
         return readings
+
+
+def _check_flags(flags: Mapping[str, Any], clip: float | None) -> None:
+    """Refuses what is no flag of Lightning's Trainer, or is set otherwise."""
+    known = Descent.further_arguments()
+    for name in flags:
+        if name in OWN:
+            raise ValueError(f"{name} is set by a training itself: {OWN[name]}")
+        if name not in known:
+            settings = [argument for argument in signature(Descent).parameters if argument != "flags"]
+            remedy = did_you_mean(name, [*settings, *known]) or "see the arguments of Lightning's Trainer"
+            raise ValueError(
+                f"expected a setting of a training or a flag of Lightning's Trainer; got {name}: {remedy}"
+            )
+    if clip is not None and flags.get("gradient_clip_val") is not None:
+        raise ValueError("clip and gradient_clip_val are one: leave one of them out")
 
 
 TRAIN, HELD_OUT = "train_loss", "held_out_loss"
@@ -198,20 +239,20 @@ def faults(metrics: Readings, most: int) -> list[str]:
             held_out = held_out or bool(checked)
         elif checked and len(checked) < most and checked.index(min(checked)) < FIRST:
             early.append(in_words(part))
-    found = []
+    sentences = []
     if falling:
         what = "held-out loss" if held_out else "loss"
-        found.append(
+        sentences.append(
             f"training not converged: the {what} of {joined(falling)} was still falling in the last of "
             f"{most} epochs: raise trainer.max_epochs"
         )
     if early:
-        found.append(
+        sentences.append(
             f"training ended at once: the held-out loss of {joined(early)} was smallest in the first "
             f"{FIRST} epochs, and early stopping kept these weights: lower trainer.learning_rate, or look "
             "for held-out rows that differ from the others"
         )
-    return found
+    return sentences
 
 
 def still_falling(losses: Sequence[float]) -> bool:

@@ -105,8 +105,8 @@ class Shares:
             if rows < self.world:
                 yield Share(1.0, rows / self.world, batch)
                 continue
-            begin, end = (place * rows // self.world for place in (self.rank, self.rank + 1))
-            share = tuple(each[begin:end] for each in batch)
+            begin, end = (number * rows // self.world for number in (self.rank, self.rank + 1))
+            share = tuple(example[begin:end] for example in batch)
             yield Share((end - begin) * self.world / rows, end - begin, share)
 
 
@@ -114,9 +114,9 @@ def _gathered(rows: Examples, order: Tensor, size: int) -> Iterator[Examples]:
     """Rows in an order, in blocks of many batches."""
     block = size * ALIGNED * -(-BLOCK // (size * ALIGNED))
     for places in order.split(block):
-        yield tuple(each[places.to(each.device)] for each in rows)
+        yield tuple(examples[places.to(examples.device)] for examples in rows)
 
 
 def _slices(rows: Examples, size: int) -> Iterator[Examples]:
     if len(rows[0]):
-        yield from zip(*(each.split(size) for each in rows), strict=True)
+        yield from zip(*(examples.split(size) for examples in rows), strict=True)

@@ -138,6 +138,7 @@ class KeptFit(Generic[Fitted]):
         return copy.deepcopy(kept[3])
 
 
-def _equal(one: Table, other: Table) -> bool:
+def _equal(first: Table, second: Table) -> bool:
     """Whether two tables have the same cells, to the last bit."""
-    return one.names == other.names and one.values.equal(other.values) and one.altered.equal(other.altered)
+    cells = first.values.equal(second.values) and first.altered.equal(second.altered)
+    return first.names == second.names and cells

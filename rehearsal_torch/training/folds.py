@@ -33,51 +33,21 @@ class Fold:
     held_out: Tensor
 
 
-def unit_folds(units: Sequence[str], count: int = 5, seed: int = 0) -> list[Fold]:
-    """Folds that keep each unit's rows together.
+def folds_of(rows: int, units: Sequence[str] | None, count: int = 5, seed: int = 0) -> list[Fold]:
+    """Folds by unit, or of single rows if there are no units.
 
     Units, not rows, are distributed evenly, in an order that depends on the seed and the set of units but not
     on the order of the rows.
 
     Args:
-        seed: Determines the assignment.
-
-    Raises:
-        ValueError: if there are fewer than two folds, or fewer units than folds.
-    """
-    every = sorted(set(units))
-    place = dict(zip(every, _deal(len(every), count, seed, "units").tolist(), strict=True))
-    return _folds(torch.tensor([place[unit] for unit in units], dtype=torch.long), count)
-
-
-def row_folds(rows: int, count: int = 5, seed: int = 0) -> list[Fold]:
-    """Folds of single rows.
-
-    Args:
-        rows: n, the number of rows.
-        seed: Determines the assignment.
-
-    Raises:
-        ValueError: if there are fewer than two folds, or fewer rows than folds.
-    """
-    return _folds(_deal(rows, count, seed, "rows"), count)
-
-
-def folds_of(rows: int, units: Sequence[str] | None, count: int = 5, seed: int = 0) -> list[Fold]:
-    """Folds by unit, or of single rows if there are no units.
-
-    Args:
         rows: n, the number of rows.
         units: The unit of each row; None if every row is a unit of its own.
-        seed: Determines the assignment.
 
     Raises:
         ValueError: if there are fewer than two folds, or fewer rows or units than folds.
     """
-    return row_folds(rows, count, seed) if units is None else unit_folds(units, count, seed)
-
-
-def _deal(items: int, count: int, seed: int, what: str) -> Tensor:
+    every = None if units is None else sorted(set(units))
+    items, what = (rows, "rows") if every is None else (len(every), "units")
     if count < 2 or items < count:
         raise ValueError(
             f"expected at least 2 folds and as many {what}; got {count} folds and {items} {what}: use fewer "
@@ -85,11 +55,10 @@ def _deal(items: int, count: int, seed: int, what: str) -> Tensor:
         )
     dealt = torch.empty(items, dtype=torch.long)
     dealt[torch.randperm(items, generator=generator(seed))] = torch.arange(items) % count
-    return dealt
-
-
-def _folds(place: Tensor, count: int) -> list[Fold]:
+    if every is not None and units is not None:
+        fold = dict(zip(every, dealt.tolist(), strict=True))
+        dealt = torch.tensor([fold[unit] for unit in units], dtype=torch.long)
     return [
-        Fold(index, (place != index).nonzero()[:, 0], (place == index).nonzero()[:, 0])
+        Fold(index, (dealt != index).nonzero()[:, 0], (dealt == index).nonzero()[:, 0])
         for index in range(count)
     ]

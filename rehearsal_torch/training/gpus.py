@@ -16,22 +16,18 @@ import torch
 def possible(devices: object, accelerator: str) -> bool:
     """Whether a training can ask for these devices: a number above zero, or different numbers of GPUs."""
     if isinstance(devices, Sequence) and not isinstance(devices, str):
-        numbers = all(isinstance(each, int) and not isinstance(each, bool) and each >= 0 for each in devices)
+        numbers = all(
+            isinstance(number, int) and not isinstance(number, bool) and number >= 0 for number in devices
+        )
         alone = len(devices) == 1
         return numbers and (alone or (accelerator != "cpu" and 0 < len(devices) == len(set(devices))))
     return isinstance(devices, int) and not isinstance(devices, bool) and devices >= 1
 
 
 def turn(number: int, accelerator: str) -> int | list[int]:
-    """The device of a job of a sweep, whose jobs may run side by side: GPUs in turn where there are several.
-
-    Args:
-        number: The number of the job, from 0.
-        accelerator: "cpu", "gpu" or "auto".
-
-    Returns:
-        The `devices` of a training: 1, or the number of a GPU in a list. A job that sees one GPU alone, as
-        SLURM gives each its own, takes that.
+    """The `devices` of a job of a sweep, numbered from 0, whose jobs may run side by side: GPUs in turn where
+    there are several, as a number in a list, else 1. A job that sees one GPU alone, as SLURM gives each its
+    own, takes that.
     """
     there = 0 if accelerator == "cpu" or not torch.cuda.is_available() else torch.cuda.device_count()
     return [number % there] if there > 1 else 1
@@ -59,9 +55,6 @@ def current_kept(used: Sequence[int]) -> Iterator[None]:
 
 def gpus(devices: int | Sequence[int], accelerator: str) -> list[int]:
     """The numbers of the GPUs that a training uses; empty for one on the CPU.
-
-    Args:
-        accelerator: "cpu", "gpu" or "auto".
 
     Raises:
         RuntimeError: if a GPU is asked for that is not there.

@@ -8,6 +8,7 @@ back in the last state that the first one of them writes.
 Source: Li et al. (2020), PyTorch Distributed: experiences on accelerating data parallel training.
 """
 
+import copy
 import hashlib
 import logging
 import math
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from lightning.fabric.plugins.environments.lightning import LightningEnvironment
+from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import Callback, Checkpoint, EarlyStopping
 from lightning.pytorch.loggers import WandbLogger
@@ -33,7 +35,7 @@ from rehearsal_torch.data.part import Examples, Trained, in_words
 from rehearsal_torch.progress import Progress
 from rehearsal_torch.training.example_batches import BLOCK
 from rehearsal_torch.training.gpus import current_kept, gpus
-from rehearsal_torch.training.module import HELD_OUT, ExampleModule, TrainingModule
+from rehearsal_torch.training.module import HELD_OUT, TrainingData, TrainingModule
 from rehearsal_torch.workers import threads
 
 if TYPE_CHECKING:
@@ -54,6 +56,8 @@ class BestWeights(Callback):
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Keeps the weights if they are the best so far."""
+        if trainer.sanity_checking:
+            return
         score = float(trainer.callback_metrics[HELD_OUT])
         if score < self.score:
             self.score, self.weights = (
@@ -116,7 +120,8 @@ class Finite(Callback):
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:  # noqa: ARG002
         """Checks the held-out loss."""
-        self._check_loss(trainer, HELD_OUT)
+        if not trainer.sanity_checking:
+            self._check_loss(trainer, HELD_OUT)
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Checks the weights."""
@@ -182,17 +187,15 @@ def run(
     homes = {key: (value.device, value.dtype) for key, value in _tensors(part)}
     settings = _settings(how, examples, held_out, world, used)
     folder = None if how.folder is None else how.folder / name
-    last = None if folder is None else folder / "last.ckpt"
-    resumed = last if last is not None and last.exists() else None
-    if resumed is not None:
-        _agree(resumed, settings)
-    data = ExampleModule(
-        _cast(how, examples),
-        None if held_out is None else _cast(how, held_out),
-        how.batch_size,
-        how.seed,
+    module, best = TrainingModule(part.train(), **settings), BestWeights()
+    begin = None if folder is None else folder / "last.ckpt"
+    if begin is not None and begin.exists():
+        _agree(begin, settings)
+    else:
+        begin = None if how.ckpt_path is None else _begin(how.ckpt_path, name, module)
+    data = TrainingData(
+        _cast(how, examples), None if held_out is None else _cast(how, held_out), how.batch_size, how.seed
     )
-    module, best = TrainingModule(part.train(), settings), BestWeights()
     line = Progress(
         f"fitting {in_words(name)}",
         how.max_epochs,
@@ -204,15 +207,15 @@ def run(
         current_kept(used),
         threads(how.threads),
         line,
-        _place(folder, world) as kept,
+        _place(folder, world) as kept_in,
     ):
-        found = _callbacks(how, best, kept, held_out is not None)
+        callbacks = _callbacks(how, best, kept_in, held_out is not None)
         # Of several processes, this one only waits.
-        found += [EpochCount(line)] if world == 1 else []
-        _fit(how, module, data, found, folder, resumed, used, world)
+        callbacks += [EpochCount(line)] if world == 1 else []
+        _fit(how, module, data, callbacks, folder, begin, used, world)
         if world > 1:
-            assert kept is not None
-            state = torch.load(kept / "last.ckpt", map_location="cpu", weights_only=True)
+            assert kept_in is not None
+            state = torch.load(kept_in / "last.ckpt", map_location="cpu", weights_only=True)
             module.load_state_dict(state["state_dict"])
             module.on_load_checkpoint(state)
             if held_out is not None:
@@ -232,8 +235,8 @@ def _place(folder: Path | None, world: int) -> Iterator[Path | None]:
     if folder is not None or world == 1:
         yield folder
         return
-    with tempfile.TemporaryDirectory(prefix="training-") as made:
-        yield Path(made)
+    with tempfile.TemporaryDirectory(prefix="training-") as temporary:
+        yield Path(temporary)
 
 
 class _Processes(DDPStrategy):
@@ -267,10 +270,10 @@ class _Processes(DDPStrategy):
 def _fit(
     how: "Descent",
     module: TrainingModule,
-    data: ExampleModule,
-    found: list[Callback],
+    data: TrainingData,
+    callbacks: list[Callback],
     folder: Path | None,
-    resumed: Path | None,
+    begin: Path | None,
     used: list[int],
     world: int,
 ) -> None:
@@ -280,38 +283,47 @@ def _fit(
         torch.random.fork_rng(devices=used[:1]),
         _logging(how, folder, world) as loggers,
     ):
-        trainer = Trainer(
-            max_epochs=how.max_epochs,
-            accelerator="cuda" if used else "cpu",
-            devices=used or world,
-            strategy="auto" if world == 1 else _Processes(used, how.threads),
-            use_distributed_sampler=False,
-            precision=how.precision,
-            gradient_clip_val=how.clip,
-            logger=loggers,
-            callbacks=found,
-            enable_checkpointing=any(isinstance(each, LastState) for each in found),
-            enable_progress_bar=False,
-            enable_model_summary=False,
-            num_sanity_val_steps=0,
-            limit_val_batches=None if data.held_out is not None else 0,
+        flags: dict[str, Any] = {
+            "strategy": "auto" if world == 1 else _Processes(used, how.threads),
+            "use_distributed_sampler": False,
+            "gradient_clip_val": how.clip,
+            "enable_checkpointing": any(isinstance(callback, LastState) for callback in callbacks),
+            "enable_progress_bar": False,
+            "enable_model_summary": False,
+            "num_sanity_val_steps": 0,
+            "limit_val_batches": None if data.held_out is not None else 0,
             # Losses are logged per epoch; Lightning warns if this interval, which is unused then, is longer
             # than an epoch.
-            log_every_n_steps=1,
-            default_root_dir=folder,
-        )
+            "log_every_n_steps": 1,
+        } | how.flags
+        try:
+            trainer = Trainer(
+                max_epochs=how.max_epochs,
+                accelerator="cuda" if used else "cpu",
+                devices=used or world,
+                precision=how.precision,
+                logger=loggers,
+                callbacks=callbacks,
+                default_root_dir=folder,
+                **flags,
+            )
+        except (MisconfigurationException, TypeError, ValueError) as error:
+            raise ValueError(
+                f"Lightning's Trainer refuses these settings ({' '.join(str(error).split())[:300]}): correct "
+                f"{', '.join(how.flags) or 'the settings of the training'}"
+            ) from error
         port = os.environ.get("MASTER_PORT")
         try:
-            trainer.fit(module, datamodule=data, ckpt_path=resumed, weights_only=True)
+            trainer.fit(module, datamodule=data, ckpt_path=begin, weights_only=True)
         except SystemExit as error:
             # Lightning exits with code 1 on an interrupt; the caller must see the interrupt.
             if isinstance(error.__context__, KeyboardInterrupt):
                 raise error.__context__ from None
             raise
         except ProcessException as error:
-            said = str(error).strip().splitlines()[-1]
+            reason = str(error).strip().splitlines()[-1]
             raise RuntimeError(
-                f"one of the {world} processes of this training has ended ({said[:300]}): choose "
+                f"one of the {world} processes of this training has ended ({reason[:300]}): choose "
                 "trainer.devices=1, or start again"
             ) from error
         finally:
@@ -327,14 +339,14 @@ def _fit(
 @contextmanager
 def _logging(how: "Descent", folder: Path | None, world: int) -> Iterator[list["Logger"]]:
     """The loggers of a training; those that have begun end with it, however it ends."""
-    mode, made = os.environ.get("WANDB_MODE"), list["Logger"]()
+    mode, begun = os.environ.get("WANDB_MODE"), list["Logger"]()
     try:
         for logger in () if folder is None else _loggers(how, folder, world):
-            made.append(logger)
-        yield made
+            begun.append(logger)
+        yield begun
     finally:
         try:
-            for logger in made:
+            for logger in begun:
                 if isinstance(logger, WandbLogger) and world == 1:
                     # The next part's losses get a run of their own.
                     logger.experiment.finish()
@@ -355,14 +367,14 @@ def _loggers(how: "Descent", folder: Path, world: int) -> Iterator["Logger"]:
             raise ValueError(
                 f"expected the name of a logger, of letters, digits and underscores; got {name!r}"
             )
-        place = (folder / name).resolve()
-        place.mkdir(parents=True, exist_ok=True)
+        own_folder = (folder / name).resolve()
+        own_folder.mkdir(parents=True, exist_ok=True)
         named = {_NAMES[name]: folder.name} if name in _NAMES else {}
         if not getattr(make, "keywords", {}).get("tracking_uri", "elsewhere"):
             # Lightning would take the signs of the path for those of an address.
-            named["tracking_uri"] = place.as_uri()
+            named["tracking_uri"] = own_folder.as_uri()
         try:
-            logger = make(save_dir=str(place), **named)
+            logger = make(save_dir=str(own_folder), **named)
             # Of several processes, the first one begins.
             _ = getattr(logger, "experiment", None) if world == 1 else None
         except ModuleNotFoundError as error:
@@ -394,16 +406,65 @@ def _processes(how: "Descent", part: Trained, used: Sequence[int]) -> int:
 
 
 def _callbacks(how: "Descent", best: BestWeights, folder: Path | None, checked: bool) -> list[Callback]:
-    found: list[Callback] = [best, Ended(), Finite()] if checked else [Finite()]
+    callbacks: list[Callback] = [best, Ended(), Finite()] if checked else [Finite()]
     if checked and how.patience is not None:
-        found.append(
+        callbacks.append(
             EarlyStopping(
-                HELD_OUT, patience=how.patience, check_on_train_epoch_end=True, log_rank_zero_only=True
+                HELD_OUT,
+                patience=how.patience,
+                # Where not every epoch is checked, after a check.
+                check_on_train_epoch_end=not _RARELY & how.flags.keys(),
+                log_rank_zero_only=True,
             )
         )
     if folder is not None:
-        found.append(LastState(folder))
-    return found + [make() for make in how.callbacks.values()]
+        callbacks.append(LastState(folder))
+    own = [copy.deepcopy(given) if isinstance(given, Callback) else given() for given in how.callbacks]
+    for callback in own:
+        if not isinstance(callback, Callback):
+            raise ValueError(
+                f"callbacks: expected callbacks of Lightning, or functions that make them; got a "
+                f"{type(callback).__name__}"
+            )
+    return callbacks + own
+
+
+def _begin(path: Path, name: str, module: TrainingModule) -> Path:
+    """The file of Lightning's with which the training of a part begins, once it has been read."""
+    if path.is_dir():
+        places = [path / name / "last.ckpt", path / "training" / name / "last.ckpt"]
+        file = next((place for place in places if place.is_file()), None)
+        if file is None:
+            parts = sorted(each.parent.name for each in path.glob("**/last.ckpt"))
+            what = f"trainings of {', '.join(parts)}" if parts else "no training"
+            remedy = "rt.load loads fitted models" if (path / "weights.safetensors").exists() else ""
+            raise ValueError(
+                f"ckpt_path: expected the folder of a run with training/{name}/last.ckpt, or a file of "
+                f"Lightning's; {path} holds {what}" + (f": {remedy}" if remedy else "")
+            )
+        path = file
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+        weights = {key: tuple(value.shape) for key, value in state["state_dict"].items()}
+        _ = state["optimizer_states"], state["loops"]
+    except OSError:
+        raise
+    except Exception as error:
+        raise ValueError(
+            f"ckpt_path: expected a file of Lightning's, of weights, optimiser and plain values alone; "
+            f"{path} cannot be read as one ({type(error).__name__}): save it by "
+            "Trainer.save_checkpoint, from a module whose hyper-parameters are plain values"
+        ) from error
+    wanted = {key: tuple(value.shape) for key, value in module.state_dict().items()}
+    odd = [key for key in {**wanted, **weights} if weights.get(key) != wanted.get(key)]
+    if odd:
+        shown = ", ".join(
+            f"{key}: {weights.get(key, 'none')} there, {wanted.get(key, 'none')} here" for key in odd[:3]
+        )
+        raise ValueError(
+            f"ckpt_path: {path} holds the weights of another model ({shown}): choose another file"
+        )
+    return path
 
 
 def _settings(
@@ -416,26 +477,29 @@ def _settings(
     """The settings that determine the result, as plain values: Lightning's checkpoints must be readable
     without unpickling.
     """
-    decisive = {
-        "batch_size": how.batch_size,
-        "learning_rate": how.learning_rate,
-        "patience": how.patience,
-        "precision": how.precision,
-        "seed": how.seed,
-    }
+    decisive = ("batch_size", "learning_rate", "patience", "precision", "seed", "clip")
     return {
-        **decisive,
-        "clip": how.clip,
+        **{name: getattr(how, name) for name in decisive},
         "examples": _digest(examples),
         "held_out": _digest(() if held_out is None else held_out),
         **({"devices": world} if world > 1 else {}),
         # A GPU sums in another order. Its number does not matter.
         **({"accelerator": "gpu"} if used else {}),
+        **{f"flag {name}": repr(value) for name, value in how.flags.items() if not _free(name)},
     }
 
 
+# Flags that decide how often held-out rows are looked at.
+_RARELY = {"check_val_every_n_epoch", "val_check_interval"}
+
+
+def _free(flag: str) -> bool:
+    """Whether a flag decides how long a training lasts, or what it shows, and not what it finds."""
+    return flag.startswith(("enable_", "max_", "min_")) or flag in ("log_every_n_steps", "profiler")
+
+
 def _agree(path: Path, settings: dict[str, Any]) -> None:
-    before = torch.load(path, map_location="cpu", weights_only=True)["hyper_parameters"]["settings"]
+    before = torch.load(path, map_location="cpu", weights_only=True)["hyper_parameters"]
     odd = [key for key in {**before, **settings} if before.get(key) != settings.get(key)]
     if odd:
         differences = ", ".join(
@@ -467,7 +531,8 @@ def _cast(how: "Descent", examples: Examples) -> Examples:
     """Detached examples in the precision of the training, so that no batch needs a conversion."""
     double = how.precision == "64-true"
     return tuple(
-        each.detach().double() if double and each.is_floating_point() else each.detach() for each in examples
+        example.detach().double() if double and example.is_floating_point() else example.detach()
+        for example in examples
     )
 
 

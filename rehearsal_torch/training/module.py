@@ -3,7 +3,8 @@
 Given a part with a loss l(examples), Adam minimises the mean of l over batches. The module records for every
 epoch the mean training loss (over the epoch's batches, while the weights change) and the mean held-out loss
 (after the epoch); for a mechanism both are negative log-likelihoods per transition. The module exists during
-training only: the saved model is the part.
+training only: the saved model is the part. Both work with any Trainer of Lightning's
+(`training.lightning_parts`).
 
 Examples are moved to the device once. Batches are slices of blocks of shuffled rows
 (`training.example_batches`), so that a step needs no indexing, copy or worker, and a resumed training has the
@@ -22,29 +23,31 @@ from rehearsal_torch.seeding import epoch_seed, paired_seed, seed_draws
 from rehearsal_torch.training.example_batches import Batches, Share, Shares
 
 
-class ExampleModule(LightningDataModule):
-    """Training and held-out examples as a Lightning data module; of several processes, each takes its share
-    of every batch.
+class TrainingData(LightningDataModule):
+    """Training and held-out examples; of several processes, each takes its share of every batch.
 
     Args:
-        examples: Tensors (n, ...).
+        examples: Tensors (n, ...), in the precision of the training.
         held_out: Tensors (m, ...), or None.
-        seed: Decides the orders.
+        batch_size: Rows per batch of the training.
+        seed: Decides the order of the rows in each epoch.
     """
 
-    def __init__(self, examples: Examples, held_out: Examples | None, size: int, seed: int) -> None:
+    def __init__(
+        self, examples: Examples, held_out: Examples | None = None, batch_size: int = 256, seed: int = 0
+    ) -> None:
         super().__init__()
-        self.examples, self.held_out, self.size, self.seed = examples, held_out, size, seed
+        self.examples, self.held_out, self.batch_size, self.seed = examples, held_out, batch_size, seed
 
     def train_dataloader(self) -> Batches | Shares:
         """The shuffled training batches."""
-        return self._batches(self.examples, self.size, lambda: self._trainer.current_epoch)
+        return self._batches(self.examples, self.batch_size, lambda: self._trainer.current_epoch)
 
     def val_dataloader(self) -> Batches | Shares | list[Batches]:
         """The held-out examples in their order, in batches of at least 8,192 rows for speed; empty without
         them.
         """
-        return [] if self.held_out is None else self._batches(self.held_out, max(self.size, 8192), None)
+        return [] if self.held_out is None else self._batches(self.held_out, max(self.batch_size, 8192), None)
 
     def transfer_batch_to_device(
         self,
@@ -63,38 +66,39 @@ class ExampleModule(LightningDataModule):
 
     def _batches(self, examples: Examples, size: int, epoch: Callable[[], int] | None) -> Batches | Shares:
         device, world = self._trainer.strategy.root_device, self._trainer.world_size
-        made = Batches(tuple(each.to(device) for each in examples), size, self.seed, epoch)
-        return made if world == 1 else Shares(made, self._trainer.global_rank, world)
+        batches = Batches(tuple(example.to(device) for example in examples), size, self.seed, epoch)
+        return batches if world == 1 else Shares(batches, self._trainer.global_rank, world)
 
 
 TRAIN, HELD_OUT = "train_loss", "held_out_loss"
 
 
 class TrainingModule(LightningModule):
-    """A part, its optimiser and its losses.
+    """A part, its optimiser and its losses, which are logged as ``train_loss`` and ``held_out_loss``.
 
     Args:
         part: What is trained, in place.
-        settings: Plain numbers and strings that determine the result; `learning_rate` and `seed` are read
-            here, all are stored in Lightning's checkpoints.
+        learning_rate: Adam's alpha.
+        seed: Determines the draws of the loss, together with the epoch.
+        settings: Further plain numbers and strings, stored in Lightning's checkpoints.
     """
 
-    def __init__(self, part: Trained, settings: dict[str, Any]) -> None:
+    def __init__(self, part: Trained, learning_rate: float = 1e-3, seed: int = 0, **settings: Any) -> None:
         super().__init__()
-        self.save_hyperparameters({"settings": settings})
-        self.part, self.settings = part, settings
+        self.save_hyperparameters({"learning_rate": learning_rate, "seed": seed, **settings})
+        self.part, self.learning_rate, self.seed = part, learning_rate, seed
         self.readings: list[tuple[int, str, float]] = []
         self._running, self._checked = Mean(), Mean()
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         """Adam, with one fused call per step."""
-        return torch.optim.Adam(self.part.parameters(), lr=self.settings["learning_rate"], fused=True)
+        return torch.optim.Adam(self.part.parameters(), lr=self.learning_rate, fused=True)
 
     def on_train_epoch_start(self) -> None:
         """Seeds the random draws of the loss by (seed, epoch) alone, like the batches; those of further
         processes, by their rank as well.
         """
-        seed = epoch_seed(self.settings["seed"] + 1, self.current_epoch)
+        seed = epoch_seed(self.seed + 1, self.current_epoch)
         seed_draws(paired_seed(seed, self.global_rank) if self.global_rank else seed)
         self._running.begin(self.device)
 
@@ -123,9 +127,9 @@ class TrainingModule(LightningModule):
         checkpoint["readings"] = list(self.readings)
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Restores the readings."""
+        """Restores the readings; a checkpoint of another module has none."""
         self.readings[:] = [
-            (int(epoch), str(name), float(value)) for epoch, name, value in checkpoint["readings"]
+            (int(epoch), str(name), float(value)) for epoch, name, value in checkpoint.get("readings", ())
         ]
 
     def _loss(self, batch: Examples | Share, mean: "Mean") -> Tensor:
@@ -139,6 +143,8 @@ class TrainingModule(LightningModule):
 
     def _note(self, name: str, mean: "Mean") -> None:
         value = mean.value(shared=self.trainer.world_size > 1)
+        if self.trainer.sanity_checking:
+            return
         self.readings.append((self.current_epoch, name, value))
         self.log(name, value, prog_bar=True, on_step=False, on_epoch=True, batch_size=1, sync_dist=True)
 

@@ -51,12 +51,10 @@ Steps = Iterator[tuple[Solved | Trained, Examples]]
 def fit_parts(
     steps: Steps, held_out: Steps | None, names: Mapping[int, str], trainer: Descent | None, quiet: bool
 ) -> None:
-    """Fits parts in place.
+    """Fits parts in place, in order; `held_out` are the same parts with their held-out examples, made only
+    for parts that use them.
 
     Args:
-        steps: The parts with their examples, in order.
-        held_out: The same parts with their held-out examples, made only for parts that use them; None for
-            none.
         names: The name of each part among the modules of its surrogate, by the part's id.
         trainer: Trains the parts without a solver.
         quiet: Whether the parts with a solver show no progress.
@@ -64,23 +62,33 @@ def fit_parts(
     Raises:
         ValueError: if a part has to be trained and there is no trainer.
     """
-    checks = None if held_out is None else enumerate(held_out)
-    for place, (part, examples) in enumerate(steps):
+    for part, examples, check in unsolved(steps, held_out, quiet):
         name = names.get(id(part), type(part).__name__)
-        if isinstance(part, Solved):
-            with Progress(f"fitting the model, part {place + 1}", quiet=quiet):
-                part.solve(*examples)
-            _make_contiguous(part)
-        elif trainer is None:
+        if trainer is None:
             raise ValueError(
                 f"part {name!r} ({type(part).__name__}) is trained by gradients: pass a trainer, such as "
                 "trainer=Descent(max_epochs=100)"
             )
-        else:
-            check = None
-            if checks is not None and part.uses_held_out:
-                check = next(each[1] for other, each in checks if other == place)
-            trainer.train(part, examples, check, name)
+        trainer.train(part, examples, check, name)
+
+
+def unsolved(
+    steps: Steps, held_out: Steps | None, quiet: bool = True
+) -> Iterator[tuple[Trained, Examples, Examples | None]]:
+    """Solves the parts with a solver, in order, and yields the others with their examples and held-out ones;
+    see `fit_parts`.
+    """
+    checks = None if held_out is None else enumerate(held_out)
+    for number, (part, examples) in enumerate(steps):
+        if isinstance(part, Solved):
+            with Progress(f"fitting the model, part {number + 1}", quiet=quiet):
+                part.solve(*examples)
+            _make_contiguous(part)
+            continue
+        check = None
+        if checks is not None and part.uses_held_out:
+            check = next(step[1] for other, step in checks if other == number)
+        yield part, examples, check
 
 
 def _make_contiguous(part: Solved) -> None:
@@ -168,16 +176,16 @@ def fit_members(
     fits = _Fits(surrogate, table, held_out, silent, torch.get_rng_state())
     # A solver's bits depend on the number of threads, and a worker has one.
     with line, threads(1 if timed else None):
-        found = results(_member, fits, range(len(members)), workers, timed=timed, ahead=1)
-        for place, (state, readings) in enumerate(found):
-            if place:
-                _adopt(members[place], state, timed)
+        states = results(_member, fits, range(len(members)), workers, timed=timed, ahead=1)
+        for number, (state, readings) in enumerate(states):
+            if number:
+                _adopt(members[number], state, timed)
             else:
                 # Fitted here, and not to be sent to the others' processes.
                 first = state
             if trainer is not None:
                 trainer.history.extend(readings)
-            line.at(place + 1)
+            line.at(number + 1)
         del state
     _adopt(members[0], first, timed)
     del first
@@ -185,18 +193,18 @@ def fit_members(
     fit_parts(surrogate.closing_parts(table), checks, names, trainer, quiet)
 
 
-def _member(fits: _Fits, place: int) -> _Found:
+def _member(fits: _Fits, number: int) -> _Found:
     """The state of a member after its fit, as arrays, which travel in half the time, and the losses."""
     surrogate, trainer = fits.surrogate, copy.copy(fits.trainer)
     if trainer is not None:
         trainer.history = []
     names = {id(module): name for name, module in surrogate.named_modules()}
-    checks = None if fits.held_out is None else surrogate.member_parts(place, fits.held_out)
+    checks = None if fits.held_out is None else surrogate.member_parts(number, fits.held_out)
     # A training whose loss draws goes on from the random state of the process that asked for it.
     with torch.random.fork_rng(devices=[]):
         torch.set_rng_state(fits.random)
-        fit_parts(surrogate.member_parts(place, fits.table), checks, names, trainer, True)
-    member = surrogate.separate()[place]
+        fit_parts(surrogate.member_parts(number, fits.table), checks, names, trainer, True)
+    member = surrogate.separate()[number]
     state = {name: value.cpu().numpy() for name, value in member.state_dict().items()}
     if not _trained([member]):
         # What is common is as before.
@@ -212,14 +220,14 @@ def _adopt(member: nn.Module, state: dict[str, np.ndarray], solved: bool) -> Non
 
 def _tensor(value: np.ndarray) -> Tensor:
     """An array as a tensor that begins where tensors begin: the last bits of products depend on it."""
-    found = torch.from_numpy(value)
-    return found if found.data_ptr() % ALIGNED == 0 else found.clone()
+    tensor = torch.from_numpy(value)
+    return tensor if tensor.data_ptr() % ALIGNED == 0 else tensor.clone()
 
 
 def _trained(members: Sequence[nn.Module]) -> bool:
     """Whether members have parts without a solver."""
     return any(
-        isinstance(each, Trained) and not isinstance(each, Solved)
+        isinstance(part, Trained) and not isinstance(part, Solved)
         for member in members
-        for each in member.modules()
+        for part in member.modules()
     )

@@ -24,7 +24,7 @@ from rehearsal_torch.problems.nhanes.modules import DESIRED, VARIABLES
 from rehearsal_torch.reporting.style import drawing, save
 from rehearsal_torch.user_error import UserError, as_user_error
 from reproduction.nhanes.figures import correlations, marginals
-from reproduction.nhanes.fitting import fit_generator, settings, validated
+from reproduction.nhanes.fitting import fit_generator, save_generator, settings, validated
 from reproduction.nhanes.modules import CYCLES, SITE, fetch, merged
 
 _FIGURES = tuple(f"{name}.{kind}" for name in ("marginals", "correlations") for kind in ("png", "svg"))
@@ -72,7 +72,8 @@ def _prepared(typed: Sequence[str]) -> int:
             **fitted.card,
             "validation": checked.summary,
         }
-        Generator(fitted.roots, fitted.chain, fitted.equations, fitted.ranks, card).save(out / "generator")
+        generator = Generator(fitted.roots, fitted.chain, fitted.equations, fitted.ranks, card)
+        save_generator(generator, out / "generator")
         with drawing():
             bounds = {name: pair[1] for name, pair in DESIRED.items()}
             save(marginals(VARIABLES, checked.real, checked.generated, bounds), out, "marginals")

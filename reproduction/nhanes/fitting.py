@@ -15,24 +15,38 @@ Source: Du et al. (2026), App. E.4, Table 5 and Fig. 10; Friedman (2001), Alg. 1
 defaults except for the leaves.
 """
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import yaml
 from numpy.typing import NDArray
+from safetensors.numpy import save
 from scipy.stats import ks_2samp
 from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
 
-from rehearsal_torch.problems.nhanes.generator import Classifier, Frequencies, Generator, LogEquation
+from rehearsal_torch.files.writing import write_bytes, write_text
+from rehearsal_torch.problems.nhanes.generator import (
+    FILES,
+    FORMAT,
+    Classifier,
+    Frequencies,
+    Generator,
+    LogEquation,
+)
 from rehearsal_torch.problems.nhanes.modules import ACTIONABLE, CONTEXT, DESIRED, OUTCOMES, PARENTS, VARIABLES
-from rehearsal_torch.problems.nhanes.residuals import GROUPS, PairedRanks, ResidualDistribution
+from rehearsal_torch.problems.nhanes.residuals import PairedRanks, ResidualDistribution
 from rehearsal_torch.problems.nhanes.trees import LEAF, BoostedTrees
 from rehearsal_torch.seeding import numpy_generator
 
 Array = NDArray[np.float64]
 PUBLISHED_ERROR = 0.0483
+GROUPS = 256
+EDGES = np.array([0.0, 0.01, 0.03, 0.06, *np.arange(0.1, 0.95, 0.1), 0.94, 0.97, 0.99, 1.0])
 DRAWS = 20_000
 
 
@@ -153,7 +167,7 @@ def fit_generator(
         {name: _frequencies(cases[name]) for name in CONTEXT},
         chain,
         equations,
-        PairedRanks.of(*(residuals[y] for y in OUTCOMES)),
+        paired_ranks(*(residuals[y] for y in OUTCOMES)),
         {"bounds": bounds},
     )
 
@@ -181,7 +195,7 @@ def _equation(
     )
     residuals = target - model.predict(columns)
     return LogEquation(
-        grown, ResidualDistribution.of(residuals), (float(cases[name].min()), float(cases[name].max()))
+        grown, grouped(residuals), (float(cases[name].min()), float(cases[name].max()))
     ), residuals
 
 
@@ -243,3 +257,53 @@ def _trees(estimators: list, width: int, start: float, rate: float) -> BoostedTr
         arrays["right"][row, own] = np.where(inner, tree.children_right, 0)
         arrays["value"][row, own] = np.where(inner, 0, rate * tree.value[:, 0, 0])
     return BoostedTrees.of(arrays, width)
+
+
+def grouped(residuals: Array, groups: int = GROUPS) -> ResidualDistribution:
+    """The distribution of residuals (n,).
+
+    Raises:
+        ValueError: if there are fewer than two residuals per group.
+    """
+    if len(residuals) < 2 * groups:
+        raise ValueError(
+            f"expected at least {2 * groups} residuals; got {len(residuals)}: a mean of one would reveal a "
+            "single participant's residual"
+        )
+    means = [part.mean() for part in np.array_split(np.sort(residuals), groups)]
+    return ResidualDistribution(np.array(means, dtype=np.float32).astype(np.float64))
+
+
+def paired_ranks(first: Array, second: Array, edges: Array = EDGES) -> PairedRanks:
+    """The joint distribution of the ranks of first (n,) and second (n,)."""
+    one, other = ((np.argsort(np.argsort(part)) + 0.5) / len(part) for part in (first, second))
+    shares = np.histogram2d(one, other, bins=(edges, edges))[0] / len(first)
+    widths = np.diff(edges)
+    # The grid lines split the n ranks only nearly in proportion: scale rows and columns in turn.
+    for _ in range(50):
+        shares *= (widths / shares.sum(1))[:, None]
+        shares *= widths / shares.sum(0)
+    return PairedRanks(edges, shares)
+
+
+def save_generator(generator: Generator, folder: Path) -> None:
+    """Writes the two files of a generator."""
+    ranks = generator.ranks
+    arrays: dict[str, NDArray] = {"ranks.edges": ranks.edges, "ranks.shares": ranks.shares}
+    for name, root in generator.roots.items():
+        arrays |= {f"roots.{name}.values": root.values, f"roots.{name}.shares": root.shares}
+    for part, distributions in (("chain", generator.chain), ("equations", generator.equations)):
+        for name, distribution in distributions.items():
+            if isinstance(distribution, Classifier):
+                arrays[f"{part}.{name}.values"] = distribution.values
+                trees = distribution.scores
+            else:
+                arrays[f"{part}.{name}.means"] = distribution.noise.means
+                arrays[f"{part}.{name}.support"] = np.asarray(distribution.support)
+                trees = (distribution.trees,)
+            for place, score in enumerate(trees):
+                arrays |= {f"{part}.{name}.{place}.{key}": value for key, value in score.arrays().items()}
+    content = save({key: np.ascontiguousarray(value) for key, value in arrays.items()})
+    write_bytes(folder / FILES[0], content)
+    card = {"format": FORMAT, "sha256": hashlib.sha256(content).hexdigest(), **generator.card}
+    write_text(folder / FILES[1], yaml.safe_dump(card, sort_keys=False, allow_unicode=True, width=140))

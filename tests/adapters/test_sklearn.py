@@ -79,7 +79,7 @@ def test_where_nothing_is_recommended_the_actions_are_missing(data):
     X, y = data
     impossible = RehearsalDecider(["bp"], (None, 140.0), {"bp": (110.0, 110.0)}).fit(X[["age", "bp"]], y)
     found = impossible.decisions(X[["age"]].head(3))
-    assert {each.status for each in found} == {"no_action"}
+    assert {each.reason.kind for each in found} == {"no_gain"}
     assert np.isnan(impossible.decide(X[["age"]].head(3))).all()
 
 

@@ -49,7 +49,7 @@ def test_a_campaign_is_that_of_the_world():
         settings = lower + (torch.tensor(point, dtype=torch.float64).clamp(-1, 1) + 1) / 2 * (upper - lower)
         row = world.respond(world.case(index), Decision(Alteration(world.task.actions, settings), 0.0))
         assert seen.tolist() == row.columns(world.task.nodes)[0].tolist()
-        assert reward == world.reward(row)
+        assert reward == world.verdict(row).reward
         assert list(info["settings"].values()) == settings.tolist()
         assert info["expected"] == pytest.approx(float(world.expected(settings)))
         assert info["regret"] == pytest.approx(world.optimal_value - info["expected"])

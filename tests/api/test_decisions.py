@@ -14,11 +14,12 @@ from matplotlib.figure import Figure
 import rehearsal_torch as rt
 from rehearsal_torch.api.decisions import CaseDecision, Decisions
 from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.spaces.box import Alteration
 from tests.api.test_rehearse import CASES, TASK, plain
 from tests.api.test_rehearsed import frame  # noqa: F401  the fixture
 
-NO = Decision(None, 0.0, status="no_action")
+NO = Decision(None, 0.0)
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,7 @@ def test_a_frame_has_the_numbers_of_the_decisions_and_the_index_of_the_cases(fou
     assert shown["case"].tolist() == ["ann", "bob"]
     assert shown[["given/X1", "given/X2"]].to_numpy().tolist() == [[0.3, 0.4], [0.6, 0.9]]
     for decision, (_, row) in zip(found, shown.iterrows(), strict=True):
-        assert decision.status == "recommended"
+        assert decision.alteration is not None
         assert row["set/A2"] == decision.alteration.values.item()
         assert (row["estimate"], row["no_action"]) == (decision.estimate.point, decision.baseline.point)
         assert (row["lower"], row["upper"], row["level"]) == (
@@ -84,7 +85,7 @@ def test_printed_decisions_say_a_sentence_for_each_case_first(found):
     assert f"to {point} (95% interval {lower} to {upper})." in first
     assert second.startswith("Case bob: ")
     assert last == found.summary()
-    declined = Decision(None, 0.0, status="refused", reason="no row is near")
+    declined = Decision(None, 0.0, reason=Finding("invalid", "no row is near"))
     many = Decisions([declined] * 12)
     lines = str(many).splitlines()
     assert lines[0].startswith("Case 1: Refused: ")
@@ -160,7 +161,7 @@ def test_outside_the_data_a_sentence_has_the_reason_in_place_of_the_chances(care
     assert outside.estimate is None or outside.to_frame("pandas")["estimate"].notna().all()
 
 
-NOTHING = Decision(None, 0.0, status="no_action", reason="nothing is better")
+NOTHING = Decision(None, 0.0, reason=Finding("no_gain", "nothing is better"))
 
 
 def test_it_is_the_decision_with_a_name():

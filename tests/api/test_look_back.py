@@ -13,9 +13,12 @@ from rehearsal_torch.cli.main import main
 from rehearsal_torch.cli.tasks import decide
 from rehearsal_torch.data.decision import Decision, EpisodeCase
 from rehearsal_torch.data.episode import transitions
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.objectives.reward import LinearReward
 from rehearsal_torch.objectives.sequences.sequence_overturning import NO_MODEL, NO_RECORDS
 from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
 from rehearsal_torch.search.sequences.baselines import GreedyChanges
+from rehearsal_torch.search.sequences.branch_and_bound import BranchAndBound
 from rehearsal_torch.user_error import RequestWarning
 from tests.places import ROOT
 from tests.scripts.typing_in import lines
@@ -35,16 +38,14 @@ def toy():
 @pytest.mark.slow
 def test_it_is_the_decision_of_the_search(toy):
     model, episode = toy
-    objective = rt.CounterfactualReturn(
-        model, rt.EpisodeCase(episode), rt.LinearReward({"x0": -1.0}), changes=2
-    )
-    (told,) = objective.guarded([rt.BranchAndBound()(objective)])
+    objective = CounterfactualReturn(model, rt.EpisodeCase(episode), LinearReward({"x0": -1.0}), changes=2)
+    (told,) = objective.guarded([BranchAndBound()(objective)])
     found = rt.look_back(model, episode, changes=2, reward={"x0": -1.0})
     assert found.trace["hidden_cause"] == NO_RECORDS
     assert replace(found, trace=told.trace).to_dict() == told.to_dict()
     assert found.trace["proven"]
     assert found.estimate.point > found.baseline.point == objective.outcome()
-    again = rt.look_back(model, rt.EpisodeCase(episode), 2, reward=rt.LinearReward({"x0": -1.0}))
+    again = rt.look_back(model, rt.EpisodeCase(episode), 2, reward=LinearReward({"x0": -1.0}))
     assert again.to_dict() == found.to_dict()
 
 
@@ -54,7 +55,7 @@ def test_fixed_steps_stay_and_no_change_is_an_answer(toy):
     fixed = torch.tensor([True, True, False, True, True, True])
     found = rt.look_back(model, rt.EpisodeCase(episode, fixed), reward={"x0": -1.0})
     assert set(found.actions()) <= {2}
-    assert rt.look_back(model, episode, changes=0, reward={"x0": -1.0}).status == "no_action"
+    assert rt.look_back(model, episode, changes=0, reward={"x0": -1.0}).reason.kind == "no_gain"
 
 
 @pytest.mark.slow
@@ -94,14 +95,14 @@ def test_a_checkpoint_decides_as_the_command_does(tmp_path):
         )
         plain = json.loads(json.dumps(found.to_dict()))
         assert plain == {key: line[key] for key in plain}
-        assert ("hidden_cause" in plain) == ("hidden_cause" in line) == (plain["status"] == "recommended")
+        assert ("hidden_cause" in plain) == ("hidden_cause" in line) == (plain["alteration"] is not None)
 
 
 @pytest.mark.slow
 def test_with_the_records_of_the_fit_it_says_what_would_overturn_the_decision_as_a_run_does():
     world, model = SepsisSimulated(), rt.load(CHECKPOINT)
     episode, asked = world.case(0).episode, {"method": "greedy", "reward": {"MeanBP": 1.0}}
-    made = partial(rt.CounterfactualReturn, reward=rt.LinearReward({"MeanBP": 1.0}), changes=1)
+    made = partial(CounterfactualReturn, reward=LinearReward({"MeanBP": 1.0}), changes=1)
     (told,) = rt.rounds(world, model, made, GreedyChanges(), [0])
     assert told.decision.hidden_cause is not None
     for records in (world.episodes("train"), world.observations()):
@@ -120,7 +121,7 @@ def test_a_long_episode_is_no_record_of_the_others(toy):
     model, _ = toy
     episode = transition_episode(3, horizon=60).case.episode
     found = rt.look_back(model, episode, 1, method="greedy", reward={"x0": -1.0})
-    assert found.status == "recommended"
+    assert found.alteration is not None
     assert found.hidden_cause is None
     assert found.trace["hidden_cause"] == NO_RECORDS
 
@@ -195,7 +196,7 @@ def test_one_episode_is_one_situation_without_a_score():
     assert problem.case(0).episode is episode
     assert len(problem.held_out()) == 5
     assert problem.question().names == NAMES
-    assert problem.score(problem.case(0), Decision(None, 0.0, status="no_action")) == {}
+    assert problem.score(problem.case(0), Decision(None, 0.0)) == {}
     assert problem.card() == {"episode": "0", "columns": list(NAMES), "time_steps": 6}
     with pytest.raises(IndexError, match="expected index 0, the only episode; got 1"):
         problem.case(1)

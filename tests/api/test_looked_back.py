@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 import rehearsal_torch as rt
 from rehearsal_torch.api.looked_back import LookedBack, words_for
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
 from tests.places import ROOT
 from tests.toys.episodes import transition_episode
@@ -27,8 +28,8 @@ def found(toy):
 
 def test_it_stays_a_decision(found):
     assert isinstance(found, rt.Decision)
-    assert replace(found, warnings=("one",)).warnings == ("one",)
-    assert replace(found, warnings=("one",)).trajectory is found.trajectory
+    assert replace(found, findings=(Finding("note", "one"),)).warnings == ("one",)
+    assert replace(found, findings=(Finding("note", "one"),)).trajectory is found.trajectory
     assert "trajectory" not in found.to_dict()
     for again in (copy.deepcopy(found), copy.copy(found)):
         assert again.to_dict() == found.to_dict()

@@ -15,6 +15,7 @@ import yaml
 import rehearsal_torch as rt
 from rehearsal_torch.api.optimiser import METHOD, CausalOptimiser, trial_method
 from rehearsal_torch.data.decision import Decision, RehearsalCase
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.reading import TableError
 from rehearsal_torch.data.trials.file import TrialFileError
 from rehearsal_torch.data.trials.trial import TrialError, TrialWarning
@@ -315,7 +316,7 @@ def test_what_cannot_be_set_is_never_suggested(fresh, values, message):
     with pytest.raises(ValueError, match=message):
         fresh.ask()
     assert fresh.pending == []
-    fresh.search = lambda objective: Decision(None, 0.0, status="no_action", reason="nothing to gain")
+    fresh.search = lambda objective: Decision(None, 0.0, reason=Finding("no_gain", "nothing to gain"))
     with pytest.raises(ValueError, match="nothing to gain"):
         fresh.ask()
 
@@ -698,7 +699,7 @@ def test_the_task_may_be_a_file(tmp_path):
 
 
 def test_parts_that_are_given_win():
-    search = rt.AcquisitionSearch(screened=64, starts=8, kept=3, steps=20)
+    search = AcquisitionSearch(screened=64, starts=8, kept=3, steps=20)
     made = rt.CausalOptimiser(TASK, surrogate=ExogenousModel, search=search, method="ucb")
     assert made.surrogate is ExogenousModel
     assert made.search is search

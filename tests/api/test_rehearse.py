@@ -193,7 +193,7 @@ def test_a_region_without_rows_is_warned_of_once_before_the_fit(folder, monkeypa
         found = rt.rehearse("table.csv", far, CASES, method="cme", **KERNEL)
     assert len(told) == 1
     assert told[0].filename == __file__
-    assert {each.status for each in found} == {"no_action"}
+    assert {each.reason.kind for each in found} == {"no_gain"}
     monkeypatch.setattr("rehearsal_torch.api.rehearse.learnt", lambda *_: pytest.fail("fitted"))
     with pytest.raises(RequestWarning, match="and the region asks for at least 60"):
         rt.rehearse("table.csv", far, CASES, method="cme", **KERNEL)

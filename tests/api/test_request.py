@@ -63,7 +63,7 @@ def test_a_problem_file_has_rows_task_cases_and_method(written):  # noqa: F811
     config, _ = request.configured()
     assert request.problem(config).case(0).present == {"a": 0.5, "d": 1.0}
     (decision,) = rt.rehearse(file)
-    assert decision.status in ("recommended", "refused")
+    assert decision.alteration is not None or decision.undecided
     # Other cases decide by the same rows and the same task.
     one = rt.rehearse(file, cases={"x": 0.2, "a": 0.5, "d": 1})[0]
     assert one.value == decision.value

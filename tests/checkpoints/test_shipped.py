@@ -20,17 +20,22 @@ from rehearsal_torch.methods.arguments import takes
 from rehearsal_torch.methods.conf import CONF
 from rehearsal_torch.methods.fitting import fitted
 from rehearsal_torch.methods.run import build
+from rehearsal_torch.objectives.kernel_value import KernelValue
+from rehearsal_torch.objectives.success_probability import SuccessProbability
 from rehearsal_torch.reporting.held_out import held_out
+from rehearsal_torch.surrogates.kernel.nested_ridge import NestedRidge
+from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
+from rehearsal_torch.surrogates.structural.graph_posterior import StructuralPosterior
 from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
 from tests.places import ROOT
 
 FOLDER = ROOT / "checkpoints"
 PAGE = ROOT / "docs" / "checkpoints.md"
 CLASSES = {
-    "dropwave": rt.ExogenousModel,
-    "loan": rt.NestedRidge,
+    "dropwave": ExogenousModel,
+    "loan": NestedRidge,
     "sepsis": TransitionEnsemble,
-    "two_stores": rt.StructuralPosterior,
+    "two_stores": StructuralPosterior,
 }
 # Bytes.
 LARGEST = 2_000_000
@@ -142,7 +147,7 @@ def predictions(name, model, problem):
         return rt.recover(model.network(), problem.held_out()).flatten()
     cases = [problem.case(index) for index in range(5)]
     if name == "two_stores":
-        objective = rt.SuccessProbability.for_cases(
+        objective = SuccessProbability.for_cases(
             model,
             cases,
             search_scenarios=200,
@@ -154,7 +159,7 @@ def predictions(name, model, problem):
         shares = [one.share_of(0, prices) for one in objective.sets]
         return torch.cat([model.graph_weights(), *(each.double().flatten() for each in shares)])
     rates = torch.linspace(0, 1, 6, dtype=torch.float64).reshape(-1, 1, 1)
-    (one,) = rt.KernelValue.for_cases(model, cases).sets
+    (one,) = KernelValue.for_cases(model, cases).sets
     estimates = [claim.estimate for rate in rates for claim in one.appraise(rate.expand(5, 1))]
     return torch.tensor([[each.point, each.lower, each.upper] for each in estimates]).flatten()
 

@@ -20,7 +20,7 @@ from tests.toys.foresight import GridTogether, LinearResponse, Market, NearOneTo
 
 
 def rounds(count, success=None, reward=None, score=None, begin=0):
-    nothing = Decision(None, 0.0, status="no_action")
+    nothing = Decision(None, 0.0)
     return [
         Round(index, RehearsalCase(str(index), {}, {}), nothing, None, score or {}, None, success, reward)
         for index in range(begin, begin + count)

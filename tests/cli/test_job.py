@@ -38,14 +38,16 @@ def test_where_a_run_lies_and_what_is_trusted_are_not_recorded():
     assert recordable(typed) == ["seed=1", "outcome=1"]
 
 
-class Asked:
+def asked(folder, mode="RUN", overrides=("seed=3",)):
     """What Hydra would say of a job."""
-
-    def __init__(self, folder, mode="RUN", overrides=("seed=3",)):
-        choices = {"dataset": "toy", "hydra/launcher": "basic"}
-        self.mode = job.RunMode[mode]
-        self.runtime = OmegaConf.create({"output_dir": str(folder), "choices": choices})
-        self.overrides = OmegaConf.create({"task": [*overrides, "out=run"]})
+    choices = {"dataset": "toy", "hydra/launcher": "basic"}
+    return OmegaConf.create(
+        {
+            "mode": job.RunMode[mode],
+            "runtime": {"output_dir": str(folder), "choices": choices},
+            "overrides": {"task": [*overrides, "out=run"]},
+        }
+    )
 
 
 @pytest.fixture
@@ -55,7 +57,7 @@ def carried(tmp_path, monkeypatch):
     monkeypatch.setattr(job, "screen", lambda config: None)
 
     def carry_out(work, mode="RUN"):
-        monkeypatch.setattr(job.HydraConfig, "get", staticmethod(lambda: Asked(tmp_path / "run", mode)))
+        monkeypatch.setattr(job.HydraConfig, "get", staticmethod(lambda: asked(tmp_path / "run", mode)))
         job.raised.clear()
         job.carry_out("train", work, CONFIG)
         return list(job.raised)

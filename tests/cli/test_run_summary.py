@@ -7,6 +7,7 @@ from rehearsal_torch.cli.run_summary import described
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.evaluation.recorded_run import read
 from rehearsal_torch.problems.causal.own_experiments import ExperimentTable
+from rehearsal_torch.problems.problem import Facts
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.user_error import UserError
 
@@ -25,11 +26,8 @@ class Ward:
     def card(self):
         return {"patients": 2, "columns": ["a", "b"]}
 
-    def notes(self):
-        return ()
-
-    def wording(self):
-        return {}
+    def facts(self):
+        return Facts()
 
 
 def test_the_whole_card_is_shown_on_request(tmp_path, capsys, monkeypatch):
@@ -53,7 +51,7 @@ def test_data_are_described_once_and_remembered(tmp_path, capsys):
 
 
 def test_what_to_know_before_a_fit_is_told_behind_the_card(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(Ward, "notes", lambda self: ("no patient is well",))
+    monkeypatch.setattr(Ward, "facts", lambda self: Facts(notes=("no patient is well",)))
     described(Ward(), RunFolder(tmp_path), sweep=False)
     assert capsys.readouterr().out.endswith("\n  columns: a, b\nNote: no patient is well.\n")
     described(Ward(), RunFolder(tmp_path), sweep=True)
@@ -87,8 +85,8 @@ def test_other_rows_that_wait_are_refused(tmp_path):
 class Fleet(Ward):
     """Rows with words of their own."""
 
-    def wording(self):
-        return {"unit": "machine", "units": "machines"}
+    def facts(self):
+        return Facts(wording={"unit": "machine", "units": "machines"})
 
 
 def test_the_words_of_a_data_set_are_recorded_with_the_reward_and_the_actions(tmp_path):

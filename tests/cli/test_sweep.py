@@ -5,7 +5,8 @@ import json
 
 import pytest
 
-from rehearsal_torch.cli.sweep import begin, crossed, finish, statuses
+from rehearsal_torch.cli.sweep import begin
+from rehearsal_torch.cli.sweep_end import crossed, finish, statuses
 from rehearsal_torch.run_folder import SECONDS, RunFolder
 from rehearsal_torch.user_error import UserError
 from tests.cli.verbs.test_collect import shard
@@ -75,7 +76,7 @@ def job(sweep, number, overrides, auf=0.6, scored=True):
         },
     )
     folder.write_metrics([(0, SECONDS, 0.1)])
-    one = {"index": 0, "kind": "rehearse", "identity": "0", "status": "recommended", "alteration": {"a": 1.0}}
+    one = {"index": 0, "kind": "rehearse", "identity": "0", "status": "may", "alteration": {"a": 1.0}}
     one |= {
         "estimate": {"point": 0.7, "of": "chance", "lower": 0.5, "upper": 0.9, "level": 0.95},
         "baseline": {"point": 0.1, "of": "chance"},

@@ -13,7 +13,6 @@ import rehearsal_torch as rt
 from rehearsal_torch.explorer.rehearsal_session import RehearsalSession
 from rehearsal_torch.explorer.run_material import opened
 from rehearsal_torch.problems.written.own_problem import OwnProblem
-from rehearsal_torch.problems.written.sample_warnings import warned
 from rehearsal_torch.program import main as program
 from rehearsal_torch.user_error import RequestWarning
 from tests.toys.class_world import TREATMENTS, rows, truth, usual
@@ -133,8 +132,8 @@ def test_present_classes_are_compared_and_told_in_texts(model):
     # Rows like these cases are no extrapolation, although their distances are rounded.
     assert not any("support" in text for each in made for text in each.warnings)
     assert not [name for name in frame if "=" in name]
-    assert made[1].status == "no_action"
-    assert made[1].reason.startswith("predicted no better than leaving treatment at C")
+    assert made[1].reason.kind == "no_gain"
+    assert made[1].reason.text.startswith("predicted no better than leaving treatment at C")
     gain = truth(0, "B", ("well", "mild")) - truth(0, "C", ("well", "mild"))
     assert made[0].gain.point == pytest.approx(gain, abs=0.1)
     with pytest.raises(ValueError, match="treatment: expected one of A, B, C; got 'D' in line 2"):
@@ -272,7 +271,7 @@ def test_a_problem_file_of_classes_is_compiled(written):
     assert problem.task.candidates == (("treatment=B", "treatment=C"),)
     assert problem.present == [{"treatment=B": 0.0, "treatment=C": 1.0}, {}]
     assert problem.task.region.offsets.tolist() == [-0.5]
-    assert warned(problem) == []
+    assert problem.findings() == ()
 
 
 def test_complete_cases_are_used_where_classes_are_missing(written, tmp_path):
@@ -327,13 +326,13 @@ def test_what_is_wrong_with_the_graph_is_told_of_the_variable(method):
     (decision,) = asked.decide(CASES[0])
     (told,) = [text for text in decision.warnings if text.startswith("adjustment: ")]
     assert told == (
-        "adjustment: treatment and status have a common cause that is not blocked by severe "
+        "treatment and status have a common cause that is not blocked by severe "
         "(treatment -> status accompanies treatment <-> status)"
     )
     assert "treatment=" not in asked.explain(CASES[0], refits=0).adjusted[0].sentence()
     pathless = ONE | {"graph": ["severe -> {treatment status}"]}
     (decision,) = rt.rehearse(rows(200), pathless, CASES[:1], method=method)
-    assert decision.reason.startswith(
+    assert decision.reason.text.startswith(
         "the graph has no directed path from treatment to status: setting treat"
     )
     (told,) = [text for text in decision.warnings if text.startswith("graph: ")] or [""]

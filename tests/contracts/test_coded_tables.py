@@ -167,10 +167,8 @@ def test_rows_are_held_out_and_missing_texts_are_left_out(rows, tmp_path):
 def test_rare_and_lost_classes_are_told(rows):
     rows.loc[0:2, "ward"] = "D"
     problem = RehearsalTable(rows, TEXTS, pd.DataFrame(CASES))
-    assert "D in 3 of 90 rows" in " ".join(problem.notes())
-    assert problem.card()["caution: classes 1"].startswith(
-        "ward has classes that few rows have (D in 3 of 90"
-    )
+    assert "D in 3 of 90 rows" in " ".join(problem.facts().notes)
+    assert any("D in 3 of 90" in finding.text for finding in problem.findings())
     rows["ward"] = [*rows["ward"][:-1].replace("D", "A"), "D"]
     with pytest.raises(
         ValueError, match="ward: none of 72 rows has the class D; the rows that have it are held out"

@@ -65,7 +65,7 @@ def test_singular_rows_still_give_a_decision_or_a_refusal(table, regression):
     assert 0 <= bound["lower"] <= said + 0.15
     assert said - 0.15 <= bound["upper"] <= 1
     if decision.alteration is None:
-        assert "nothing found reaches tau=0.3" in decision.reason
+        assert "nothing found reaches tau=0.3" in decision.reason.text
         assert all(share < 0.3 for share in decision.trace["most_probable"].values())
     else:
         STORES.case(0).check(decision.alteration)
@@ -142,7 +142,7 @@ def test_a_tau_that_nothing_reaches_is_refused_with_what_comes_nearest(regressio
     nearest, share = max(decision.trace["most_probable"].items(), key=lambda item: item[1])
     assert decision.alteration is None
     assert (
-        decision.reason
+        decision.reason.text
         == f"nothing found reaches tau=1; the most probable, {nearest}, reaches {share:.3f}: lower tau if "
         "that is enough"
     )

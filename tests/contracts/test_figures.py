@@ -171,8 +171,8 @@ BESIDE = {
     claim_plot: lambda: [claims(1, 1), claims(1), claims(2), claims(4)],
     decision_plot: lambda: [decided(3), decided(8), decided(60), decided_in_panels(40)],
 }
-# Modules that compute where things stand, or write what `graph` draws.
-OTHERS = {"graph_layout", "learnt_graphs"}
+# Modules that write what `graph` draws.
+OTHERS = {"learnt_graphs"}
 
 
 def test_every_module_of_figures_is_looked_at():

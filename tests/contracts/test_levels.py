@@ -77,8 +77,8 @@ def test_no_level_alone_is_judged_better_than_the_decision(pair, models):
     model.adopt(task(BOXES["all levels"]))
     for place, decision in enumerate(both):
         # What may not be recommended for want of rows comes after what may.
-        may = [each[place] for each in alone if "no support" not in each[place].reason]
-        against = [each[place] for each in alone] if "no support" in decision.reason else may
+        may = [each[place] for each in alone if "no support" not in each[place].reason.text]
+        against = [each[place] for each in alone] if "no support" in decision.reason.text else may
         assert decision.value == pytest.approx(max(each.value for each in against), abs=1e-6)
 
 

@@ -39,7 +39,7 @@ def test_the_best_of_those_offered_is_compared_with_the_present_class(model):
     # B, the best of all where the case is not severe, stays where it is and is set nowhere.
     assert frame["present/treatment"].tolist() == ["B", "A", "B"]
     assert frame["set/treatment"].fillna("").tolist() == ["", "", "C"]
-    assert made[0].reason.startswith("predicted no better than leaving treatment at B")
+    assert made[0].reason.text.startswith("predicted no better than leaving treatment at B")
     gain = truth(1, "C", DESIRED) - truth(1, "B", DESIRED)
     assert made[2].gain.point == pytest.approx(gain, abs=0.1)
     assert model.task.to_plain()["box"] == {"treatment": {"values": ["A", "C"]}}

@@ -76,7 +76,7 @@ def test_every_decision_lies_in_the_box_and_says_how_probable_success_is(pair, w
             assert 0 <= decision.estimate.lower <= decision.estimate.point <= decision.estimate.upper <= 1
         assert not {"refused", "warnings", "note"} & set(decision.trace)
         assert all(isinstance(text, str) for text in decision.warnings)
-        if decision.status == "recommended" and configuration("search", pair[1]).get("declines", True):
+        if decision.alteration is not None and configuration("search", pair[1]).get("declines", True):
             assert decision.estimate.point > decision.baseline.point
         assert decision.seconds > 0
 

@@ -33,6 +33,7 @@ from rehearsal_torch.surrogates.transition import TransitionModel
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
 from tests.toys.linear_truth import chain, managing
+from tests.toys.published_astar import published
 from tests.toys.rehearsal_methods import CAUSAL, CONF, DECISIONS, choices, configuration, decided, learnt
 from tests.toys.transitions import CONTEXTUAL, DOSES, NAMES, STATIC, VARYING, patients
 
@@ -271,7 +272,7 @@ def test_trials_for_a_target_do_not_depend_on_units(decision, moved):
 
 SEQUENCES = {
     "astar": AStar,
-    "astar, published": AStar.published,
+    "astar, published": published,
     "branch_and_bound": BranchAndBound,
     "exhaustive": Exhaustive,
     "exhaustive, float32": partial(Exhaustive, precision="float32"),

@@ -24,6 +24,7 @@ from tests.toys.episodes import (
     transition_episode,
     value,
 )
+from tests.toys.published_astar import published
 
 SEARCHES: dict[str, Callable[[], Search[CounterfactualReturn]]] = {
     "exhaustive": Exhaustive,
@@ -32,7 +33,7 @@ SEARCHES: dict[str, Callable[[], Search[CounterfactualReturn]]] = {
     "top_k": TopK,
     "random_changes": RandomChanges,
     "astar": AStar,
-    "astar as published": AStar.published,
+    "astar as published": published,
     "branch_and_bound": BranchAndBound,
 }
 EXACT = {"branch_and_bound", "exhaustive", "exhaustive in float32", "astar", "astar as published"}

@@ -35,6 +35,7 @@ from rehearsal_torch.search.trials.space_filling import SpaceFilling
 from tests.toys.causal_toys import WrittenLaw, WrittenModel, one_case, plain
 from tests.toys.episodes import KnownTruth
 from tests.toys.linear_truth import chain
+from tests.toys.published_astar import published
 from tests.toys.rehearsal_methods import PAIRS, configuration, learnt
 
 NAN = float("nan")
@@ -234,7 +235,7 @@ class Cliff(Reward):
         return 1.0
 
 
-SEQUENCES = [AStar, AStar.published, BranchAndBound, Exhaustive, GreedyChanges, RandomChanges, TopK]
+SEQUENCES = [AStar, published, BranchAndBound, Exhaustive, GreedyChanges, RandomChanges, TopK]
 
 
 @pytest.mark.parametrize(
@@ -249,7 +250,7 @@ def test_sequences_never_lead_where_nothing_is_defined(search):
     found = search()(CounterfactualReturn(model, EpisodeCase(episode), Cliff(3.5), 2))
     assert math.isfinite(found.value)
     assert found.value >= 0 or search is RandomChanges
-    if search in (AStar, AStar.published, Exhaustive, GreedyChanges, BranchAndBound):
+    if search in (AStar, published, Exhaustive, GreedyChanges, BranchAndBound):
         assert found.value == 12
     nowhere = search()(CounterfactualReturn(model, EpisodeCase(episode), Cliff(0.5), 2))
     assert nowhere.alteration is None

@@ -11,6 +11,7 @@ from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
 from rehearsal_torch.data.decision import Decision, EpisodeCase, RehearsalCase
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.problems.rehearsal.world import RehearsalWorld
 from rehearsal_torch.spaces.box import Alteration
 from tests.places import CONF
@@ -200,7 +201,7 @@ def test_scores(worlds, name):
         )
         if score["oracle"] > score["no_action"] + 1e-3:
             assert score["share"] == pytest.approx(1.0, abs=1e-6)
-        refused = world.score(one_case, Decision(None, 0.0, status="refused", reason="no support"))
+        refused = world.score(one_case, Decision(None, 0.0, reason=Finding("no_support", "no support")))
         assert refused["probability"] == score["no_action"]
         row = world.respond(one_case, Decision(Alteration(best, values[0]), 0.5))
         assert len(row) == 1

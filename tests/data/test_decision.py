@@ -16,6 +16,7 @@ from rehearsal_torch.data.decision import (
     action_step,
 )
 from rehearsal_torch.data.episode import Episode
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.spaces.box import Alteration
 
 CHANGE = Alteration(("action[2]", "action[5]"), torch.tensor([3, 7]))
@@ -28,20 +29,20 @@ def test_a_decision_is_plain_data_without_its_seconds():
         estimate=Estimate(-1.5, "return"),
         baseline=Estimate(-2.0, "return", -2.5, -1.0, 0.95),
         doses={"action[2]": (0.1, 500.0)},
-        warnings=("far away",),
-        reason="why",
+        findings=(Finding("note", "far away"),),
+        reason=Finding("note", "why"),
         trace={"gap": 0.0},
         seconds=3.0,
     )
     assert json.loads(json.dumps(made.to_dict())) == {
-        "status": "recommended",
+        "status": "may",
         "alteration": {"action[2]": 3, "action[5]": 7},
         "value": -1.5,
         "estimate": {"point": -1.5, "of": "return"},
         "baseline": {"point": -2.0, "of": "return", "lower": -2.5, "upper": -1.0, "level": 0.95},
         "doses": {"action[2]": [0.1, 500.0]},
-        "warnings": ["far away"],
-        "reason": "why",
+        "findings": [{"kind": "note", "text": "far away"}],
+        "reason": {"kind": "note", "text": "why"},
         "trace": {"gap": 0.0},
     }
     assert made.improvement == 0.25
@@ -49,38 +50,42 @@ def test_a_decision_is_plain_data_without_its_seconds():
 
 
 def test_refusing_and_doing_nothing_are_answers():
-    refused = Decision(None, 0.0, status="refused", reason="no path")
+    refused = Decision(None, 0.0, reason=Finding("invalid", "no path"))
     assert refused.to_dict() == {
-        "status": "refused",
+        "status": "leave",
         "alteration": None,
         "value": 0.0,
         "estimate": None,
         "baseline": None,
-        "warnings": [],
-        "reason": "no path",
+        "findings": [],
+        "reason": {"kind": "invalid", "text": "no path"},
         "trace": {},
     }
     assert math.isnan(refused.improvement)
     assert refused.actions() == {}
-    assert Decision(None, 0.0, status="no_action").status == "no_action"
+    assert refused.undecided
+    assert not Decision(None, 0.0).undecided
+    assert Decision(None, 0.0).status == "leave"
 
 
 def test_what_is_not_recommended_claims_no_improvement():
     claims = {"estimate": Estimate(0.9, "chance"), "baseline": Estimate(0.1, "chance")}
     assert Decision(CHANGE, 0.0, **claims).improvement == pytest.approx(8.0)
-    assert Decision(None, 0.0, status="no_action", **claims).improvement == 0.0
-    assert math.isnan(Decision(None, 0.0, status="refused", **claims).improvement)
+    assert Decision(None, 0.0, **claims).improvement == 0.0
+    assert math.isnan(Decision(None, 0.0, reason=Finding("invalid", ""), **claims).improvement)
     with pytest.raises(ValueError, match="at least one variable"):
         Decision(Alteration((), torch.zeros(0)), 0.0)
 
 
-@pytest.mark.parametrize(
-    ("alteration", "status"),
-    [(None, "recommended"), (CHANGE, "refused"), (CHANGE, "no_action"), (CHANGE, "perhaps")],
-)
-def test_a_status_that_contradicts_the_alteration_is_refused(alteration, status):
-    with pytest.raises(ValueError, match="status"):
-        Decision(alteration, 0.0, status=status)
+def test_what_surely_gains_is_to_be_done_and_the_rest_may_be():
+    sure = Estimate(0.2, "difference", 0.1, 0.3, 0.95)
+    assert Decision(CHANGE, 0.0).status == "may"
+    assert Decision(CHANGE, 0.0, gain=sure).status == "do"
+    assert Decision(CHANGE, 0.0, gain=Estimate(0.2, "difference")).status == "may"
+    assert Decision(CHANGE, 0.0, gain=Estimate(0.2, "difference", 0.0, 0.3, 0.95)).status == "may"
+    # Where a worth is known, the net gain counts: 10 * .1 - cost.
+    assert Decision(CHANGE, 0.0, gain=sure, worth=10.0, cost=0.9).status == "do"
+    assert Decision(CHANGE, 0.0, gain=sure, worth=10.0, cost=1.1).status == "may"
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])

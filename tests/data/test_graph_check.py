@@ -37,12 +37,12 @@ def test_a_graph_that_the_table_agrees_with_says_nothing():
 def test_an_effect_that_the_graph_rules_out_is_told():
     (said,) = untrue_graph(table(1.0), TASK)
     assert said == contradiction(TASK, "idle", dependence_given(table(1.0), TASK, "idle"))
-    assert said.startswith("graph: setting idle cannot change y by the graph, but in the observations")
+    assert said.text.startswith("setting idle cannot change y by the graph, but in the observations")
 
 
 @pytest.mark.parametrize(("p", "shown"), [(1.234e-7, "(p = 1e-07)"), (0.0004, "(p = 0.0004)")])
 def test_how_sure_it_is(p, shown):
-    assert shown in contradiction(TASK, "idle", p)
+    assert shown in contradiction(TASK, "idle", p).text
 
 
 def test_of_the_indicators_of_an_action_the_strongest_speaks_for_all():

@@ -55,12 +55,6 @@ def test_student_s_interval_is_kept_for_few_values():
     assert math.isnan(t_interval([]).mean)
 
 
-def test_student_s_interval_has_the_level_that_is_asked_for():
-    # Of two values, the quantile at 0.75 is 1 with one degree of freedom.
-    found = t_interval([1.0, 3.0], level=0.5)
-    assert (found.mean, found.low, found.high, found.count) == pytest.approx((2.0, 1.0, 3.0, 2))
-
-
 @pytest.mark.parametrize("unit", [1e6, 1e-9])
 def test_only_rounding_is_no_difference_whatever_the_unit(unit):
     same = mean_interval([unit, unit * (1 + 2e-16), unit])
@@ -93,19 +87,17 @@ def test_the_interval_is_that_of_2000_resamples_of_the_seed_0() -> None:
     values = np.random.default_rng(3).exponential(size=25)
     found = mean_interval(values)
     assert (found.low, found.high) == resampled((values,), np.mean, 0.95, 2000)
-    found = mean_interval(values, level=0.8, resamples=300)
-    assert (found.low, found.high) == resampled((values,), np.mean, 0.8, 300)
 
 
 def test_the_interval_of_units_is_that_of_the_ratio_of_their_sums_and_counts() -> None:
     values = np.random.default_rng(3).exponential(size=12)
     units, counts = ["c"] * 3 + ["a"] * 1 + ["b"] * 6 + ["d"] * 2, (1, 6, 3, 2)
     sums = (values[3], values[4:10].sum(), values[:3].sum(), values[10:].sum())
-    found = mean_interval(values, resamples=300, units=units)
+    found = mean_interval(values, units)
 
     def ratio(total, count, axis=-1):
         return total.sum(axis) / count.sum(axis)
 
-    told = resampled((np.array(sums), np.array(counts, dtype=float)), ratio, 0.95, 300)
+    told = resampled((np.array(sums), np.array(counts, dtype=float)), ratio, 0.95, 2000)
     assert (found.low, found.high) == pytest.approx(told, rel=1e-12)
     assert (found.mean, found.count) == (values.mean(), 12)

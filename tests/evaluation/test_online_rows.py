@@ -14,7 +14,7 @@ DECIDED = {
     "index": 4,
     "given": {"x": 1.0},
     "kind": "rehearse",
-    "status": "recommended",
+    "status": "may",
     "trace": {"search": "informative"},
     "alteration": {"a": 0.25, "b": -1.0},
     "value": 0.5,

@@ -4,11 +4,14 @@ import math
 
 import pytest
 
+from rehearsal_torch.data.hidden_cause import HiddenCause
 from rehearsal_torch.data.sensitivity import Sensitivity
 from rehearsal_torch.evaluation.overturning import (
     graphs_overall,
+    hidden_cause_of,
     overall,
     sensitivity_of,
+    sequences_overall,
     stands,
     typical,
     yardstick,
@@ -38,7 +41,7 @@ def test_the_median_the_share_and_the_strongest_covariate():
 
 
 def test_records_of_earlier_versions_have_none():
-    assert sensitivity_of({"status": "recommended"}) is None
+    assert sensitivity_of({"status": "may"}) is None
     assert sensitivity_of(LINES[0]) == FOUND[0]
     assert sensitivity_of({"sensitivity": {"tipping": None, "basis": "point"}}).tipping == math.inf
     assert overall([{}, {}]) == ""
@@ -78,4 +81,37 @@ def test_one_sentence_about_the_graphs():
     assert graphs_overall([{"alteration": {"a": 1.0}, "trace": {}}]) == ""
     assert (
         graphs_overall([{"alteration": {"a": 1.0}, "trace": {"graphs": {"judged": 0.0, "graphs": 9}}}]) == ""
+    )
+
+
+def decided(*strengths):
+    return [{"hidden_cause": HiddenCause(each, "x", 0.3, "y", 0.3).to_dict()} for each in strengths]
+
+
+def test_one_sentence_for_all_sequences():
+    said = sequences_overall([*decided(0.1, 0.2, 1.0), {"status": "leave"}])
+    assert said == (
+        "A hidden common cause that explains 20.0% of what the observed covariates leave open, of the doses "
+        "and of every next state, can overturn the median recommendation (of 3: 10.0% to none); one as "
+        "strong as the strongest observed covariate, x (30.0%), can overturn 2 of 3."
+    )
+    none = sequences_overall(decided(1.0, 1.0))
+    assert none.startswith("No hidden common cause of doses and states can overturn most")
+
+
+def test_one_sequence_has_its_own_sentence_and_none_has_none():
+    (one,) = decided(0.1)
+    assert (
+        sequences_overall([one]) == hidden_cause_of(one).sentence().replace("a hidden", "A hidden", 1) + "."
+    )
+    assert sequences_overall([{"status": "leave"}]) == ""
+    plain = [{"hidden_cause": {"tipping": 0.1}}, {"hidden_cause": {"tipping": 0.2}}]
+    assert sequences_overall(plain).endswith("(of 2: 10.0% to 20.0%).")
+
+
+def test_actions_have_the_name_that_they_are_given():
+    said = sequences_overall(decided(0.1, 0.2), "actions")
+    assert "open, of the actions and of every next state" in said
+    assert "doses" not in said + sequences_overall(decided(0.1), "actions") + sequences_overall(
+        decided(1.0, 1.0), "actions"
     )

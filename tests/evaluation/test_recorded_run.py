@@ -22,7 +22,7 @@ def recorded(path, run, *kinds):
     """A folder whose run.json holds `run`, and whose decisions are of some kinds."""
     folder = RunFolder(path)
     folder.write_json("run.json", run)
-    each = {"status": "no_action", "value": 0.0, "given": {}}
+    each = {"status": "leave", "value": 0.0, "given": {}}
     lines = [{"index": index, **each, **({"kind": kind} if kind else {})} for index, kind in enumerate(kinds)]
     folder.write("decisions.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
     return read(path)

@@ -16,7 +16,7 @@ PROBLEM = SepsisSimulated(patients=100, seed=0, horizon=10)
 def doing(changed: dict[int, int]) -> Decision:
     names = tuple(action_name(step) for step in changed)
     alteration = Alteration(names, torch.tensor(list(changed.values()))) if changed else None
-    return Decision(alteration, 0.0, status="recommended" if changed else "no_action")
+    return Decision(alteration, 0.0)
 
 
 @pytest.mark.slow

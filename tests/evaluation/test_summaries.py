@@ -64,15 +64,18 @@ def test_a_method_is_summed_up_over_seeds():
 
 
 def test_bounds_on_the_truth_are_counted_apart_from_those_of_the_claim():
-    one = truth_summary(bounded(rows(), reach=0.2), "p_true")
+    def of_online_rows(reach):
+        return truth_summary([row | {"auf": row["p_true"]} for row in bounded(rows(), reach=reach)])
+
+    one = of_online_rows(0.2)
     assert (one.intervals, one.covered, one.least) == (90, 0.5, 1.0)
     assert one.width == pytest.approx(0.4)
-    assert truth_summary(bounded(rows(), reach=-0.05), "p_true").least == 0.5
+    assert of_online_rows(-0.05).least == 0.5
     lines = [judged(0, 0.4, 0.5, 0.45, 0.6) | {"truth_lower": 0.3, "truth_upper": 0.7, "truth_least": 0.45}]
     both = summed([*lines, judged(0, 0.6, 0.5, 0.4, 0.55)], 0)
     assert (both.covered, both.intervals) == (0.0, 2)
     assert both.truth == TruthSummary(1, 1.0, 0.0, pytest.approx(0.4))
-    assert math.isnan(truth_summary(rows(), "p_true").covered)
+    assert math.isnan(truth_summary([row | {"auf": row["p_true"]} for row in rows()]).covered)
     assert summed([judged(0, 0.6, 0.5)], 0).truth.intervals == 0
 
 

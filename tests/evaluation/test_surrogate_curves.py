@@ -36,13 +36,9 @@ class Chain(CausalWorld):
     def equation(self, node, inputs, noise):
         return 2 * inputs["a"] + 0.5 + noise if node == "X" else 1.5 * inputs["X"] - inputs["b"] - noise
 
-    @property
-    def optimal_value(self):
-        return float(self.expected(self.optimal_action))
-
-    @property
-    def optimal_action(self):
-        return torch.tensor([1.0, 0.0], dtype=DOUBLE)
+    def best(self):
+        action = torch.tensor([1.0, 0.0], dtype=DOUBLE)
+        return action, float(self.expected(action))
 
 
 def made(limits=None, trials=None):
@@ -227,7 +223,7 @@ def test_a_run_is_shown_at_its_last_recommendation_with_all_that_it_was_answered
     world = Chain()
     table, model = world.observations(), linear_chain()
     nodes = {"a": [0.9], "b": [0.4], "X": [2.5], "Y": [3.0]}
-    line = {"index": 0, "status": "recommended", "value": 1.0, "alteration": {"a": 0.9, "b": 0.4}}
+    line = {"index": 0, "status": "may", "value": 1.0, "alteration": {"a": 0.9, "b": 0.4}}
     answer = {"answer": {"rows": nodes, "altered": [[0, 0], [0, 1]]}}
     first = {**line, **answer, "recommendation": {"b": 0.1, "a": 0.3}}
     rows = [CurveRow(**row) for row in curve_table(world, model, [first, {**line, **answer, "index": 1}], 3)]
@@ -244,10 +240,10 @@ def test_a_run_is_shown_at_its_last_recommendation_with_all_that_it_was_answered
 
 
 def test_what_is_no_run_of_trials_has_no_curves():
-    line = {"index": 0, "status": "recommended", "value": 1.0, "alteration": {"a": 0.9, "b": 0.4}}
+    line = {"index": 0, "status": "may", "value": 1.0, "alteration": {"a": 0.9, "b": 0.4}}
     assert curve_table(Chain(), linear_chain(), []) == []
     assert curve_table(Loan(size=SampleSize(rows=30)), linear_chain(), [line]) == []
-    refused = {"index": 0, "status": "refused", "value": 0.0, "alteration": None}
+    refused = {"index": 0, "status": "leave", "value": 0.0, "alteration": None}
     assert curve_table(Chain(), linear_chain(), [refused]) == []
     several = {**line, "alteration": {"a": [0.1, 0.2], "b": [0.4, 0.5]}}
     assert curve_table(Chain(), linear_chain(), [several]) == []

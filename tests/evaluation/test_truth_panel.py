@@ -78,7 +78,7 @@ def changed(model: TransitionModel, observed: torch.Tensor, chosen: torch.Tensor
     """The decision of a whole sequence, in a model's own doses."""
     steps = (chosen != observed).nonzero()[:, 0].tolist()
     if not steps:
-        return Decision(None, 0.0, status="no_action")
+        return Decision(None, 0.0)
     names = tuple(action_name(step) for step in steps)
     doses = dict(zip(names, map(tuple, model.doses(chosen[steps]).tolist()), strict=True))
     return Decision(Alteration(names, chosen[steps]), 0.0, doses=doses)

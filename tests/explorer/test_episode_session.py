@@ -10,6 +10,7 @@ import torch
 import rehearsal_torch as rt
 import rehearsal_torch.explorer.episode_session as courses
 from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.explorer.episode_session import (
     EpisodeSession,
     beyond,
@@ -260,12 +261,17 @@ POINTS = Wording("SOFA", -1.0, "points")
             "Proven: by this model, no other sequence with at most 2 changed actions is better.",
         ),
         (
-            {"gap": 1.25, "proven": False, "stopped": "stopped after budget_s=5"},
+            {"gap": 1.25, "proven": False, "stopped": "stopped after budget_s=5", "limit_s": 5.0},
             "The best found, not proven: another one with at most 2 changed actions may be better, by 1.25 "
             "points at most. Why: the search stopped at its time limit of 5 s.",
         ),
         (
-            {"gap": None, "proven": False, "stopped": "stopped after budget_s=1e-05; no gap is known"},
+            {
+                "gap": None,
+                "proven": False,
+                "stopped": "stopped after budget_s=1e-05; no gap is known",
+                "limit_s": 1e-5,
+            },
             f"{UNKNOWN} Why: the search stopped at its time limit of 1e-05 s.",
         ),
         (
@@ -279,9 +285,11 @@ POINTS = Wording("SOFA", -1.0, "points")
     ],
 )
 def test_the_state_of_the_proof_is_a_sentence(trace, said):
-    found = Decision(None, 0.0, status="no_action", reason="no change is better", trace=trace)
+    found = Decision(None, 0.0, reason=Finding("no_gain", "no change is better"), trace=trace)
     assert optimality(found, 2, POINTS) == said
-    assert optimality(replace(found, status="refused"), 2, POINTS) == "", "what was withdrawn is not proven"
+    assert optimality(replace(found, reason=Finding("invalid", "")), 2, POINTS) == "", (
+        "what was withdrawn is not proven"
+    )
 
 
 def test_a_search_that_gave_up_says_why():
@@ -295,7 +303,7 @@ def test_a_search_that_gave_up_says_why():
 
 
 def test_a_withheld_gap_has_no_number():
-    said = optimality(Decision(None, 0.0, status="no_action", trace={"gap": 1.25}), 1, POINTS, hidden=True)
+    said = optimality(Decision(None, 0.0, trace={"gap": 1.25}), 1, POINTS, hidden=True)
     assert said == "The best found, not proven: another one with at most 1 changed action may be better."
 
 

@@ -9,6 +9,7 @@ import torch
 import rehearsal_torch as rt
 from rehearsal_torch.api.what_if import WhatIf, outside
 from rehearsal_torch.data.decision import CHANCE, Decision, Estimate
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.sensitivity import Sensitivity
 from rehearsal_torch.explorer.rehearsal_session import RehearsalSession, answer, decision_answer
 from rehearsal_torch.explorer.run_material import Opened, opened
@@ -43,7 +44,7 @@ def test_what_the_page_is_told(session):
     low, high = told["context"][0]["range"]
     assert low < told["usual"]["x"] < high
     assert told["question"][1] == "Wanted: an outcome with y ≤ 2 and y ≥ 1."
-    assert "rows: these rows were simulated" in told["cautions"]
+    assert "these rows were simulated" in told["cautions"]
 
 
 def test_a_claim_is_that_of_what_if(session):
@@ -145,9 +146,10 @@ def test_a_claim_says_what_it_costs(session):
 
 CLAIM = Estimate(0.6, CHANCE, 0.5, 0.7, 0.95)
 BEFORE = Estimate(0.4, CHANCE)
-FAR = "support: the 5th nearest observation is 3.00 standard deviations away"
-BEYOND = "range: age is 200; the observations lie between 19 and 79"
-GAIN = "gain: not told apart from no action"
+FAR = Finding("support", "the 5th nearest observation is 3.00 standard deviations away")
+BEYOND = Finding("range", "age is 200; the observations lie between 19 and 79")
+GAIN = Finding("gain", "not told apart from no action")
+OLD = Finding("range", "age is 200")
 
 
 def claim(**more):
@@ -155,7 +157,7 @@ def claim(**more):
 
 
 def test_a_claim_within_the_data_has_its_numbers_and_its_sentence():
-    found = answer(claim(warnings=(GAIN,)), [], {})
+    found = answer(claim(findings=(GAIN,)), [], {})
     assert found["estimate"] == {"point": 0.6, "of": CHANCE, "lower": 0.5, "upper": 0.7, "level": 0.95}
     assert found["baseline"] == {"point": 0.4, "of": CHANCE}
     assert found["sentence"] == (
@@ -168,16 +170,16 @@ def test_a_claim_within_the_data_has_its_numbers_and_its_sentence():
         "baseline": "40 %",
         "unchanged": "",
     }
-    assert (found["withheld"], found["warnings"], found["near"]) == ("", [GAIN], 0.76)
+    assert (found["withheld"], found["warnings"], found["near"]) == ("", [GAIN.text], 0.76)
 
 
 def test_outside_the_data_a_sentence_replaces_the_number():
-    found = answer(claim(warnings=(FAR, BEYOND, GAIN, "graph: doubtful")), ["range: age is 200"], {})
+    found = answer(claim(findings=(FAR, BEYOND, GAIN, Finding("graph", "doubtful"))), [OLD], {})
     assert found["sentence"] == ("outside the data: age is 200; the observations lie between 19 and 79")
     assert found["withheld"] == found["sentence"]
     assert found["estimate"] is found["baseline"] is found["near"] is None
     # What else says so stands below; what rests on the number does not.
-    assert found["warnings"] == [FAR.removeprefix("support: "), "graph: doubtful"]
+    assert found["warnings"] == [FAR.text, "doubtful"]
     assert "0.6" not in str(found)
     assert "0.4" not in str(found)
     assert "60 %" not in str(found)
@@ -185,13 +187,13 @@ def test_outside_the_data_a_sentence_replaces_the_number():
 
 
 def test_no_action_keeps_its_number_where_only_the_action_is_outside():
-    found = answer(claim(warnings=(FAR,)), [], {})
+    found = answer(claim(findings=(FAR,)), [], {})
     assert found["estimate"] is None
     assert found["baseline"]["point"] == 0.4
 
 
 def test_a_refusal_has_its_reason_and_no_number():
-    found = answer(claim(refused="no support", against="no support", warnings=(FAR,)), [], {})
+    found = answer(claim(refused="no support", against="no support", findings=(FAR,)), [], {})
     assert found["sentence"] == "refused: no support"
     assert found["estimate"] is None
     assert found["also"].startswith("outside the data: the 5th nearest")
@@ -200,7 +202,8 @@ def test_a_refusal_has_its_reason_and_no_number():
 
 def test_what_speaks_against_a_setting_is_said_beside_its_number():
     worse = "predicted worse than doing nothing"
-    found = answer(claim(against=worse, warnings=("predicted no better than doing nothing (0.6)",)), [], {})
+    no_better = Finding("no_gain", "predicted no better than doing nothing (0.6)")
+    found = answer(claim(against=worse, findings=(no_better,)), [], {})
     assert found["against"] == f"The method would not set this: {worse}"
     assert found["warnings"] == []
     assert found["estimate"]["point"] == 0.6
@@ -208,13 +211,13 @@ def test_what_speaks_against_a_setting_is_said_beside_its_number():
 
 def test_the_range_comes_before_the_support():
     assert outside([FAR, BEYOND])[0].startswith("outside the data: age is 200")
-    assert outside([FAR, BEYOND])[1] == [FAR.removeprefix("support: ")]
+    assert outside([FAR, BEYOND])[1] == [FAR.text]
     assert outside([GAIN]) == ("", [])
 
 
 def test_a_decision_is_told_in_the_sentences_of_a_report():
     made = Decision(
-        Alteration(("bmi",), torch.tensor([27.0])), 0.6, estimate=CLAIM, baseline=BEFORE, warnings=(GAIN,),
+        Alteration(("bmi",), torch.tensor([27.0])), 0.6, estimate=CLAIM, baseline=BEFORE, findings=(GAIN,),
         sensitivity=Sensitivity(1.5, "interval", 1.9, "age"),
     )  # fmt: skip
     found = decision_answer(made, {}, wanted="y is at most 1")
@@ -224,13 +227,13 @@ def test_a_decision_is_told_in_the_sentences_of_a_report():
         "to 70 %)."
     )
     assert found["said"][1].startswith("A hidden common cause would have to make this action 1.50 times")
-    assert (found["setting"], found["warnings"], found["outside"]) == ({"bmi": 27.0}, [GAIN], False)
+    assert (found["setting"], found["warnings"], found["outside"]) == ({"bmi": 27.0}, [GAIN.text], False)
     assert decision_answer(made, {}, units={"bmi": "kg/m2"})["headline"] == "Set bmi to 27 kg/m2."
 
 
 def test_a_decision_outside_the_data_has_no_number_either():
     made = Decision(
-        Alteration(("bmi",), torch.tensor([27.0])), 0.6, estimate=CLAIM, baseline=BEFORE, warnings=(FAR,),
+        Alteration(("bmi",), torch.tensor([27.0])), 0.6, estimate=CLAIM, baseline=BEFORE, findings=(FAR,),
         sensitivity=Sensitivity(1.5, "interval", 1.9, "age"),
     )  # fmt: skip
     found = decision_answer(made, {})
@@ -241,7 +244,7 @@ def test_a_decision_outside_the_data_has_no_number_either():
 
 
 def test_a_refused_decision_says_why():
-    found = decision_answer(Decision(None, 0.0, status="refused", reason="no path", baseline=BEFORE), {})
+    found = decision_answer(Decision(None, 0.0, reason=Finding("invalid", "no path"), baseline=BEFORE), {})
     assert found["headline"] == "Refused: the method cannot answer, and recommends nothing."
     assert found["said"][-1] == "Why: no path."
     assert found["setting"] is None
@@ -255,17 +258,16 @@ def test_present_values_are_named_beside_what_is_usual():
         f", against 20 % (10 % to 30 %) with {name} left at 30. With what is usual in such a case, it is "
         "40 %."
     )
-    unknown = answer(found, ["range: age is 200"], {name: 30.0})["sentence"]
+    unknown = answer(found, [OLD], {name: 30.0})["sentence"]
     assert unknown.endswith(f"against 20 % (10 % to 30 %) with {name} left at 30.")
     assert answer(found, [], {name: 30.0})["unchanged"]["point"] == 0.2
-    assert answer(replace(found, warnings=(FAR,)), [], {name: 30.0})["unchanged"] is None
+    assert answer(replace(found, findings=(FAR,)), [], {name: 30.0})["unchanged"] is None
 
 
 def test_present_values_outside_the_data_have_no_number():
     found = replace(claim(), unchanged=Estimate(0.2, CHANCE, 0.1, 0.3, 0.95))
-    told = answer(
-        found, [], {"bmi": 90.0}, ["range: bmi is set to 90; the observations lie between 20 and 40"]
-    )
+    far = Finding("range", "bmi is set to 90; the observations lie between 20 and 40")
+    told = answer(found, [], {"bmi": 90.0}, [far])
     assert told["unchanged"] is None
     assert told["sentence"].endswith("against 40 % with no action.")
     assert told["warnings"] == [

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from rehearsal_torch.explorer.replies import BusyError, Turns, message, told
+from rehearsal_torch.explorer.replies import BusyError, Turns, message, reply
 from rehearsal_torch.user_error import UserError
 
 
@@ -19,7 +19,7 @@ def failing(error):
 
 
 def test_what_is_not_finite_becomes_null():
-    found = told(lambda: {"a": math.nan, "b": [math.inf, 1.5]})
+    found = reply(lambda: {"a": math.nan, "b": [math.inf, 1.5]})
     assert (found.status_code, json.loads(found.body)) == (200, {"a": None, "b": [None, 1.5]})
 
 
@@ -32,13 +32,13 @@ def test_what_is_not_finite_becomes_null():
     ],
 )
 def test_what_cannot_be_answered_has_its_reason(error, status, text):
-    found = told(failing(error))
+    found = reply(failing(error))
     assert (found.status_code, json.loads(found.body)) == (status, {"message": text})
 
 
 def test_a_fault_of_the_program_is_none_of_the_question():
     with pytest.raises(KeyError):
-        told(failing(KeyError("gone")))
+        reply(failing(KeyError("gone")))
     assert message(404, "nothing").status_code == 404
 
 

@@ -43,7 +43,7 @@ def test_the_model_of_a_run_decides_as_the_run_did(run):
         assert again.sensitivity.covariate == line["sensitivity"]["covariate"]
         assert again.sensitivity.yardstick == pytest.approx(line["sensitivity"]["yardstick"])
     assert (found.model.name, found.model.seed, found.notes) == ("care", 0, ())
-    assert found.material.card["caution: rows"] == "these rows were simulated"
+    assert found.material.card["caution"] == "these rows were simulated"
 
 
 @pytest.mark.slow

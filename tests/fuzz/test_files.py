@@ -19,7 +19,6 @@ from rehearsal_torch.graphs.written_graph import graph_of
 from rehearsal_torch.problems.causal.own_experiments import ExperimentTable, causal_task
 from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable, written_task
 from rehearsal_torch.problems.written.own_problem import OwnProblem
-from rehearsal_torch.problems.written.sample_warnings import warned
 from tests.data.problem_file.conftest import RIGHT, table
 from tests.fuzz.decisions import REHEARSALS, TRIALS, experiments, optimised, rehearse, rows_of
 from tests.fuzz.strategies import NAMES, changed, copied, damaged, renamed, rows_changed, text_of
@@ -245,7 +244,7 @@ def test_problem_files(data):
 
     def work():
         problem = OwnProblem("problem.yaml", validation=0.5)
-        warned(problem)
+        problem.findings()
         for place in range(min(problem.count(), 5)):
             case, task = problem.case(place), problem.task
             if any(not lower <= upper for lower, upper in case.feasible.values()):

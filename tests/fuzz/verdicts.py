@@ -137,11 +137,11 @@ def judged(work, busy=BUSY, clock=CLOCK):
 
 def sound(decision, case=None):
     """Whether a decision can be carried out and believed, as far as its form goes."""
-    if (decision.alteration is not None) != (decision.status == "recommended"):
+    if (decision.alteration is None) != (decision.status == "leave"):
         raise FaultError(f"status and alteration contradict each other: {decision}")
-    if decision.status != "recommended" and not decision.reason:
+    if decision.alteration is None and not decision.reason:
         raise FaultError(f"nothing is recommended, and nothing says why: {decision}")
-    if decision.status == "recommended" and not math.isfinite(decision.value):
+    if decision.alteration is not None and not math.isfinite(decision.value):
         raise FaultError(f"the value is no number: {decision}")
     if case is not None:
         case.check(decision.alteration)
@@ -180,7 +180,7 @@ def recorded(run, before=()):
             continue
         made = json.loads(line, parse_constant=no_number)
         numbers = [] if made.get("alteration") is None else list(made["alteration"].values())
-        numbers += [made["value"]] if made["status"] == "recommended" else []
+        numbers += [made["value"]] if made["alteration"] is not None else []
         if any(number is None for number in numbers):
             raise FaultError(f"a recorded decision holds what is no number: {line}")
     table = run / "table.csv"

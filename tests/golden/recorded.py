@@ -16,6 +16,7 @@ import yaml
 
 from rehearsal_torch.api.decisions import Decisions
 from rehearsal_torch.data.decision import RehearsalCase
+from rehearsal_torch.data.finding import undecided
 
 CLAIMS = ("estimate", "baseline", "unchanged", "gain", "net_value", "net_gain")
 AS_THEY_ARE = ("status", "recommendation", "doses", "cost", "certificate", "score")
@@ -60,8 +61,10 @@ def of_line(line: Mapping[str, Any]) -> dict[str, Any]:
     for name in CLAIMS:
         if line.get(name) is not None:
             found[name] = {end: line[name][end] for end in ENDS if end in line[name]}
-    # How many warnings begin with which word: "support: 2".
-    found["warnings"] = dict(Counter(text.split()[0].rstrip(":,") for text in line["warnings"]))
+    if undecided(line):
+        found["undecided"] = True
+    # How many findings are of which kind: "support: 2".
+    found["warnings"] = dict(Counter(each["kind"] for each in line["findings"]))
     return found
 
 

@@ -11,7 +11,7 @@ RECORD = {
         "widths": {"a": 4.0},
         "decisions": [
             {
-                "status": "recommended",
+                "status": "may",
                 "set": {"a": 1.0},
                 "estimate": {"point": 0.5, "lower": None},
                 "baseline": {"point": -40.0},

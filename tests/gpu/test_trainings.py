@@ -112,7 +112,7 @@ def test_losses_are_those_of_the_cpu(place, tmp_path):
     assert there == pytest.approx(here, rel=NEAR[place])
     for state in states(tmp_path / "there"):
         assert {each.device.type for each in state["state_dict"].values()} == {"cpu"}
-        assert state["hyper_parameters"]["settings"].get("accelerator", "cpu") == trainer(place)
+        assert state["hyper_parameters"].get("accelerator", "cpu") == trainer(place)
     asked = ("+experiment=sepsis", "dataset.patients=60", "limit=1", "workers=1", "out=decided")
     code, said = typed(tmp_path, *asked, "checkpoint=there/checkpoint", script="decide")
     assert code == 0, said[-4000:]

@@ -27,6 +27,9 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 LONG = ("choose_method.md", "rehearsal.md")
 
 
+# Of Lightning, about its own use of torch, and about a training without held-out rows.
+@pytest.mark.filterwarnings("ignore:Total length of `list` across ranks is zero")
+@pytest.mark.filterwarnings("ignore:.*LeafSpec.* is deprecated:FutureWarning")
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "page",

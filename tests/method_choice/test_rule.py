@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.method_choice.comparison import Compared
 from rehearsal_torch.method_choice.rule import (
     NOT_COMPARED,
@@ -199,7 +200,7 @@ def test_a_part_of_a_method_is_the_method_fitted_by_itself(name):
 
 
 def test_the_trace_has_the_method_and_why_after_other_claims():
-    made = [Decision(None, 0.0, status="no_action", reason="none helps", trace={"nodes": 3})]
+    made = [Decision(None, 0.0, reason=Finding("no_gain", "none helps"), trace={"nodes": 3})]
     (alone,) = Noted("care", "it is simple")([], made)
     assert alone.trace == {"nodes": 3, "method": "care", "method_choice": "it is simple"}
     (both,) = Noted("care", "", lambda cases, given: [replace(each, value=1.0) for each in given])([], made)
@@ -207,6 +208,6 @@ def test_the_trace_has_the_method_and_why_after_other_claims():
 
 
 def test_where_no_method_was_taken_that_is_the_reason():
-    made = [Decision(None, 0.0, status="no_action", reason="this method never acts", trace={})]
+    made = [Decision(None, 0.0, reason=Finding("no_gain", "this method never acts"), trace={})]
     (one,) = Noted("none", "auto took none: ...")([], made)
-    assert one.reason == "no method was taken, as none is told apart from doing nothing"
+    assert one.reason.text == "no method was taken, as none is told apart from doing nothing"

@@ -13,8 +13,9 @@ from omegaconf import OmegaConf
 from rehearsal_torch.cli.main import main
 from rehearsal_torch.cli.resume import SWEEP, recorded
 from rehearsal_torch.cli.tasks import decide
-from rehearsal_torch.methods.allowed import ROOMS, check_allowed, named_in
+from rehearsal_torch.methods.allowed import ROOMS, check_allowed
 from rehearsal_torch.methods.build import screen
+from rehearsal_torch.methods.trust import named_in
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.user_error import UserError
 from tests.places import CONF

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from rehearsal_torch.data.codings.class_actions import no_class
 from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.data.decision import Decision, RehearsalCase
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.objectives.candidates import (
     Candidates,
     appraisals,
@@ -83,7 +84,7 @@ def test_each_action_is_appraised_by_the_objective_of_its_variables():
     world = managing(candidates=SINGLE_OR_BOTH)
     objective = GaussianSuccess.for_cases(fit(LinearStructural(world.task), world.table(300)), world.cases(3))
     decisions = ProjectionNewton().batch_search(objective)
-    decisions[1] = Decision(None, 0.0, status="no_action")
+    decisions[1] = Decision(None, 0.0)
     found = appraisals(objective.sets, decisions)
     assert found[1] is None
     points, draws = estimates(objective, decisions)
@@ -99,16 +100,16 @@ def test_each_action_is_appraised_by_the_objective_of_its_variables():
 
 def test_an_alteration_has_no_steps_to_record():
     made = Candidates([RehearsalCase("0", {}, {"a": (0.0, 1.0)})], [])
-    assert made.trajectory_record(Decision(None, 0.0, status="no_action")) == {}
+    assert made.trajectory_record(Decision(None, 0.0)) == {}
 
 
 def test_decisions_are_withdrawn_unless_the_guard_is_told_not_to():
     made = Candidates([RehearsalCase("0", {}, {"a": (0.0, 1.0)})], [])
     worse = Decision(alterations()[0], 0.0, estimate=chance(0.2), baseline=chance(0.3))
     ((withdrawn,), (warned,)) = made.guarded([worse]), made.guarded([worse], declines=False)
-    assert (withdrawn.status, withdrawn.alteration) == ("no_action", None)
-    assert (warned.status, warned.alteration) == ("recommended", worse.alteration)
-    assert warned.warnings == (withdrawn.reason,)
+    assert withdrawn.reason.kind == "no_gain"
+    assert (warned.status, warned.alteration) == ("may", worse.alteration)
+    assert warned.findings == (withdrawn.reason,)
 
 
 class Claims:
@@ -139,17 +140,23 @@ def alterations():
 
 
 def test_what_is_said_of_somebody_elses_alterations_is_kept_and_nothing_is_withdrawn():
-    said = Appraisal(chance(0.7), chance(0.2), ("far",), refused="", declined="too near", trace={"n": 3})
+    said = Appraisal(
+        chance(0.7),
+        chance(0.2),
+        (Finding("note", "far"),),
+        declined=Finding("no_gain", "too near"),
+        trace={"n": 3},
+    )
     made = Unguarded([RehearsalCase(str(index), {}, {"a": (0.0, 1.0)}) for index in range(2)], [Claims(said)])
     first, second = claimed(made, alterations())
     assert made.declines is False
     assert second is None, "no objective has its variable"
     assert (first.estimate, first.baseline, first.warnings) == (said.estimate, said.baseline, ("far",))
-    assert (first.reason, first.trace) == ("too near", {"n": 3, "refused": "", "unsupported": ""})
+    assert (first.reason, first.trace) == (said.declined, {"n": 3, "refused": "", "unsupported": ""})
     assert first.alteration == alterations()[0]
-    made.whole = (Claims(replace(said, refused="no paths")),)
+    made.whole = (Claims(replace(said, refused=Finding("no_path", "no paths"))),)
     (refused, _) = claimed(made, alterations())
-    assert (refused.reason, refused.trace["refused"]) == ("no paths", "no paths")
+    assert (refused.reason.text, refused.trace["refused"]) == ("no paths", "no paths")
     made.whole = (Claims(replace(said, estimate=None)),)
     assert claimed(made, alterations()) == [None, None]
 

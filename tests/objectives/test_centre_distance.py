@@ -172,9 +172,9 @@ def test_what_it_says_is_over_the_test_draws(surrogate) -> None:
     ):
         assert (each.estimate.lower, each.estimate.upper) == pytest.approx(tuple(map(float, ends)), abs=1e-9)
     one.before = one.share(AT, TEST)
-    assert [each.declined for each in one.appraise(AT)] == [""] * 3
+    assert [each.declined for each in one.appraise(AT)] == [None] * 3
     one.before = one.share(AT, TEST) + 0.01
-    assert all(each.declined.startswith("no alteration helps") for each in one.appraise(AT))
+    assert all(each.declined.text.startswith("no alteration helps") for each in one.appraise(AT))
     assert (one.takes, one.level) == ((FlowStructural,), 0.95)
 
 

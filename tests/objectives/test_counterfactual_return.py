@@ -186,7 +186,7 @@ def test_it_warns_of_an_episode_outside_the_data(surrogate: TransitionModel):
     values[2, episode.names.index("x")] = 1e3
     far = replace(episode, values=values)
     (found,) = CounterfactualReturn(surrogate, EpisodeCase(far), LinearReward({"x": 1.0}), 2).warnings()
-    assert found.startswith("range: x lies between ")
+    assert found.text.startswith("x lies between ")
 
 
 def test_what_gives_the_same_is_no_change_and_a_level_without_a_row_is_no_alternative():

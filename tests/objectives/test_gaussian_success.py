@@ -68,7 +68,7 @@ def test_nothing_is_recommended_where_nothing_helps():
     one_case = RehearsalCase("0", {"x": torch.tensor(0.0)}, {"a": (9.0, 10.0), "m": (9.0, 10.0)})
     (decision,) = ProjectionNewton().batch_search(GaussianSuccess.for_cases(model, [one_case]))
     assert decision.alteration is None
-    assert "no alteration helps" in decision.reason
+    assert "no alteration helps" in decision.reason.text
     assert set(decision.trace["would_set"]) <= {"a", "m"}
 
 
@@ -252,7 +252,7 @@ def test_intervals_are_normal_on_the_logistic_scale() -> None:
 def test_an_alteration_as_good_as_none_is_not_declined() -> None:
     plain = written(1, [[0.4]], draws=0)
     even = written(1, [[0.4]], draws=0, nothing=plain(ACTIONS[0]).exp().tolist())
-    assert [each.declined for each in even.appraise(ACTIONS[0])] == [""] * 3
+    assert [each.declined for each in even.appraise(ACTIONS[0])] == [None] * 3
 
 
 def test_certain_success_has_an_interval_too() -> None:

@@ -9,6 +9,7 @@ import torch
 
 from rehearsal_torch.data.costs.action_cost import ActionCost, CaseCosts
 from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.graphs.written_graph import graph_of
@@ -67,7 +68,7 @@ def setting(name="a", value=0.2, done=0.6, undone=0.4, **more):
     return Decision(Alteration(names, values), 1.5, trace={"search": "test"}, **more)
 
 
-NOTHING = Decision(None, 0.0, status="no_action", reason="nothing helps")
+NOTHING = Decision(None, 0.0, reason=Finding("no_gain", "nothing helps"))
 
 
 def test_what_is_above_doing_nothing_and_among_the_observations_is_left_as_it_is():
@@ -87,10 +88,10 @@ def test_an_estimate_that_is_not_above_doing_nothing_is_no_reason_to_act(done, u
     (kept,) = guarded(objective(None), [setting(done=done, undone=undone)], declines)
     message = f"predicted no better than doing nothing ({100 * done:.0f} % against 30 %)"
     if declines:
-        assert (kept.status, kept.alteration, kept.reason) == ("no_action", None, message)
+        assert (kept.alteration, kept.reason) == (None, Finding("no_gain", message))
         assert kept.trace == {"search": "test", "would_set": {"a": 0.2}}
     else:
-        assert (kept.status, kept.warnings) == ("recommended", (message,))
+        assert (kept.status, kept.warnings) == ("may", (message,))
     assert kept.estimate == chance(done)
     assert kept.value == 1.5
 
@@ -133,8 +134,8 @@ def claimed(lower, upper):
 )
 def test_a_gain_that_may_be_none_is_warned_of(more, doubt):
     (kept,) = guarded(objective(None), [setting(**more)])
-    assert kept.warnings == ((f"gain: not told apart from no action: {doubt}",) if doubt else ())
-    assert kept.status == "recommended"
+    assert kept.warnings == ((f"not told apart from no action: {doubt}",) if doubt else ())
+    assert kept.alteration is not None
 
 
 def test_a_gain_over_the_present_value_is_told_in_its_words():
@@ -142,7 +143,7 @@ def test_a_gain_over_the_present_value_is_told_in_its_words():
     known = Candidates([replace(case, present={"a": 0.1})], [])
     (kept,) = guarded(known, [setting(unchanged=chance(0.45), gain=apart(-0.1, 0.5))])
     (told,) = kept.warnings
-    assert told.startswith("gain: not told apart from leaving a at 0.1: ")
+    assert told.startswith("not told apart from leaving a at 0.1: ")
     assert told.endswith("the interval of the difference, -10 to 50 percentage points, contains zero")
     (kept,) = guarded(known, [setting(unchanged=chance(0.45), estimate=claimed(0.3, 0.9))])
     assert kept.warnings[0].endswith("contains what leaving it gives, 45 %")
@@ -163,7 +164,7 @@ def weighed(decision, present=0.0, declines=True):
 def test_where_costs_count_an_action_must_net_more_than_no_change(value, nets, declines):
     kept = weighed(setting(value=value, done=0.6, undone=0.4, unchanged=chance(0.4)), 0.0, declines)
     if nets:
-        assert (kept.status, kept.warnings) == ("recommended", ())
+        assert (kept.status, kept.warnings) == ("may", ())
         assert kept.net_gain.point == pytest.approx(20 - 10 * value)
         return
     told = (
@@ -171,23 +172,23 @@ def test_where_costs_count_an_action_must_net_more_than_no_change(value, nets, d
         "in place of 0.400 is worth 20"
     )
     if declines:
-        assert (kept.status, kept.alteration, kept.reason) == ("no_action", None, told)
+        assert (kept.alteration, kept.reason) == (None, Finding("no_gain", told))
         assert kept.trace["would_set"] == {"a": 2.1}
     else:
-        assert (kept.status, kept.warnings) == ("recommended", (told,))
+        assert (kept.status, kept.warnings) == ("may", (told,))
 
 
 def test_keeping_the_present_values_is_no_action_where_nothing_nets_more():
     kept = weighed(setting(value=0.3, done=0.4, undone=0.2, unchanged=chance(0.4)), 0.3)
-    assert (kept.status, kept.alteration, kept.cost) == ("no_action", None, 0.0)
-    assert kept.reason == "no change nets more than leaving a at 0.3"
+    assert (kept.status, kept.alteration, kept.cost) == ("leave", None, 0.0)
+    assert kept.reason.text == "no change nets more than leaving a at 0.3"
     assert "would_set" not in kept.trace, "it would have set nothing"
 
 
 @pytest.mark.parametrize(("lower", "told"), [(0.04, True), (0.06, False)])
 def test_a_net_gain_that_may_be_none_is_warned_of(lower, told):
     kept = weighed(setting(value=0.5, done=0.6, undone=0.4, unchanged=chance(0.4), gain=apart(lower, 0.4)))
-    doubt = "gain: not told apart from leaving a at 0: the interval of the net gain, -1 to +35, contains zero"
+    doubt = "not told apart from leaving a at 0: the interval of the net gain, -1 to +35, contains zero"
     assert kept.warnings == ((doubt,) if told else ())
 
 
@@ -200,15 +201,15 @@ def test_without_a_claim_or_a_baseline_nothing_is_compared(left_out):
 def test_what_leads_nowhere_is_refused_whatever_its_estimate_says():
     for done in (0.9, 0.1):
         (kept,) = guarded(objective(CUT), [setting(("a", "m"), done=done)])
-        assert kept.status == "refused"
-        assert kept.reason == (
+        assert kept.undecided
+        assert kept.reason.text == (
             "the graph has no directed path from a, m to y: setting a, m changes no outcome; add the missing "
             "edge to the graph, or remove it from the variables that may be set"
         )
         assert kept.trace["would_set"] == {"a": 0.2, "m": 0.2}
     (kept,) = guarded(objective(CUT), [setting("a")], declines=False)
-    assert kept.status == "recommended"
-    assert any(text.startswith("graph: the graph has no directed path from a to y") for text in kept.warnings)
+    assert kept.alteration is not None
+    assert any(text.startswith("the graph has no directed path from a to y") for text in kept.warnings)
 
 
 def test_a_path_by_any_graph_that_may_be_true_is_enough():
@@ -216,8 +217,8 @@ def test_a_path_by_any_graph_that_may_be_true_is_enough():
     assert linked(over, ("a",))
     assert not linked(over, ("m",))
     assert linked(over, ("m", "a"))
-    assert guarded(over, [setting("a")])[0].status == "recommended"
-    assert no_path(over, ("m",)).startswith("the graph has no directed path from m to y: ")
+    assert guarded(over, [setting("a")])[0].alteration is not None
+    assert no_path(over, ("m",)).text.startswith("the graph has no directed path from m to y: ")
 
 
 def test_nothing_is_known_of_variables_outside_the_graph_nor_without_a_surrogate():
@@ -229,11 +230,11 @@ def test_only_bi_directional_edges_to_an_outcome_are_warned_of():
     graph = graph_of({"parents": {"a": ["x"], "m": ["a"], "y": ["a"]}, "bidirected": [["m", "y"]]})
     task = replace(WORLD.task, graph=graph)
     message = (
-        "graph: m and y are connected through bi-directional edges only; if these stand for a hidden common "
+        "m and y are connected through bi-directional edges only; if these stand for a hidden common "
         "cause, setting m changes nothing"
     )
     (kept,) = guarded(objective(task), [setting("m", 0.3)])
-    assert kept.status == "recommended"
+    assert kept.alteration is not None
     assert any(text.startswith(message) for text in kept.warnings)
     (kept,) = guarded(objective(task), [setting("a")])
     assert not any("bi-directional" in text for text in kept.warnings)
@@ -241,13 +242,13 @@ def test_only_bi_directional_edges_to_an_outcome_are_warned_of():
 
 def test_a_case_and_a_setting_beyond_the_rows_are_warned_of():
     (kept,) = guarded(objective(x=40.0), [setting(value=30.0)])
-    assert [text.split(";")[0].split(" is ")[0] for text in kept.warnings[:2]] == ["range: x", "range: a"]
-    assert kept.warnings[2].startswith("support: few rows are like this case with these settings: the fifth ")
+    assert [text.split(";")[0].split(" is ")[0] for text in kept.warnings[:2]] == ["x", "a"]
+    assert kept.warnings[2].startswith("few rows are like this case with these settings: the fifth ")
     assert kept.warnings[2].endswith("the answer is an extrapolation")
     (kept,) = guarded(objective(x=40.0), [NOTHING])
     assert len(kept.warnings) == 1
-    assert kept.status == "no_action"
-    assert kept.reason == "nothing helps"
+    assert kept.reason.kind == "no_gain"
+    assert kept.reason.text == "nothing helps"
 
 
 def test_a_setting_of_everything_that_may_be_set_is_compared_with_the_rows_too():
@@ -308,7 +309,7 @@ def test_between_the_few_values_that_rows_repeat_is_said_in_other_words():
 def test_of_a_set_that_is_no_candidate_only_the_ranges_are_known():
     task = replace(WORLD.task, candidates=(("m",),))
     (kept,) = guarded(objective(task), [setting("a", 30.0)])
-    assert [text[:16] for text in kept.warnings] == ["range: a is set "]
+    assert [each.text[:9] for each in kept.findings if each.kind == "range"] == ["a is set "]
 
 
 def test_contradictions_between_graph_and_table_stand_beside_every_answer():
@@ -328,7 +329,13 @@ def test_guarding_twice_changes_nothing(task, declines):
     for decision in (
         setting(),
         setting(done=0.1),
-        setting(value=30.0, warnings=("few rows", "hidden cause")),
+        setting(
+            value=30.0,
+            findings=(
+                Finding("note", "few rows"),
+                Finding("note", "hidden cause"),
+            ),
+        ),
         NOTHING,
     ):
         over = objective(task, x=3.0)
@@ -338,13 +345,13 @@ def test_guarding_twice_changes_nothing(task, declines):
 
 
 def test_what_is_taken_back_is_remembered():
-    decision = setting(("a", "m"), 0.25, warnings=("few rows",))
-    kept = declined(decision, "refused", "too far away")
+    decision = setting(("a", "m"), 0.25, findings=(Finding("note", "few rows"),))
+    kept = declined(decision, Finding("no_support", "too far away"))
     assert kept.to_dict() == {
         **decision.to_dict(),
-        "status": "refused",
+        "status": "leave",
         "alteration": None,
-        "reason": "too far away",
+        "reason": {"kind": "no_support", "text": "too far away"},
         "trace": {"search": "test", "would_set": {"a": 0.25, "m": 0.25}},
     }
 
@@ -373,15 +380,15 @@ def test_an_episodes_claim_is_compared_with_its_replay(declines):
     message = f"the search claims a return of {high + 5:.6g}; replayed by the model, it is {low:.6g}"
     worse = f"by the model's own estimate no better than the observed actions ({low:.6g} against "
     assert message in kept.warnings
-    assert kept.status == ("no_action" if declines else "recommended")
-    assert (kept.reason if declines else kept.warnings[-1]).startswith(worse)
+    assert kept.status == ("leave" if declines else "may")
+    assert (kept.reason or kept.findings[-1]).text.startswith(worse)
     kept = guarded_sequence(episode, Decision(changed(episode, best), high + 5.0), declines)
     assert kept.alteration == changed(episode, best)
     assert any("replayed by the model" in text for text in kept.warnings)
     honest = Decision(changed(episode, best), high, estimate=Estimate(high, "return of the episode"))
     kept = guarded_sequence(episode, honest, declines)
     told = (*episode.warnings(), unknown_noise(episode))
-    assert kept.to_dict() == replace(honest, warnings=told).to_dict()
+    assert kept.to_dict() == replace(honest, findings=told).to_dict()
     assert guarded_sequence(episode, NOTHING, declines) is NOTHING
 
 
@@ -433,10 +440,10 @@ def test_a_member_that_predicts_no_gain_refuses_unless_agreement_is_none(gains, 
     if not losing:
         assert kept == one, "one model alone is not compared with itself"
     elif declines and agreement == "all":
-        assert (kept.status, kept.alteration) == ("refused", None)
-        assert kept.reason.startswith(against)
-        assert kept.trace["cause"] == "members"
-        assert kept.reason.endswith(f"(their gains: {', '.join(f'{each:g}' for each in gains)})")
+        assert kept.undecided
+        assert kept.reason.text.startswith(against)
+        assert kept.reason.kind == "losing_members"
+        assert kept.reason.text.endswith(f"(their gains: {', '.join(f'{each:g}' for each in gains)})")
     else:
         assert (kept.status, kept.alteration) == (one.status, one.alteration)
         (told,) = kept.warnings
@@ -448,8 +455,8 @@ def test_a_sequence_that_returns_what_was_observed_is_no_better():
     same = Replayed([0.0])
     same.__class__ = type("Same", (Replayed,), {"__call__": lambda self, sequence: 1.0})
     kept = guarded_sequence(same, one)
-    assert (kept.status, kept.alteration) == ("no_action", None)
-    assert kept.reason == "by the model's own estimate no better than the observed actions (1 against 1)"
+    assert kept.reason.kind == "no_gain"
+    assert kept.reason.text == "by the model's own estimate no better than the observed actions (1 against 1)"
 
 
 def scored(points, agreement="all"):
@@ -479,14 +486,16 @@ def test_a_change_that_pays_for_one_score_by_the_other_is_refused(declines, agre
             falls = float(gains[other]) < 0
             seen.add((other, falls))
             if not falls:
-                assert kept.status == "recommended"
+                assert kept.alteration is not None
                 assert not any("by the score" in text for text in kept.warnings)
                 continue
             refused = declines and agreement == "all"
-            assert kept.status == ("refused" if refused else "recommended")
-            told = kept.reason if refused else kept.warnings[-1]
-            assert told.startswith(f"by the score {other}, the model predicts a worse outcome (its gain: -")
-            assert kept.trace.get("cause") == ("scores" if refused else None)
+            assert kept.undecided == refused
+            told = kept.reason if refused else kept.findings[-1]
+            assert told.kind == "falling_score"
+            assert told.text.startswith(
+                f"by the score {other}, the model predicts a worse outcome (its gain: -"
+            )
     assert {(WITHOUT, True), (WITH, True)} <= seen
 
 
@@ -543,27 +552,27 @@ def episode(*shares: float, reward: Reward | None = None) -> CounterfactualRetur
 
 
 def test_states_of_the_reward_are_judged_and_others_are_not():
-    assert model_error(episode()) == model_error(episode(0.1, 0.9)) == ""
+    assert model_error(episode()) == model_error(episode(0.1, 0.9)) is None
     both = LinearReward({"x1": 1.0, "x0": -1.0})
     told = model_error(episode(0.48, 0.101, reward=both))
-    assert "(R2: x1 0.1, x0 0.48; at most 0.1 is noise)" in told
+    assert "(R2: x1 0.1, x0 0.48; at most 0.1 is noise)" in told.text
 
 
 def test_a_reward_of_costs_alone_reads_no_state_and_none_is_judged():
     costs = EpisodeReward((), {"drug0": 1.0})
-    assert model_error(episode(0.9, 0.9, reward=costs)) == unknown_noise(episode(reward=costs)) == ""
+    assert model_error(episode(0.9, 0.9, reward=costs)) == unknown_noise(episode(reward=costs)) is None
 
 
 def test_a_recommendation_says_where_the_noise_was_never_checked():
     unknown, known = episode(), episode(0.05, 0.0)
     found = Exhaustive()(known)
     (kept,) = unknown.guarded([found])
-    assert kept.status == "recommended"
-    (told,) = (text for text in kept.warnings if text.startswith("noise: "))
+    assert kept.alteration is not None
+    (told,) = (each.text for each in kept.findings if each.kind == "noise")
     assert "it is not known" in told
     assert "fewer than 100 steps" in told
-    assert not any(text.startswith("noise: ") for text in known.guarded([found])[0].warnings)
-    assert unknown_noise(equation_episode(0)) == ""  # the truth is no model of rows
+    assert not any(each.kind == "noise" for each in known.guarded([found])[0].findings)
+    assert unknown_noise(equation_episode(0)) is None  # the truth is no model of rows
 
 
 @pytest.mark.parametrize("declines", [True, False])
@@ -572,15 +581,15 @@ def test_a_model_with_errors_recommends_nothing_and_says_why(declines):
     found = Exhaustive()(good)
     assert found.alteration is not None
     (kept,) = good.guarded([found], declines)
-    assert kept.status == "recommended"
+    assert kept.alteration is not None
     (kept,) = bad.guarded([found], declines)
-    assert kept.status == ("refused" if declines else "recommended")
-    assert kept.trace.get("cause") == ("model" if declines else None)
-    told = kept.reason if declines else kept.warnings[-1]
-    assert told.startswith("the model has errors where its answers come from")
-    assert "x0 0.48" in told
-    assert "trainer.max_epochs" in told
+    assert kept.undecided == declines
+    told = kept.reason if declines else kept.findings[-1]
+    assert told.kind == "model_error"
+    assert told.text.startswith("the model has errors where its answers come from")
+    assert "x0 0.48" in told.text
+    assert "trainer.max_epochs" in told.text
     agreed = CounterfactualReturn(bad.surrogate, bad.case, bad.reward, 2, agreement="none")
-    assert agreed.guarded([found], declines)[0].status == "recommended"
-    nothing = Decision(None, bad.outcome(), status="no_action")
+    assert agreed.guarded([found], declines)[0].alteration is not None
+    nothing = Decision(None, bad.outcome())
     assert guarded_sequence(bad, nothing) is nothing

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import t
 
 from rehearsal_torch.data.decision import CHANCE, Estimate
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.missing.imputation import ImputedTable
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
 from rehearsal_torch.objectives.imputed_success import ImputedSuccess, pool
@@ -167,20 +168,22 @@ def test_warnings_and_refusals_of_most_tables_count(surrogate):
     (one, *_) = objective(surrogate).whole
     estimate, none = Estimate(0.5, CHANCE, 0.4, 0.6, 0.95), Estimate(0.2, CHANCE)
 
+    few = partial(Finding, "support")
+
     def pooled(*several):
         return one._pooled([Appraisal(estimate, none, *each) for each in several])
 
     found = pooled(
-        (("support: only 2.5 rows", "adjustment: no"), "too few"),
-        (("support: only 3 rows",), "too few"),
-        (("support: only 1e-05 rows",), "too few"),
-        ((), ""),
+        ((few("only 2.5 rows"), few("no")), few("too few")),
+        ((few("only 3 rows"),), few("too few")),
+        ((few("only 1e-05 rows"),), few("too few")),
+        ((), None),
     )
-    assert found.warnings == ("support: only 2.5 rows",)
-    assert found.refused == "too few (in 3 of 4 imputed tables)"
-    assert pooled(((), "too few"), ((), "too few"), ((), ""), ((), "")).refused == ""
+    assert found.findings == (few("only 2.5 rows"),)
+    assert found.refused.text == "too few (in 3 of 4 imputed tables)"
+    assert pooled(((), few("too few")), ((), few("too few")), ((), None), ((), None)).refused is None
     worse = one._pooled([Appraisal(estimate, Estimate(0.9, CHANCE))] * 4)
-    assert worse.declined == "no alteration helps: 0.500 at best, 0.900 without one"
+    assert worse.declined.text == "no alteration helps: 0.500 at best, 0.900 without one"
 
 
 def test_only_objectives_of_alterations_are_pooled(surrogate):

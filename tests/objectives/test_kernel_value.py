@@ -95,20 +95,20 @@ def test_a_decision_that_no_row_comes_near_is_refused(model):
     objective = KernelValue.for_cases(model, some_cases(model.task, 3)).sets[0]
     for one in objective.appraise(torch.full((3, 1), 40.0, dtype=torch.float64)):
         assert one.trace["support"] < 1
-        assert "no support" in one.refused
-        assert "collect data there" in one.refused
-        assert any(text.startswith("support: no observation lies near") for text in one.warnings)
+        assert "no support" in one.refused.text
+        assert "collect data there" in one.refused.text
+        assert any(each.text.startswith("no observation lies near") for each in one.findings)
     for one in objective.appraise(torch.zeros(3, 1, dtype=torch.float64)):
         assert one.trace["support"] > 5
         assert not one.refused
-        assert not one.warnings
+        assert not one.findings
 
 
 def test_how_much_support_is_enough_is_a_setting(model):
     cases = some_cases(model.task, 3)
     at = torch.zeros(3, 1, dtype=torch.float64)
     low_support = KernelValue.for_cases(model, cases, min_support=1.0, low_support=1e6).sets[0].appraise(at)
-    assert all("support: only" in one.warnings[0] and not one.refused for one in low_support)
+    assert all("only" in one.findings[0].text and not one.refused for one in low_support)
     assert all(
         one.refused
         for one in KernelValue.for_cases(model, cases, min_support=1e6, low_support=1e6).sets[0].appraise(at)
@@ -118,16 +118,16 @@ def test_how_much_support_is_enough_is_a_setting(model):
     )
     for decision in decisions:
         assert decision.alteration is None
-        assert decision.reason.startswith("no support")
+        assert decision.reason.text.startswith("no support")
         assert set(decision.trace["would_set"]) <= {"a", "c"}
-        assert decision.status == "refused"
+        assert decision.undecided
 
 
 def test_a_decision_that_is_surely_worse_than_nothing_is_refused(model):
     objective = KernelValue.for_cases(model, some_cases(model.task, 3), level=0.1).sets[0]
     objective.before = (torch.ones(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64))
     assert all(
-        "worse than doing nothing" in one.declined
+        "worse than doing nothing" in one.declined.text
         for one in objective.appraise(torch.full((3, 1), -1.0, dtype=torch.float64))
     )
 
@@ -137,7 +137,7 @@ def test_an_adjustment_that_does_not_hold_bears_a_warning():
     for decision in ProjectedAscent(starts=2, steps=5).batch_search(
         KernelValue.for_cases(model, some_cases(sequential(), 2))
     ):
-        assert any(text.startswith("adjustment: v lie between alterations") for text in decision.warnings)
+        assert any(text.startswith("v lie between alterations") for text in decision.warnings)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_the_least_settings_are_allowed(model):
     far = torch.full((2, 1), 40.0, dtype=torch.float64)
     assert objective.acceptable(far).all()
     assert torch.equal(objective.comparison_value(far), objective(far)), "without caution"
-    assert not any(one.refused or one.warnings for one in objective.appraise(far))
+    assert not any(one.refused or one.findings for one in objective.appraise(far))
 
 
 def test_as_much_as_is_asked_for_is_enough(model):
@@ -167,7 +167,7 @@ def test_as_much_as_is_asked_for_is_enough(model):
     objective.before = (torch.tensor([known.estimate.upper]).double(), torch.zeros(1).double())
     (one,) = objective.appraise(at)
     assert one.baseline.point == one.estimate.upper
-    assert (one.refused, one.declined, one.warnings) == ("", "", ())
+    assert (one.refused, one.declined, one.findings) == (None, None, ())
 
 
 def test_every_action_of_several_is_looked_at_for_support(model):
@@ -183,7 +183,7 @@ def test_too_few_rows_are_the_reason_even_where_nothing_is_better_than_doing_not
     ).sets[0]
     objective.before = torch.ones(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64)
     assert all(
-        one.refused.startswith("no support")
+        one.refused.text.startswith("no support")
         for one in objective.appraise(torch.full((3, 1), -1.0, dtype=torch.float64))
     )
 

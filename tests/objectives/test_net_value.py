@@ -9,6 +9,7 @@ import torch
 
 from rehearsal_torch.data.costs.action_cost import ActionCost, CaseCosts
 from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
 from rehearsal_torch.objectives.net_value import NetValue, nets_no_more, paid, with_costs
 from rehearsal_torch.objectives.objective import chance
@@ -54,9 +55,9 @@ def test_where_costs_do_not_count_it_is_the_probability(model):
     assert float(found[2]) == pytest.approx(float(probability[2]) - 0.3)
 
 
-@pytest.mark.parametrize(("status", "cost"), [("recommended", 3.0), ("no_action", 0.0), ("refused", None)])
-def test_every_decision_says_its_cost(status, cost):
-    made = setting(1.5) if status == "recommended" else Decision(None, 0.0, status=status)
+@pytest.mark.parametrize(("kind", "cost"), [(None, 3.0), ("no_gain", 0.0), ("invalid", None)])
+def test_every_decision_says_its_cost(kind, cost):
+    made = setting(1.5) if kind is None else Decision(None, 0.0, reason=Finding(kind, ""))
     (found,) = with_costs([case()], [made])
     assert (found.cost, found.worth) == (cost, 10.0)
     assert with_costs([case()], [found]) == [found]
@@ -70,10 +71,10 @@ def test_the_interval_of_the_net_value_follows_from_that_of_the_probability():
     plain = made.to_dict()
     assert (plain["cost"], plain["worth"]) == (3.0, 10.0)
     assert plain["net_value"]["upper"] == 6.0
-    nothing = replace(made, alteration=None, status="no_action", cost=0.0)
+    nothing = replace(made, alteration=None, cost=0.0)
     assert nothing.net_value.point == 3.0
     assert nothing.net_gain is None
-    assert replace(nothing, status="refused").net_value is None
+    assert replace(nothing, reason=Finding("invalid", "")).net_value is None
 
 
 def test_a_cost_in_units_of_the_worth_is_zero_where_costs_do_not_count():
@@ -82,7 +83,7 @@ def test_a_cost_in_units_of_the_worth_is_zero_where_costs_do_not_count():
     assert paid(case(cost=1 / 3), setting(1.0)) == 0.333333333 / 10
     assert paid(replace(case(), costs=None), made) == 0.0
     assert paid(case(worth=None), made) == 0.0
-    assert paid(case(), Decision(None, 0.0, status="refused")) == 0.0
+    assert paid(case(), Decision(None, 0.0, reason=Finding("invalid", ""))) == 0.0
 
 
 def test_why_a_change_is_not_worth_it_is_said():

@@ -168,7 +168,7 @@ def test_an_interval_always_holds_its_point(point, lower, width):
 
 
 def test_that_nothing_helps_is_said_with_both_numbers():
-    assert no_improvement(0.12345, 0.5) == "no alteration helps: 0.123 at best, 0.500 without one"
+    assert no_improvement(0.12345, 0.5).text == "no alteration helps: 0.123 at best, 0.500 without one"
 
 
 def test_an_objective_without_steps_has_no_trajectory_and_refuses_no_settings():
@@ -274,7 +274,7 @@ def test_by_default_nothing_is_estimated_beside_the_value():
     assert BOTH.enumerable
     assert BOTH.tabulated() is BOTH
     assert (BOTH.at_level(0.5), BOTH.contrast(actions, actions)) == (None, None)
-    decisions = [Decision(None, 0.0, status="no_action")]
+    decisions = [Decision(None, 0.0)]
     assert BOTH.guarded(decisions) is decisions
     with pytest.raises(ValueError, match=r"Cubic with ProjectedAscent\) looks for something else"):
         check_worth(Cubic, ProjectedAscent())

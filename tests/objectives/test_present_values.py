@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from rehearsal_torch.data.decision import Decision, RehearsalCase
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
 from rehearsal_torch.objectives.objective import chance
 from rehearsal_torch.objectives.present_values import (
@@ -66,10 +67,10 @@ def test_the_search_recommends_what_is_better_than_the_present_though_worse_than
     far = replace(case(1.0, world, m=-0.5), feasible={"m": (-0.5, 0.9), "a": (-3.0, 3.0)})
     searched = objective(far, task=world)
     (found,) = ProjectedAscent().batch_search(searched)
-    assert found.status == "recommended"
+    assert found.alteration is not None
     assert found.unchanged.point < found.estimate.point < found.baseline.point
     (without,) = ProjectedAscent().batch_search(objective(replace(far, present={}), task=world))
-    assert without.status == "no_action"
+    assert without.reason.kind == "no_gain"
 
 
 def test_what_is_no_better_than_the_present_is_no_reason_to_act():
@@ -77,27 +78,29 @@ def test_what_is_no_better_than_the_present_is_no_reason_to_act():
     # The best value of m is kept out of reach, and it is the present one.
     good = replace(case(0.0, world, m=1.1), feasible={"m": (-3.0, 0.6), "a": (-3.0, 3.0)})
     (found,) = ProjectedAscent().batch_search(objective(good, task=world))
-    assert found.status == "no_action"
-    assert found.reason.startswith("predicted no better than leaving m at 1.1 (")
+    assert found.reason.kind == "no_gain"
+    assert found.reason.text.startswith("predicted no better than leaving m at 1.1 (")
     assert found.trace["would_set"]["m"] == pytest.approx(0.6)
     eager = ProjectedAscent(declines=False)
     (told,) = eager.batch_search(objective(good, task=world))
-    assert told.status == "recommended"
+    assert told.alteration is not None
     assert any(text.startswith("predicted no better than leaving m at 1.1") for text in told.warnings)
 
 
 def test_present_values_that_cannot_be_judged_are_said():
     class Refusing(GaussianSuccess):
         def appraise(self, actions):
-            return [replace(each, refused="no rows are near") for each in super().appraise(actions)]
+            return [
+                replace(each, refused=Finding("no_support", "no rows are near"))
+                for each in super().appraise(actions)
+            ]
 
     searched = Refusing.for_cases(objective(case()).surrogate, [case(m=1.0)])
     (found,) = with_unchanged(searched, [decided(("m",), 1.2)])
     assert found.unchanged is None
     (said,) = found.warnings
     assert said == (
-        "present: leaving m at 1 cannot be compared with it (no rows are near); it is compared with what is "
-        "usual"
+        "leaving m at 1 cannot be compared with it (no rows are near); it is compared with what is usual"
     )
 
 
@@ -117,7 +120,7 @@ def test_a_set_that_holds_the_others_is_searched_instead():
         [decided(("self_pricing",), 0.4)],
     )
     assert (
-        "present: the present value of raw_cost (7) is not used: what is not set is assumed to take what is "
+        "the present value of raw_cost (7) is not used: what is not set is assumed to take what is "
         "usual for such a case"
     ) in found.warnings
 
@@ -139,7 +142,7 @@ def test_what_is_left_at_a_known_value_is_said_where_that_of_what_is_set_is_unkn
     searched = GaussianSuccess.for_cases(fit(LinearStructural(sides.task), sides.table(300)), [known])
     (found,) = with_unchanged(searched, [decided(("self_pricing",), 0.4)])
     assert found.unchanged is None
-    assert found.warnings[0].startswith("present: the present value of raw_cost (1) is not used")
+    assert found.warnings[0].startswith("the present value of raw_cost (1) is not used")
 
 
 def test_what_leaves_everything_as_it_is_changes_nothing():
@@ -147,4 +150,4 @@ def test_what_leaves_everything_as_it_is_changes_nothing():
     assert changes_nothing(decided(("a", "m"), 0.25, 0.5), one)
     assert not changes_nothing(decided(("a", "m"), 0.25, 0.5 + 1e-12), one)
     assert not changes_nothing(decided(("a",), 0.25), case())
-    assert not changes_nothing(Decision(None, 0.0, status="no_action"), one)
+    assert not changes_nothing(Decision(None, 0.0), one)

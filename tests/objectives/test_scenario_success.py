@@ -250,7 +250,7 @@ def test_intervals_are_quantiles_over_the_sets_of_parameters(level) -> None:
     assert [each.baseline.point for each in said] == [0.1, 0.9]
     assert [bool(each.declined) for each in said] == [False, True]
     even = written(before=[each.estimate.point for each in said]).appraise(first)
-    assert [each.declined for each in even] == ["", ""]
+    assert [each.declined for each in even] == [None, None]
 
 
 @pytest.fixture(scope="module")

@@ -22,6 +22,7 @@ from rehearsal_torch.search.sequences.lipschitz_bound import (
 )
 from reproduction.sepsis.facility_location import FacilityLocation
 from tests.toys.episodes import equation_episode, partition_episode, transition_episode, value
+from tests.toys.published_astar import published
 
 
 @st.composite
@@ -79,7 +80,7 @@ def test_the_published_algorithm_finds_the_optimum(objective: CounterfactualRetu
     """Algorithm 2 with pooled anchors, Eq. 11 and one node at a time."""
     best = Exhaustive()(objective).value
     for anchors in strategies(objective):
-        assert AStar.published(anchors)(objective).value == pytest.approx(best, abs=1e-8)
+        assert published(anchors)(objective).value == pytest.approx(best, abs=1e-8)
 
 
 @settings(max_examples=60, derandomize=True, deadline=None)
@@ -208,7 +209,7 @@ def test_theorem_4_partition_problems(numbers: tuple[int, ...], possible: bool) 
     objective = partition_episode(numbers)
     assert objective.outcome() == -sum(numbers) / 2
     assert possible == splits(numbers)
-    for search in (Exhaustive(), AStar(MonteCarlo(10)), AStar.published(MonteCarlo(10))):
+    for search in (Exhaustive(), AStar(MonteCarlo(10)), published(MonteCarlo(10))):
         assert (search(objective).value == 0) == possible
 
 

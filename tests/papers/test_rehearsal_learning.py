@@ -73,6 +73,7 @@ def test_a_search_that_refuses_learns_nothing_of_altering_and_stays_idle():
     # The trap of refusing: without an altered row the clique's own parameters stay unknown.
     idle = run(RideHailing(size=SampleSize(rows=10, contexts=5), seed=0), Informative(0.9, "refuse"))
     assert all(
-        each.decision.alteration is None and "nothing found reaches" in each.decision.reason for each in idle
+        each.decision.alteration is None and "nothing found reaches" in each.decision.reason.text
+        for each in idle
     )
     assert all(each.score["probability"] == each.score["no_action"] for each in idle)

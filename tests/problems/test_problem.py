@@ -8,7 +8,7 @@ from rehearsal_torch.data.question import Columns
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.problems.problem import CausalProblem, Problem, RehearsalProblem, World
+from rehearsal_torch.problems.problem import CausalProblem, Facts, Problem, RehearsalProblem, World
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 from rehearsal_torch.surrogates.structural.graph_posterior import StructuralPosterior
 
@@ -62,16 +62,14 @@ def test_by_default_a_problem_looks_back_at_the_columns_of_its_observations():
     made = Plain()
     assert made.kind == "look_back"
     assert made.question() == Columns(("x", "a", "y"))
-    assert made.surrogate_settings() == {}
-    assert made.to_begin() is None
-    assert made.episodes() is None
+    assert made.facts() == Facts()
 
 
 def test_a_rehearsal_problem_asks_its_task_and_hands_a_surrogate_the_graphs_that_may_be_true():
     made = Foreseen()
     assert made.kind == "rehearse"
     assert made.question() is REHEARSAL
-    surrogate = StructuralPosterior(**made.surrogate_settings())
+    surrogate = StructuralPosterior(**made.facts().surrogate)
     assert [each.graph for each in surrogate.hypotheses] == list(Foreseen.hypotheses)
     assert surrogate.question().to_plain() == REHEARSAL.to_plain()
 
@@ -80,7 +78,7 @@ def test_a_problem_of_trials_asks_its_task_and_hands_it_on():
     made = Tried()
     assert made.kind == "optimise"
     assert made.question() is CAUSAL
-    assert ExogenousModel(**made.surrogate_settings()).question().to_plain() == CAUSAL.to_plain()
+    assert ExogenousModel(**made.facts().surrogate).question().to_plain() == CAUSAL.to_plain()
 
 
 @pytest.mark.parametrize(

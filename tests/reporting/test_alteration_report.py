@@ -19,7 +19,7 @@ def line(index, score=True):
     acted = index < 2
     one = {"index": index, "kind": "rehearse", "identity": str(index), "given": {"x": 0.25 * index}}
     one |= {
-        "status": "recommended" if acted else "refused",
+        "status": "may" if acted else "leave",
         "alteration": {"a": 1.5} if acted else None,
         "value": 0.1,
     }
@@ -34,8 +34,8 @@ def line(index, score=True):
     }
     one |= {
         "baseline": {"point": 0.45, "of": "chance"},
-        "warnings": [],
-        "reason": "" if acted else "no row comes near",
+        "findings": [],
+        "reason": None if acted else {"kind": "no_support", "text": "no row comes near"},
     }
     one |= {"trace": {"search": "toy", "altered": ["a"]} | ({} if acted else {"would_set": {"a": 9.0}})}
     return one | {
@@ -150,7 +150,7 @@ def test_the_deviation_is_that_of_the_means_of_seeds():
 def test_long_lists_are_cut_and_say_so():
     one = {"alteration": {f"a{place}": 1.0 for place in range(9)}}
     assert change(one) == "a0=1, a1=1, a2=1, a3=1, a4=1, +4 more"
-    assert change({"alteration": None}) == "-"
+    assert change({"alteration": None}) == "no action"
     assert percent(-0.001) == "0%"
 
 

@@ -20,7 +20,7 @@ CARD = {
     "ranges": {"age": [19.0, 79.0], "sex": [1.0, 2.0]},
     "features": {"wear": {"min": 6.25, "unit": "%"}},
     "caution": "observational data",
-    "caution: graph 1": "is wrong",
+    "findings": [{"kind": "refuted_graph", "text": "is wrong"}],
     "fingerprint": "92b6",
 }
 

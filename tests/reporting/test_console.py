@@ -15,13 +15,18 @@ def test_ten_cases_are_told_and_the_rest_are_counted(tmp_path):
 
 
 def test_warnings_that_differ_in_numbers_alone_are_one_with_its_cases(tmp_path):
+    rare = {"kind": "note", "text": "rare"}
+
+    def near(text):
+        return {"kind": "support", "text": text}
+
     lines = [
         recorded_runs.recommended()
-        | {"index": place, "identity": f"c{place}", "warnings": [f"support: {place}.5 away", *more]}
-        for place, more in enumerate((["rare"], [], ["rare"], []))
+        | {"index": place, "identity": f"c{place}", "findings": [near(f"{place}.5 away"), *more]}
+        for place, more in enumerate(([rare], [], [rare], []))
     ]
     of = material(recorded_runs.alterations(tmp_path, lines))
     said = console.warnings(of)
-    assert "  - support: 0.5 away (all 4 cases; the numbers are those of case c0)" in said
+    assert "  - 0.5 away (all 4 cases; the numbers are those of case c0)" in said
     assert "  - rare (cases c0, c2)" in said
     assert said[0] == "Warnings"

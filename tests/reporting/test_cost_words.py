@@ -16,7 +16,7 @@ from rehearsal_torch.reporting.page.probability_sentences import chances
 
 BOUGHT = {
     "identity": "ann",
-    "status": "recommended",
+    "status": "may",
     "given": {"x": 1.0},
     "alteration": {"a": 2.0},
     "estimate": {
@@ -31,14 +31,14 @@ BOUGHT = {
     "worth": 200.0,
     "net_value": {"point": 147.6, "of": "net value", "lower": 127.6, "upper": 167.6, "level": 0.95},
     "net_gain": {"point": 87.6, "of": "net value above", "lower": 67.6, "upper": 107.6, "level": 0.95},
-    "warnings": [],
-    "reason": "",
+    "findings": [],
+    "reason": None,
     "trace": {},
 }
 LEFT = {
     **BOUGHT,
     "identity": "bo",
-    "status": "no_action",
+    "status": "leave",
     "alteration": None,
     "cost": 0.0,
     "net_value": {"point": 60.0},

@@ -9,36 +9,42 @@ OF = "probability of a desired outcome"
 ACTED = {
     "identity": "ann",
     "given": {"age": 40.0},
-    "status": "recommended",
+    "status": "may",
     "alteration": {"dose": 2.0},
     "estimate": {"point": 0.8, "of": OF, "lower": 0.6, "upper": 0.9, "level": 0.95},
     "baseline": {"point": 0.5, "of": OF},
-    "warnings": ["gain: small", "graph: odd"],
-    "reason": "",
+    "findings": [{"kind": "gain", "text": "small"}, {"kind": "graph", "text": "odd"}],
+    "reason": None,
 }
 NONE = {
     "identity": "bob",
     "given": {"age": 60.0},
-    "status": "no_action",
+    "status": "leave",
     "alteration": None,
     "estimate": {"point": 0.3, "of": OF, "lower": 0.1, "upper": 0.4, "level": 0.95},
     "baseline": {"point": 0.4, "of": OF},
-    "warnings": [],
-    "reason": "no alteration helps",
+    "findings": [],
+    "reason": {"kind": "no_gain", "text": "no alteration helps"},
 }
-REFUSED = NONE | {"identity": "eve", "status": "refused", "reason": "no support", "baseline": None}
+REFUSED = NONE | {
+    "identity": "eve",
+    "status": "leave",
+    "reason": {"kind": "no_support", "text": "no support"},
+    "baseline": None,
+}
 
 
 def test_a_row_holds_settings_claims_and_context():
     frame = decision_frame([ACTED, NONE, REFUSED], ["dose", "diet"])
     assert list(frame.columns) == [
         "case", "status", "set/dose", "set/diet", "estimate", "lower", "upper", "level", "no_action",
-        "warnings", "reason", "given/age",
+        "warnings", "reason", "findings", "reason_kind", "given/age",
     ]  # fmt: skip
     first = frame.iloc[0].drop("set/diet").to_dict()
     assert first == {
-        "case": "ann", "status": "recommended", "set/dose": 2.0, "estimate": 0.8, "lower": 0.6, "upper": 0.9,
-        "level": 0.95, "no_action": 0.5, "warnings": "gain: small; graph: odd", "reason": "",
+        "case": "ann", "status": "may", "set/dose": 2.0, "estimate": 0.8, "lower": 0.6, "upper": 0.9,
+        "level": 0.95, "no_action": 0.5, "warnings": "small; odd", "reason": "",
+        "findings": "gain; graph", "reason_kind": "",
         "given/age": 40.0,
     }  # fmt: skip
     assert frame["set/diet"].isna().all()
@@ -81,7 +87,10 @@ def test_a_sentence_counts_cases_and_states_the_means():
 def test_the_means_are_over_the_decisions_within_the_data():
     far = ACTED | {
         "estimate": {"point": 0.99, "of": OF},
-        "warnings": ["gain: small", "range: age is 90; the observations lie between 20 and 80"],
+        "findings": [
+            {"kind": "gain", "text": "small"},
+            {"kind": "range", "text": "age is 90; the observations lie between 20 and 80"},
+        ],
     }
     frame = decision_frame([ACTED, NONE, far])
     assert frame["estimate"].tolist() == [0.8, 0.4, 0.99], "a table keeps the numbers"

@@ -21,7 +21,11 @@ class Read(HTMLParser):
 
 def test_names_and_sentences_from_the_data_are_text():
     name = "<b>x</b>"
-    odd = ACTED | {"identity": "<i>", "alteration": {name: 1.0}, "warnings": ['<a href="x">&amp;']}
+    odd = ACTED | {
+        "identity": "<i>",
+        "alteration": {name: 1.0},
+        "findings": [{"kind": "note", "text": '<a href="x">&amp;'}],
+    }
     text = decision_html(decision_frame([odd], [name]), ["<script>alert(1)</script>"])
     page = Read(text)
     assert set(page.tags) == {"div", "p", "table", "thead", "tbody", "tr", "th", "td"}
@@ -29,7 +33,7 @@ def test_names_and_sentences_from_the_data_are_text():
 
 
 def test_long_tables_and_long_notes_are_cut_and_say_so():
-    long = ACTED | {"warnings": ["word " * 100]}
+    long = ACTED | {"findings": [{"kind": "note", "text": "word " * 100}]}
     page = Read(decision_html(decision_frame([long] * 12), []))
     assert page.tags.count("tr") == 11
     assert page.texts[-1] == "... and 2 more: to_frame() has all of them"

@@ -15,7 +15,7 @@ def drawn(lines, of=OF):
 
 
 def test_claims_intervals_and_no_action_stand_at_their_cases():
-    refused = NONE | {"status": "refused", "identity": "$e$"}
+    refused = NONE | {"reason": {"kind": "no_path", "text": "no path"}, "identity": "$e$"}
     axes = drawn([NONE, ACTED, refused])
     lines = {each.get_label(): each for each in axes.lines}
     assert lines["after the alteration"].get_xydata().tolist() == [[1, 0.8]]
@@ -44,7 +44,7 @@ def test_present_values_stand_where_they_are_known():
 
 
 def test_a_case_outside_the_data_is_shaded_and_has_no_mark():
-    far = ACTED | {"identity": "far", "warnings": ["support: few rows are like this"]}
+    far = ACTED | {"identity": "far", "findings": [{"kind": "support", "text": "few rows are like this"}]}
     axes = drawn([ACTED, far])
     assert {tuple(each) for line in axes.lines for each in line.get_xydata()} == {(0, 0.8), (0, 0.5)}
     (shaded,) = [each for each in axes.patches if each.get_label() == "outside the data"]

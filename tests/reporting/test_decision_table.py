@@ -12,7 +12,7 @@ from rehearsal_torch.reporting import decision_table
 ACTED = {
     "identity": "7",
     "kind": "rehearse",
-    "status": "recommended",
+    "status": "may",
     "given": {"x": 0.5},
     "alteration": {"a": 1.25},
     "estimate": {"point": 0.8, "lower": 0.7, "upper": 0.9},
@@ -20,15 +20,15 @@ ACTED = {
     "trace": {"support": 0.95},
     "score": {"probability": 0.75, "oracle": 0.9, "no_action": 0.25, "share": 0.77},
     "seconds": 0.5,
-    "warnings": ["little support"],
+    "findings": [{"kind": "note", "text": "little support"}],
 }
 REFUSED = ACTED | {
     "identity": "8",
-    "status": "refused",
+    "status": "leave",
     "alteration": None,
     "trace": {"would_set": {"a": 2.0}},
-    "reason": "too far from the rows",
-    "warnings": [],
+    "reason": {"kind": "invalid", "text": "too far from the rows"},
+    "findings": [],
     "score": {"probability": 0.25, "oracle": 0.9, "no_action": 0.25, "share": 0.0},
 }
 
@@ -90,7 +90,7 @@ def test_each_interval_names_what_it_bounds():
 
 
 def test_what_the_estimates_of_decisions_that_set_nothing_are_of_is_said():
-    kept = REFUSED | {"status": "no_action", "unchanged": {"point": 0.7}}
+    kept = REFUSED | {"status": "leave", "unchanged": {"point": 0.7}}
     rows = [row("w", "m", 0, one) for one in (ACTED, kept)]
     head = "  where nothing is set, that of"
     counts = ((1, 1), (2, 1), (1, 0), (0, 0))

@@ -20,7 +20,7 @@ Y,held out,noise,0.1,0.2
 """
 TRIAL = (
     '{"index": 0, "kind": "optimise", "identity": "0", "alteration": {"a": 1.0}, "value": 0.1, '
-    '"status": "recommended"}\n'
+    '"status": "may"}\n'
 )
 
 

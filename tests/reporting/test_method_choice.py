@@ -9,7 +9,7 @@ from rehearsal_torch.evaluation.recorded_run import read
 from rehearsal_torch.files.plain import PlainFileError
 from rehearsal_torch.method_choice.rule import SIMPLEST_FIRST, chosen
 from rehearsal_torch.methods.applicable import with_method
-from rehearsal_torch.reporting.method_choice import told
+from rehearsal_torch.reporting.method_choice import reasons
 from rehearsal_torch.reporting.run_report import report
 from rehearsal_torch.run_folder import RunFolder
 from tests.method_choice.test_rule import NOTHING, found
@@ -52,4 +52,4 @@ def test_the_report_shows_the_table_and_says_why(path):
 def test_a_damaged_record_is_refused(path):
     (path / "method_choice.json").write_text(json.dumps({"sentences": "care"}))
     with pytest.raises(PlainFileError, match="sentences: expected a list of strings; got care"):
-        told(read(path))
+        reasons(read(path))

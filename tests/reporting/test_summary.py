@@ -58,7 +58,8 @@ def test_only_finite_numbers_count():
 
 def test_refusals_and_bookkeeping_are_sentences(sepsis_run):
     run = read(sepsis_run)
-    run.decisions[0]["status"], run.decisions[1]["status"] = "refused", "no_action"
+    for one, kind in zip(run.decisions, ("losing_members", "no_gain"), strict=False):
+        one |= {"alteration": None, "reason": {"kind": kind, "text": "why"}}
     for index, one in enumerate(run.decisions):
         one["trajectory"]["related"] = {
             WITHOUT: {"value": -9.0, "observed": -10.0},

@@ -19,8 +19,8 @@ def run(path, scores, dataset="table", units=None):
         names = ("desired_no_action", "predicted_no_action", "constant_no_action")
         one = {"index": index, "kind": "rehearse", "identity": str(index), "given": {"x": 0.5}}
         one |= {} if units is None else {"unit": units[index]}
-        one |= {"status": "no_action", "alteration": None, "value": 0.0, "estimate": None, "baseline": None}
-        one |= {"warnings": [], "reason": "", "trace": {}}
+        one |= {"status": "leave", "alteration": None, "value": 0.0, "estimate": None, "baseline": None}
+        one |= {"findings": [], "reason": None, "trace": {}}
         lines.append(one | {"score": dict(zip(names, score, strict=True)) if score else {}})
     folder.write("decisions.jsonl", "".join(json.dumps(each) + "\n" for each in lines))
     return path

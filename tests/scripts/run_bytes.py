@@ -17,7 +17,8 @@ def content(folder):
     found = {}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder)
-        of_jobs = name.parts[0].isdigit() or name.parts[0] == ".submitit"
+        # Hydra's record of a run holds its folder and its processes.
+        of_jobs = name.parts[0].isdigit() or name.parts[0] in (".submitit", ".hydra")
         if path.is_file() and not of_jobs and path.name not in TIMED | OF_SWEEPS and "lock" not in path.name:
             found[str(name)] = path.read_bytes().replace(folder.name.encode(), b"RUN")
     with (folder / "table.csv").open(newline="") as file:

@@ -40,5 +40,17 @@ def test_a_trace_says_what_is_known_of_a_search_that_was_ended(clock):
     clock[0] = 101.0
     assert budget.facts(1.0) == {}, "nothing was ended"
     assert budget.out()
-    assert budget.facts() == {"stopped": "stopped after budget_s=0.5; no gap is known", "gap": None}
-    assert budget.facts(0.25) == {"stopped": "stopped after budget_s=0.5", "gap": 0.25}
+    assert budget.facts() == {
+        "stopped": "stopped after budget_s=0.5; no gap is known",
+        "gap": None,
+        "limit_s": 0.5,
+    }
+    assert budget.facts(0.25) == {"stopped": "stopped after budget_s=0.5", "gap": 0.25, "limit_s": 0.5}
+
+
+def test_a_search_inside_another_names_what_was_asked_for(clock):
+    whole = Budget(8.0)
+    clock[0] = 106.0
+    inner = Budget(whole.remaining())
+    assert (inner.left(), inner.reason()) == (2.0, "stopped after budget_s=8")
+    assert min(Budget().remaining(), 5.0) == 5.0

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from rehearsal_torch import search as rooms
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
@@ -78,7 +79,9 @@ def test_the_largest_value_wins_and_the_first_of_equals():
     assert [each.value for each in decisions] == [2, 3, 2]
     assert [each.estimate.point for each in decisions] == [0.6, 0.5, 0.5]
     assert all(
-        each.trace["search"] == "test" and each.reason == "" and each.alteration.values.dtype == torch.float64
+        each.trace["search"] == "test"
+        and each.reason is None
+        and each.alteration.values.dtype == torch.float64
         for each in decisions
     )
 
@@ -96,23 +99,26 @@ def test_further_facts_are_kept():
 
 
 def test_a_refusal_says_why_and_what_it_would_have_set():
-    (decision,) = decided([[1.0]], [Appraisal(chance(0.5), chance(0.1), refused="too far away")])
+    (decision,) = decided(
+        [[1.0]], [Appraisal(chance(0.5), chance(0.1), refused=Finding("no_support", "too far away"))]
+    )
     assert decision.alteration is None
-    assert decision.reason == "too far away"
+    assert decision.reason.text == "too far away"
     assert decision.trace["would_set"] == {"a": 0.0}
-    assert decision.status == "refused"
+    assert decision.undecided
     assert decision.estimate.point == 0.5
 
 
 def test_where_no_set_qualifies_nothing_is_altered():
     decisions = decided([[-INFINITE, -INFINITE], [-INFINITE, 1.0]])
     assert decisions[0].alteration is None
-    assert decisions[0].reason == "no candidate alteration qualifies"
+    assert decisions[0].reason.text == "no candidate alteration qualifies"
     assert decisions[1].alteration.names == ("b",)
 
 
 def test_warnings_stand_beside_the_recommendation():
-    (decision,) = decided([[1.0]], [Appraisal(chance(0.5), chance(0.1), ("few rows", "hidden cause"))])
+    said = (Finding("support", "few rows"), Finding("graph", "hidden cause"))
+    (decision,) = decided([[1.0]], [Appraisal(chance(0.5), chance(0.1), said)])
     assert decision.alteration is not None
     assert decision.warnings == ("few rows", "hidden cause")
 
@@ -120,9 +126,9 @@ def test_warnings_stand_beside_the_recommendation():
 @pytest.mark.parametrize("declines", [True, False])
 def test_an_estimate_that_is_not_above_doing_nothing_is_no_reason_to_act(declines):
     (decision,) = decided([[1.0]], [Appraisal(chance(0.3), chance(0.3))], declines=declines)
-    assert decision.status == ("no_action" if declines else "recommended")
-    appraisals = decision.reason if declines else decision.warnings[0]
-    assert appraisals == "predicted no better than doing nothing (30 % against 30 %)"
+    assert decision.status == ("leave" if declines else "may")
+    against = decision.reason if declines else decision.findings[0]
+    assert against == Finding("no_gain", "predicted no better than doing nothing (30 % against 30 %)")
 
 
 @pytest.mark.parametrize("declines", [True, False])
@@ -139,7 +145,7 @@ def test_a_set_that_leads_nowhere_is_passed_over_only_by_those_that_may_decline(
     values = torch.tensor([[2.0], [1.0]], dtype=torch.float64)
     objective = Functions(some_cases, sets, Untaught(task))
     (decision,) = chosen(objective, actions, values, "test", Budget(), declines=declines)
-    assert decision.status == "recommended"
+    assert decision.alteration is not None
     assert (decision.alteration.names, decision.value) == ((("b",), 1.0) if declines else (("a",), 2.0))
     if not declines:
         assert "no directed path from a to y" in decision.warnings[0]
@@ -147,8 +153,8 @@ def test_a_set_that_leads_nowhere_is_passed_over_only_by_those_that_may_decline(
 
 def test_a_value_that_is_no_number_never_wins():
     decisions = decided([[math.nan, math.nan], [math.nan, -5.0]])
-    assert decisions[0].status == "refused"
-    assert decisions[0].reason == "no candidate alteration qualifies"
+    assert decisions[0].undecided
+    assert decisions[0].reason.text == "no candidate alteration qualifies"
     assert decisions[1].alteration.names == ("b",)
 
 
@@ -162,8 +168,8 @@ def test_an_action_that_is_no_number_is_refused():
         "test",
         Budget(),
     )
-    assert decision.status == "refused"
-    assert decision.reason == "the search found no finite alteration"
+    assert decision.undecided
+    assert decision.reason.text == "the search found no finite alteration"
 
 
 def test_one_situation_gives_one_decision_and_several_are_too_many():
@@ -200,7 +206,7 @@ def test_never_acting_is_said_of_each_case():
     found = NoAction().batch_search(objective)
     assert len(found) == 3
     for each in found:
-        assert (each.alteration, each.status, each.reason) == (None, "no_action", "this method never acts")
+        assert (each.alteration, each.reason.kind) == (None, "never_acts")
         assert each.trace == {"search": "none", "altered": []}
         assert 0 <= each.seconds < 1
 

@@ -7,13 +7,15 @@ import rehearsal_torch as rt
 from rehearsal_torch.data.episode import transitions
 from rehearsal_torch.mechanisms.trajectory import replay
 from rehearsal_torch.surrogates.network import causal_model
+from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
+from rehearsal_torch.surrogates.transition import TransitionModel
 from rehearsal_torch.training.descent import Descent
 from tests.toys.noisy_nodes import CHAIN, chain
 from tests.toys.transitions import DEVIATION, EFFECT, NAMES, SLOPE, model, observations, patients
 
 
 @pytest.fixture(scope="module")
-def fitted() -> rt.TransitionModel:
+def fitted() -> TransitionModel:
     return rt.fit(model(), observations(), Descent(max_epochs=3, progress=False))
 
 
@@ -145,7 +147,7 @@ def test_a_counterfactual_of_a_well_fitted_model_is_that_of_the_truth():
 
 
 def test_networks_answer_as_they_did():
-    made = rt.fit(rt.ExogenousModel(CHAIN), chain(120, 0))
+    made = rt.fit(ExogenousModel(CHAIN), chain(120, 0))
     network, table = made.network(), chain(20, 4)
     assert torch.equal(rt.recover(made, table), causal_model.recover(network, table))
     assert torch.equal(rt.recover(network, table), causal_model.recover(network, table))

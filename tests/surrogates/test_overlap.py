@@ -52,8 +52,8 @@ def test_values_beyond_all_rows_are_named():
     low, high = (float(end) for end in (made.lowest[1], made.highest[1]))
     assert made.outside(("a",), [low]) == made.outside(("a",), [high]) == []
     (said,) = made.outside(("x", "a"), [0.0, high + 0.5])
-    assert said.startswith(
-        f"range: a is set to {high + 0.5:.6g}; the observations lie between {low:.6g} and {high:.6g}"
+    assert said.text.startswith(
+        f"a is set to {high + 0.5:.6g}; the observations lie between {low:.6g} and {high:.6g}"
     )
 
 
@@ -71,7 +71,7 @@ def test_a_value_beyond_all_rows_is_said_in_digits_that_show_it():
     low, high = (float(end) for end in (made.lowest[1], made.highest[1]))
     for value in (high + 1e-7, low - 1e-7):
         (said,) = made.outside(("a",), [value])
-        stated, ends = said.removeprefix("range: a is set to ").split("; the observations lie between ")
+        stated, ends = said.text.removeprefix("a is set to ").split("; the observations lie between ")
         assert stated not in ends.split(" and ")
 
 
@@ -87,9 +87,9 @@ def test_a_graph_that_the_table_contradicts_is_reported_and_a_true_one_is_not():
         RehearsalGraph.of({"a": ["x"], "m": ["a"], "y": ["x"]}), ("x",), WORLD.task.box, WORLD.task.region
     )
     said = untrue_graph(WORLD.table(200), wrong)
-    assert [text.split(" cannot")[0] for text in said] == [
-        "graph: setting a",
-        "graph: setting m",
+    assert [each.text.split(" cannot")[0] for each in said] == [
+        "setting a",
+        "setting m",
     ]
     assert seen(WORLD.table(200), wrong).contradictions() == said
     assert untrue_graph(WORLD.table(200), WORLD.task) == []

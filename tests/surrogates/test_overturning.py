@@ -99,7 +99,7 @@ def test_nothing_is_said_where_it_does_not_apply():
     assert weighed(Estimate(3.0, "return of the episode"), Estimate(1.0, "return of the episode")) is None
     assert weighed(None) is None
     assert weighed(chance(0.8), None) is None
-    nothing = Decision(None, 0.0, status="no_action", estimate=chance(0.5), baseline=chance(0.5))
+    nothing = Decision(None, 0.0, estimate=chance(0.5), baseline=chance(0.5))
     assert Overturning(LOAN.task, LOAN.observations).with_sensitivity(nothing, None) is nothing
 
 

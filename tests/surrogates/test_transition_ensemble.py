@@ -97,7 +97,7 @@ def test_a_change_against_which_a_member_speaks_is_refused(ensemble):
     """The second member's networks are shifted so that it sees harm where the others see a gain."""
     wanted = objective(ensemble, LinearReward({"x": -1.0}))
     best = Exhaustive()(wanted)
-    assert guarded_sequence(wanted, best).status == "recommended"
+    assert guarded_sequence(wanted, best).alteration is not None
 
     class Against(CounterfactualReturn):
         def member_returns(self, actions):
@@ -107,10 +107,10 @@ def test_a_change_against_which_a_member_speaks_is_refused(ensemble):
 
     doubtful = Against(ensemble, wanted.case, wanted.reward, 2)
     refused = guarded_sequence(doubtful, best)
-    assert refused.status == "refused"
-    assert refused.reason.startswith("1 of the 3 members of the model predict no improvement")
+    assert refused.undecided
+    assert refused.reason.text.startswith("1 of the 3 members of the model predict no improvement")
     warned = guarded_sequence(doubtful, best, declines=False)
-    assert warned.status == "recommended"
+    assert warned.alteration is not None
     assert any("1 of the 3 members" in each for each in warned.warnings)
     alone = Against(ensemble, wanted.case, wanted.reward, 2, agreement="none")
     assert guarded_sequence(alone, best) == warned

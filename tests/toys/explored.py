@@ -48,7 +48,7 @@ def run_folder(folder: Path, **config) -> Path:
     save(model.surrogate, surrogate, folder / "checkpoint", {"data": model.card["data"]})
     settings = {"objective": model.nodes["objective"], "search": model.nodes["search"], "certificate": {}}
     (folder / "config.yaml").write_text(yaml.safe_dump({**settings, "seed": 0, **config}))
-    card = {**model.card["data"], "caution: rows": "these rows were simulated"}
+    card = {**model.card["data"], "caution": "these rows were simulated"}
     (folder / "data.yaml").write_text(yaml.safe_dump(card))
     record = {"kind": "rehearse", "choices": {"decision": "care"}, "script": "decide"}
     (folder / "run.json").write_text(json.dumps(record))

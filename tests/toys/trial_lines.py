@@ -16,7 +16,7 @@ def line(index, expected, recommended, start=1.0, optimum=10.0):
         "identity": str(index),
         "kind": "optimise",
         "given": {},
-        "status": "recommended",
+        "status": "may",
         "alteration": {"a": 0.5},
         "recommendation": {"a": 0.25},
         "estimate": {"point": 4.0, "of": "reward"},

@@ -3,7 +3,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rehearsal_torch.training.folds import Fold, folds_of, row_folds, unit_folds
+from rehearsal_torch.training.folds import Fold, folds_of
 
 
 def parted(folds: list[Fold], rows: int) -> None:
@@ -20,7 +20,7 @@ def parted(folds: list[Fold], rows: int) -> None:
 @settings(max_examples=25, deadline=None, derandomize=True)
 def test_no_unit_stands_on_both_sides(owners: list[int], count: int, seed: int):
     identities = [f"p{owner}" for owner in [*range(5), *owners]]
-    folds = unit_folds(identities, count, seed)
+    folds = folds_of(len(identities), identities, count, seed)
     parted(folds, len(identities))
     held = [{identities[row] for row in fold.held_out.tolist()} for fold in folds]
     for fold, outside in zip(folds, held, strict=True):
@@ -32,17 +32,19 @@ def test_a_units_fold_does_not_depend_on_the_rows_order():
     identities = [f"p{row % 7}" for row in range(50)]
     shuffled = torch.randperm(50, generator=torch.Generator().manual_seed(0)).tolist()
     straight = {
-        identities[row]: fold.index for fold in unit_folds(identities, 3, 1) for row in fold.held_out.tolist()
+        identities[row]: fold.index
+        for fold in folds_of(50, identities, 3, 1)
+        for row in fold.held_out.tolist()
     }
     mixed = [identities[row] for row in shuffled]
-    again = {mixed[row]: fold.index for fold in unit_folds(mixed, 3, 1) for row in fold.held_out.tolist()}
+    again = {mixed[row]: fold.index for fold in folds_of(50, mixed, 3, 1) for row in fold.held_out.tolist()}
     assert straight == again
 
 
 @given(rows=st.integers(5, 60), count=st.integers(2, 5), seed=st.integers(0, 100))
 @settings(max_examples=25, deadline=None, derandomize=True)
 def test_row_folds_part_the_rows_evenly(rows: int, count: int, seed: int):
-    folds = row_folds(rows, count, seed)
+    folds = folds_of(rows, None, count, seed)
     parted(folds, rows)
     sizes = [len(fold.held_out) for fold in folds]
     assert max(sizes) - min(sizes) <= 1
@@ -50,9 +52,9 @@ def test_row_folds_part_the_rows_evenly(rows: int, count: int, seed: int):
 
 def test_too_few_to_part_is_refused():
     with pytest.raises(ValueError, match="2 units"):
-        unit_folds(["a", "a", "b"], 3)
+        folds_of(3, ["a", "a", "b"], 3)
     with pytest.raises(ValueError, match="at least 2 folds"):
-        row_folds(10, 1)
+        folds_of(10, None, 1)
 
 
 def test_units_decide_the_folds_where_there_are_some():
@@ -60,7 +62,3 @@ def test_units_decide_the_folds_where_there_are_some():
     for fold in folds_of(20, units, 5, 0):
         assert len(fold.held_out) == 4
         assert len({units[row] for row in fold.held_out.tolist()}) == 1
-    assert all(
-        torch.equal(one.held_out, two.held_out)
-        for one, two in zip(folds_of(20, None, 5, 3), row_folds(20, 5, 3), strict=True)
-    )

@@ -3,7 +3,7 @@ from types import SimpleNamespace
 import torch
 
 from rehearsal_torch.training.example_batches import Batches, Shares
-from rehearsal_torch.training.module import ExampleModule
+from rehearsal_torch.training.module import TrainingData
 
 
 def of_process(rank: int, world: int) -> SimpleNamespace:
@@ -13,7 +13,7 @@ def of_process(rank: int, world: int) -> SimpleNamespace:
 
 def test_each_process_takes_its_share_of_every_batch():
     rows = (torch.arange(9.0),)
-    examples = ExampleModule(rows, rows, 4, 0)
+    examples = TrainingData(rows, rows, 4, 0)
     examples.trainer = of_process(0, 1)
     alone = examples.train_dataloader()
     assert isinstance(alone, Batches)
@@ -31,6 +31,6 @@ def test_each_process_takes_its_share_of_every_batch():
 
 
 def test_there_are_no_held_out_batches_without_held_out_rows():
-    examples = ExampleModule((torch.arange(9.0),), None, 4, 0)
+    examples = TrainingData((torch.arange(9.0),), None, 4, 0)
     examples.trainer = of_process(0, 1)
     assert examples.val_dataloader() == []

@@ -16,6 +16,8 @@ from rehearsal_torch.api.what_if import in_points, in_settings
 from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
 from rehearsal_torch.data.estimates.outside import further, outside
 from rehearsal_torch.data.estimates.percent import Intervals, chance_of, in_words
+from rehearsal_torch.data.tables.in_memory import in_library
+from rehearsal_torch.reporting.decision_frame import table_html
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -236,9 +238,9 @@ class Explanation:
         """The decision with its chances, or why there is none; where it lies outside the data, that reason in
         place of the chances.
         """
-        one, (beyond, _) = self.decision, outside(self.decision.warnings)
+        one, (beyond, _) = self.decision, outside(self.decision.findings)
         if one.alteration is None:
-            what = "No action" if one.status == "no_action" else "Refused"
+            what = "Refused" if one.undecided else "No action"
             would = f"; the best action found was {in_settings(self.considered)}" if self.considered else ""
             said = f"{what}: {one.reason or 'the method gives no reason'}{would}."
             return f"{said} {_capital(beyond)}." if beyond else said
@@ -268,7 +270,7 @@ class Explanation:
         found += self._edges()
         if one.sensitivity is not None and not beyond:
             found.append(_capital(f"{one.sensitivity.sentence()}."))
-        more = further(one.warnings, found[0])
+        more = further(one.findings, found[0])
         return [*found, *(_capital(f"{each.rstrip('.')}.") for each in more), *self.notes]
 
     def to_frame(self, library: str = "pandas") -> Any:
@@ -280,8 +282,6 @@ class Explanation:
         """
         import pandas as pd
 
-        from rehearsal_torch.data.tables.in_memory import in_library
-
         facts = [dict(zip(COLUMNS, each, strict=True)) for each in self._facts()]
         return in_library(pd.DataFrame(facts, columns=COLUMNS), library)
 
@@ -290,8 +290,6 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         from html import escape
-
-        from rehearsal_torch.reporting.decision_frame import table_html
 
         first, *others = self.sentences()
         none = self._beyond
@@ -304,7 +302,7 @@ class Explanation:
     @property
     def _beyond(self) -> bool:
         """Whether the decision lies outside the data."""
-        return bool(outside(self.decision.warnings)[0])
+        return bool(outside(self.decision.findings)[0])
 
     def _edges(self) -> list[str]:
         """One sentence for each edge without which the decision does not stand, or another action is clearly

@@ -25,7 +25,7 @@ from rehearsal_torch.method_choice.words import rows, sentences
 from rehearsal_torch.methods.applicable import choose, with_method
 from rehearsal_torch.methods.build import problem_of, same_kind, seed_and_use_one_thread
 from rehearsal_torch.methods.conf import plain
-from rehearsal_torch.methods.presets import AUTO, CHOOSE, GROUPS, capabilities, methods
+from rehearsal_torch.methods.presets import AUTO, CHOOSE, GROUPS, capabilities, decides_for, methods
 from rehearsal_torch.methods.run import Run, build
 from rehearsal_torch.objectives.objective import class_of, settings_of
 from rehearsal_torch.problems.problem import Problem
@@ -102,10 +102,10 @@ def _tell_costs(run: Run, sweep: bool) -> None:
     """Says that costs of the problem are told and do not count, where it states no worth and the method does
     not weigh them as `micns` does.
     """
-    named = run.problem.unweighed()
+    named = run.problem.facts().unweighed
     if not named or sweep:
         return
-    weights = run.problem.costs()
+    weights = run.problem.facts().costs
     if weights and dict(settings_of(run.objective).get("weights") or {}) == dict(weights):
         return
     made = class_of(run.objective)
@@ -125,11 +125,10 @@ def wished(problem: Problem) -> str | None:
     Raises:
         UserError: if there is no such method for its question.
     """
-    found = problem.method_named()
+    found = problem.facts().method
     if found is None:
         return None
-    known = methods(problem.kind)
-    if found in known:
+    if decides_for(found, problem.kind):
         task = problem.question()
         weighed = isinstance(task, RehearsalTask) and task.worth is not None and task.costs
         if weighed and found != AUTO and not capabilities(found).costs:
@@ -141,6 +140,7 @@ def wished(problem: Problem) -> str | None:
                 "cme_stack or care",
             )
         return found
+    known = methods(problem.kind)
     raise UserError(
         f"there is no method {found!r} for {_ASKED[problem.kind]}",
         "method",

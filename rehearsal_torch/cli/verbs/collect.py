@@ -24,7 +24,8 @@ from typing import Any
 from rehearsal_torch.cli.errors import exit_code
 from rehearsal_torch.cli.spelling import spoken
 from rehearsal_torch.files.forms import WHOLE, checked
-from rehearsal_torch.methods.allowed import trusted_modules, trusted_names
+from rehearsal_torch.methods.allowed import trusted_modules
+from rehearsal_torch.methods.trust import trusted_names
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.user_error import UserError, as_user_error, user_error_from
 

@@ -122,14 +122,14 @@ def _numbers(score: dict[str, Any]) -> dict[str, float]:
 
 def _episodes(run: Run) -> Sequence[Episode]:
     """The patients of the training split; the test patients are not used."""
-    found = run.problem.episodes("train")
-    if found is None:
+    episodes = run.problem.facts().episodes
+    if episodes is None:
         raise UserError(
             f"cross-validation needs a data set of episodes; got {type(run.problem).__name__}",
             "dataset",
             "Choose sepsis_simulated or mimic",
         )
-    return found
+    return episodes("train")
 
 
 def _model(run: Run) -> Surrogate:

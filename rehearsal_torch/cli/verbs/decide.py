@@ -46,10 +46,11 @@ def write_initial_design(problem: Problem, folder: RunFolder, seed: int) -> str:
         A sentence for the run's status; empty if there are enough experiments, or the problem is of another
         kind.
     """
-    design = problem.to_begin(seed)
+    facts = problem.facts()
+    design = None if facts.experiments is None else facts.experiments.to_begin(seed)
     if design is None:
         return ""
-    past, waiting = problem.observations(), problem.under_way()
+    past, waiting = problem.observations(), facts.waiting
     source = problem.card()["source"]
     nodes = ", ".join(name for name in past.names if name not in design.names)
     have = f"{len(past)} experiment{'' if len(past) == 1 else 's'}"
@@ -94,10 +95,10 @@ def write_next(problem: Problem, folder: RunFolder, settings: Sequence[Mapping[s
     Returns:
         The name of the file; empty if the problem is no table of experiments.
     """
-    table = problem.with_proposals(settings)
-    if table is None:
+    experiments = problem.facts().experiments
+    if experiments is None:
         return ""
-    folder.write(NEXT, table)
+    folder.write(NEXT, experiments.with_proposals(settings))
     return str(folder.path / NEXT)
 
 
@@ -127,7 +128,8 @@ def _decided(config: DictConfig, folder: RunFolder, sweep: bool, workers: int) -
             known = card(config.checkpoint)
         recorded = known.get("data_fingerprint")
         trained_on = recorded if isinstance(recorded, str) else None
-        seen = run.problem.seen_by(trained_on)
+        seen_by = run.problem.facts().seen_by
+        seen = False if seen_by is None else seen_by(trained_on)
         faults = known.get("training_faults")
         facts = {"held_out_seen": seen} | ({"training_faults": faults} if isinstance(faults, list) else {})
         folder.write_json("run.json", folder.read_json("run.json") | facts)
@@ -144,6 +146,9 @@ def _decided(config: DictConfig, folder: RunFolder, sweep: bool, workers: int) -
                 flush=True,
             )
     suits(run, surrogate)
+    if run.kind == "rehearse":
+        facts = {"by_adjustment": getattr(surrogate, "by_adjustment", False)}
+        folder.write_json("run.json", folder.read_json("run.json") | facts)
     count = decide_cases(run, folder, surrogate, limit=config.limit, sweep=sweep, choice=choice)
     if config.truth:
         compared(run, folder, surrogate)
@@ -155,7 +160,7 @@ def _decided(config: DictConfig, folder: RunFolder, sweep: bool, workers: int) -
         sweep,
         following,
         tables=asked(run.config, "tables"),
-        told=[*run.problem.notes(), *([] if choice is None else [choice.why])],
+        told=[*run.problem.facts().notes, *([] if choice is None else [choice.why])],
         part=int(config.shards) > 1,
     )
     return f"decided for {count} cases"

@@ -3,23 +3,17 @@
 Needs FastAPI and uvicorn (``pip install 'rehearsal-torch[app]'``), as nothing else in the package does.
 """
 
-import webbrowser
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rehearsal_torch.cli.errors import exit_code
 from rehearsal_torch.cli.signals import Stopped
 from rehearsal_torch.cli.spelling import spoken
 from rehearsal_torch.cli.subcommand import Option, Verb
+from rehearsal_torch.explorer.loopback import listening
 from rehearsal_torch.files.installation import APP
 from rehearsal_torch.user_error import UserError
-
-if TYPE_CHECKING:
-    import socket
-
-    from rehearsal_torch.explorer.server import Session
 
 OPTIONS = (
     Option("port", "the port; 0 takes a free one", "0"),
@@ -72,40 +66,17 @@ def _run(arguments: Sequence[str]) -> int:
             "",
             "Type pip install 'rehearsal-torch[app]'",
         )
-    from rehearsal_torch.explorer.loopback import listening
-    from rehearsal_torch.explorer.sessions import session_for
+    from rehearsal_torch.explorer.sessions import serve_folder
 
     listener = listening(given["host"], port)
     try:
-        return _served(session_for(folder, given["method"]), listener, given)
-    finally:
-        listener.close()
-
-
-def _served(session: "Session", listener: "socket.socket", given: Mapping[str, str]) -> int:
-    """Serves until Ctrl-C."""
-    import uvicorn
-
-    from rehearsal_torch.explorer.server import configured
-
-    port = int(listener.getsockname()[1])
-    address = f"http://{'[::1]' if given['host'] == '::1' else given['host']}:{port}/"
-
-    class Announced(uvicorn.Server):
-        """Says where it is once it answers, and can be ended."""
-
-        async def startup(self, sockets: "list[socket.socket] | None" = None) -> None:
-            await super().startup(sockets)
-            print(f"The page is at {address}\nIt answers this machine alone; Ctrl-C ends it.", flush=True)
-            if given["open"] == "true" and not webbrowser.open(address):
-                print("No browser was found: open the address yourself.", flush=True)
-
-    try:
-        Announced(configured(session, port)).run(sockets=[listener])
+        serve_folder(folder, given["method"], listener, given["host"], browser=given["open"] == "true")
     except KeyboardInterrupt as error:
         # Ctrl-C is how the page is meant to end; a termination signal keeps its exit code.
         if isinstance(error, Stopped) and str(error) != "SIGINT":
             raise
+    finally:
+        listener.close()
     print("Ended.", flush=True)
     return 0
 

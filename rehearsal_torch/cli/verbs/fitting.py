@@ -183,7 +183,7 @@ def saved(
         "lipschitz": dict(promised),
         **({"predictable_noise": dict(known)} if (known := surrogate.noise_shares()) else {}),
         "data": dict(problem.card()),
-        **({"reading": dict(reading)} if (reading := problem.episode_reading()) else {}),
+        **({"reading": dict(reading)} if (reading := problem.facts().reading) else {}),
     }
     beside = kept.with_name(".checkpoint.part")
     # What a killed process left there would move along with the new files.

@@ -31,7 +31,7 @@ def work(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
         sweep,
         following,
         tables=asked(run.config, "tables"),
-        told=[*run.problem.notes(), *([] if choice is None else [choice.why])],
+        told=[*run.problem.facts().notes, *([] if choice is None else [choice.why])],
     )
     noted(folder)
     return f"trained, and decided for {count} cases"

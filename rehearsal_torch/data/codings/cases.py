@@ -11,9 +11,6 @@ from rehearsal_torch.files.schema import listed
 def cases_in_codes(frame: pd.DataFrame, origin: str, task: RehearsalTask) -> pd.DataFrame:
     """Cases with codes in place of texts.
 
-    Args:
-        frame: One row per case, numbered from 0.
-
     Raises:
         TableError: if a column of the context is missing, or a text is none of its variable's; all faults are
             listed.

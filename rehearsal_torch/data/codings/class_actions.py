@@ -64,7 +64,6 @@ def offered(coding: Coding, levels: Mapping[str, Sequence[float]]) -> list[int]:
     """The places of the classes that may be set.
 
     Args:
-        coding: The coding of classes.
         levels: Coded column to its values; those that are missing may be 0 and 1.
     """
     known = [set(levels.get(column, (0.0, 1.0))) for column in coding.columns]
@@ -117,7 +116,6 @@ def no_class(names: Sequence[str], values: Tensor, codings: Sequence[Coding]) ->
     none.
 
     Args:
-        names: The k set columns.
         values: Their values, (..., k), each at one of its levels.
     """
     for each in whole(names, codings):
@@ -137,8 +135,6 @@ def cycled(
     those that are offered occur where there are enough points.
 
     Args:
-        points: (n, k).
-        names: The k columns.
         levels: Column to the values that it may be set to; those that are missing may be 0 and 1.
     """
     made, stride = points.clone(), 1

@@ -12,7 +12,7 @@ only whether its class is desired is kept, so that its classes need no order.
 YAML reads yes, no, on, off, true and false as truth values: a truth value stands for the level that is one of
 these words.
 
-Source: Suits (1957), for indicators without a reference class; the rest is ours.
+Source: Suits (1957), for indicators without a reference class.
 """
 
 import math

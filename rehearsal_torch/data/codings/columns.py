@@ -13,7 +13,7 @@ import pandas as pd
 from rehearsal_torch.data.codings.coding import Coding, listed, text_of
 from rehearsal_torch.data.tables.frame import line_words
 from rehearsal_torch.files.addresses import beginning
-from rehearsal_torch.files.schema import meant
+from rehearsal_torch.files.schema import Fault, meant
 
 ADD = "correct it, or add it to the levels if rows have it"
 NEW = "no row to learn from has it, so that nothing is known of it: correct it, or leave the case out"
@@ -46,10 +46,8 @@ def coded(
     """A table with codes in place of texts.
 
     Args:
-        frame: The rows; the index is the line minus two.
         needed: Columns whose absence is a fault; others are coded if they are there.
         remedy: What to do about a text that is no level.
-        at: Says in words where the row of an index stands.
     """
     made, faults, broken = dict[str, np.ndarray](), list[str](), set[str]()
     for name, coding in codings.items():
@@ -91,7 +89,6 @@ def unknown(coding: Coding, column: pd.Series, odd: np.ndarray, at: Callable[[in
     Args:
         column: The cells; the index is the line minus two.
         odd: Which of them state no level, (n,) bool.
-        at: Says in words where the cell of an index stands.
     """
     first = int(odd.argmax())
     cell = column.iloc[first]
@@ -110,20 +107,20 @@ def unseen(coding: Coding, column: pd.Series) -> list[str]:
     return [each for place, each in enumerate(coding.levels) if place not in known]
 
 
-def rare_classes(frame: pd.DataFrame, codings: Mapping[str, Coding]) -> list[str]:
-    """A sentence for each variable of classes of which some have fewer than five rows."""
-    found = []
+def rare_classes(frame: pd.DataFrame, codings: Mapping[str, Coding]) -> dict[str, str]:
+    """Each variable of classes of which some have fewer than five rows, and what is said of it."""
+    sentences = {}
     for name, coding in codings.items():
         if coding.reference is None or name not in frame.columns:
             continue
         places = coding.places(frame[name])
         counts = {each: int((places == place).sum()) for place, each in enumerate(coding.levels)}
         if few := [f"{each} in {count}" for each, count in counts.items() if 0 < count < RARE]:
-            found.append(
-                f"{name} has classes that few rows have ({', '.join(few)} of {len(frame)} rows), so that "
-                "little is known of them: join them with others, or add rows"
+            sentences[name] = (
+                f"has classes that few rows have ({', '.join(few)} of {len(frame)} rows), so that little is "
+                "known of them: join them with others, or add rows"
             )
-    return found
+    return sentences
 
 
 def lost_classes(frame: pd.DataFrame, codings: Iterable[Coding]) -> list[str]:
@@ -140,11 +137,9 @@ def lost_classes(frame: pd.DataFrame, codings: Iterable[Coding]) -> list[str]:
 
 def uncoded(fault: str) -> str:
     """A fault of a column of texts, with how a task codes them."""
-    for words in (": write 0 and 1", ": encode strings as numbers, or leave the variable out"):
-        if fault.endswith(words):
-            name = fault.partition(": ")[0]
-            return f"{fault}; or name its texts in the task, codings: {{{name}: [first, second, ...]}}"
-    return fault
+    if not isinstance(fault, Fault) or fault.kind != "texts":
+        return fault
+    return f"{fault}; or name its texts in the task, codings: {{{fault.path}: [first, second, ...]}}"
 
 
 def texts_in(column: pd.Series) -> list[str]:

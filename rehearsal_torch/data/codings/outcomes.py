@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from rehearsal_torch.data.codings.coding import Coding
+from rehearsal_torch.data.codings.coding import Coding, either
+from rehearsal_torch.files.schema import Fault
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.spaces.inequalities import InequalityError
 from rehearsal_torch.spaces.worded_inequalities import desired_classes, worded_inequalities
@@ -21,9 +22,6 @@ from rehearsal_torch.spaces.worded_inequalities import desired_classes, worded_i
 def with_desired(region: Any, codings: Mapping[str, Coding]) -> dict[str, Coding]:
     """The codings with the classes of outcomes that a region desires; as they are where it is no text, or
     cannot be read.
-
-    Args:
-        region: One inequality, or a list of them.
     """
     try:
         found = desired_classes(region, levels_of(codings), unordered_of(codings)) if _texts(region) else {}
@@ -33,12 +31,9 @@ def with_desired(region: Any, codings: Mapping[str, Coding]) -> dict[str, Coding
     return {**codings, **made}
 
 
-def region_in_codes(written: Any, codings: Mapping[str, Coding], faults: list[str]) -> Any:
+def region_in_codes(written: Any, codings: Mapping[str, Coding], faults: list[Fault]) -> Any:
     """Inequalities with texts as faces, `{names, normals, offsets}`; None with a fault, and as they are if
     they are no texts.
-
-    Args:
-        written: One inequality, or a list of them; or bounds or faces.
     """
     if isinstance(written, Mapping):
         names = written.get("names", written)
@@ -46,8 +41,11 @@ def region_in_codes(written: Any, codings: Mapping[str, Coding], faults: list[st
             coding = codings.get(name) if isinstance(name, str) else None
             if coding is not None and coding.reference is not None:
                 faults.append(
-                    f"region: {name} has classes, which have no order: name those that are desired, as the "
-                    f"text {name} in {{{', '.join(coding.levels[:-1])}}}"
+                    Fault(
+                        "region",
+                        f"{name} has classes, which have no order: name those that are desired, as the text "
+                        f"{name} in {{{', '.join(coding.levels[:-1])}}}",
+                    )
                 )
                 return None
     if not _texts(written):
@@ -61,7 +59,7 @@ def region_in_codes(written: Any, codings: Mapping[str, Coding], faults: list[st
             found = worded_inequalities(lines[: place + 1], levels, classes)
         except InequalityError as error:
             where = f"inequality {place + 1}, " if isinstance(written, list) else ""
-            faults.append(f"region: {where}{error}")
+            faults.append(Fault("region", f"{where}{error}"))
             return None
     return {
         "names": list(found.names),
@@ -80,19 +78,22 @@ def unordered_of(codings: Mapping[str, Coding]) -> dict[str, tuple[str, ...]]:
     return {name: each.levels for name, each in codings.items() if each.of_classes}
 
 
-def outcome_faults(graph: RehearsalGraph, codings: Sequence[Coding]) -> list[str]:
+def outcome_faults(graph: RehearsalGraph, codings: Sequence[Coding]) -> list[Fault]:
     """A fault for each outcome of classes on which another variable depends."""
-    found = []
+    found = list[Fault]()
     for each in codings:
         after = [name for cause, name in graph.edges if cause == each.name] if each.desired else []
         if after:
             others = " and ".join(after)
             found.append(
-                f"graph: {each.name} -> {after[0]}: {each.name} is an outcome of {len(each.levels)} classes: "
-                f"a method knows of {each.name} only whether it is {each.words.partition(' = ')[0]}, and "
-                f"{others} may depend on the class itself. Take the arrow out if it does not, take {others} "
-                "out of the graph if nothing desired depends on it, or give each class a column of 0 and 1 "
-                "that is a variable of its own"
+                Fault(
+                    "graph",
+                    f"{each.name} -> {after[0]}: {each.name} is an outcome of {len(each.levels)} classes: a "
+                    f"method knows of {each.name} only whether it is {either(each.desired)}, and {others} "
+                    f"may depend on the class itself. Take the arrow out if it does not, take {others} out "
+                    "of the graph if nothing desired depends on it, or give each class a column of 0 and 1 "
+                    "that is a variable of its own",
+                )
             )
     return found
 

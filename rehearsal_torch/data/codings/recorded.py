@@ -25,11 +25,7 @@ from rehearsal_torch.spaces.box import setting_text
 
 
 def card_in_words(card: Mapping[str, Any]) -> dict[str, Any]:
-    """The card of a run or of a model for readers; the same card where nothing is coded.
-
-    Args:
-        card: Its content, with ``codings`` as the task has them.
-    """
+    """The card of a run or of a model for readers; the same card where nothing is coded."""
     codings = recorded_codings(card.get("codings"))
     found = dict(card)
     if not codings:
@@ -53,7 +49,6 @@ def bound_in_words(coding: Coding, bound: float, below: bool) -> str:
     of an outcome of classes: ``status well or mild``.
 
     Args:
-        bound: The bound, a code or between two.
         below: Whether values up to the bound are meant; else those from it.
     """
     if coding.desired:
@@ -104,13 +99,7 @@ def wanted(
     offsets: Sequence[float],
     codings: Mapping[str, Coding],
 ) -> str:
-    """The region M y <= d in words; empty unless it bounds one variable, and is short.
-
-    Args:
-        names: The |Y| outcomes.
-        normals: M, a row per face.
-        offsets: d.
-    """
+    """The region M y <= d in words; empty unless it bounds one variable, and is short."""
     bounds = [
         [(name, weight, offset) for name, weight in zip(names, normal, strict=True) if weight]
         for normal, offset in zip(normals, offsets, strict=True)

@@ -21,11 +21,7 @@ PARTS = ("given", "present", "alteration")
 
 
 def recorded_codings(plain: object) -> dict[str, Coding]:
-    """The codings of a recorded task or data card; those that cannot be read are left out.
-
-    Args:
-        plain: The part ``codings``; None for none.
-    """
+    """The codings of a recorded task or data card; those that cannot be read are left out."""
     found = {}
     for name, each in plain.items() if isinstance(plain, Mapping) else ():
         try:
@@ -53,11 +49,7 @@ def worded(values: Mapping[str, Any], codings: Codings) -> dict[str, Any]:
 
 
 def sentence_in_words(sentence: str, codings: Codings) -> str:
-    """A sentence about the graph with variables of classes in place of their indicators, each said once.
-
-    Args:
-        sentence: Names, some in lists with commas.
-    """
+    """A sentence about the graph with variables of classes in place of their indicators, each said once."""
     for each in codings.values():
         if each.reference is None:
             continue
@@ -69,9 +61,6 @@ def sentence_in_words(sentence: str, codings: Codings) -> str:
 
 def in_numbers(values: Mapping[str, Any], codings: Codings) -> dict[str, Any]:
     """The inverse of `worded`: codes in place of texts, and indicators in place of a class.
-
-    Args:
-        values: Name to a text or a number.
 
     Raises:
         ValueError: if a text is no level of its variable.

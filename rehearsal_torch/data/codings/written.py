@@ -18,7 +18,7 @@ the graph stays what it was (Qin et al., Def. 12). Where a hidden common cause a
 node, arrows from each indicator to those after it take the place of bi-directional edges, which such a pair
 does not allow.
 
-Source: Qin et al. (2023), Def. 1-3 and 12; the rest is ours.
+Source: Qin et al. (2023), Def. 1-3 and 12.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,6 +31,7 @@ from rehearsal_torch.data.codings.coding import Coding, listed, spelled, text_of
 from rehearsal_torch.data.codings.columns import unseen
 from rehearsal_torch.data.codings.outcomes import region_in_codes
 from rehearsal_torch.files.addresses import beginning
+from rehearsal_torch.files.schema import Fault
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 
 BY_ROWS = ("binary", "categorical")
@@ -125,30 +126,26 @@ def classes_of(
     return Coding(name, tuple(classes), reference)
 
 
-def codings_in(plain: object) -> tuple[dict[str, Coding], list[str]]:
-    """The codings of a task, and their faults.
-
-    Args:
-        plain: The part ``codings``; None for none.
-    """
+def codings_in(plain: object) -> tuple[dict[str, Coding], list[Fault]]:
+    """The codings of a task, and their faults."""
     if plain is None:
         return {}, []
     if not isinstance(plain, Mapping):
-        return {}, [f"codings: expected {CODINGS}; got {beginning(str(plain), 60)!r}"]
-    found, faults = {}, []
+        return {}, [Fault("codings", f"expected {CODINGS}; got {beginning(str(plain), 60)!r}")]
+    found, faults = dict[str, Coding](), list[Fault]()
     for name, each in plain.items():
         try:
             if isinstance(each, str) and each in BY_ROWS:
                 raise ValueError(f"{each!r} needs the rows, and there are none here: name the levels")
             found[str(name)] = Coding.of(str(name), each)
         except ValueError as error:
-            faults.append(f"codings.{name}: {error}")
+            faults.append(Fault(f"codings.{name}", str(error)))
     return found, faults
 
 
-def in_codes(plain: Mapping[str, Any], codings: Mapping[str, Coding]) -> tuple[dict[str, Any], list[str]]:
+def in_codes(plain: Mapping[str, Any], codings: Mapping[str, Coding]) -> tuple[dict[str, Any], list[Fault]]:
     """A task with codes in the place of texts in its box and its region, and faults."""
-    made, faults = {part: each for part, each in plain.items() if part != "codings"}, list[str]()
+    made, faults = {part: each for part, each in plain.items() if part != "codings"}, list[Fault]()
     if not codings:
         return made, faults
     if isinstance(made.get("box"), Mapping):
@@ -160,7 +157,7 @@ def in_codes(plain: Mapping[str, Any], codings: Mapping[str, Coding]) -> tuple[d
             try:
                 box |= _settable(codings[name], each)
             except ValueError as error:
-                faults.append(f"box.{name}: {error}")
+                faults.append(Fault(f"box.{name}", str(error)))
         made["box"] = box
     if region := made.get("region"):
         made["region"] = region_in_codes(region, codings, faults)
@@ -172,9 +169,6 @@ def in_codes(plain: Mapping[str, Any], codings: Mapping[str, Coding]) -> tuple[d
 def box_in_texts(box: Mapping[str, Any], codings: Mapping[str, Coding]) -> dict[str, Any]:
     """A box as a task writes it, with the texts of its levels and classes, so that no number is taken for a
     text.
-
-    Args:
-        box: Name to bounds, or to {values}.
     """
     found: dict[str, Any] = {}
     classes = {column: each for each in whole(list(box), list(codings.values())) for column in each.columns}

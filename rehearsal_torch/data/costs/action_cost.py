@@ -11,22 +11,19 @@ or, where levels have prices p_i,
 and an alteration of several actions costs the sum. Keeping an action as it is costs nothing. With the worth v
 of a desired outcome, in the unit of the costs, the net value of an alteration is v P(desired) - sum_i c_i.
 
-Source: ours; a linear cost of change is the L1 cost of counterfactual recourse (Ustun, Spangher and Liu,
+Source: a linear cost of change is the L1 cost of counterfactual recourse (Ustun, Spangher and Liu,
 2019), the net value a von Neumann-Morgenstern utility with two outcomes.
 """
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from rehearsal_torch.data.costs.level_prices import Choice, LevelPrices
-
-if TYPE_CHECKING:
-    from rehearsal_torch.data.decision import RehearsalCase
 
 # A change by less than this share of both values is rounding.
 ROUNDED = 1e-12
@@ -78,11 +75,7 @@ class ActionCost:
         return self.column is None and self.up == self.down and not self.fixed and self.levels is None
 
     def present(self, name: str, values: Mapping[str, float]) -> float | None:
-        """The present value from which changes are counted; None if it is unknown.
-
-        Args:
-            values: The present values that a case states, by coded column.
-        """
+        """The present value from which changes are counted; None if it is unknown."""
         return values.get(name) if self.levels is None else self.levels.value(values)
 
     def per_unit(self, cost: float) -> "ActionCost":
@@ -144,9 +137,6 @@ class CaseCosts:
         """The costs in a case; None if every change costs nothing.
 
         Args:
-            actions: Action to its cost, as the task states it.
-            worth: What a desired outcome is worth.
-            present: The present values that the case states.
             per_unit: Action to the cost per unit that the case states, for those with a column.
 
         Raises:
@@ -213,12 +203,7 @@ class CostTable:
 
     @classmethod
     def of(cls, cases: Sequence[CaseCosts], names: Sequence[str]) -> "CostTable":
-        """The table of B cases, float64 on the CPU.
-
-        Args:
-            cases: The costs of each case.
-            names: The k actions.
-        """
+        """The table of B cases, float64 on the CPU."""
         none = ActionCost()
         priced = {
             name: each.levels
@@ -272,6 +257,6 @@ def _choice(name: str, levels: LevelPrices, cases: Sequence[CaseCosts], names: S
     )
 
 
-def weighing(case: "RehearsalCase") -> bool:
+def weighing(costs: CaseCosts | None) -> bool:
     """Whether the costs of a case count: something costs, and what a desired outcome is worth is known."""
-    return case.costs is not None and case.costs.worth is not None
+    return costs is not None and costs.worth is not None

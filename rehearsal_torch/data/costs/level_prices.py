@@ -49,8 +49,6 @@ class LevelPrices:
         """The prices of an action.
 
         Args:
-            written: Level to its price, as a file holds them.
-            coding: The coding of its texts; None for numbers.
             levels: Coded column to the values that it may be set to.
 
         Raises:
@@ -121,7 +119,6 @@ class LevelPrices:
 
         Args:
             origin: The value from which it is changed, as `value` has it.
-            fixed: The cost of any change.
         """
         if self.of_classes:
             kept = [place == origin for place in range(len(self.rows))]

@@ -20,12 +20,7 @@ from rehearsal_torch.files.schema import listed, meant
 def column_faults(
     frame: pd.DataFrame, origin: str, name: str, column: str, at: Callable[[int], str] = line_words
 ) -> list[str]:
-    """Faults of a column that should hold the cost of an action in each case.
-
-    Args:
-        frame: One row per case, numbered from 0.
-        at: Says in words where the row of an index stands.
-    """
+    """Faults of a column that should hold the cost of an action in each case."""
     if column not in frame.columns:
         return [f"no column {column!r} for the cost of {name}; {meant(column, map(str, frame.columns))}"]
     found = number_faults(frame, [column], min_rows=0, at=at)
@@ -46,9 +41,6 @@ def costs_in(
     frame: pd.DataFrame, origin: str, costs: Mapping[str, ActionCost]
 ) -> Sequence[Mapping[str, float]]:
     """The costs per unit that cases state, for the actions whose cost names a column; one mapping per case.
-
-    Args:
-        frame: One row per case, numbered from 0.
 
     Raises:
         TableError: if a column is missing, or a cell is no number of at least 0; all faults are listed.

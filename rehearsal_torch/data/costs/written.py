@@ -18,7 +18,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, WithJs
 from rehearsal_torch.data.codings.coding import Coding, listed
 from rehearsal_torch.data.costs.action_cost import ActionCost
 from rehearsal_torch.data.costs.level_prices import LevelPrices
-from rehearsal_torch.files.schema import Name, Number, Schema, fault, is_number, mapping, meant
+from rehearsal_torch.files.schema import Fault, Name, Number, Schema, fault, is_number, mapping, meant
 
 COST = (
     "a cost per unit of change, or {up: 2, down: 0.5}, with fixed: 10 for any change; or, of levels and "
@@ -105,7 +105,6 @@ class WrittenCost(Schema):
         """The cost of an action.
 
         Args:
-            coding: The coding of its texts; None for numbers.
             levels: Coded column to the values that it may be set to; None if they are not known.
 
         Raises:
@@ -166,7 +165,7 @@ WrittenCosts = Annotated[dict[Name, Written], mapping(COSTS)]
 def costs_of(
     written: Mapping[str, WrittenCost],
     actions: Sequence[str],
-    faults: list[str],
+    faults: list[Fault],
     codings: Mapping[str, Coding] = MappingProxyType({}),
     levels: Mapping[str, Sequence[float]] = MappingProxyType({}),
 ) -> dict[str, ActionCost]:
@@ -174,12 +173,15 @@ def costs_of(
 
     Args:
         written: Action to its cost.
-        actions: The coded columns that may be set.
         levels: Coded column to the values that it may be set to, for those that have only some.
     """
     of = {column: each.name for each in codings.values() for column in each.columns}
     known = list(dict.fromkeys(of.get(name, name) for name in actions))
-    faults += [f"costs: {name!r} is no action; {meant(name, known)}" for name in written if name not in known]
+    faults += [
+        Fault("costs", f"{name!r} is no action; {meant(name, known)}")
+        for name in written
+        if name not in known
+    ]
     found = dict[str, ActionCost]()
     for name, each in written.items():
         if name not in known:
@@ -187,5 +189,5 @@ def costs_of(
         try:
             found[name] = each.built(name, codings.get(name), levels)
         except ValueError as error:
-            faults.append(f"costs.{name}: {error}")
+            faults.append(Fault(f"costs.{name}", str(error)))
     return found

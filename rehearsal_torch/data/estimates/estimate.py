@@ -70,9 +70,6 @@ def net(
 
     Args:
         estimate: A probability p, or a difference of two.
-        worth: What a desired outcome is worth.
-        cost: The cost, in the same unit.
-        of: What the result is, in words.
         less: What is taken off as well.
     """
     if estimate is None or worth is None or cost is None:

@@ -95,8 +95,6 @@ class Intervals:
         """A chance with its interval, such as ``62 % (95% interval 51 % to 72 %)``.
 
         Args:
-            point: The chance.
-            ends: The interval; None without one.
             level: Its coverage probability; None if it is not known.
         """
         said = percents([point, *(ends or ())], fine)
@@ -106,8 +104,6 @@ class Intervals:
         """A difference of two chances with its interval, such as ``41 percentage points (27 to 54)``.
 
         Args:
-            point: The difference.
-            ends: The interval; None without one.
             level: Its coverage probability; None if it is not known.
             fine: The fewest decimals, those of the chances (`decimals`).
         """
@@ -141,7 +137,6 @@ def change(value: float, of: str) -> str:
 
     Args:
         value: The difference.
-        of: What the two numbers are (`Estimate.of`).
     """
     return f"{100 * value:+.1f} percentage points" if is_chance(of) else f"{value:+.3g}"
 
@@ -162,7 +157,6 @@ def in_words(of: str, wanted: str = "") -> str:
     """What an estimate is of, as sentences have it: ``chance that progression is at most 140``.
 
     Args:
-        of: The estimated quantity (`Estimate.of`).
         wanted: The desired region in words (`data.codings.recorded`); empty where these are too long.
     """
     if wanted:
@@ -184,7 +178,6 @@ def points(values: Sequence[float], fine: int = 0) -> list[str]:
     a sign or that numbers differ.
 
     Args:
-        values: The differences.
         fine: The fewest decimals.
     """
     said = list[str]()

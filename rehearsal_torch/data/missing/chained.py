@@ -107,7 +107,6 @@ def loosened(names: Sequence[str], values: np.ndarray) -> list[str]:
     """Why chained equations may mislead in a table, at most one sentence without a full stop.
 
     Args:
-        names: The d columns.
         values: (n, d), NaN in missing cells.
     """
     shares = residuals(values)

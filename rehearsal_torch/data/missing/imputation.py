@@ -126,7 +126,6 @@ class ImputedTable(Table):
         """The first of m tables; the others are drawn when they are asked for.
 
         Args:
-            names: The d columns.
             values: (n, d), NaN in missing cells; every column has an observed cell.
             how: m, from 2 to 200, or m and what draws the cells.
 

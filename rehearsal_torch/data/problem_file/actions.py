@@ -84,13 +84,7 @@ def settable(
     found: Findings,
     coding: Coding | None = None,
 ) -> Any:
-    """What an action may be set to, as a task writes it: [lower, upper] or {values}; None with a fault.
-
-    Args:
-        about: What the file says of it.
-        column: Its cells, numbers where it has no coding.
-        coding: The coding of its texts; None for numbers.
-    """
+    """What an action may be set to, as a task writes it: [lower, upper] or {values}; None with a fault."""
     path = key("variables", name)
     if coding is not None:
         if about.range is not None or about.step is not None:
@@ -146,8 +140,9 @@ def settable(
         )
         return None
     if len(known) < count:
-        found.warn(
-            path,
+        found.of_variable(
+            name,
+            "values",
             f"{count - len(known)} of the {count} values that it could be set to occur in no row and are not "
             f"offered; offered are {levels_text(known.tolist())}",
         )
@@ -167,3 +162,9 @@ def costs(variables: Mapping[str, VariableForm]) -> dict[str, float]:
 def of_role(variables: Mapping[str, VariableForm], *roles: str) -> list[str]:
     """The variables of some roles, in the file's order."""
     return [name for name, about in variables.items() if about.role in roles]
+
+
+def units_of(variables: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The units of variables as words for reports; empty if there are none."""
+    units = {name: about.unit for name, about in variables.items() if about.unit}
+    return {"units_of": units} if units else {}

@@ -12,7 +12,7 @@ A column of the cases is a variable, their name (`identity`), a cost, or part of
 nothing: a name that is nearly that of a variable is a slip, which would otherwise leave a present value or a
 context unread. A `binary` variable has two values, those of the rows.
 
-Source: ours; Du et al. (2026), Sec. 2.1, for actions within a box.
+Source: Du et al. (2026), Sec. 2.1, for actions within a box.
 """
 
 import re
@@ -56,9 +56,11 @@ def unused_columns(cases: ReadTable, form: Mapping[str, Any], found: Findings) -
         if near and listed:
             found.fault("cases", f"{name!r} is no variable; did you mean {near!r}?")
         elif near:
-            found.warn("cases", f"column {name!r} of {cases.where} is not used; did you mean {near!r}?")
+            found.warn(
+                "cases", "unused", f"column {name!r} of {cases.where} is not used; did you mean {near!r}?"
+            )
         elif listed:
-            found.warn("cases", f"{name!r} is no variable, and not used")
+            found.warn("cases", "unused", f"{name!r} is no variable, and not used")
 
 
 def _near(name: str, choices: Iterable[str]) -> str | None:
@@ -74,8 +76,6 @@ def impossible_values(
     """Faults of values of binary variables that no row has.
 
     Args:
-        cases: The cases, with the codes of texts.
-        rows: The observations, likewise.
         variables: The binary variables among these are looked at.
     """
     for name, about in variables.items():
@@ -117,11 +117,7 @@ def case_rows(
 
 
 def identity_faults(name: str, rows: ReadTable, found: Findings) -> None:
-    """Faults of the column that names the cases.
-
-    Args:
-        rows: The cases, or the rows of which some are held out.
-    """
+    """Faults of the column that names the cases."""
     if name not in rows.frame.columns:
         found.fault(
             "identity", f"no column {name!r} in {rows.where}; {meant(name, map(str, rows.frame.columns))}"
@@ -154,7 +150,6 @@ def ranges_of(
 
     Args:
         bounds: Action to its two limits, as text.
-        box: The range that all cases share.
         rows: The cases, with a column for each of these actions if a limit has `current`, and for each other
             name of a limit.
         texts: Actions that have texts.

@@ -11,7 +11,6 @@ and checked by the reader of tasks; its faults are told with the keys and lines 
 Source: Du et al. (2026), Sec. 2.1 and Eq. (2), for what a task consists of.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -58,13 +57,12 @@ from rehearsal_torch.data.problem_file.opened import expect, opened, parts_of
 from rehearsal_torch.data.reading import ReadTable
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.task_file import REHEARSAL_PARTS, TaskError
-from rehearsal_torch.files.schema import meant
+from rehearsal_torch.files.schema import Fault, meant
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.spaces.inequalities import InequalityError
 from rehearsal_torch.spaces.worded_inequalities import worded_inequalities
 
-_NOT_THERE = re.compile(r"(context|box|region): ('.*'|\".*\") is not in the graph; (.*)\Z", re.DOTALL)
-_PATHS = ("graph", "context", "box", "region", "candidates", "unit")
+_PATHS = ("graph", "context", "candidates", "unit")
 
 
 @dataclass(frozen=True)
@@ -108,9 +106,6 @@ class WrittenProblem:
 
     def ranges_for(self, cases: ReadTable) -> dict[str, list[tuple[float, float]]]:
         """`ranges` of other cases than the file's own.
-
-        Args:
-            cases: The cases, with the columns that the bounds name.
 
         Raises:
             ProblemError: if a column is missing or has no numbers, or a case has no value left; all faults
@@ -315,30 +310,21 @@ def _task(plain: Mapping[str, Any], found: Findings, complete: bool) -> Rehearsa
         return RehearsalTask.of(parts, found.source)
     except TaskError as error:
         for each in error.faults:
-            if told := _told(each, found, complete):
-                found.fault(*told)
+            if placed := _in_the_file(each, found, complete):
+                found.fault(*placed)
         return None
 
 
-def _told(fault: str, found: Findings, complete: bool) -> tuple[str, str] | None:
+def _in_the_file(fault: Fault, found: Findings, complete: bool) -> tuple[str, str] | None:
     """A fault of the reader of tasks with the key of the problem file; None if it was told already."""
-    path, _, words = fault.partition(": ")
-    root = re.split(r"[.\[]", path)[0]
-    if _NOT_THERE.match(fault):
+    # A variable has one role here, and what `desired` names was told; so were names that are in no edge of
+    # the graph, among them those of codings, and parts that are missing.
+    if fault.kind in ("unknown", "two roles", "missing") or fault.part == "codings":
         return None
-    if fault.endswith("have two roles: a variable is context, actionable or an outcome"):
-        # A variable has one role here; that `desired` names one that is no outcome was told.
-        return None
-    if words.startswith("missing; expected"):
-        # Parts that are missing from the problem file are told by its own schema.
-        return None
-    if root == "box":
-        return key("variables") + path.removeprefix("box"), words
-    if root == "region":
-        return "desired" + path.removeprefix("region"), words
-    if root == "codings":
-        # Of variables that are in no edge of the graph, which was told.
-        return None
-    if root in _PATHS:
-        return path, words
+    if fault.part == "box":
+        return key("variables") + fault.path[len("box") :], fault.words
+    if fault.part == "region":
+        return "desired" + fault.path[len("region") :], fault.words
+    if fault.part in _PATHS:
+        return fault.path, fault.words
     return ("graph", fault) if complete and not found.faults else ("variables", fault)

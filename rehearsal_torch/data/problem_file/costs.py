@@ -106,10 +106,13 @@ def untold_worth(form: Mapping[str, Any], costs: Mapping[str, Any], found: Findi
         path = "costs" if form.get("costs") else f"{key('variables', next(iter(costs['costs'])))}.cost"
         found.warn(
             path,
+            "unused",
             f"the cost of {named} is told with each decision, and does not count: to weigh it, add the line "
             "worth: NUMBER, what a desired outcome is worth in the unit of the costs",
         )
     if costs.get("worth") is not None and not costs.get("costs"):
         found.warn(
-            "worth", "no action has a cost, so that nothing is weighed against it: add cost: to actions"
+            "worth",
+            "unused",
+            "no action has a cost, so that nothing is weighed against it: add cost: to actions",
         )

@@ -1,4 +1,4 @@
-"""Faults and warnings of a problem file, each with its line.
+"""Faults and findings of a problem file, each with its line.
 
 Names that one part of a problem file has and another one, its graph or its table has not.
 
@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from rehearsal_torch.data.finding import Finding, FindingKind
 from rehearsal_torch.data.problem_file.form import DataForm
 from rehearsal_torch.data.reading import ReadTable, TableError, read_table
 from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.files.nearby import near_files
-from rehearsal_torch.files.schema import meant, path_of
+from rehearsal_torch.files.schema import Fault, meant, path_of
 from rehearsal_torch.files.yaml_lines import line_at
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 
@@ -27,13 +28,13 @@ class Findings:
         source: The file.
         lines: Dotted path to line.
         faults: What makes it unusable.
-        warnings: What its author should look at.
+        placed_findings: What its author should look at, each by its sentence with line and key.
     """
 
     source: str
     lines: dict[str, int] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
+    placed_findings: dict[str, Finding] = field(default_factory=dict)
 
     def fault(self, path: str, words: str) -> None:
         """A fault at a key; once."""
@@ -41,11 +42,37 @@ class Findings:
         if told not in self.faults:
             self.faults.append(told)
 
-    def warn(self, path: str, words: str) -> None:
-        """A warning at a key; once."""
-        told = self.placed(path, words)
-        if told not in self.warnings:
-            self.warnings.append(told)
+    def warn(self, path: str, kind: FindingKind, words: str, text: str = "", **numbers: float) -> None:
+        """A finding at a key; once.
+
+        Args:
+            words: The sentence beside its line and key.
+            text: The sentence where these are not shown; empty if it is the same.
+        """
+        self.placed_findings.setdefault(self.placed(path, words), Finding(kind, text or words, numbers))
+
+    def add(self, path: str, finding: Finding) -> None:
+        """A finding that was made elsewhere, at a key; once."""
+        self.placed_findings.setdefault(self.placed(path, finding.text), finding)
+
+    def of_variable(self, name: str, kind: FindingKind, words: str, part: str = "", **numbers: float) -> None:
+        """A finding of a variable, or of a part of what the file says of it."""
+        self.warn(key("variables", name, *filter(None, [part])), kind, words, f"{name}: {words}", **numbers)
+
+    def take(self, file: "Findings") -> None:
+        """Goes on with the lines and the findings of a file."""
+        self.source, self.lines = file.source, file.lines
+        self.placed_findings |= file.placed_findings
+
+    @property
+    def warnings(self) -> list[str]:
+        """The sentences with their lines and keys."""
+        return list(self.placed_findings)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """The findings, in their order."""
+        return tuple(self.placed_findings.values())
 
     def placed(self, path: str, words: str) -> str:
         """Words with the line and the key that they are about."""
@@ -53,11 +80,10 @@ class Findings:
         where = "" if line is None else f"line {line}, "
         return f"{where}{path}: {words}" if path else words
 
-    def of_reader(self, faults: Sequence[str]) -> None:
-        """Faults of the schema's reader, which begin with their path."""
-        for each in faults:
-            path, colon, words = each.partition(": ")
-            self.fault(path if colon else "", words if colon else each)
+    def of_reader(self, faults: Iterable[Fault]) -> None:
+        """Faults of a reader, at their paths."""
+        for fault in faults:
+            self.fault(fault.path, fault.words)
 
     def settle(self) -> None:
         """Ends with the faults, if there are any.
@@ -70,12 +96,7 @@ class Findings:
 
 
 def rows_of(form: DataForm, folder: Path, part: str, found: Findings) -> ReadTable | None:
-    """Reads rows; None with a fault.
-
-    Args:
-        folder: The folder that a relative file is in.
-        part: The key of the problem file.
-    """
+    """Reads rows; None with a fault."""
     faults: list[str] = []
     file = folder / form.file
     if not file.is_file():
@@ -125,9 +146,6 @@ def role_faults(variables: Mapping[str, Variable], roles: Sequence[str], found: 
 def graph_faults(variables: Mapping[str, Variable], graph: RehearsalGraph, found: Findings) -> None:
     """Faults of names that only the graph or only the variables have; a variable of the role other that is in
     no edge is a warning.
-
-    Args:
-        variables: What the file says of each variable.
     """
     for name in graph.names:
         if name not in variables:
@@ -136,19 +154,16 @@ def graph_faults(variables: Mapping[str, Variable], graph: RehearsalGraph, found
     for name, about in variables.items():
         if name in graph.names:
             continue
-        path = key("variables", name)
         if about.role == "other":
-            found.warn(path, "is in no edge of the graph, and so is not used")
+            found.of_variable(name, "unused", "is in no edge of the graph, and so is not used")
         else:
-            found.fault(path, f"is in no edge of the graph; {meant(name, unnamed or graph.names)}")
+            found.fault(
+                key("variables", name), f"is in no edge of the graph; {meant(name, unnamed or graph.names)}"
+            )
 
 
 def column_faults(names: Iterable[tuple[str, str]], rows: ReadTable, found: Findings) -> None:
-    """Faults of columns that the table does not have.
-
-    Args:
-        names: The key of each name in the problem file, and the name.
-    """
+    """Faults of columns that the table does not have."""
     columns = [str(name) for name in rows.frame.columns]
     for path, name in names:
         if name not in columns:

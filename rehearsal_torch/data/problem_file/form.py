@@ -57,12 +57,7 @@ SOURCE, LISTED, NOTHING = form("file", "sheet", "separator", "decimal"), form(),
 
 
 def perhaps(value: Any, choices: Iterable[str]) -> str:
-    """The choice that was probably meant, as a question; empty if none is similar, since the list was told.
-
-    Args:
-        value: What was written.
-        choices: What is known.
-    """
+    """The choice that was probably meant, as a question; empty if none is similar."""
     near = suggested(value, choices) if isinstance(value, str) else None
     return f"did you mean {near!r}?" if near else ""
 

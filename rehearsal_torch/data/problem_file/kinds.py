@@ -46,9 +46,6 @@ def codings_of(
 ) -> tuple[dict[str, Coding], set[str], list[str]]:
     """The codings of the columns that need one.
 
-    Args:
-        variables: What the file says of each variable.
-
     Returns:
         Column to coding; the columns that would need one and have a fault; and what was decided, a sentence
         each.
@@ -188,11 +185,7 @@ def _coding(
 
 
 def offered_of(about: VariableForm, levels: Sequence[str]) -> list[str]:
-    """The levels that an action may be set to, in their order; all unless ``offered`` names some.
-
-    Args:
-        about: What the file says of the variable.
-    """
+    """The levels that an action may be set to, in their order; all unless ``offered`` names some."""
     named = levels if about.offered is None or about.role != "action" else spelled(about.offered, levels)
     return [each for each in levels if each in named]
 

@@ -15,7 +15,7 @@ common causes are not considered: ``rehearsal learn-graph`` does that, and resam
 The graph of a problem file: written there, or in a file of its own.
 
 Source: Qin et al. (2023), Algorithm 2 (steps 1 to 3); Spirtes and Glymour (1991); `graphs.formats` for the
-files; the rest is ours.
+files.
 """
 
 import re
@@ -49,10 +49,6 @@ def graph_part(written: Any, folder: Path, found: Findings) -> Any:
     """The graph as a task holds it; that of a file as plain data, None with a fault.
 
     Edges of a file without a direction are in its plain data, {parents, undirected}.
-
-    Args:
-        written: The part ``graph``.
-        folder: The folder that a relative file is in.
     """
     name = written.strip() if isinstance(written, str) else ""
     if not name or "\n" in name:
@@ -74,11 +70,7 @@ def graph_part(written: Any, folder: Path, found: Findings) -> Any:
 
 
 def built_graph(written: Any) -> RehearsalGraph | None:
-    """The graph, if it is one; its faults are told by the reader of tasks.
-
-    Args:
-        written: The graph as a task holds it.
-    """
+    """The graph, if it is one; its faults are told by the reader of tasks."""
     try:
         return None if written is None else graph_of({"graph": written})
     except ValueError:
@@ -139,8 +131,6 @@ def learnt_graph(
     """Learns the graph of a problem; None with a fault.
 
     Args:
-        written: The part ``graph``.
-        variables: What the file says of each variable.
         rows: The rows, with the places of levels in place of texts; those with a missing cell are left out.
     """
     form, faults = read(LearnForm, {LEARN: True} if written == LEARN else written)
@@ -190,9 +180,6 @@ def learnt_graph(
 def partly_directed(written: Any, found: Findings) -> LearntGraph | None:
     """The graphs with some edges of unknown direction, {parents, undirected: [[one, other]]}; None with a
     fault, or if all directions are written.
-
-    Args:
-        written: The part ``graph``.
     """
     if not isinstance(written, Mapping) or "undirected" not in written:
         return None

@@ -59,9 +59,6 @@ class Opened:
 def opened(path: str | Path | None, parts: Sequence[str]) -> Opened:
     """Reads the text of a problem file.
 
-    Args:
-        parts: The keys of a file with the expected question, for messages.
-
     Raises:
         ProblemError: if there is no such file, it is no YAML mapping, or it has a question that there is not.
     """
@@ -123,7 +120,7 @@ def parts_of(file: Opened, form: type[Schema]) -> dict[str, Any]:
         if about.is_required():
             file.found.fault(part, f"nothing is written there yet; expected {about.description}")
     parts, faults = read(form, {part: each for part, each in file.plain.items() if part not in empty})
-    file.found.of_reader([each for each in faults if each.partition(": ")[0] not in empty])
+    file.found.of_reader([each for each in faults if each.path not in empty])
     return parts
 
 

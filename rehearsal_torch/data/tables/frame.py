@@ -82,11 +82,7 @@ class ReadTable:
 
 
 def line_words(index: int) -> str:
-    """Where a row of a file stands, in words.
-
-    Args:
-        index: The line minus two.
-    """
+    """Where a row of a file stands, in words."""
     return f"line {index + 2}"
 
 

@@ -9,7 +9,7 @@
 Nothing can be learnt from such a column, and what it holds may be private. Columns with two values are never
 taken for identifiers: a column `phone` of 0 and 1 says who has one.
 
-Source: ours; Regulation (EU) 2016/679 (GDPR), Art. 4 (1), for what identifies a person.
+Source: Regulation (EU) 2016/679 (GDPR), Art. 4 (1), for what identifies a person.
 """
 
 import re

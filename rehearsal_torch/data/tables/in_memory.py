@@ -55,8 +55,6 @@ def data_frame(given: Any, called: str, faults: list[str] | None = None) -> pd.D
 
     Args:
         given: The data frame; it is not changed.
-        faults: Collects duplicate column names instead of raising for them; the first column of each name
-            is kept then.
 
     Raises:
         TableError: if it is not a data frame, is lazy, or two columns have the same name.
@@ -228,13 +226,7 @@ def cells_of(
 
 
 def frame_of(names: tuple[str, ...], values: Tensor, altered: Tensor) -> pd.DataFrame:
-    """The inverse of `cells_of`: columns, followed by marks for those in which a cell was set.
-
-    Args:
-        names: The d columns.
-        values: (n, d).
-        altered: (n, d), bool.
-    """
+    """The inverse of `cells_of`: columns, followed by marks for those in which a cell was set."""
     frame = pd.DataFrame(values.detach().cpu().numpy().copy(), columns=list(names))
     for place, name in enumerate(names):
         if bool(altered[:, place].any()):

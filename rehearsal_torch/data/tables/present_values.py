@@ -19,10 +19,6 @@ from rehearsal_torch.files.schema import listed
 def present_in(frame: pd.DataFrame, origin: str, names: Sequence[str]) -> list[dict[str, float]]:
     """The present values in each row; without those that have no column or an empty cell.
 
-    Args:
-        frame: One row per case, numbered from 0.
-        names: The variables that may be set.
-
     Raises:
         TableError: if a cell is neither empty nor a number; all faults are listed.
     """
@@ -42,9 +38,6 @@ def present_in(frame: pd.DataFrame, origin: str, names: Sequence[str]) -> list[d
 def assumed_usual(task: RehearsalTask, present: Sequence[Mapping[str, float]]) -> str:
     """One sentence if candidate sets leave actions alone whose present values are known, and no set on offer
     holds both; empty otherwise.
-
-    Args:
-        present: The present values in each case.
     """
     known = {name for each in present for name in each}
     offered = {frozenset(names) for names in task.candidates}

@@ -51,11 +51,7 @@ _TYPED = {"\t": '"\\t"'}
 
 
 def separator_of(file: Path, lines: list[str]) -> str:
-    """The separator that the first lines show.
-
-    Args:
-        lines: The header and the lines behind it.
-    """
+    """The separator that the first lines show."""
     bare = [re.sub(r'"[^"]*"', "", line) for line in lines if line.strip()]
     header, rows = bare[0], bare[1:]
     others = [
@@ -73,11 +69,7 @@ def separator_of(file: Path, lines: list[str]) -> str:
 
 
 def decimal_of(rows: list[str], separator: str) -> str:
-    """The decimal sign: a point beside separating commas, else what more numbers have.
-
-    Args:
-        rows: The lines behind the header.
-    """
+    """The decimal sign: a point beside separating commas, else what more numbers have."""
     if separator == ",":
         return "."
     cells = [cell.strip().strip('"') for line in rows for cell in line.split(separator)]
@@ -87,11 +79,6 @@ def decimal_of(rows: list[str], separator: str) -> str:
 
 def check_given(file: Path, lines: list[str], separator: str | None, decimal: str | None) -> None:
     """Refuses a given separator or decimal sign that the text speaks against.
-
-    Args:
-        lines: The header and the lines behind it.
-        separator: The given separator; None if it is detected.
-        decimal: The given decimal sign; None if it is detected.
 
     Raises:
         TableError: with the sign that the text seems to have.
@@ -171,7 +158,6 @@ def read_separated(
     Args:
         file: The file, plain or packed with gzip (.gz), at most 2 GiB unpacked.
         separator: One of , ; | and the tab; None detects it.
-        decimal: The decimal sign, "." or ","; None detects it.
         faults: A list to which faults of header and decimal signs are appended instead of raising an error,
             so that they are reported with the other faults.
 

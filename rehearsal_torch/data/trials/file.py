@@ -10,7 +10,7 @@
 No times are written, so that the same steps give the same bytes. Numbers are written without loss. A newer
 format has another number, and is refused by name. The file is replaced atomically.
 
-Source: ours; JSON snapshots of a campaign as in Ax and BoFire.
+Source: JSON snapshots of a campaign as in Ax and BoFire.
 """
 
 import json

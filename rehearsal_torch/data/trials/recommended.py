@@ -4,7 +4,7 @@
     found = optimiser.recommend()
     found.std, found.runner_up, found.chance
 
-Source: ours; predictions with a standard deviation as in Ax and BayBE.
+Source: predictions with a standard deviation as in Ax and BayBE.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from typing import Any, Self
 class Recommended(tuple[dict[str, float], float]):
     """An action and its expected reward: a pair that also holds what is known of both.
 
-    Args:
+    Attributes:
         action: The recommended settings, action to value, in the actions' units.
         predicted: Posterior mean of its expected reward, in the reward's unit.
         std: The epistemic standard deviation of that: how far the expected reward may lie from it because few
@@ -25,15 +25,6 @@ class Recommended(tuple[dict[str, float], float]):
         chance: The probability that the recommended action's expected reward is larger than the runner-up's;
             None without a runner-up. By a normal approximation over 32 plausible networks.
         tried: Whether the recommended settings were tried themselves, up to a thousandth of their ranges.
-
-    Attributes:
-        action: As given.
-        predicted: As given.
-        std: As given.
-        runner_up: As given.
-        runner_up_predicted: As given.
-        chance: As given.
-        tried: As given.
     """
 
     action: dict[str, float]

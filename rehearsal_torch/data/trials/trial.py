@@ -150,8 +150,6 @@ def named_numbers(
 
     Args:
         given: Name to number: a mapping or a pandas row; numbers of NumPy and torch are accepted.
-        what: The kind of the names, for messages ("action", "node").
-        faults: The list to which faults are appended.
         others: Whether further names are allowed; they are ignored.
     """
     names = list(wanted)

@@ -156,7 +156,7 @@ function showAnswer(found) {
   }
   at("message").hidden = true;
   at("answer").hidden = false;
-  at("answer").className = `case ${found.withheld && found.changed.length ? "refused" : { refused: "refused", no_action: "none" }[found.status] ?? ""}`;
+  at("answer").className = `case ${found.withheld && found.changed.length ? "refused" : found.undecided ? "refused" : found.status === "leave" ? "none" : ""}`;
   at("headline").textContent = found.headline;
   at("before").textContent = number(found.observed);
   at("after").hidden = found.value === null || !found.changed.length;

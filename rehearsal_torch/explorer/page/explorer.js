@@ -266,7 +266,7 @@ async function recommend() {
   try {
     const found = await asked("/api/recommend", { case: now.case, given: now.given });
     at("recommended").hidden = false;
-    at("recommended").className = `case ${{ refused: "refused", no_action: "none" }[found.status] ?? ""}`;
+    at("recommended").className = `case ${found.undecided ? "refused" : found.status === "leave" ? "none" : ""}`;
     at("recommended-head").textContent = found.headline;
     at("recommended-said").replaceChildren(...paragraphs(found.said));
     at("recommended-warnings").replaceChildren(...bullets(found.warnings));

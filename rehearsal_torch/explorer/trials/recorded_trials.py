@@ -5,10 +5,12 @@ how to make one.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rehearsal_torch.explorer.trials.trial_rows import MOST, course
-from rehearsal_torch.explorer.trials.trial_session import LIMITS, add_reading
+from fastapi import FastAPI
+
+from rehearsal_torch.data.finding import undecided
+from rehearsal_torch.explorer.trials.trial_session import LIMITS, LISTED, add_reading, course
 from rehearsal_torch.problems.written.recognised import YAML
 from rehearsal_torch.reporting.page.assumptions import TRIALS
 from rehearsal_torch.reporting.page.cautions import of_the_run
@@ -16,9 +18,6 @@ from rehearsal_torch.reporting.page.material import Material, finite, mapping
 from rehearsal_torch.reporting.page.question import of_trials
 from rehearsal_torch.reporting.page.trial_sentences import said_of_trials
 from rehearsal_torch.user_error import UserError
-
-if TYPE_CHECKING:
-    from fastapi import FastAPI
 
 USE = (
     "This is the record of a run. It is shown, not continued: a run has no file that results could be "
@@ -45,13 +44,13 @@ class RecordedTrials:
             first = ": run the experiments of start_design.csv first" if design else ""
             raise UserError(f"holds no trials yet{first}", str(of.run.path))
 
-    def add_routes(self, app: "FastAPI") -> None:
+    def add_routes(self, app: FastAPI) -> None:
         """Adds its question to a server."""
         add_reading(app, self)
 
     def describe(self) -> dict[str, Any]:
         """What the page shows: question, recommendation, cautions, and how to make a file of trials."""
-        _, headline, said = said_of_trials(self.material)
+        _, headline, sentences = said_of_trials(self.material)
         method = self.material.run.choices.get("decision", "")
         return {
             "title": self.material.run.path.resolve().name,
@@ -68,24 +67,24 @@ class RecordedTrials:
                 for name in mapping(self.material.card.get("actions"))
             ],
             "nodes": [],
-            "recommended": {"headline": headline, "said": said},
+            "recommended": {"headline": headline, "said": sentences},
         }
 
     def trials(self) -> dict[str, Any]:
         """The trials of the run; those that were not answered are proposals."""
         rows: list[dict[str, Any]] = []
-        for one in self.material.run.decisions:
-            setting, reward = mapping(one.get("alteration")), finite(one.get("reward"))
+        for decision in self.material.run.decisions:
+            setting, reward = mapping(decision.get("alteration")), finite(decision.get("reward"))
             known = {name: finite(value) for name, value in setting.items()}
-            answered = mapping(mapping(one.get("answer")).get("rows"))
+            answered = mapping(mapping(decision.get("answer")).get("rows"))
             nodes = {
                 name: finite(values[0]) for name, values in answered.items()
                 if name not in known and isinstance(values, list) and len(values) == 1
             }  # fmt: skip
             rows.append(
                 {
-                    "id": int(one.get("index", len(rows))) + 1,
-                    "state": _state(one, setting, reward),
+                    "id": int(decision.get("index", len(rows))) + 1,
+                    "state": _state(decision, setting, reward),
                     "settings": known,
                     "asked": None,
                     "nodes": {name: value for name, value in nodes.items() if value is not None},
@@ -95,8 +94,8 @@ class RecordedTrials:
             )
         done = [row for row in rows if row["reward"] is not None]
         return {
-            "rows": rows[-MOST:][::-1],
-            "more": max(0, len(rows) - MOST),
+            "rows": rows[-LISTED:][::-1],
+            "more": max(0, len(rows) - LISTED),
             "pending": [],
             "course": course([row["id"] for row in done], [row["reward"] for row in done]),
             "summary": f"{len(done)} of {len(rows)} trials of this run were answered.",
@@ -123,8 +122,8 @@ class RecordedTrials:
         return [*lines, f"# then, in a terminal: rehearsal explore trials.json{option}"]
 
 
-def _state(one: Mapping[str, Any], setting: Mapping[str, Any], reward: float | None) -> str:
+def _state(decision: Mapping[str, Any], setting: Mapping[str, Any], reward: float | None) -> str:
     """Whether a trial was answered, was only proposed, or what the method said in its place."""
     if not setting:
-        return str(one.get("status") or "").replace("_", " ")
+        return "refused" if undecided(decision) else "no action"
     return "proposed" if reward is None else "completed"

@@ -18,8 +18,9 @@ Measurements may come as they were typed: the optimiser says what is no number.
 """
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import accumulate
 from pathlib import Path
 from typing import Annotated, Any, Protocol
 
@@ -29,15 +30,18 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
 from rehearsal_torch.api.configured import in_words, undisturbed
 from rehearsal_torch.api.optimiser import CausalOptimiser
+from rehearsal_torch.data.causal_task import CausalTask
+from rehearsal_torch.data.trials.log import TrialLog
 from rehearsal_torch.data.trials.trial import Suggestion, Trial
-from rehearsal_torch.explorer.replies import PATIENCE, Turns, told
-from rehearsal_torch.explorer.trials.trial_rows import shown_trials
+from rehearsal_torch.explorer.replies import PATIENCE, Turns, reply
 from rehearsal_torch.reporting.page.assumptions import TRIALS
 from rehearsal_torch.reporting.page.question import of_trials
 from rehearsal_torch.reporting.trial_view import WIDTH
 from rehearsal_torch.user_error import RequestError
 
 MOST = 1000
+# Rows that are listed one by one; the picture has all.
+LISTED = 200
 Numbers = Annotated[dict[str, FiniteFloat], Field(max_length=MOST)]
 Typed = Annotated[dict[str, FiniteFloat | Annotated[str, Field(max_length=200)]], Field(max_length=MOST)]
 Reason = Annotated[str, Field(max_length=1000)]
@@ -55,34 +59,21 @@ class _Asked(BaseModel):
 
 
 class NextAsked(_Asked):
-    """A question for trials.
-
-    Attributes:
-        count: How many.
-        fixed: Actions that are held at a value.
-    """
+    """A question for so many trials, with some actions held at a value."""
 
     count: int
     fixed: Numbers = {}
 
 
 class AdoptAsked(_Asked):
-    """A question for the action to adopt.
-
-    Attributes:
-        fixed: Actions that are held at a value.
-    """
+    """A question for the action to adopt, with some actions held at a value."""
 
     fixed: Numbers = {}
 
 
 class Told(_Asked):
-    """What came of a trial.
-
-    Attributes:
-        trial: The number of a pending one; None for an experiment that was not proposed.
-        settings: The settings that were run, as typed.
-        nodes: The measured values, as typed.
+    """What came of a pending trial, or of an experiment that was not proposed (None); settings that were run
+    and measured values as they were typed.
     """
 
     trial: int | None
@@ -91,12 +82,7 @@ class Told(_Asked):
 
 
 class Ended(_Asked):
-    """A trial without a result.
-
-    Attributes:
-        trial: The number of a pending one.
-        reason: Why.
-    """
+    """A pending trial without a result."""
 
     trial: int
     reason: Reason = ""
@@ -107,31 +93,7 @@ def add_reading(app: FastAPI, session: Reading) -> None:
 
     @app.get("/api/trials")
     def trials() -> Response:
-        return told(session.trials)
-
-
-def add_writing(app: FastAPI, session: "TrialSession") -> None:
-    """Adds the questions that continue the trials."""
-
-    @app.post("/api/ask")
-    def ask(asked: NextAsked) -> Response:
-        return told(lambda: session.ask(asked.count, asked.fixed))
-
-    @app.post("/api/tell")
-    def tell(asked: Told) -> Response:
-        return told(lambda: session.tell(asked.trial, asked.settings, asked.nodes))
-
-    @app.post("/api/fail")
-    def fail(asked: Ended) -> Response:
-        return told(lambda: session.fail(asked.trial, asked.reason))
-
-    @app.post("/api/abandon")
-    def abandon(asked: Ended) -> Response:
-        return told(lambda: session.abandon(asked.trial, asked.reason))
-
-    @app.post("/api/adopt")
-    def adopt(asked: AdoptAsked) -> Response:
-        return told(lambda: session.recommend(asked.fixed))
+        return reply(session.trials)
 
 
 LIMITS = (
@@ -146,11 +108,8 @@ USE = (
 
 
 class TrialSession:
-    """The answers of one file of trials.
-
-    Args:
-        optimiser: The optimiser of the file.
-        method: The name of the method that proposes.
+    """The answers of one file of trials; each of them raises `BusyError` while another one is given, and what
+    the optimiser raises for what it cannot use.
     """
 
     page = "trials.html"
@@ -159,10 +118,29 @@ class TrialSession:
         self.optimiser, self.file, self.method = optimiser, file, method
         self._turns = Turns(PATIENCE)
 
-    def add_routes(self, app: "FastAPI") -> None:
+    def add_routes(self, app: FastAPI) -> None:
         """Adds its questions to a server."""
         add_reading(app, self)
-        add_writing(app, self)
+
+        @app.post("/api/ask")
+        def ask(asked: NextAsked) -> Response:
+            return reply(lambda: self.ask(asked.count, asked.fixed))
+
+        @app.post("/api/tell")
+        def tell(asked: Told) -> Response:
+            return reply(lambda: self.tell(asked.trial, asked.settings, asked.nodes))
+
+        @app.post("/api/fail")
+        def fail(asked: Ended) -> Response:
+            return reply(lambda: self.fail(asked.trial, asked.reason))
+
+        @app.post("/api/abandon")
+        def abandon(asked: Ended) -> Response:
+            return reply(lambda: self.abandon(asked.trial, asked.reason))
+
+        @app.post("/api/adopt")
+        def adopt(asked: AdoptAsked) -> Response:
+            return reply(lambda: self.recommend(asked.fixed))
 
     def describe(self) -> dict[str, Any]:
         """What the page shows before anything is asked: question, actions, nodes and cautions."""
@@ -192,98 +170,61 @@ class TrialSession:
         }
 
     def trials(self) -> dict[str, Any]:
-        """The trials so far (`trial_rows.shown_trials`), with a sentence.
-
-        Raises:
-            BusyError: if another question is still being answered.
-        """
+        """The trials so far (`shown_trials`), with a sentence."""
         with self._answering() as _:
             every = self.optimiser.trials
             return shown_trials(self.optimiser.task, every) | {"summary": self.optimiser.summary()}
 
     def ask(self, count: int, fixed: Mapping[str, float]) -> dict[str, Any]:
-        """Proposes trials, which are pending from then on.
-
-        Args:
-            fixed: Actions that are held at a value.
-
-        Raises:
-            ValueError: see `CausalOptimiser.ask`.
-            BusyError: if another question is still being answered.
-        """
+        """Proposes trials, which are pending from then on."""
         with self._answering() as notes:
-            made = self.optimiser.ask(count, fixed or None)
-        return {"made": [{"trial": each.trial, "settings": dict(each)} for each in made], "notes": notes}
+            suggestions = self.optimiser.ask(count, fixed or None)
+        return {
+            "made": [{"trial": suggestion.trial, "settings": dict(suggestion)} for suggestion in suggestions],
+            "notes": notes,
+        }
 
     def tell(
         self, trial: int | None, settings: Mapping[str, float | str], nodes: Mapping[str, float | str]
     ) -> dict[str, Any]:
-        """Records what came of a trial.
-
-        Args:
-            trial: The number of a pending one; None for an experiment that was not proposed.
-            settings: The settings that were run; with a trial, empty for the proposed ones.
-
-        Raises:
-            RequestError: if the trial is not pending.
-            ValueError: see `CausalOptimiser.tell`.
-            BusyError: if another question is still being answered.
-        """
+        """Records what came of a trial."""
         given: Any = nodes
         with self._answering() as notes:
             if trial is None:
-                made = self.optimiser.tell(_any(settings), given)
+                recorded = self.optimiser.tell(_any(settings), given)
             else:
                 proposed = Suggestion(self._pending(trial))
                 ran = _any(settings) if settings and dict(settings) != dict(proposed) else None
-                made = self.optimiser.tell(proposed, given, ran=ran)
-        return {"trial": made.id, "notes": notes}
+                recorded = self.optimiser.tell(proposed, given, ran=ran)
+        return {"trial": recorded.id, "notes": notes}
 
     def fail(self, trial: int, reason: str) -> dict[str, Any]:
-        """Records that a pending trial gave no usable measurement.
-
-        Raises:
-            RequestError: if the trial is not pending.
-            BusyError: if another question is still being answered.
-        """
+        """Records that a pending trial gave no usable measurement."""
         with self._answering() as notes:
-            made = self.optimiser.fail(Suggestion(self._pending(trial)), reason)
-        return {"trial": made.id, "notes": notes}
+            failed = self.optimiser.fail(Suggestion(self._pending(trial)), reason)
+        return {"trial": failed.id, "notes": notes}
 
     def abandon(self, trial: int, reason: str) -> dict[str, Any]:
-        """Withdraws a pending trial, which may be proposed again.
-
-        Raises:
-            RequestError: if the trial is not pending.
-            BusyError: if another question is still being answered.
-        """
+        """Withdraws a pending trial, which may be proposed again."""
         with self._answering() as notes:
-            made = self.optimiser.abandon(Suggestion(self._pending(trial)), reason)
-        return {"trial": made.id, "notes": notes}
+            abandoned = self.optimiser.abandon(Suggestion(self._pending(trial)), reason)
+        return {"trial": abandoned.id, "notes": notes}
 
     def recommend(self, fixed: Mapping[str, float]) -> dict[str, Any]:
-        """The action to adopt, with its expected reward, and the best tried one beside it.
-
-        Args:
-            fixed: Actions that are held at a value.
-
-        Raises:
-            ValueError: see `CausalOptimiser.recommend`.
-            BusyError: if another question is still being answered.
-        """
+        """The action to adopt, with its expected reward, and the best tried one beside it."""
         with self._answering() as notes:
-            found = self.optimiser.recommend(fixed or None)
+            recommended = self.optimiser.recommend(fixed or None)
         return {
-            "sentence": str(found),
-            "settings": found.action,
-            "predicted": found.predicted,
-            "lower": found.predicted - WIDTH * found.std,
-            "upper": found.predicted + WIDTH * found.std,
+            "sentence": str(recommended),
+            "settings": recommended.action,
+            "predicted": recommended.predicted,
+            "lower": recommended.predicted - WIDTH * recommended.std,
+            "upper": recommended.predicted + WIDTH * recommended.std,
             "level": 0.95,
-            "tried": found.tried,
-            "runner_up": found.runner_up,
-            "runner_up_predicted": found.runner_up_predicted,
-            "chance": found.chance,
+            "tried": recommended.tried,
+            "runner_up": recommended.runner_up,
+            "runner_up_predicted": recommended.runner_up_predicted,
+            "chance": recommended.chance,
             "notes": notes,
         }
 
@@ -294,21 +235,66 @@ class TrialSession:
         with self._turns.turn(), in_words(), undisturbed(), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             yield notes
-            notes += dict.fromkeys(str(each.message) for each in caught)
+            notes += dict.fromkeys(str(warning.message) for warning in caught)
 
     def _pending(self, number: int) -> Trial:
         """A pending trial."""
-        found = next((each for each in self.optimiser.trials if each.id == number), None)
-        if found is None:
+        trial = next((trial for trial in self.optimiser.trials if trial.id == number), None)
+        if trial is None:
             raise RequestError(f"no trial has the number {number}")
-        if found.state != "pending":
+        if trial.state != "pending":
             raise RequestError(
-                f"trial {number} is {found.state} already, perhaps by another page: load the trials again; "
+                f"trial {number} is {trial.state} already, perhaps by another page: load the trials again; "
                 f"from Python, optimiser.tell({number}, ...) corrects it"
             )
-        return found
+        return trial
 
 
 def _any(settings: Mapping[str, float | str]) -> Any:
     """Settings as typed; the optimiser says what is wrong with them."""
     return dict(settings)
+
+
+def shown_trials(task: CausalTask, trials: Sequence[Trial]) -> dict[str, Any]:
+    """The trials of a task, as plain data.
+
+    Args:
+        trials: All trials by number.
+
+    Returns:
+        ``rows``: the last `LISTED` ones, latest first; ``more``: how many earlier ones there are;
+        ``pending``: those without a report; ``course``: the numbers of the completed ones, their rewards, and
+        the best so far after each.
+    """
+    done = [trial for trial in trials if trial.state == "completed"]
+    values = task.reward_of(TrialLog(task, tuple(trials)).table).tolist() if done else []
+    rewards = dict(zip((trial.id for trial in done), values, strict=True))
+    rows = [_row(trial, rewards.get(trial.id)) for trial in trials]
+    return {
+        "rows": rows[-LISTED:][::-1],
+        "more": max(0, len(rows) - LISTED),
+        "pending": [row for row in rows if row["state"] == "pending"],
+        "course": course(list(rewards), values),
+    }
+
+
+def course(numbers: Sequence[int], rewards: Sequence[float]) -> dict[str, Any]:
+    """The rewards of completed trials, and the best so far after each.
+
+    Args:
+        numbers: Their numbers.
+        rewards: Their rewards.
+    """
+    return {"numbers": list(numbers), "rewards": list(rewards), "best": list(accumulate(rewards, max))}
+
+
+def _row(trial: Trial, reward: float | None) -> dict[str, Any]:
+    return {
+        "id": trial.id,
+        "state": trial.state,
+        "settings": trial.settings,
+        "asked": trial.asked if trial.ran is not None else None,
+        "nodes": dict(trial.nodes),
+        "reward": reward,
+        "reason": trial.reason,
+    }

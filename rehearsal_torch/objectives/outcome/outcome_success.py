@@ -40,6 +40,7 @@ from torch import Tensor
 from rehearsal_torch.data.codings.texts import sentence_in_words
 from rehearsal_torch.data.decision import Estimate, RehearsalCase
 from rehearsal_torch.data.estimates.percent import beside
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance, difference
 from rehearsal_torch.objectives.outcome.worst_case import acceptable, unaltered, withheld
 from rehearsal_torch.surrogates.outcome.outcome_regression import JUDGEMENT, OutcomeRegression
@@ -251,24 +252,28 @@ class OutcomeSuccess(AlterationObjective):
                     points[index], lowers[index], uppers[index], self.before[index].mean(), support[index],
                 )
             )  # fmt: skip
-            refused, declined, warnings = "", "", [f"adjustment: {reason}" for reason in reasons]
+            refused = declined = None
+            findings = [Finding("adjustment", reason) for reason in reasons]
             if near < self.low_support:
-                warnings.append(
-                    f"support: the model knows this place as well as from {near:.2g} observations of it"
-                )
+                text = f"the model knows this place as well as from {near:.2g} observations of it"
+                findings.append(Finding("support", text, {"support": near}))
             if near < self.min_support:
-                refused = (
+                refused = Finding(
+                    "no_support",
                     f"no support: what is unknown of the outcomes' response there exceeds their noise "
                     f"(effective number of observations {near:.2g}, fewer than {self.min_support:g}); "
-                    "collect data there or widen the task"
+                    "collect data there or widen the task",
+                    {"support": near},
                 )
             elif upper < baseline:
-                declined = f"predicted worse than doing nothing ({beside(estimated, baseline)})"
+                declined = Finding(
+                    "no_gain", f"predicted worse than doing nothing ({beside(estimated, baseline)})"
+                )
             appraisals.append(
                 Appraisal(
                     chance(estimated, lower, upper, self.level),
                     chance(baseline),
-                    tuple(warnings),
+                    tuple(findings),
                     refused,
                     declined,
                     {"support": round(near, 2)} | modelled,

@@ -30,6 +30,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Estimate, RehearsalCase
 from rehearsal_torch.data.estimates.percent import beside
+from rehearsal_torch.data.finding import Finding, joined
 from rehearsal_torch.objectives.kernel_value import KernelValue
 from rehearsal_torch.objectives.objective import (
     AlterationObjective,
@@ -196,7 +197,7 @@ class StackedSuccess(AlterationObjective):
             return Appraisal(
                 outcome.estimate,
                 outcome.baseline,
-                outcome.warnings,
+                outcome.findings,
                 outcome.refused,
                 outcome.declined,
                 trace | {"note": note},
@@ -217,14 +218,15 @@ class StackedSuccess(AlterationObjective):
             for name, each in (("indicator", indicator), ("outcome", outcome))
             if each.estimate is not None
         }
-        declined = ""
+        declined = None
         upper = None if estimate is None else estimate.upper
         if estimate is not None and baseline is not None and upper is not None and upper < baseline.point:
-            declined = f"predicted worse than doing nothing ({beside(estimate.point, baseline.point)})"
+            text = f"predicted worse than doing nothing ({beside(estimate.point, baseline.point)})"
+            declined = Finding("no_gain", text)
         return Appraisal(
             estimate,
             baseline,
-            tuple(dict.fromkeys((*indicator.warnings, *outcome.warnings))),
+            joined(indicator.findings, outcome.findings),
             outcome.refused,
             declined,
             trace | {"estimates": points, "note": note},

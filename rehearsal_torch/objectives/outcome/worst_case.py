@@ -29,13 +29,15 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.estimates.percent import percents
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal
 
 MOST_BEYOND, MOST_LOST = 0.1, 0.02
 
-UNKNOWN = (
-    "support: it is not known whether rows are near: there are too few, or an earlier version fitted the "
-    "model, which is to be fitted again"
+UNKNOWN = Finding(
+    "support",
+    "it is not known whether rows are near: there are too few, or an earlier version fitted the "
+    "model, which is to be fitted again",
 )
 
 
@@ -94,7 +96,7 @@ def withheld(appraisals: Sequence[Appraisal], beyond: Tensor, unaltered: Tensor)
     found = []
     for each, share, before in zip(appraisals, beyond.tolist(), unaltered.tolist(), strict=True):
         if math.isnan(share):
-            found.append(replace(each, warnings=(*each.warnings, UNKNOWN)))
+            found.append(replace(each, findings=(*each.findings, UNKNOWN)))
             continue
         made, point = replace(each, trace=each.trace | {"beyond": round(share, 4)}), each.estimate
         if point is not None and not each.refused:
@@ -105,10 +107,12 @@ def withheld(appraisals: Sequence[Appraisal], beyond: Tensor, unaltered: Tensor)
     return found
 
 
-def _reason(share: float, point: float, before: float) -> str:
+def _reason(share: float, point: float, before: float) -> Finding:
     here, most, chance, lost = percents([share, MOST_BEYOND, point, before - max(0.0, point - share)])
-    return (
+    return Finding(
+        "no_support",
         f"no support: for {here} of such cases no row is near this action (at most {most} may be so): the "
         f"estimate of {chance} continues the model's form, and if nothing succeeds there, {lost} of the "
-        "probability is lost; collect rows there, or offer actions that such cases have had"
+        "probability is lost; collect rows there, or offer actions that such cases have had",
+        {"beyond": share},
     )

@@ -27,7 +27,7 @@ screening, are ours.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
@@ -38,6 +38,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.finite import ranked
+from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.trials.expected_reward import CausalObjective
 from rehearsal_torch.objectives.trials.improvement import incumbent
 from rehearsal_torch.objectives.trials.reward_frame import RewardFrame
@@ -82,28 +83,28 @@ class KnownBaseline(qLogNoisyExpectedImprovement):
         return samples, self.objective(samples, X=X)
 
 
-def _noisy_improvement(made: Ingredients) -> AcquisitionFunction:
+def _noisy_improvement(given: Ingredients) -> AcquisitionFunction:
     return KnownBaseline(
-        made.model,
-        made.best,
-        sampler=made.sampler,
-        objective=made.objective,
-        X_pending=made.pending,
+        given.model,
+        given.best,
+        sampler=given.sampler,
+        objective=given.objective,
+        X_pending=given.pending,
         # Pruned already, from posterior samples that are at hand.
         prune_baseline=False,
     )
 
 
-def _improvement(made: Ingredients) -> AcquisitionFunction:
+def _improvement(given: Ingredients) -> AcquisitionFunction:
     return qLogExpectedImprovement(
-        made.model, 0.0, sampler=made.sampler, objective=made.objective, X_pending=made.pending
+        given.model, 0.0, sampler=given.sampler, objective=given.objective, X_pending=given.pending
     )
 
 
-def _bound(made: Ingredients) -> AcquisitionFunction:
+def _bound(given: Ingredients) -> AcquisitionFunction:
     # BoTorch's beta is the square of the multiplier.
     return qUpperConfidenceBound(
-        made.model, made.beta**2, sampler=made.sampler, objective=made.objective, X_pending=made.pending
+        given.model, given.beta**2, sampler=given.sampler, objective=given.objective, X_pending=given.pending
     )
 
 
@@ -162,15 +163,14 @@ class BotorchAcquisition(CausalObjective):
         pending: Tensor | None = None,
     ) -> None:
         super().__init__(surrogate, case, draws, evaluation_draws, seed, pending)
-        if function not in FUNCTIONS or not 0 <= beta < float("inf") or not len(self.visited):
-            raise ValueError(
-                f"expected a function of {list(FUNCTIONS)}, beta >= 0 and at least one visited action; got "
-                f"function={function!r}, beta={beta} and {len(self.visited)} actions"
-            )
-        self.function, self.beta = function, beta
-        model = NetworkModel(
-            surrogate, members=members, draws=member_draws, seed=self.seed + 2, as_fitted=True
+        require(
+            function in FUNCTIONS and 0 <= beta < float("inf") and len(self.visited) > 0,
+            f"a function of {list(FUNCTIONS)}, beta >= 0 and at least one visited action",
+            **{"function": function, "beta": beta, "actions": len(self.visited)},
         )
+        self.function, self.beta = function, beta
+        sizes: dict[str, Any] = {"members": members, "draws": member_draws}
+        model = NetworkModel(surrogate, **sizes, seed=self.seed + 2, as_fitted=True)
         # An action that is no longer allowed does not count as the incumbent.
         inside = self.visited[self.allowed(self.visited)]
         visited = inside if len(inside) else self.visited
@@ -196,8 +196,10 @@ class BotorchAcquisition(CausalObjective):
 
         sampler = MemberSampler(torch.Size([len(model.epistemic)]))
         objective = GenericMCObjective(standardised)
-        made = FUNCTIONS[self.function](Ingredients(model, sampler, objective, best, self.pending, self.beta))
-        return _Scaled(made, frame if self.function in BOUNDS else RewardFrame())
+        function = FUNCTIONS[self.function](
+            Ingredients(model, sampler, objective, best, self.pending, self.beta)
+        )
+        return _Scaled(function, frame if self.function in BOUNDS else RewardFrame())
 
     def built(self, screening: bool) -> AcquisitionFunction:
         """BoTorch's acquisition function, of (..., q, k) in the actions' units."""

@@ -16,6 +16,7 @@ Source: Ren et al. (2025), Eq. 5.
 from typing import final
 
 from rehearsal_torch.data.decision import RehearsalCase
+from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.trials.expected_reward import CausalObjective
 from rehearsal_torch.objectives.trials.network_acquisition import standard_draws
 from rehearsal_torch.objectives.trials.upper_bounds import PROPAGATE, UpperBound, checked_beta
@@ -52,14 +53,11 @@ class ConfidenceBound(CausalObjective):
         seed: int = 0,
     ) -> None:
         super().__init__(surrogate, case, draws, evaluation_draws, seed)
-        if propagate not in list(PROPAGATE):
-            raise ValueError(f"expected propagate in {list(PROPAGATE)}; got {propagate!r}")
+        require(propagate in PROPAGATE, f"propagate in {list(PROPAGATE)}", propagate=propagate)
         self.beta = checked_beta(beta)
         # The seed differs from those of the noise: epistemic draws must not be correlated with noise draws.
-        epistemic = standard_draws(epistemic_draws, len(self.network.mechanisms), self.seed + 2).to(
-            self.noise
-        )
-        self.propagate, self.epistemic = propagate, epistemic
+        epistemic = standard_draws(epistemic_draws, len(self.network.mechanisms), self.seed + 2)
+        self.propagate, self.epistemic = propagate, epistemic.to(self.noise)
 
     @property
     def further(self) -> int:

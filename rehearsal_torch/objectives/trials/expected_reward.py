@@ -23,6 +23,7 @@ from torch import Tensor
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.data.question import Kind
+from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.objective import Objective
 from rehearsal_torch.objectives.trials.network_acquisition import (
     DrawnNetwork,
@@ -75,10 +76,11 @@ class CausalObjective(Objective, ABC):
         seed: int = 0,
         pending: Tensor | None = None,
     ) -> None:
-        if min(draws, evaluation_draws) < 1:
-            raise ValueError(
-                f"expected at least 1 draw; got draws={draws} and evaluation_draws={evaluation_draws}"
-            )
+        require(
+            min(draws, evaluation_draws) >= 1,
+            "at least 1 draw",
+            **{"draws": draws, "evaluation_draws": evaluation_draws},
+        )
         self.task, self.case, self.network = surrogate.task, case, surrogate.network()
         # What to try is searched by the fitted functions' own uncertainty, claims have all of it.
         self.searched = self.network.as_fitted()
@@ -93,17 +95,15 @@ class CausalObjective(Objective, ABC):
         self.levels = {**self.task.box.levels, **case.levels}
         for name, (lower, upper) in self.box.bounds().items():
             if name in self.levels:
-                self.levels[name] = tuple(each for each in self.levels[name] if lower <= each <= upper)
+                self.levels[name] = tuple(value for value in self.levels[name] if lower <= value <= upper)
         if empty := [name for name, values in self.levels.items() if not values]:
             raise ValueError(
                 f"{case.identity}: none of the levels of {empty} lies within the bounds of the round"
             )
         self.seed = round_seed(seed, case.identity)
         self.draw = surrogate.draws
-        self.noise, self.other = (
-            surrogate.draws(draws, self.seed),
-            surrogate.draws(evaluation_draws, self.seed + 1),
-        )
+        self.noise = surrogate.draws(draws, self.seed)
+        self.other = surrogate.draws(evaluation_draws, self.seed + 1)
         self.visited = surrogate.visited()
         self.pending = pending.to(self.visited) if pending is not None and len(pending) else None
 
@@ -131,12 +131,10 @@ class CausalObjective(Objective, ABC):
     @cached_property
     def reward_frame(self) -> RewardFrame:
         """The frame in which a search compares rewards, from the posterior means at the visited actions."""
+        if not len(self.visited):
+            return RewardFrame()
         with torch.no_grad():
-            return (
-                RewardFrame.of(self.expected(self.visited, self._screened_points))
-                if len(self.visited)
-                else RewardFrame()
-            )
+            return RewardFrame.of(self.expected(self.visited, self._screened_points))
 
     @property
     def frame(self) -> RewardFrame:
@@ -165,11 +163,8 @@ class CausalObjective(Objective, ABC):
         return [(self.task.actions.index(name), values) for name, values in levels.items()]
 
     def drawn(self, screening: bool, epistemic: Tensor | None = None) -> DrawnNetwork:
-        """The network with the draws of the noise, or with those of the screening.
-
-        Args:
-            screening: Whether candidates are screened with it.
-            epistemic: Draws e, (E, N); None for the network of posterior means.
+        """The network with the draws of the noise, or with those of the screening, and with epistemic draws
+        (E, N); None for the network of posterior means.
         """
         noise = self._screened_points if screening else self.noise
         means = noise.new_zeros(1, noise.shape[-1])
@@ -186,9 +181,8 @@ class CausalObjective(Objective, ABC):
     @torch.no_grad()
     def screened(self, points: Tensor) -> Tensor:
         """`rough` for many candidates, (n, k + further) -> (n,)."""
-        return torch.cat(
-            [self.rough(part) for part in points.split(max(1, SCREEN * CHUNK // len(self.noise)))]
-        )
+        parts = points.split(max(1, SCREEN * CHUNK // len(self.noise)))
+        return torch.cat([self.rough(part) for part in parts])
 
     def expected(self, actions: Tensor, noise: Tensor | None = None) -> Tensor:
         """The posterior mean of the reward, (..., k) -> (...), in its unit; under the draws of the round by
@@ -214,20 +208,15 @@ class CausalObjective(Objective, ABC):
         """Whether actions (n, k) satisfy the bounds of the round, and the levels and limits of the task, up
         to rounding, (n,) bool.
         """
-        lower, upper, slack = (
-            self.box.lower.to(actions),
-            self.box.upper.to(actions),
-            1e-6 * self.box.width.to(actions),
-        )
+        lower, upper = self.box.lower.to(actions), self.box.upper.to(actions)
+        slack = 1e-6 * self.box.width.to(actions)
         inside = ((actions >= lower - slack) & (actions <= upper + slack)).all(-1)
-        for place, values in self._choices(self.task.box.levels):
-            inside &= (nearest(actions[:, place], values) - actions[:, place]).abs() <= slack[place]
+        for index, values in self._choices(self.task.box.levels):
+            inside &= (nearest(actions[:, index], values) - actions[:, index]).abs() <= slack[index]
         limits = self.task.limits
-        return (
-            inside
-            if limits is None
-            else inside & (limits.slack(actions) >= -1e-6 * (1 + limits.offsets.abs().to(actions))).all(-1)
-        )
+        if limits is None:
+            return inside
+        return inside & (limits.slack(actions) >= -1e-6 * (1 + limits.offsets.abs().to(actions))).all(-1)
 
     @torch.no_grad()
     def starts(self, count: int) -> Tensor:
@@ -235,15 +224,14 @@ class CausalObjective(Objective, ABC):
         k + further); further coordinates are 0.
         """
         inside = self.visited[self.box.contains(self.visited) & self.allowed(self.visited)]
-        for place, values in self._choices(self.levels):
-            at = nearest(inside[:, place], values)
-            near = (at - inside[:, place]).abs() <= 1e-6 * self.box.width[place]
-            inside = torch.cat([inside[:, :place], at.unsqueeze(-1), inside[:, place + 1 :]], -1)[near]
+        for index, values in self._choices(self.levels):
+            at = nearest(inside[:, index], values)
+            near = (at - inside[:, index]).abs() <= 1e-6 * self.box.width[index]
+            inside = torch.cat([inside[:, :index], at.unsqueeze(-1), inside[:, index + 1 :]], -1)[near]
         if not len(inside):
             return self.noise.new_empty(0, self.bounds.shape[-1])
-        order = ranked(self.expected(inside, self._screened_points)).argsort(descending=True, stable=True)[
-            :count
-        ]
+        means = ranked(self.expected(inside, self._screened_points))
+        order = means.argsort(descending=True, stable=True)[:count]
         return torch.nn.functional.pad(inside[order], (0, self.further))
 
 

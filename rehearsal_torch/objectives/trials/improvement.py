@@ -27,6 +27,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.finite import UNDEFINED, NoFiniteValueError
+from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.trials.expected_reward import SCREEN, CausalObjective
 from rehearsal_torch.objectives.trials.network_acquisition import (
     DrawnNetwork,
@@ -45,11 +46,8 @@ NOISE_DRAWS = 4
 
 
 def incumbent(means: Tensor, identity: str) -> tuple[Tensor, Tensor]:
-    """The largest posterior mean, and the standard deviation of posterior means, of (n,); one, if they agree
-    up to rounding, of their size.
-
-    Args:
-        means: Posterior means at the visited actions; values that are not finite do not count.
+    """The largest posterior mean at the visited actions, (n,), and the standard deviation of posterior means;
+    one, if they agree up to rounding, of their size. Values that are not finite do not count.
 
     Raises:
         NoFiniteValueError: if none is finite.
@@ -91,8 +89,7 @@ class NetworkLogExpectedImprovement(NetworkAcquisition):
         scale: float | Tensor = 1.0,
     ) -> None:
         super().__init__(model)
-        if not scale > 0:
-            raise ValueError(f"expected scale > 0; got scale={scale}")
+        require(bool(scale > 0), "scale > 0", scale=float(scale))
         self.best_f, self.scale = best_f, scale
 
     def value(self, points: Tensor) -> Tensor:
@@ -128,21 +125,15 @@ class Improvement(CausalObjective):
         super().__init__(surrogate, case, draws, evaluation_draws, seed)
         if not len(self.visited):
             raise ValueError("expected at least one visited action; got none")
-        self.epistemic = standard_draws(epistemic_draws, len(self.network.mechanisms), self.seed + 2).to(
-            self.noise
-        )
+        drawn = standard_draws(epistemic_draws, len(self.network.mechanisms), self.seed + 2)
+        self.epistemic = drawn.to(self.noise)
         self.common = surrogate.draws(NOISE_DRAWS, self.seed + 3)
         # An action that is no longer allowed does not count as the incumbent.
         inside = self.visited[self.allowed(self.visited)]
-        every = self._drawn(epistemic_draws)
+        every, tried = self._drawn(epistemic_draws), inside if len(inside) else self.visited
         with torch.no_grad():
-            middle = torch.cat(
-                [
-                    improvable_rewards(every, part).mean(-1)
-                    for part in (inside if len(inside) else self.visited).split(64)
-                ]
-            )
-        self.best, self.scale = incumbent(middle, case.identity)
+            means = [improvable_rewards(every, part).mean(-1) for part in tried.split(64)]
+        self.best, self.scale = incumbent(torch.cat(means), case.identity)
 
     @property
     def frame(self) -> RewardFrame:

@@ -80,8 +80,8 @@ class FiniteKnowledgeGradient(qKnowledgeGradient):
             return values
         best = ranked(means).argmax(-1).mT
         chosen = points.gather(-2, best.unsqueeze(-1).expand(-1, -1, X.shape[-1]))
-        told: Tensor = super().forward(torch.cat([X, chosen], -2))
-        return told
+        value: Tensor = super().forward(torch.cat([X, chosen], -2))
+        return value
 
 
 @final
@@ -130,23 +130,15 @@ class KnowledgeGradient(CausalObjective):
             means = self.expected(self.visited, self._screened_points)
         centre, scale = incumbent(means, case.identity)
         self._frame = RewardFrame(float(centre), float(scale))
-        model = NetworkModel(
-            surrogate,
-            members=members,
-            draws=member_draws,
-            fantasy_members=members,
-            seed=self.seed + 2,
-            as_fitted=True,
-        )
-        chosen = self._alternatives(alternatives)
-        self._fine, self._screening = (
-            FiniteKnowledgeGradient(
-                model,
-                chosen,
-                SobolQMCNormalSampler(torch.Size([count]), seed=round_seed(self.seed, "fantasies")),
-                self.pending,
-            )
+        sizes: dict[str, Any] = {"members": members, "draws": member_draws, "fantasy_members": members}
+        model = NetworkModel(surrogate, **sizes, seed=self.seed + 2, as_fitted=True)
+        best, seed = self._alternatives(alternatives), round_seed(self.seed, "fantasies")
+        samplers = [
+            SobolQMCNormalSampler(torch.Size([count]), seed=seed)
             for count in (fantasies, min(fantasies, SCREENING_FANTASIES))
+        ]
+        self._fine, self._screening = (
+            FiniteKnowledgeGradient(model, best, sampler, self.pending) for sampler in samplers
         )
 
     @classmethod

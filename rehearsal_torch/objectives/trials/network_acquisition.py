@@ -38,6 +38,7 @@ from botorch.utils.sampling import draw_sobol_normal_samples
 from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 
+from rehearsal_torch.data.sizes import require
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.surrogates.network.causal_model import CausalNetwork, Perturbation
 from rehearsal_torch.surrogates.network.network_model import REWARD, NetworkModel
@@ -51,15 +52,10 @@ def standard_draws(count: int, width: int, seed: int) -> Tensor:
     Raises:
         ValueError: if `count` is odd or below 2.
     """
-    if count < 2 or count % 2:
-        raise ValueError(
-            f"expected an even number of draws, since they come in antithetic pairs; got {count}"
-        )
-    half = (
-        draw_sobol_normal_samples(width, count // 2, seed=seed, dtype=torch.float64)
-        if width
-        else torch.zeros(count // 2, 0, dtype=torch.float64)
-    )
+    require(count >= 2 and count % 2 == 0, "an even number of draws, in antithetic pairs", count=count)
+    half = torch.zeros(count // 2, 0, dtype=torch.float64)
+    if width:
+        half = draw_sobol_normal_samples(width, count // 2, seed=seed, dtype=torch.float64)
     both = torch.stack([half, -half], 1).flatten(0, 1)
     return both / both.square().mean(0).sqrt().clamp_min(1e-12)
 
@@ -67,13 +63,8 @@ def standard_draws(count: int, width: int, seed: int) -> Tensor:
 def mean_reward(
     network: CausalNetwork, actions: Tensor, noise: Tensor, perturbation: Perturbation | None = None
 ) -> Tensor:
-    """E[r] over draws of the noise, (..., k), (S, N) -> (...), in the reward's unit.
-
-    Args:
-        actions: (..., k), in their units.
-        noise: (S, N), draws of the noise.
-        perturbation: Perturbation of each node from its posterior mean, in posterior standard deviations;
-            None for the posterior mean itself.
+    """E[r] over draws of the noise, (..., k), (S, N) -> (...), in the units of actions and reward; each node
+    is perturbed from its posterior mean by so many posterior standard deviations.
     """
     values, _ = network.propagate(actions, noise, perturbation)
     return network.reward(values).mean(-1)

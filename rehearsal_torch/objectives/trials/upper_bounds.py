@@ -41,6 +41,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.known_reward import KnownReward, WeightedSum
+from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.trials.network_acquisition import (
     DrawnNetwork,
     NetworkAcquisition,
@@ -91,9 +92,8 @@ class MeanBound(UpperBound):
         values, spreads = self.network.propagate(points, self.noise, spread=reward.names)
         means = values[..., read]
         stds = torch.stack([spreads[name].expand(means.shape[:-1]) for name in reward.names], -1)
-        return reward(means).mean(-1) + self.beta * reward_spread(
-            reward, means, stds, self.drawn.epistemic[:, read]
-        ).mean(-1)
+        spread = reward_spread(reward, means, stds, self.drawn.epistemic[:, read])
+        return reward(means).mean(-1) + self.beta * spread.mean(-1)
 
 
 class LinearBound(UpperBound):
@@ -101,23 +101,17 @@ class LinearBound(UpperBound):
 
     def value(self, points: Tensor) -> Tensor:
         """(..., k) -> (...)."""
-        gradients = self.gradient(points)
-        return mean_reward(self.network, points, self.noise) + self.beta * safe_root(
-            gradients.square().sum(-1)
-        )
+        spread = safe_root(self.gradient(points).square().sum(-1))
+        return mean_reward(self.network, points, self.noise) + self.beta * spread
 
     def gradient(self, actions: Tensor) -> Tensor:
         """d E[r] / d e at e = 0, (..., k) -> (..., N)."""
         differentiable = torch.is_grad_enabled() and actions.requires_grad
         with torch.enable_grad():
-            perturbations = actions.new_zeros(
-                *actions.shape[:-1], len(self.network.mechanisms), requires_grad=True
-            )
-            (gradients,) = torch.autograd.grad(
-                self.perturbed(actions, self.few, perturbations).sum(),
-                perturbations,
-                create_graph=differentiable,
-            )
+            nodes = len(self.network.mechanisms)
+            perturbations = actions.new_zeros(*actions.shape[:-1], nodes, requires_grad=True)
+            total = self.perturbed(actions, self.few, perturbations).sum()
+            (gradients,) = torch.autograd.grad(total, perturbations, create_graph=differentiable)
         return gradients if differentiable else gradients.detach()
 
 
@@ -166,10 +160,7 @@ class OptimisticBound(UpperBound):
         width = len(self.network.task.actions)
         free = points[..., width:]
         columns, shape = iter(free.unbind(-1)), free.shape[:-1]
-        eta = [
-            next(columns) if perturbation is None else free.new_full(shape, perturbation)
-            for perturbation in self.fixed
-        ]
+        eta = [next(columns) if sign is None else free.new_full(shape, sign) for sign in self.fixed]
         return points[..., :width], self.beta * torch.stack(eta, -1)
 
 
@@ -180,9 +171,8 @@ class SeparateBound(OptimisticBound):
     def value(self, points: Tensor) -> Tensor:
         """(..., k + further) -> (...)."""
         actions, perturbations = self.split(points)
-        alone = torch.cat(
-            [torch.zeros_like(perturbations).unsqueeze(0), torch.diag_embed(perturbations).movedim(-2, 0)]
-        )
+        none = torch.zeros_like(perturbations).unsqueeze(0)
+        alone = torch.cat([none, torch.diag_embed(perturbations).movedim(-2, 0)])
         rewards = self.perturbed(actions.expand(len(alone), *actions.shape), self.few, alone)
         # A perturbation with a loss counts as zero: otherwise the search would discard actions whose initial
         # perturbation has the wrong sign.
@@ -207,8 +197,7 @@ def checked_beta(beta: float) -> float:
     Raises:
         ValueError: if it is negative, infinite or not a number.
     """
-    if not 0 <= beta < math.inf:
-        raise ValueError(f"expected beta >= 0; got {beta}")
+    require(0 <= beta < math.inf, "beta >= 0", beta=beta)
     return beta
 
 
@@ -226,13 +215,8 @@ def monotone_perturbations(network: CausalNetwork) -> tuple[float | None, ...]:
 
 
 def reward_spread(reward: KnownReward, means: Tensor, stds: Tensor, epistemic: Tensor) -> Tensor:
-    """The standard deviation of the reward. Returns (...), in the reward's unit.
-
-    Args:
-        reward: A function of m nodes.
-        means: (..., m), their posterior means.
-        stds: (..., m), their posterior standard deviations.
-        epistemic: (E, m), normal draws with mean 0 and variance 1, for rewards without a closed form.
+    """The standard deviation of a reward of m nodes, (...), in its unit, from their posterior means and
+    standard deviations, (..., m) each; without a closed form, from normal draws (E, m).
     """
     if isinstance(reward, WeightedSum):
         weights = torch.tensor(list(reward.weights.values()), dtype=stds.dtype, device=stds.device)

@@ -13,26 +13,18 @@ number of draws estimates the mean.
 
 For the first two mechanisms E[X_5 | a] is exact, and multilinear in the means E s(x_i + ...): the best action
 is one of 2^6 corners, each a_i either at the largest or at the smallest mean. For the other two it is
-*defined* as the mean over 65,536 Sobol draws. For `dgm` the exact mean, a recursion of moments, is
-`exact_mean`: the two agree to .1 % at lambda = .3, sigma = .2; but at lambda = .3, sigma = .4 the exact mean
-is 10^38 at actions whose reward has a median of 4, dominated by draws too rare ever to be observed.
-
-The recursion, for X_0 = -s_0 + c_0 W_0, X_i = s_i X_{i-1} + .1 (c_i + X_{i-1}^2) W_i with independent
-W_i = lambda U_i^4: X_i^k is a polynomial in X_{i-1} of degree 2 k with coefficients that are moments of W_i,
-
-    E X_i^k = sum_j sum_l C(k, j) C(j, l) .1^j E[W^j] s_i^{k-j} c_i^{j-l} E X_{i-1}^{k-j+2l},
-    0 <= l <= j <= k,
-
-so the mean of the last of m + 1 nodes needs 2^m moments of the first. Every moment is finite and exact.
+*defined* as the mean over 65,536 Sobol draws of the first five noises; X_5 is linear in U_5^4, whose mean
+stands for it. For `dgm` a recursion of moments gives the exact mean as well: the two agree to .1 % at lambda
+= .3, sigma = .2; but at lambda = .3, sigma = .4 the exact mean is 10^38 at actions whose reward has a median
+of 4, dominated by draws too rare ever to be observed.
 
 Source: Ren et al. (2025), Eq. 7, Eq. 8, Sec. 11.3, 11.4 and 11.10 (Table 3); Sussex et al. (2023). The
-bounded variant and the recursion are ours.
+bounded variant is ours.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from itertools import product
-from math import comb
 from typing import Any, Literal, get_args
 
 import torch
@@ -41,80 +33,11 @@ from torch import Tensor
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.known_reward import WeightedSum
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.problems.causal.noise import MixtureNoise, ModalNoise, modal_noise, sobol_draws
+from rehearsal_torch.problems.causal.noise import ModalNoise, modal_noise, sobol_draws
 from rehearsal_torch.problems.causal.optimum import best_action
 from rehearsal_torch.problems.causal.world import CausalWorld
 from rehearsal_torch.problems.world_size import Rounds
 from rehearsal_torch.spaces.box import Box
-
-LINKS = 5
-
-
-class QuarticMoments:
-    """The moment recursion for one noise distribution.
-
-    Args:
-        distribution: Of U.
-        scale: lambda.
-    """
-
-    def __init__(self, distribution: MixtureNoise, scale: float) -> None:
-        self.distribution, self.scale = distribution, scale
-        points, weights = distribution.nodes(80)  # exact to degree 159; U^4 to the power 2^5 has degree 128
-        self._noise = [float(weights @ (scale * points**4) ** power) for power in range(2**LINKS + 1)]
-        # For the first node, the terms of X^j with c^j; for each further node, the coefficients of
-        # s^{k-j} c^{j-l} E X^{k-j+2l}.
-        first = [
-            (k, k - j, j, 0, comb(k, j) * self._noise[j]) for k in range(2**LINKS + 1) for j in range(k + 1)
-        ]
-        self._terms = [_Terms(first, 2**LINKS)]
-        for top in (2**place for place in reversed(range(LINKS))):
-            kept = [(k, j, low) for k in range(top + 1) for j in range(k + 1) for low in range(j + 1)]
-            factors = [comb(k, j) * comb(j, low) * 0.1**j * self._noise[j] for k, j, low in kept]
-            rows = [
-                (k, k - j, j - low, k - j + 2 * low, factor)
-                for (k, j, low), factor in zip(kept, factors, strict=True)
-            ]
-            self._terms.append(_Terms(rows, top))
-
-    def noise_moment(self, power: int) -> float:
-        """E[U^{4 power}], without lambda."""
-        return (
-            self._noise[power] / self.scale**power
-            if self.scale
-            else float(self.distribution.nodes(80)[1] @ self.distribution.nodes(80)[0] ** (4 * power))
-        )
-
-    def last(self, slopes: Tensor, levels: Tensor) -> Tensor:
-        """Mean of the last node from s_i and c_i, (..., 6) each -> (...)."""
-        moments = torch.ones(*slopes.shape[:-1], 1, dtype=slopes.dtype)
-        for place, terms in enumerate(self._terms):
-            moments = terms.sum(slopes[..., place] if place else -slopes[..., 0], levels[..., place], moments)
-        return moments[..., 1]
-
-
-class _Terms:
-    """A table of terms factor s^p c^q E X^m, summed for each power k."""
-
-    def __init__(self, rows: Sequence[tuple[int, int, int, int, float]], top: int) -> None:
-        self.top = top
-        self.power, self.s_power, self.c_power, self.moment = (
-            torch.tensor([row[place] for row in rows]) for place in range(4)
-        )
-        self.factor = torch.tensor([row[4] for row in rows], dtype=torch.float64)
-
-    def sum(self, s: Tensor, c: Tensor, moments: Tensor) -> Tensor:
-        """s (...), c (...), moments (..., M) -> (..., top + 1)."""
-        exponents = range(self.top + 1)
-        s_powers, c_powers = (torch.stack([each**power for power in exponents], -1) for each in (s, c))
-        terms = (
-            self.factor
-            * s_powers[..., self.s_power]
-            * c_powers[..., self.c_power]
-            * moments[..., self.moment]
-        )
-        return terms.new_zeros(*terms.shape[:-1], self.top + 1).index_add(-1, self.power, terms)
-
 
 Mechanism = Literal["anm", "non_dgm", "dgm", "dgm_bounded"]
 NODES = tuple(f"X{place}" for place in range(6))
@@ -143,6 +66,8 @@ class Alpine2(CausalWorld):
         size: Number of rounds and of experiments in the start design; by default 100 and 14.
     """
 
+    source = "Ren et al. (2025), Sec. 11.3 and 11.4"
+
     def __init__(
         self,
         mechanism: Mechanism = "dgm",
@@ -161,25 +86,23 @@ class Alpine2(CausalWorld):
         self.mechanism, self.scale = mechanism, float(scale)
         box = Box.of(dict.fromkeys(ACTIONS, (0.0, 1.0)))
         parents = {
-            node: ((NODES[place - 1],) if place else ()) + (ACTIONS[place],)
-            for place, node in enumerate(NODES)
+            node: ((NODES[link - 1],) if link else ()) + (ACTIONS[link],) for link, node in enumerate(NODES)
         }
         task = CausalTask(RehearsalGraph.of(parents), box, WeightedSum({NODES[-1]: 1.0}))
-        distribution = modal_noise(noise)
-        super().__init__(task, dict.fromkeys(NODES, distribution), size, seed)
-        self.distribution = distribution
+        self.distribution = modal_noise(noise)
+        super().__init__(task, dict.fromkeys(NODES, self.distribution), size, seed)
 
     def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:
         """One link of the chain."""
-        place = NODES.index(node)
-        before = inputs[NODES[place - 1]] if place else torch.full_like(noise, -1.0)
-        argument = 10 * inputs[ACTIONS[place]]
+        link = NODES.index(node)
+        before = inputs[NODES[link - 1]] if link else torch.full_like(noise, -1.0)
+        argument = 10 * inputs[ACTIONS[link]]
         if self.mechanism == "anm":
             return hill(argument) * before + self.scale * noise
         if self.mechanism == "non_dgm":
             return hill(argument + self.scale * noise) * before
         level = torch.cos(argument) + 1.2
-        if place:
+        if link:
             level = 0.1 * (level + self._square(before))
         return hill(argument) * before + level * self.scale * noise**4
 
@@ -194,21 +117,9 @@ class Alpine2(CausalWorld):
 
     def expected(self, actions: Tensor) -> Tensor:
         """E[X_5 | a]: exact for "anm" and "non_dgm"; the mean over 65,536 Sobol draws for the others."""
-        if self.mechanism in ("anm", "non_dgm"):
-            return self.exact_mean(actions)
-        return self._averaged(actions.double(), self._even)
-
-    def exact_mean(self, actions: Tensor) -> Tensor:
-        """E[X_5 | a] in closed form, (..., 6) -> (...), however rare the draws that dominate it.
-
-        Raises:
-            ValueError: for "dgm_bounded", which has no closed form.
-        """
-        if self.mechanism == "dgm_bounded":
-            raise ValueError("dgm_bounded has no closed form of the mean: use expected")
         actions = actions.double()
-        if self.mechanism == "dgm":
-            return self._moments.last(hill(10 * actions), torch.cos(10 * actions) + 1.2)
+        if self.mechanism not in ("anm", "non_dgm"):
+            return self.averaged(actions, self._even)
         factors, mean = self._mean_hill(actions), -torch.ones(actions.shape[:-1], dtype=torch.float64)
         shift = self.scale * self.distribution.mean if self.mechanism == "anm" else 0.0
         for factor in factors.unbind(-1):
@@ -218,65 +129,43 @@ class Alpine2(CausalWorld):
     def _mean_hill(self, actions: Tensor) -> Tensor:
         if self.mechanism == "anm":
             return hill(10 * actions)
-        points, weights = (torch.from_numpy(each) for each in self.distribution.nodes(128))
+        points, weights = (torch.from_numpy(array) for array in self.distribution.nodes(128))
         return hill(10 * actions[..., None] + self.scale * points) @ weights
 
-    def _averaged(self, actions: Tensor, noise: Tensor) -> Tensor:
-        """The mean over draws of the first five noises (n, 5); the last one is integrated in closed form, as
-        X_5 is linear in U_5^4.
+    def _draws(self, power: int) -> Tensor:
+        """2^power Sobol draws of the first five noises, with a value of the last one whose fourth power is
+        its mean, (2^power, 6).
         """
-        last = torch.full((len(noise), 1), self._moments.noise_moment(1) ** 0.25, dtype=torch.float64)
-        draws = torch.cat([noise, last], -1)
-        flat = actions.reshape(-1, 6)
-        parts = [
-            self.simulate(part[:, None], draws)[..., -1].mean(-1)
-            for part in flat.split(max(1, 2_000_000 // len(draws)))
-        ]
-        return torch.cat(parts).reshape(actions.shape[:-1])
+        points, weights = self.distribution.nodes(80)
+        draws = sobol_draws([self.distribution] * 5, power)
+        last = torch.full((len(draws), 1), float(weights @ points**4) ** 0.25, dtype=torch.float64)
+        return torch.cat([draws, last], -1)
 
     @cached_property
     def _even(self) -> Tensor:
-        return sobol_draws([self.distribution] * 5, POWER)
+        return self._draws(POWER)
 
-    @cached_property
-    def _moments(self) -> QuarticMoments:
-        return QuarticMoments(self.distribution, self.scale)
-
-    @cached_property
-    def _best(self) -> tuple[Tensor, float]:
+    def best(self) -> tuple[Tensor, float]:
+        """Exact for "anm" and "non_dgm"; else the best found from 4096 corners and 256 Sobol points by local
+        search. Any component may be the one with the smallest value of s.
+        """
         if self.mechanism in ("anm", "non_dgm"):
             return self._best_corner()
-        corners, few = (
-            torch.tensor(list(product(EXTREMES, repeat=6)), dtype=torch.float64),
-            sobol_draws([self.distribution] * 5, SEARCHED),
-        )
+        corners = torch.tensor(list(product(EXTREMES, repeat=6)), dtype=torch.float64)
+        draws = self._draws(SEARCHED)
         with torch.no_grad():
-            first = corners[self._averaged(corners, few[:256]).topk(256).indices]
+            first = corners[self.averaged(corners, draws[:256]).topk(256).indices]
         action, _ = best_action(
-            lambda tried: self._averaged(tried, few), self.task.box, first, spread=256, refined=6, steps=50
+            lambda tried: self.averaged(tried, draws), self.task.box, first, spread=256, refined=6, steps=50
         )
-        action, value = best_action(self.expected, self.task.box, action[None], spread=1, refined=1, steps=30)
-        return action, value
+        return best_action(self.expected, self.task.box, action[None], spread=1, refined=1, steps=30)
 
     def _best_corner(self) -> tuple[Tensor, float]:
         axis = torch.linspace(0, 1, 20_001, dtype=torch.float64)
         values = torch.cat([self._mean_hill(part[:, None])[:, 0] for part in axis.split(2000)])
         corners = torch.stack([axis[values.argmax()], axis[values.argmin()]])
         tried = corners[torch.tensor(list(product((0, 1), repeat=6)))]
-        action, value = best_action(self.exact_mean, self.task.box, tried, spread=1, refined=2)
-        return action, value
-
-    @property
-    def optimal_value(self) -> float:
-        """max E[X_5 | a]: exact for "anm" and "non_dgm"; else the best found from 4096 corners and 256 Sobol
-        points by local search.
-        """
-        return self._best[1]
-
-    @property
-    def optimal_action(self) -> Tensor:
-        """One of the best actions, (6,); any component may be the one with the smallest value of s."""
-        return self._best[0]
+        return best_action(self.expected, self.task.box, tried, spread=1, refined=2)
 
     def median(self, actions: Tensor) -> Tensor:
         """The median of X_5 under actions, (..., 6) -> (...), over 65,536 draws: the typical reward where
@@ -285,15 +174,10 @@ class Alpine2(CausalWorld):
         draws = sobol_draws([self.distribution] * 6, POWER)
         return self.simulate(actions.double()[..., None, :], draws)[..., -1].median(-1).values
 
-    def card(self) -> Mapping[str, Any]:
-        """The card of `CausalWorld`, the mechanism, the best action, and the median reward under it."""
-        facts = {
-            "mechanism": self.mechanism,
-            "best_action": [round(each, 5) for each in self.optimal_action.tolist()],
-        }
+    def details(self) -> Mapping[str, Any]:
+        """The mechanism, the best action, and the median reward under it."""
         return {
-            **super().card(),
-            **facts,
+            "mechanism": self.mechanism,
+            "best_action": [round(value, 5) for value in self.optimal_action.tolist()],
             "median at the optimum": float(self.median(self.optimal_action)),
-            "source": "Ren et al. (2025), Sec. 11.3 and 11.4",
         }

@@ -4,21 +4,17 @@ The actions are the nitrogen of the inflow and the juvenile and adult predators 
 tomorrow's dead, -D. Prey, predators and dead of today are context: roots, sampled jointly as rows of the
 data. Eggs do not affect the reward and are pruned.
 
-There are two dynamics: `gp`, fitted to the measurements, and `ode`. Both are smoke tests, not rankings. In
-the measurements J is A / 5 exactly, the inflow is the same in C1 ... C4, and the three actions move E[-D] by
-less than .05 where the noise has a standard deviation of .76. In the differential equations the dead increase
-with J and A, so that J = A = 0 is the best action, exactly, for any inflow.
-
-Daily dynamics of a chemostat: fitted Gaussian processes or differential equations, and the measurements.
-
 Algae, rotifers and their dead follow the graph
 
     N <- N_in, N', P'      P <- N, P'      J <- P, J', A'      A <- P, A'      D <- J, A, D'
     (' is the day before).
 
-Fitted (`FittedProcesses`): the posterior mean of a Gaussian process with a normal error, x = m(z) + s U,
-fitted to pairs of days. Differential equations (`DailyEquations`), each integrated over the day while its
-other inputs keep the values given by the graph:
+There are two dynamics, and both are smoke tests, not rankings. `gp` (`FittedProcesses`) is the posterior mean
+of a Gaussian process with a normal error, x = m(z) + s U, fitted to pairs of days: there the inflow is the
+same in C1 ... C4, and the three actions move E[-D] by less than .05 where the noise has a standard deviation
+of .76. `ode` (`DailyEquations`) are differential equations, in which the dead increase with J and A, so that
+J = A = 0 is the best action, exactly, for any inflow. Each is integrated over the day while its other inputs
+keep the values given by the graph:
 
     N' = delta (N_in - N) - r_P N P / (K_P + N),      P' = r_P N P / (K_P + N) - delta P,
     J' = -(m + delta) J,
@@ -49,14 +45,13 @@ negative values set to 0, give
 so that J is A / 5 exactly. N and P are prey and predator here, nitrogen and phytoplankton in the differential
 equations that the letters come from.
 
-Source: Ren et al. (2025), Sec. 7.5 and 11.6, Eq. 9-14; Blasius et al. (2020); Aglietti et al. (2021); Ren
-et al. (2025), Eq. 9-14; Blasius et al. (2020), doi:10.6084/m9.figshare.10045976, CC BY 4.0, in the form of
-Aglietti et al. (2021), released code; the nodewise integration is ours.
+Source: Ren et al. (2025), Sec. 7.5 and 11.6, Eq. 9-14; Blasius et al. (2020),
+doi:10.6084/m9.figshare.10045976, CC BY 4.0, in the form of Aglietti et al. (2021), released code; the
+nodewise integration is ours.
 """
 
 import math
 import warnings
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -153,20 +148,8 @@ PREY_RATE, PREY_HALF, PREDATOR_RATE, PREDATOR_HALF, POWER = 3.3, 4.3, 2.25, 15.0
 STEPS = 24
 
 
-class ChemostatDynamics(ABC):
-    """The noise-free value of each node on the next day, and the scale of its noise."""
-
-    @abstractmethod
-    def mean(self, node: str, inputs: Mapping[str, Tensor]) -> Tensor:
-        """A node's mean from its parents, name to (...), in the data's units -> (...)."""
-
-    @abstractmethod
-    def std(self, node: str) -> float:
-        """The standard deviation of a node's noise."""
-
-
 @dataclass(frozen=True)
-class DailyEquations(ChemostatDynamics):
+class DailyEquations:
     """The differential equations.
 
     Attributes:
@@ -176,7 +159,7 @@ class DailyEquations(ChemostatDynamics):
     hatching: float = 1.0
 
     def mean(self, node: str, inputs: Mapping[str, Tensor]) -> Tensor:
-        """The solution after a day."""
+        """A node after a day, from its parents, name to (...), in the data's units -> (...)."""
         if node == "N":
             return self._nitrogen(inputs["N_in"], inputs["N0"].clamp_min(0), inputs["P0"].clamp_min(0))
         if node == "P":
@@ -205,7 +188,7 @@ class DailyEquations(ChemostatDynamics):
         return nitrogen
 
 
-class FittedProcesses(ChemostatDynamics):
+class FittedProcesses:
     """Gaussian processes fitted to pairs of days.
 
     Args:
@@ -215,11 +198,11 @@ class FittedProcesses(ChemostatDynamics):
     """
 
     def __init__(self, before: Tensor, after: Tensor, rows: int = 300) -> None:
-        place = torch.linspace(0, len(before) - 1, min(rows, len(before))).round().long()
-        known = {f"{name}0": before[place, column] for column, name in enumerate(VARIABLES)}
-        known.update({name: after[place, column] for column, name in enumerate(VARIABLES)})
+        spaced = torch.linspace(0, len(before) - 1, min(rows, len(before))).round().long()
+        columns = {f"{name}0": before[spaced, column] for column, name in enumerate(VARIABLES)}
+        columns.update({name: after[spaced, column] for column, name in enumerate(VARIABLES)})
         self._learnt = {
-            node: _Process(torch.stack([known[name] for name in names], -1), known[node])
+            node: _Process(torch.stack([columns[name] for name in names], -1), columns[node])
             for node, names in PARENTS.items()
             if node not in ("E",)
         }
@@ -242,10 +225,10 @@ class _Process:
 
     def __init__(self, inputs: Tensor, values: Tensor) -> None:
         self.kept = inputs.std(0) > 0
-        kept = inputs[:, self.kept]
-        self.centre, self.spread = kept.mean(0), kept.std(0)
+        varying = inputs[:, self.kept]
+        self.centre, self.spread = varying.mean(0), varying.std(0)
         self.level, self.unit = values.mean(), values.std()
-        scaled = ((kept - self.centre) / self.spread).numpy()
+        scaled = ((varying - self.centre) / self.spread).numpy()
         kernel = ConstantKernel(1.0) * RBF([1.0] * scaled.shape[1], (0.05, 1e3)) + WhiteKernel(
             0.5, (1e-4, 10.0)
         )
@@ -254,13 +237,13 @@ class _Process:
             # A length scale at its upper bound means that the input does not matter, a valid result.
             warnings.simplefilter("ignore", ConvergenceWarning)
             process.fit(scaled, ((values - self.level) / self.unit).numpy())
-        found = process.kernel_
-        self.lengths = torch.as_tensor(found.k1.k2.length_scale, dtype=torch.float64).reshape(-1)
+        kernel_fitted = process.kernel_
+        self.lengths = torch.as_tensor(kernel_fitted.k1.k2.length_scale, dtype=torch.float64).reshape(-1)
         self.points, self.weights = (
             torch.from_numpy(scaled) / self.lengths,
-            float(found.k1.k1.constant_value) * torch.from_numpy(process.alpha_),
+            float(kernel_fitted.k1.k1.constant_value) * torch.from_numpy(process.alpha_),
         )
-        self.noise = float(found.k2.noise_level) ** 0.5 * float(self.unit)
+        self.noise = float(kernel_fitted.k2.noise_level) ** 0.5 * float(self.unit)
 
     def mean(self, inputs: Tensor) -> Tensor:
         """(..., p) -> (...)."""
@@ -280,13 +263,13 @@ def equation_states() -> Tensor:
     """N, P and D of 256 consecutive days, (256, 3)."""
     nitrogen, prey, young, adult, dead = 41.3, 2.716, 1.23, 6.15, 0.0
     step, laid, days = 1 / STEPS_A_DAY, [], []
-    for place in range(DAYS * STEPS_A_DAY):
-        if place % STEPS_A_DAY == 0:
+    for number in range(DAYS * STEPS_A_DAY):
+        if number % STEPS_A_DAY == 0:
             days.append((nitrogen, prey, dead))
         uptake = PREY_RATE * nitrogen / (PREY_HALF + nitrogen)
         grazing = PREDATOR_RATE * prey**POWER / (PREDATOR_HALF**POWER + prey**POWER)
         laid.append(grazing * adult)
-        late = place - round(DELAY * STEPS_A_DAY)
+        late = number - round(DELAY * STEPS_A_DAY)
         hatched = laid[late] * math.exp(-DILUTION * DELAY) if late >= 0 else 0.0
         nitrogen, prey, young, adult, dead = (
             nitrogen + step * (DILUTION * (INFLOW - nitrogen) - uptake * prey),
@@ -322,6 +305,8 @@ class Chemostat(CausalWorld):
         TableError: for "gp", if a file is missing; the message says where to get the files.
     """
 
+    source = "Ren et al. (2025), Sec. 7.5 and 11.6; data: Blasius et al. (2020), CC BY 4.0"
+
     def __init__(
         self,
         scm: Literal["gp", "ode"] = "ode",
@@ -339,7 +324,7 @@ class Chemostat(CausalWorld):
                 f"{hatching} and {sigma}"
             )
         self.scm, self.sigma = scm, float(sigma)
-        self.dynamics: ChemostatDynamics
+        self.dynamics: DailyEquations | FittedProcesses
         if scm == "gp":
             before, after = chemostat_pairs(path, series)
             self.dynamics = FittedProcesses(before, after, rows)
@@ -379,12 +364,7 @@ class Chemostat(CausalWorld):
 
     def expected(self, actions: Tensor) -> Tensor:
         """E[-D | a]: the mean over all contexts, each with its own Sobol noise; D's own noise has mean 0."""
-        return self._averaged(actions, self._even)
-
-    def _averaged(self, actions: Tensor, noise: Tensor) -> Tensor:
-        flat = actions.double().reshape(-1, len(BOUNDS))
-        parts = [self.rewards(self.simulate(part[:, None], noise)).mean(-1) for part in flat.split(20)]
-        return torch.cat(parts).reshape(actions.shape[:-1])
+        return self.averaged(actions, self._even)
 
     @cached_property
     def _even(self) -> Tensor:
@@ -393,41 +373,23 @@ class Chemostat(CausalWorld):
         noise[:, self.task.nodes.index("D")] = 0.0
         return self._with_contexts(noise, slice(None))
 
-    @cached_property
-    def _best(self) -> tuple[Tensor, float]:
+    def best(self) -> tuple[Tensor, float]:
+        """Exact for "ode", where no animals are best for any inflow; found by a search for "gp"."""
         if self.scm == "ode":
             action = torch.tensor([80.0, 0.0, 0.0], dtype=torch.float64)
             return action, float(self.expected(action))
         few = self._even[:: max(1, len(self._even) // 200)]
         action, _ = best_action(
-            lambda tried: self._averaged(tried, few), self.task.box, spread=128, refined=4, steps=40
+            lambda tried: self.averaged(tried, few), self.task.box, spread=128, refined=4, steps=40
         )
         return best_action(self.expected, self.task.box, action[None], spread=16, refined=2, steps=20)
 
-    @property
-    def optimal_value(self) -> float:
-        """max E[-D | a]: exact for "ode", the best value found by the search for "gp"."""
-        return self._best[1]
-
-    @property
-    def optimal_action(self) -> Tensor:
-        """An action that reaches it, (3,); for "ode" any inflow with no animals."""
-        return self._best[0]
-
-    def card(self) -> Mapping[str, Any]:
-        """The card of `CausalWorld`, the dynamics, where the roots come from, and the caution."""
-        facts = {
+    def details(self) -> Mapping[str, Any]:
+        """The dynamics, where the roots come from, and the caution."""
+        return {
             "scm": self.scm,
             "contexts": len(self.contexts),
             "roots": "rows, sampled jointly; their noise above gives mean and standard deviation only",
-        }
-        caution = (
-            "a smoke test: the fitted model is nearly flat in the actions, the equations have a trivial "
-            "optimum"
-        )
-        return {
-            **super().card(),
-            **facts,
-            "caution": caution,
-            "source": "Ren et al. (2025), Sec. 7.5 and 11.6; data: Blasius et al. (2020), CC BY 4.0",
+            "caution": "a smoke test: the fitted model is nearly flat in the actions, the equations have a "
+            "trivial optimum",
         }

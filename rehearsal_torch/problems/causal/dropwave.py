@@ -27,13 +27,9 @@ import torch
 from scipy.optimize import minimize_scalar
 from torch import Tensor
 
-from rehearsal_torch.data.causal_task import CausalTask
-from rehearsal_torch.data.known_reward import WeightedSum
-from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.problems.causal.noise import ModalNoise, modal_noise, noise_scale
-from rehearsal_torch.problems.causal.world import CausalWorld
+from rehearsal_torch.problems.causal.noise import ModalNoise
+from rehearsal_torch.problems.causal.world import AdditiveWorld, NetworkTable, Node
 from rehearsal_torch.problems.world_size import Rounds
-from rehearsal_torch.spaces.box import Box
 
 RADIUS_MODES = {1: ((0.0,), (1.0,)), 2: ((-0.2, 0.4), (1.4, 1.0)), 3: ((-0.6, 0.0, 0.6), (1.0, 0.5, 1.0))}
 HEIGHT_MODES = {
@@ -51,20 +47,27 @@ def wave(radius: Tensor) -> Tensor:
     return (1 + torch.cos(12 * radius)) / (2 + 0.5 * radius**2)
 
 
-class Dropwave(CausalWorld):
+def radius(first: Tensor, second: Tensor) -> Tensor:
+    """r of two actions, any shape."""
+    centred = 10.24 * torch.stack([first, second], -1) - 5.12
+    return (centred**2).sum(-1).clamp_min(1e-30).sqrt()
+
+
+class Dropwave(AdditiveWorld):
     """The Dropwave world.
 
     Args:
-        noise: Level and modes of the noise: 1 (normal), 2 (the paper's) or 3. By default means and factors
-            are each node's own; given ones hold for both nodes.
-        scale: lambda, which multiplies the noise of both nodes.
         propagate_noise: Whether Y follows from the noisy X (the paper) or from the noise-free radius (the
             released code of MCBO).
-        size: Number of rounds and of experiments in the start design; by default 100 and 6.
-
-    Raises:
-        ValueError: for a negative scale, or a noise of other modes.
     """
+
+    table = NetworkTable(
+        equations={"X": Node(("a0", "a1"), radius), "Y": Node(("X",), wave)},
+        width=2,
+        reward={"Y": 1.0},
+        source="Ren et al. (2025), Sec. 7.2 and 11.2",
+        own_modes={"X": RADIUS_MODES, "Y": HEIGHT_MODES},
+    )
 
     def __init__(
         self,
@@ -74,27 +77,15 @@ class Dropwave(CausalWorld):
         size: Rounds = Rounds(),
         seed: int = 0,
     ) -> None:
-        distributions = {
-            "X": modal_noise(noise, RADIUS_MODES),
-            "Y": modal_noise(noise, HEIGHT_MODES),
-        }
-        self.scale, self.propagate_noise = noise_scale(scale), propagate_noise
-        box = Box.of({"a0": (0.0, 1.0), "a1": (0.0, 1.0)})
-        task = CausalTask(RehearsalGraph.of({"X": box.names, "Y": ("X",)}), box, WeightedSum({"Y": 1.0}))
-        super().__init__(task, distributions, size, seed)
-
-    def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:
-        """The radius, or the wave as a function of it."""
-        if node == "X":
-            return self._radius(torch.stack([inputs["a0"], inputs["a1"]], -1)) + self.scale * noise
-        return wave(inputs["X"]) + self.scale * noise
+        self.propagate_noise = propagate_noise
+        super().__init__(noise, scale, size, seed)
 
     def simulate(self, actions: Tensor, noise: Tensor) -> Tensor:
         """Node values; if `propagate_noise` is false, the measurement error of X does not propagate to Y."""
         if self.propagate_noise:
             return super().simulate(actions, noise)
-        radius = self._radius(actions)
-        return torch.stack(torch.broadcast_tensors(radius, wave(radius)), -1) + self.scale * noise
+        free = radius(*actions.unbind(-1))
+        return torch.stack(torch.broadcast_tensors(free, wave(free)), -1) + self.scale * noise
 
     def mean_of(self, node: str, inputs: Mapping[str, Tensor]) -> Tensor | None:
         """As in any world; None for Y if it follows from the radius and not from the measured X."""
@@ -102,22 +93,19 @@ class Dropwave(CausalWorld):
 
     def expected(self, actions: Tensor) -> Tensor:
         """E[Y | a], by quadrature over U_X."""
-        return self._at(self._radius(actions.double()))
+        return self._at(radius(*actions.double().unbind(-1)))
 
-    def _radius(self, actions: Tensor) -> Tensor:
-        centred = 10.24 * actions - 5.12
-        return (centred**2).sum(-1).clamp_min(1e-30).sqrt()
-
-    def _at(self, radius: Tensor) -> Tensor:
-        shift = self.scale * self.noise["Y"].mean
+    def _at(self, free: Tensor) -> Tensor:
+        shift = self.mean_noise("Y")
         if not self.propagate_noise:
-            return wave(radius) + shift
-        points, weights = (torch.from_numpy(each) for each in self._rule)
-        return wave(radius[..., None] + self.scale * points) @ weights + shift
+            return wave(free) + shift
+        points, weights = self._rule
+        return wave(free[..., None] + self.scale * points) @ weights + shift
 
     @cached_property
-    def _rule(self) -> tuple[Any, Any]:
-        return self.noise["X"].nodes(ORDER)
+    def _rule(self) -> tuple[Tensor, Tensor]:
+        points, weights = self.noise["X"].nodes(ORDER)
+        return torch.from_numpy(points), torch.from_numpy(weights)
 
     @cached_property
     def best_radius(self) -> float:
@@ -136,32 +124,23 @@ class Dropwave(CausalWorld):
             max((top, float(polished.x)), key=lambda r: float(self._at(torch.tensor(r, dtype=torch.float64))))
         )
 
-    @property
-    def optimal_action(self) -> Tensor:
-        """A point of the best ring, along the first action."""
+    def best(self) -> tuple[Tensor, float]:
+        """A point of the best ring, along the first action; its value is too small by at most `gap`."""
         shift = self.best_radius / 10.24
         # A ring wider than half the square is met on the diagonal.
         point = (0.5 + shift, 0.5) if shift <= 0.5 else (0.5 + shift / 2**0.5, 0.5 + shift / 2**0.5)
-        return torch.tensor(point, dtype=torch.float64)
-
-    @cached_property
-    def optimal_value(self) -> float:
-        """max E[Y | a], too small by at most `gap`."""
-        return float(self.expected(self.optimal_action))
+        action = torch.tensor(point, dtype=torch.float64)
+        return action, float(self.expected(action))
 
     @property
     def gap(self) -> float:
         """An upper bound on how much better an action can be than the best one on the grid."""
         return CURVATURE * (GRID / 2) ** 2 / 2
 
-    def card(self) -> Mapping[str, Any]:
-        """The card of `CausalWorld`, the radius of the best ring, the value at the centre, and the bound on
-        the optimality gap.
-        """
-        centre = float(self.expected(torch.full((2,), 0.5, dtype=torch.float64)))
-        facts = {
+    def details(self) -> Mapping[str, Any]:
+        """The radius of the best ring, the value at the centre, and the bound on the optimality gap."""
+        return {
             "best_radius": round(self.best_radius, 6),
-            "at the centre": centre,
+            "at the centre": float(self.expected(torch.full((2,), 0.5, dtype=torch.float64))),
             "optimum is certified to": self.gap,
         }
-        return {**super().card(), **facts, "source": "Ren et al. (2025), Sec. 7.2 and 11.2"}

@@ -28,7 +28,7 @@ from rehearsal_torch.data.known_reward import TargetError
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.problems.causal.noise import ModalNoise, modal_noise, product_rule
 from rehearsal_torch.problems.causal.optimum import best_action
-from rehearsal_torch.problems.causal.world import CausalWorld
+from rehearsal_torch.problems.causal.world import CausalWorld, in_parts
 from rehearsal_torch.problems.world_size import Rounds
 from rehearsal_torch.spaces.box import Box
 
@@ -57,6 +57,8 @@ class Epidemic(CausalWorld):
         size: Number of rounds and of experiments in the start design; by default 100 and 26 or 28.
     """
 
+    source = "Ren et al. (2025), Sec. 7.4 and 11.5; Astudillo and Frazier (2021)"
+
     def __init__(
         self,
         noise: ModalNoise = ModalNoise(0.1),
@@ -74,29 +76,26 @@ class Epidemic(CausalWorld):
         parents = {}
         for node in NODES:
             group, period = int(node[1]), int(node[2])
-            before = [f"I{other}{period - 1}" for other in GROUPS] if period > 1 else []
+            before = [f"I{source_group}{period - 1}" for source_group in GROUPS] if period > 1 else []
             rows = GROUPS if inputs == "block" else (group,)
             parents[node] = [
                 *before,
                 *(rate(row, source, period) for row in rows for source in GROUPS),
                 *([RECOVERS] if actions == 13 else []),
             ]
-        truth = [each for block in RATES for row in block for each in row] + [RECOVERY] * (actions == 13)
+        truth = [value for block in RATES for row in block for value in row] + [RECOVERY] * (actions == 13)
         self.true_action = torch.tensor(truth, dtype=torch.float64)
         task = CausalTask(RehearsalGraph.of(parents), box, TargetError(_targets()))
-        super().__init__(
-            task,
-            dict.fromkeys(NODES, modal_noise(noise)),
-            size,
-            seed,
-        )
+        super().__init__(task, dict.fromkeys(NODES, modal_noise(noise)), size, seed)
 
     def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:
         """The next state of one group."""
         group, period = int(node[1]), int(node[2])
         before = {
-            other: inputs[f"I{other}{period - 1}"] if period > 1 else torch.tensor(START, dtype=torch.float64)
-            for other in GROUPS
+            source: inputs[f"I{source}{period - 1}"]
+            if period > 1
+            else torch.tensor(START, dtype=torch.float64)
+            for source in GROUPS
         }
         met = sum(
             (inputs[rate(group, source, period)] * before[source] for source in GROUPS),
@@ -111,12 +110,10 @@ class Epidemic(CausalWorld):
     def expected(self, actions: Tensor) -> Tensor:
         """E[r | a], exact: a Gauss rule for the noise of t = 1 and 2, and the variance of that of t = 3."""
         points, weights = self._rule
-        flat = actions.double().reshape(-1, actions.shape[-1])
-        mean = torch.cat(
-            [self.rewards(self.simulate(part[:, None], points)) @ weights for part in flat.split(1000)]
+        mean = in_parts(
+            lambda part: self.rewards(self.simulate(part[:, None], points)) @ weights, actions, 1000
         )
-        lost = self.noise[NODES[-1]].variance / 3
-        return mean.reshape(actions.shape[:-1]) - lost
+        return mean - self.noise[NODES[-1]].variance / 3
 
     @cached_property
     def _rule(self) -> tuple[Tensor, Tensor]:
@@ -124,43 +121,30 @@ class Epidemic(CausalWorld):
         points, weights = product_rule([distribution] * 4, (5, 5, 3, 3))
         return torch.cat([points, points.new_full((len(points), 2), distribution.mean)], -1), weights
 
-    @cached_property
-    def _best(self) -> tuple[Tensor, float]:
+    def best(self) -> tuple[Tensor, float]:
+        """The best value found from the true rates and the seven best of 1024 Sobol points; six targets do
+        not determine all rates.
+        """
         return best_action(
             self.expected, self.task.box, self.true_action[None], spread=1024, refined=8, steps=500
         )
-
-    @property
-    def optimal_value(self) -> float:
-        """The best value found from the true rates and the seven best of 1024 Sobol points."""
-        return self._best[1]
-
-    @property
-    def optimal_action(self) -> Tensor:
-        """An action with this value; six targets do not determine all rates."""
-        return self._best[0]
 
     @property
     def ceiling(self) -> float:
         """An upper bound of E[r | a]: the variance of every node's own noise is always lost."""
         return -self.noise[NODES[0]].variance
 
-    def card(self) -> Mapping[str, Any]:
-        """The card of `CausalWorld`, the reward at the true rates, and its upper bound."""
-        facts = {"at the true rates": float(self.expected(self.true_action)), "ceiling": self.ceiling}
-        return {
-            **super().card(),
-            **facts,
-            "source": "Ren et al. (2025), Sec. 7.4 and 11.5; Astudillo and Frazier (2021)",
-        }
+    def details(self) -> Mapping[str, Any]:
+        """The reward at the true rates, and its upper bound."""
+        return {"at the true rates": float(self.expected(self.true_action)), "ceiling": self.ceiling}
 
 
 def _targets() -> dict[str, float]:
-    state, found = [START, START], {}
+    state, targets = [START, START], {}
     for period, rates in zip(PERIODS, RATES, strict=True):
         state = [
             own * (1 - RECOVERY) + (1 - own / 100) * (row[0] * state[0] + row[1] * state[1])
             for own, row in zip(state, rates, strict=True)
         ]
-        found.update({f"I{group}{period}": value for group, value in zip(GROUPS, state, strict=True)})
-    return found
+        targets.update({f"I{group}{period}": value for group, value in zip(GROUPS, state, strict=True)})
+    return targets

@@ -31,7 +31,7 @@ from typing import Literal, get_args
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtr
 from torch import Tensor
 
 from rehearsal_torch.data.sizes import bounded
@@ -70,36 +70,6 @@ class MixtureNoise:
                 f"{self.weights}, {self.stds}"
             )
 
-    @classmethod
-    def of(
-        cls,
-        sigma: float,
-        means: Sequence[float],
-        factors: Sequence[float],
-        weights: Sequence[float] | None = None,
-        reading: NoiseReading = "variance",
-    ) -> "MixtureNoise":
-        """A mixture from the paper's parameters: component c is N(mu_c, c_c sigma^2), or has the standard
-        deviation c_c sigma if `reading` is "std".
-
-        Args:
-            means: mu_c.
-            factors: c_c.
-            weights: w_c; None for equal ones.
-            reading: The newest paper writes a variance, c_c sigma^2; an earlier version a standard deviation,
-                c_c sigma.
-        """
-        if sigma < 0 or reading not in ("variance", "std"):
-            raise ValueError(
-                f"expected sigma >= 0 and a reading of variance or std; got {sigma} and {reading!r}"
-            )
-        stds = [factor * sigma if reading == "std" else factor**0.5 * sigma for factor in factors]
-        return cls(
-            tuple([1 / len(means)] * len(means) if weights is None else weights),
-            tuple(means),
-            tuple(stds),
-        )
-
     @property
     def mean(self) -> float:
         """E[U]."""
@@ -126,7 +96,7 @@ class MixtureNoise:
         """P(U <= u), any shape."""
         scale = np.maximum(np.asarray(self.stds), 1e-12)
         return np.asarray(
-            norm.cdf((values[..., None] - np.asarray(self.means)) / scale) @ np.asarray(self.weights)
+            ndtr((values[..., None] - np.asarray(self.means)) / scale) @ np.asarray(self.weights)
         )
 
 
@@ -177,7 +147,7 @@ class ModalNoise:
                 continue
             numbers = tuple(given) if isinstance(given, Sequence) else ()
             if len(numbers) != self.modes or not all(
-                is_number(each) and math.isfinite(each) for each in numbers
+                is_number(number) and math.isfinite(number) for number in numbers
             ):
                 raise ValueError(
                     f"noise.{name}: expected {self.modes} numbers, one for each mode; got {given}: give as "
@@ -193,7 +163,8 @@ class ModalNoise:
             object.__setattr__(self, name, tuple(map(float, numbers)))
 
     def mixture(self, choices: Modes = RANGES) -> MixtureNoise:
-        """The distribution of one node's noise.
+        """The distribution of one node's noise: mode c is N(mu_c, c_c sigma^2), or has the standard deviation
+        c_c sigma, which is what an earlier version of the paper writes.
 
         Args:
             choices: Number of modes to default means and factors.
@@ -204,12 +175,11 @@ class ModalNoise:
         if self.modes not in choices:
             raise ValueError(f"noise.modes: expected one of {sorted(choices)}; got {self.modes}")
         means, factors = choices[self.modes]
-        return MixtureNoise.of(
-            self.sigma,
-            means if self.means is None else self.means,
-            factors if self.factors is None else self.factors,
-            self.weights,
-            self.reading,
+        factors = factors if self.factors is None else tuple(self.factors)
+        return MixtureNoise(
+            (1 / self.modes,) * self.modes if self.weights is None else tuple(self.weights),
+            means if self.means is None else tuple(self.means),
+            tuple((c if self.reading == "std" else c**0.5) * self.sigma for c in factors),
         )
 
 
@@ -247,8 +217,8 @@ def quantiles(distribution: MixtureNoise, levels: Tensor) -> Tensor:
     means, stds = np.asarray(distribution.means), np.asarray(distribution.stds)
     if stds.max() == 0:
         order = np.argsort(means)
-        place = np.searchsorted(np.cumsum(np.asarray(distribution.weights)[order])[:-1], levels.numpy())
-        return torch.from_numpy(means[order][place])
+        index = np.searchsorted(np.cumsum(np.asarray(distribution.weights)[order])[:-1], levels.numpy())
+        return torch.from_numpy(means[order][index])
     where = np.linspace((means - 9 * stds).min(), (means + 9 * stds).max(), FINE)
     return torch.from_numpy(np.interp(levels.numpy(), distribution.cdf(where), where))
 
@@ -277,14 +247,14 @@ def gauss_rule(distribution: MixtureNoise, order: int) -> tuple[NDArray[np.float
     centre, spread = distribution.mean, max(distribution.variance, 1e-300) ** 0.5
     scaled = (points - centre) / spread
     basis, diagonal, beside = [np.sqrt(weights)], [], []
-    for place in range(order):
+    for degree in range(order):
         moved = scaled * basis[-1]
         diagonal.append(float(basis[-1] @ moved))
         for _ in range(2):  # the second pass keeps the vectors orthogonal in floating point
-            for each in basis:
-                moved = moved - (each @ moved) * each
+            for vector in basis:
+                moved = moved - (vector @ moved) * vector
         size = float(np.linalg.norm(moved))
-        if size < 1e-10 or place + 1 == order:
+        if size < 1e-10 or degree + 1 == order:
             break
         beside.append(size)
         basis.append(moved / size)

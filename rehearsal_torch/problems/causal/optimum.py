@@ -50,11 +50,11 @@ def best_action(
     tried = tried if starts is None else torch.cat([starts, tried])
     with torch.no_grad():
         values = value(tried)
-    found: list[tuple[Tensor, float]] = []
-    for place in values.topk(min(refined, len(tried))).indices:
-        found.append((tried[place], float(values[place])))
-        found.append(_local_maximum(value, box, tried[place], steps))
-    return max(found, key=lambda pair: pair[1])
+    ends: list[tuple[Tensor, float]] = []
+    for index in values.topk(min(refined, len(tried))).indices:
+        ends.append((tried[index], float(values[index])))
+        ends.append(_local_maximum(value, box, tried[index], steps))
+    return max(ends, key=lambda pair: pair[1])
 
 
 def _local_maximum(

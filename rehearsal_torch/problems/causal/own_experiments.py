@@ -23,6 +23,8 @@ Source: Ren et al. (2025), Alg. 1 (observations of all nodes after each action);
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,8 @@ from torch import Tensor
 
 from rehearsal_torch.data.causal_task import MIN_ROWS, CausalTask
 from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
+from rehearsal_torch.data.finding import recorded
+from rehearsal_torch.data.problem_file.findings import Findings
 from rehearsal_torch.data.reading import ReadTable, TableError, number_columns, read_table
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.tables.in_memory import SET, data_frame
@@ -48,7 +52,10 @@ from rehearsal_torch.problems.causal.waiting_rows import (
     waiting_note,
     with_proposals,
 )
-from rehearsal_torch.problems.problem import CausalProblem
+from rehearsal_torch.problems.problem import CausalProblem, Experiments, Facts, OwnData, ranges_of
+
+# Experiments outside of what may be set that are named.
+SHOWN = 3
 
 
 def start_point(
@@ -82,14 +89,14 @@ def open_points(
             levels.
         held: Actions that are held at one value, see `CausalTask.region`.
     """
-    found: list[Tensor] = []
+    points: list[Tensor] = []
     for number in range(initial):
         point = start_point(task, number, initial, seed, held)
         away = (done.to(point) - point).abs()
         same = (away / task.box.width <= near) & (away <= task.box.near)
-        if len(found) < initial - len(done) and not bool(same.all(-1).any()):
-            found.append(point)
-    return torch.stack(found) if found else done.new_empty(0, len(task.actions))
+        if len(points) < initial - len(done) and not bool(same.all(-1).any()):
+            points.append(point)
+    return torch.stack(points) if points else done.new_empty(0, len(task.actions))
 
 
 FRAME = "the data frame"
@@ -143,8 +150,8 @@ def experiments_of(frame: pd.DataFrame, task: CausalTask, source: str) -> Table:
     """
     names = (*task.actions, *task.nodes)
     marked = [name for name in task.nodes if f"{SET}{name}" in frame.columns]
-    found = number_columns(frame, [*names, *(f"{SET}{name}" for name in marked)], source, 0)
-    values, marks = found[:, : len(names)], found[:, len(names) :]
+    columns = number_columns(frame, [*names, *(f"{SET}{name}" for name in marked)], source, 0)
+    values, marks = columns[:, : len(names)], columns[:, len(names) :]
     faults = [
         f"{column}: no node of the graph; {meant(column[len(SET) :], task.graph.names)}"
         for column in map(str, frame.columns)
@@ -168,7 +175,7 @@ def _is_mark(column: Tensor) -> bool:
     return bool(((column == 0) | (column == 1)).all())
 
 
-class ExperimentTable(CausalProblem):
+class ExperimentTable(OwnData, CausalProblem, Experiments):
     """A comma-separated file of experiments and a task.
 
     Fewer than 5 rows are not an error: there is nothing to fit yet, and `to_begin` lists what to run first.
@@ -212,7 +219,12 @@ class ExperimentTable(CausalProblem):
         points = open_points(self.task, done, initial_count(self.task), seed, held=self.held)
         return Table(self.task.actions, points, torch.ones_like(points, dtype=torch.bool))
 
-    def under_way(self) -> TrialLog | None:
+    def facts(self) -> Facts:
+        """What the reader of the file detected, and the experiments that wait for their result."""
+        return replace(super().facts(), notes=self.read_notes, waiting=self._waiting_trials, experiments=self)
+
+    @cached_property
+    def _waiting_trials(self) -> TrialLog | None:
         """The experiments, with those that wait for their result as pending trials; None if none waits."""
         if not len(self.waiting):
             return None
@@ -231,10 +243,6 @@ class ExperimentTable(CausalProblem):
     def observations(self) -> Table:
         """All completed experiments."""
         return self.past
-
-    def notes(self) -> Sequence[str]:
-        """What the reader of the file detected."""
-        return self.read_notes
 
     def held_out(self) -> Table:
         """The same experiments: they are too costly to hold some out."""
@@ -256,6 +264,39 @@ class ExperimentTable(CausalProblem):
         """Empty: the outcome of an experiment that was not run is unknown."""
         return {}
 
+    def _note(self, found: Findings) -> None:
+        """Adds what is to be said: there are too few experiments for a model; an experiment's action may not
+        be set any more, or was the same in all of them.
+        """
+        rows = len(self.past)
+        if rows < MIN_ROWS:
+            words = f"fewer than {MIN_ROWS} experiments: there is no model yet, and the first ones are listed"
+            found.warn("data", "rows", words, rows=rows)
+        outside = self._outside()
+        for sentence in outside[:SHOWN]:
+            found.warn("data", "range", f"{sentence}: kept to learn from, and not proposed")
+        if len(outside) > SHOWN:
+            words = f"{len(outside) - SHOWN} more experiments lie outside what may be set"
+            found.warn("data", "range", words)
+        for name in self.task.actions if rows >= MIN_ROWS else ():
+            column = self.past.columns((name,))[:, 0]
+            if bool((column == column[0]).all()):
+                words = f"it was {float(column[0]):g} in all experiments, so that nothing is known of its"
+                found.of_variable(name, "values", f"{words} effect yet")
+
+    def _outside(self) -> list[str]:
+        """A sentence for each experiment whose action may not be set any more, with its line."""
+        rows = self.read.frame
+        waits = waiting(rows, self.task)
+        lines = [*rows.index[~waits], *rows.index[waits]]
+        sentences = []
+        for line, row in zip(lines, [*self.past.columns(self.task.actions), *self.waiting], strict=True):
+            try:
+                self.task.check_action(row, f"{self.source}, line {int(line) + 2}")
+            except ValueError as error:
+                sentences.append(str(error))
+        return sentences
+
     def card(self) -> Mapping[str, Any]:
         """Sizes, roles, ranges, the best reward so far, rows outside the bounds, and the fingerprint."""
         card: dict[str, Any] = {"source": self.source, "rows": len(self.past), **self.task.to_plain()}
@@ -264,14 +305,11 @@ class ExperimentTable(CausalProblem):
         if len(self.past):
             rewards = self.task.reward_of(self.past)
             best = self.past.columns(self.task.actions)[rewards.argmax()]
-            card["ranges"] = {
-                name: [float(column.min()), float(column.max())]
-                for name, column in zip(self.past.names, self.past.values.T, strict=True)
-            }
+            card["ranges"] = ranges_of(self.past)
             card |= {
                 "best reward so far": float(rewards.max()),
                 "at": dict(zip(self.task.actions, best.tolist(), strict=True)),
             }
         if outside := self.task.outside(self.past):
             card["kept as history, though it may not be set any more"] = list(outside)
-        return card | {"fingerprint": self.past.fingerprint()}
+        return card | recorded(self.findings()) | {"fingerprint": self.past.fingerprint()}

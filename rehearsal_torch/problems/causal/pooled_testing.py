@@ -20,11 +20,9 @@ code): then the reward has 82 steps in every action, all 82^3 protocols are eval
 maximum -8.561 is certified. With noise, E[r | a] is computed by a product of Gauss rules; its maximum is
 searched for from the best of the 82^3 noise-free protocols.
 
-Error rates of pooled household testing, in closed form.
-
-Households of s = 1 ... 7 people (share h_s) are arranged in a matrix of G x G; each row and each column is
-one pool. A person counts as positive if both of the household's pools are positive. With a primary infection
-rate r of people and a secondary rate q in a household with a primary case,
+The error rates have a closed form. Households of s = 1 ... 7 people (share h_s) are arranged in a matrix of
+G x G; each row and each column is one pool. A person counts as positive if both of the household's pools are
+positive. With a primary infection rate r of people and a secondary rate q in a household with a primary case,
 
     prevalence = sum_s s h_s (r + q (1 - r) - q (1 - r)^s) / sum_s s h_s,
     P_s(M = m) = Bin(s, m; r + (1 - r) q) - (1 - r)^s Bin(s, m; q) + (1 - r)^s [m = 0]
@@ -41,9 +39,8 @@ and given k rows and columns are independent:
     false negatives = E[1 - p(K)^2 | infected person],   false positives = E[p(K)^2 | healthy person],
     tests = 2 / (G sum_s s h_s) per person.
 
-Source: Ren et al. (2025), Sec. 11.7; Astudillo and Frazier (2021). The scale of the noise, the bounds on
-states and the closed form are ours; own derivation, for the simulation in the released code of Astudillo
-and Frazier (2021), whose model is reimplemented here; Ren et al. (2025), Sec. 11.7.
+Source: Ren et al. (2025), Sec. 11.7; Astudillo and Frazier (2021), whose released code simulates what has a
+closed form here. The scale of the noise, the bounds on states and the closed form are ours.
 """
 
 import math
@@ -61,7 +58,7 @@ from rehearsal_torch.data.known_reward import WeightedSum
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.problems.causal.noise import ModalNoise, modal_noise, product_rule
 from rehearsal_torch.problems.causal.optimum import best_action
-from rehearsal_torch.problems.causal.world import CausalWorld
+from rehearsal_torch.problems.causal.world import CausalWorld, in_parts
 from rehearsal_torch.problems.world_size import Rounds
 from rehearsal_torch.spaces.box import Box
 
@@ -163,10 +160,10 @@ def pooled_errors(prevalence: Tensor, groups: Tensor) -> Errors:
     infected, healthy = (
         (members * weight).sum(-2) @ GOOD for weight in (count.expand(LARGEST, -1), sizes - count)
     )
-    found = MISSED ** (1 / groups**DILUTED)
-    others = (household * found[..., None] ** count).sum(-1) ** (groups - 1)
+    missed = MISSED ** (1 / groups**DILUTED)
+    others = (household * missed[..., None] ** count).sum(-1) ** (groups - 1)
     alone = household[..., 0] ** (groups - 1)
-    positive = 1 - found[..., None] ** count * others[..., None]
+    positive = 1 - missed[..., None] ** count * others[..., None]
     positive = torch.cat([(1 - others + EMPTY * alone)[..., None], positive[..., 1:]], -1)
     shares = [weight / weight.sum(-1, keepdim=True) for weight in (infected, healthy)]
     tests = (2 / (groups * AVERAGE)).expand(positive.shape[:-1])
@@ -211,6 +208,8 @@ class PooledTesting(CausalWorld):
         size: Number of rounds and of experiments in the start design; by default 140 and 8.
     """
 
+    source = "Ren et al. (2025), Sec. 11.7; Astudillo and Frazier (2021)"
+
     def __init__(
         self,
         noise: ModalNoise = ModalNoise(0.2),
@@ -228,30 +227,29 @@ class PooledTesting(CausalWorld):
         first = () if noise_scale == 0 else ("R1",)
         before = {1: (), 2: ("I1", *first), 3: ("I2", "R2")}
         parents: dict[str, tuple[str, ...]] = dict.fromkeys(first, ())
-        for place, action in enumerate(ACTIONS, 1):
-            parents.update({f"I{place}": (*before[place], action), f"L{place}": (*before[place], action)})
-            parents.update({f"R{place}": before[place]} if place > 1 else {})
+        for time, action in enumerate(ACTIONS, 1):
+            parents.update({f"I{time}": (*before[time], action), f"L{time}": (*before[time], action)})
+            parents.update({f"R{time}": before[time]} if time > 1 else {})
         task = CausalTask(
             RehearsalGraph.of(parents),
             Box.of(dict.fromkeys(ACTIONS, (0.0, 1.0))),
-            WeightedSum({f"L{place}": -1.0 for place in (1, 2, 3)}),
+            WeightedSum({f"L{time}": -1.0 for time in (1, 2, 3)}),
         )
-        distribution = modal_noise(noise)
-        super().__init__(task, dict.fromkeys(task.nodes, distribution), size, seed)
-        self.distribution = distribution
+        self.distribution = modal_noise(noise)
+        super().__init__(task, dict.fromkeys(task.nodes, self.distribution), size, seed)
 
     def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:
         """Infectious, recovered or loss after a period."""
-        kind, place = node[0], int(node[1])
+        kind, time = node[0], int(node[1])
         infectious, recovered = (
-            inputs.get(f"{name}{place - 1}", torch.tensor(START.get(f"{name}0", 0.0), dtype=torch.float64))
+            inputs.get(f"{name}{time - 1}", torch.tensor(START.get(f"{name}0", 0.0), dtype=torch.float64))
             for name in "IR"
         )
-        if place == 2 and "R1" not in inputs:
+        if time == 2 and "R1" not in inputs:
             recovered = torch.tensor(START["I0"] + START["R0"], dtype=torch.float64)
         if kind == "R":
             return recovered + infectious + self.noise_scale * noise
-        new, loss = period(infectious, recovered, self.groups(inputs[ACTIONS[place - 1]]))
+        new, loss = period(infectious, recovered, self.groups(inputs[ACTIONS[time - 1]]))
         return (new if kind == "I" else loss) + self.noise_scale * noise
 
     def groups(self, actions: Tensor) -> Tensor:
@@ -262,26 +260,19 @@ class PooledTesting(CausalWorld):
         """E[r | a]: Gauss rules for the noise of I_1, R_1, I_2 and R_2; that of the losses enters by its
         mean.
         """
-        groups = self.groups(actions)
         (first, past, second, later), weights = self._rule
-        flat = groups.reshape(-1, 3)
-        means = []
-        for part in flat.split(200):
-            one, two, three = part[:, :, None].unbind(1)
-            new, loss = period(
-                torch.tensor([START["I0"]]).double(), torch.tensor([START["R0"]]).double(), one
-            )
+        start = torch.tensor([[START["I0"]], [START["R0"]]], dtype=torch.float64)
+
+        def mean(part: Tensor) -> Tensor:
+            first_groups, second_groups, third_groups = self.groups(part)[:, :, None].unbind(1)
+            new, loss = period(start[0], start[1], first_groups)
             ill, removed = new + first, START["I0"] + START["R0"] + past
-            new, second_loss = period(ill, removed, two)
-            _, third_loss = period(new + second, removed + ill + later, three)
-            means.append(
-                -(
-                    (loss + second_loss + third_loss) @ weights
-                    if self.noise_scale
-                    else (loss + second_loss + third_loss)[:, 0]
-                )
-            )
-        return torch.cat(means).reshape(groups.shape[:-1]) - 3 * self.noise_scale * self.distribution.mean
+            new, second_loss = period(ill, removed, second_groups)
+            _, third_loss = period(new + second, removed + ill + later, third_groups)
+            losses = loss + second_loss + third_loss
+            return -(losses @ weights if self.noise_scale else losses[:, 0])
+
+        return in_parts(mean, actions, 200) - 3 * self.noise_scale * self.distribution.mean
 
     @cached_property
     def _rule(self) -> tuple[tuple[Tensor, ...], Tensor]:
@@ -299,22 +290,24 @@ class PooledTesting(CausalWorld):
         """The noise-free reward of every protocol (G_1, G_2, G_3), (82, 82, 82)."""
         groups = self.sides()
         ill, removed = (torch.tensor(START[name], dtype=torch.float64) for name in ("I0", "R0"))
-        one, loss = period(ill, removed, groups)
-        two, second_loss = period(one[:, None], ill + removed, groups)
-        flat, past = two.reshape(-1, 1), (ill + removed + one)[:, None].expand(-1, SIDES).reshape(-1, 1)
+        first, loss = period(ill, removed, groups)
+        second, second_loss = period(first[:, None], ill + removed, groups)
+        flat, past = second.reshape(-1, 1), (ill + removed + first)[:, None].expand(-1, SIDES).reshape(-1, 1)
         third = torch.cat(
             [
-                period(each, before, groups)[1]
-                for each, before in zip(flat.split(500), past.split(500), strict=True)
+                period(infectious, recovered, groups)[1]
+                for infectious, recovered in zip(flat.split(500), past.split(500), strict=True)
             ]
         )
         return -(loss[:, None, None] + second_loss[:, :, None] + third.reshape(SIDES, SIDES, SIDES))
 
-    @cached_property
-    def _best(self) -> tuple[Tensor, float]:
+    def best(self) -> tuple[Tensor, float]:
+        """Certified for whole households without noise, else found by a search."""
         rewards = self.protocols()
-        places = torch.stack(torch.unravel_index(rewards.flatten().topk(STARTS).indices, rewards.shape), -1)
-        groups = self.sides()[places]
+        protocols = torch.stack(
+            torch.unravel_index(rewards.flatten().topk(STARTS).indices, rewards.shape), -1
+        )
+        groups = self.sides()[protocols]
         # The middle of the pool sizes that hold this number of whole households.
         pools = ((groups - 0.5 * self.whole) * AVERAGE).clamp(1, LARGEST_POOL)
         actions = (pools - 1) / (LARGEST_POOL - 1)
@@ -322,26 +315,9 @@ class PooledTesting(CausalWorld):
             return best_of_steps(self, actions)
         return best_action(self.expected, self.task.box, actions, spread=1, refined=2, steps=60)
 
-    @property
-    def optimal_value(self) -> float:
-        """max E[r | a]: certified for whole households without noise, else the best value found by the
-        search.
-        """
-        return self._best[1]
-
-    @property
-    def optimal_action(self) -> Tensor:
-        """An action of the best protocol."""
-        return self._best[0]
-
-    def card(self) -> Mapping[str, Any]:
-        """The card of `CausalWorld`, and the numbers of households in the best pools."""
-        facts = {"best_groups": self.groups(self.optimal_action).tolist(), "beta": BETA}
-        return {
-            **super().card(),
-            **facts,
-            "source": "Ren et al. (2025), Sec. 11.7; Astudillo and Frazier (2021)",
-        }
+    def details(self) -> Mapping[str, Any]:
+        """The numbers of households in the best pools, and beta."""
+        return {"best_groups": self.groups(self.optimal_action).tolist(), "beta": BETA}
 
 
 def best_of_steps(world: PooledTesting, actions: Tensor) -> tuple[Tensor, float]:
@@ -353,8 +329,8 @@ def best_of_steps(world: PooledTesting, actions: Tensor) -> tuple[Tensor, float]
     steps = (((world.sides() - 0.5) * AVERAGE).clamp(1, LARGEST_POOL) - 1) / (LARGEST_POOL - 1)
     while True:
         around = best.repeat(3 * SIDES, 1)
-        for place in range(3):
-            around[place * SIDES : (place + 1) * SIDES, place] = steps
+        for time in range(3):
+            around[time * SIDES : (time + 1) * SIDES, time] = steps
         values = world.expected(around)
         if float(values.max()) <= value + 1e-12:
             return best, value

@@ -61,16 +61,15 @@ def waiting_note(frame: pd.DataFrame, task: CausalTask, source: str) -> str:
         frame: One row per experiment; its index is the line number minus two.
         task: Names the actions and what the reward reads.
     """
-    lines = [int(each) + 2 for each in frame.index[waiting(frame, task)]]
+    lines = [int(index) + 2 for index in frame.index[waiting(frame, task)]]
     if not lines:
         return ""
     more = f" and {len(lines) - SHOWN} more" if len(lines) > SHOWN else ""
-    one, what = len(lines) == 1, " and ".join(task.reward.names)
+    what, s = " and ".join(task.reward.names), "" if len(lines) == 1 else "s"
+    waits, its, they_are = ("waits", "its", "it is") if len(lines) == 1 else ("wait", "their", "they are")
     return (
-        f"{source}: {len(lines)} row{'' if one else 's'} without a value of {what} "
-        f"{'waits' if one else 'wait'} for {'its' if one else 'their'} result (line{'' if one else 's'} "
-        f"{', '.join(map(str, lines[:SHOWN]))}{more}): {'it is' if one else 'they are'} not learnt from, and "
-        "not proposed again"
+        f"{source}: {len(lines)} row{s} without a value of {what} {waits} for {its} result (line{s} "
+        f"{', '.join(map(str, lines[:SHOWN]))}{more}): {they_are} not learnt from, and not proposed again"
     )
 
 
@@ -86,15 +85,15 @@ def with_proposals(
         frame: The table; columns that it lacks, of actions and nodes, are added.
         written: The cells of the table as its file writes them, which are kept; None for their values.
     """
-    known = {str(name): frame[name].astype(object).tolist() for name in frame.columns}
-    kept = known if written is None else {name: written[name].tolist() for name in known}
-    made = {}
-    for name in dict.fromkeys((*known, *task.actions, *task.nodes)):
-        cells = known.get(name, [None] * len(frame))
+    cells_of = {str(name): frame[name].astype(object).tolist() for name in frame.columns}
+    texts = cells_of if written is None else {name: written[name].tolist() for name in cells_of}
+    columns = {}
+    for name in dict.fromkeys((*cells_of, *task.actions, *task.nodes)):
+        cells = cells_of.get(name, [None] * len(frame))
         # What is proposed is set by no hard intervention.
-        values = [0.0 if name.startswith(SET) else each.get(name) for each in settings]
-        made[name] = pd.Series([*kept.get(name, cells), *map(_as_in(cells), values)], dtype=object)
-    return pd.DataFrame(made)
+        values = [0.0 if name.startswith(SET) else setting.get(name) for setting in settings]
+        columns[name] = pd.Series([*texts.get(name, cells), *map(_as_in(cells), values)], dtype=object)
+    return pd.DataFrame(columns)
 
 
 def as_text(frame: pd.DataFrame, separator: str, decimal: str) -> str:
@@ -120,8 +119,8 @@ def as_text(frame: pd.DataFrame, separator: str, decimal: str) -> str:
 
 def _as_in(cells: Sequence[object]) -> Callable[[float | None], object]:
     """How a column writes a number: truth values as such, whole numbers without a decimal sign."""
-    truth = [each for each in cells if not pd.isna(each)]  # type: ignore[call-overload]
-    if truth and all(isinstance(each, bool | np.bool_) for each in truth):
+    truth = [cell for cell in cells if not pd.isna(cell)]  # type: ignore[call-overload]
+    if truth and all(isinstance(cell, bool | np.bool_) for cell in truth):
         return lambda value: None if value is None else bool(value)
     return lambda value: int(value) if value is not None and float(value).is_integer() else value
 

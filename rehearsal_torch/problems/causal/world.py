@@ -14,8 +14,10 @@ Source: Ren et al. (2025), Sec. 3 and 11.1; the start design of 2 (k + 1) unifor
 """
 
 from abc import abstractmethod
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -23,14 +25,29 @@ from torch import Tensor
 
 from rehearsal_torch.data.causal_task import MIN_ROWS, CausalTask
 from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
+from rehearsal_torch.data.known_reward import WeightedSum
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.problems.causal.noise import MixtureNoise
-from rehearsal_torch.problems.problem import SIMULATED, CausalProblem, World
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.problems.causal.noise import (
+    RANGES,
+    MixtureNoise,
+    ModalNoise,
+    Modes,
+    modal_noise,
+    noise_scale,
+)
+from rehearsal_torch.problems.problem import SIMULATED, CausalProblem, Verdict, World, ranges_of
 from rehearsal_torch.problems.world_size import Rounds, setting
 from rehearsal_torch.seeding import common_noise_generator, world_generator
-from rehearsal_torch.spaces.box import Alteration
+from rehearsal_torch.spaces.box import Alteration, Box
 
-CHUNK = 20_000
+CELLS = 1_000_000  # Rows that are simulated at once.
+
+
+def in_parts(value: Callable[[Tensor], Tensor], actions: Tensor, size: int) -> Tensor:
+    """A function of actions, (n, k) -> (n,), at most `size` rows at a time: (..., k) -> (...)."""
+    flat = actions.double().reshape(-1, actions.shape[-1])
+    return torch.cat([value(part) for part in flat.split(size)]).reshape(actions.shape[:-1])
 
 
 class CausalWorld(World, CausalProblem):
@@ -45,11 +62,14 @@ class CausalWorld(World, CausalProblem):
 
     Attributes:
         initial: Number of experiments in the start design.
+        source: Where the equations come from.
 
     Raises:
         ValueError: if a node has no noise distribution, or there are too few experiments in the start design
             or draws.
     """
+
+    source: str = ""
 
     def __init__(
         self,
@@ -78,15 +98,29 @@ class CausalWorld(World, CausalProblem):
         operations.
         """
 
-    @property
     @abstractmethod
-    def optimal_value(self) -> float:
-        """max_a E[r | a]: exact, or the best known value; each world documents how it is certified."""
+    def best(self) -> tuple[Tensor, float]:
+        """An action (k,) that reaches max_a E[r | a], and this value: exact, or the best that is known; each
+        world documents how it is certified.
+        """
+
+    @cached_property
+    def _best(self) -> tuple[Tensor, float]:
+        return self.best()
 
     @property
-    @abstractmethod
+    def optimal_value(self) -> float:
+        """The largest expected reward."""
+        return self._best[1]
+
+    @property
     def optimal_action(self) -> Tensor:
         """An action (k,) that reaches it."""
+        return self._best[0]
+
+    def details(self) -> Mapping[str, Any]:
+        """Entries of the card that only this world has; none by default."""
+        return {}
 
     def recoverable(self, node: str, noise: Tensor) -> Tensor:  # noqa: ARG002
         """f_c(u), the part of a node's noise that is identifiable from data, (...) -> (...); u itself by
@@ -100,8 +134,8 @@ class CausalWorld(World, CausalProblem):
         """E[x_i | w], the mean of a node's equation over its noise at its inputs, name to (...) -> (...), by
         quadrature with 64 points for each mode; None where the node does not follow from these inputs.
         """
-        points, weights = (torch.from_numpy(each) for each in self.noise[node].nodes())
-        values = self.equation(node, {name: each.unsqueeze(-1) for name, each in inputs.items()}, points)
+        points, weights = (torch.from_numpy(column) for column in self.noise[node].nodes())
+        values = self.equation(node, {name: column.unsqueeze(-1) for name, column in inputs.items()}, points)
         return (values * weights).sum(-1)
 
     def simulate(self, actions: Tensor, noise: Tensor) -> Tensor:
@@ -110,10 +144,10 @@ class CausalWorld(World, CausalProblem):
 
         Override it where a node is measured with an error that does not propagate.
         """
-        known = dict(zip(self.task.actions, actions.unbind(-1), strict=True))
+        values = dict(zip(self.task.actions, actions.unbind(-1), strict=True))
         for node, own in zip(self.task.nodes, noise.unbind(-1), strict=True):
-            known[node] = self.equation(node, {name: known[name] for name in self.task.inputs(node)}, own)
-        return torch.stack(torch.broadcast_tensors(*(known[node] for node in self.task.nodes)), -1)
+            values[node] = self.equation(node, {name: values[name] for name in self.task.inputs(node)}, own)
+        return torch.stack(torch.broadcast_tensors(*(values[node] for node in self.task.nodes)), -1)
 
     def noise_rows(self, count: int, stream: np.random.Generator) -> Tensor:
         """Independent noise, (count, N). Override it where roots are resampled jointly from data."""
@@ -131,11 +165,15 @@ class CausalWorld(World, CausalProblem):
         """
         if self._common is None:
             self._common = self.noise_rows(self.draws, common_noise_generator())
-        flat, chunk = actions.reshape(-1, actions.shape[-1]).double(), max(1, CHUNK * 50 // self.draws)
-        means = [
-            self.rewards(self.simulate(part[:, None, :], self._common)).mean(-1) for part in flat.split(chunk)
-        ]
-        return torch.cat(means).reshape(actions.shape[:-1])
+        return self.averaged(actions, self._common)
+
+    def averaged(self, actions: Tensor, noise: Tensor) -> Tensor:
+        """The mean reward of actions over rows of noise, (..., k), (M, N) -> (...)."""
+
+        def mean(part: Tensor) -> Tensor:
+            return self.rewards(self.simulate(part[:, None], noise)).mean(-1)
+
+        return in_parts(mean, actions, max(1, CELLS // len(noise)))
 
     @property
     def bounds(self) -> Tensor:
@@ -159,13 +197,13 @@ class CausalWorld(World, CausalProblem):
 
     def random_actions(self, count: int, stream: np.random.Generator) -> Tensor:
         """Actions drawn uniformly within bounds and constraints, (count, k)."""
-        found: list[Tensor] = []
-        while sum(map(len, found)) < count:
+        accepted: list[Tensor] = []
+        while sum(map(len, accepted)) < count:
             unit = torch.from_numpy(stream.uniform(size=(count, len(self.task.actions))))
             tried = self.task.box.lower + unit * self.task.box.width
             tried = self.task.box.project(tried) if self.task.box.levels else tried
-            found.append(tried if self.task.limits is None else tried[self.task.limits.contains(tried)])
-        return torch.cat(found)[:count]
+            accepted.append(tried if self.task.limits is None else tried[self.task.limits.contains(tried)])
+        return torch.cat(accepted)[:count]
 
     def explained(self, held_out: bool = False) -> tuple[Table, Tensor]:
         """Experiments with random actions, and their noise (n, N): the start design, or held-out ones."""
@@ -203,9 +241,9 @@ class CausalWorld(World, CausalProblem):
         actions = self._actions(decision)
         return self.experiments(actions, self.noise_rows(len(actions), self.stream(2, int(case.identity))))
 
-    def reward(self, answer: Table) -> float:
+    def verdict(self, answer: Table) -> Verdict:
         """The mean reward of the rows."""
-        return float(self.task.reward_of(answer).mean())
+        return Verdict(reward=float(self.task.reward_of(answer).mean()))
 
     def optimum(self, case: DecisionContext) -> float:  # noqa: ARG002
         """The largest expected reward."""
@@ -221,8 +259,8 @@ class CausalWorld(World, CausalProblem):
         if self._start is None:
             self._start = float(self.expected(self.observations().columns(self.task.actions)).max())
         tried = float(self.expected(self._actions(decision)).mean())
-        kept = decision.recommendation
-        value = tried if kept is None else float(self.expected(self._values(kept)).mean())
+        recommendation = decision.recommendation
+        value = tried if recommendation is None else float(self.expected(self._values(recommendation)).mean())
         return {
             "expected": tried,
             "recommended": value,
@@ -234,12 +272,11 @@ class CausalWorld(World, CausalProblem):
     def _actions(self, decision: Decision) -> Tensor:
         if decision.alteration is None:
             raise ValueError(
-                f"expected a decision that sets {list(self.task.actions)}; got none ({decision.status}: "
-                f"{decision.reason})"
+                f"expected a decision that sets {list(self.task.actions)}; got none ({decision.reason})"
             )
         actions = self._values(decision.alteration)
-        for each in actions:
-            self.task.check_action(each)
+        for action in actions:
+            self.task.check_action(action)
         return actions
 
     def _values(self, alteration: Alteration) -> Tensor:
@@ -250,19 +287,13 @@ class CausalWorld(World, CausalProblem):
         return alteration.values.double().reshape(-1, len(order))[:, order]
 
     def card(self) -> Mapping[str, Any]:
-        """Sizes, roles, noise distributions, ranges, the optimum, and the fingerprint of the start design."""
+        """Sizes, roles, noise distributions, ranges, the optimum, the fingerprint of the start design, and
+        what only this world has.
+        """
         table = self.observations()
         distributions = {
-            node: {
-                "weights": list(distribution.weights),
-                "means": list(distribution.means),
-                "stds": list(distribution.stds),
-            }
+            node: {name: list(numbers) for name, numbers in asdict(distribution).items()}
             for node, distribution in self.noise.items()
-        }
-        ranges = {
-            name: [float(column.min()), float(column.max())]
-            for name, column in zip(table.names, table.values.T, strict=True)
         }
         return {
             "world": type(self).__name__,
@@ -271,7 +302,91 @@ class CausalWorld(World, CausalProblem):
             "rounds": self.size.rounds,
             **self.task.to_plain(),
             "noise": distributions,
-            "ranges": ranges,
+            "ranges": ranges_of(table),
             "optimum": self.optimal_value,
             "fingerprint": table.fingerprint(),
+            **self.details(),
+            **({"source": self.source} if self.source else {}),
         }
+
+
+@dataclass(frozen=True)
+class Node:
+    """The equation of a node without its noise.
+
+    Attributes:
+        parents: Actions and nodes.
+        of: f of their values, in this order, (...) each -> (...).
+    """
+
+    parents: tuple[str, ...]
+    of: Callable[..., Tensor]
+
+
+@dataclass(frozen=True)
+class NetworkTable:
+    """A world with additive noise as plain data.
+
+    Attributes:
+        equations: Node to its equation, causes first.
+        width: k; the actions a0, a1, ... lie in [0, 1].
+        reward: Node to its weight in the reward.
+        source: Where the equations come from.
+        modes: Number of modes to means and factors of the noise.
+        own_modes: Nodes with modes of their own to these.
+    """
+
+    equations: Mapping[str, Node]
+    width: int
+    reward: Mapping[str, float]
+    source: str
+    modes: Modes = field(default_factory=lambda: RANGES)
+    own_modes: Mapping[str, Modes] = field(default_factory=dict)
+
+
+class AdditiveWorld(CausalWorld):
+    """A world that is a table: x_i = f_i(z_i, a_i) + lambda U_i.
+
+    Args:
+        noise: Level and modes of the noise of every node; means and factors that are not given are those of
+            the world.
+        scale: lambda, which multiplies the noise.
+        size: Number of rounds and of experiments in the start design; by default 100 and twice the number of
+            actions, plus two.
+
+    Raises:
+        ValueError: for a negative scale, or a noise of other modes.
+    """
+
+    table: ClassVar[NetworkTable]
+
+    def __init__(
+        self,
+        noise: ModalNoise = ModalNoise(0.1),
+        scale: float = 1.0,
+        size: Rounds = Rounds(),
+        seed: int = 0,
+    ) -> None:
+        table, self.scale = self.table, noise_scale(scale)
+        self.source = table.source
+        box = Box.of({f"a{index}": (0.0, 1.0) for index in range(table.width)})
+        parents = {node: equation.parents for node, equation in table.equations.items()}
+        task = CausalTask(RehearsalGraph.of(parents), box, WeightedSum(dict(table.reward)))
+        distributions = {node: modal_noise(noise, table.own_modes.get(node, table.modes)) for node in parents}
+        super().__init__(task, distributions, size, seed)
+
+    def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:
+        """That of the table, and the noise."""
+        equation = self.table.equations[node]
+        return equation.of(*(inputs[name] for name in equation.parents)) + self.scale * noise
+
+    def mean_noise(self, node: str) -> float:
+        """lambda E[U] of a node."""
+        return self.scale * self.noise[node].mean
+
+    def expected(self, actions: Tensor) -> Tensor:
+        """E[r | a], by the means of the noise: exact where no node bends what a noisy one passes on. Override
+        it elsewhere.
+        """
+        means = [self.noise[node].mean for node in self.task.nodes]
+        return self.rewards(self.simulate(actions.double(), torch.tensor(means, dtype=torch.float64)))

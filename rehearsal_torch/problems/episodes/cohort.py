@@ -8,10 +8,8 @@ Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 (the task); the cohort is th
 `problems.episodes.simulator`.
 """
 
-import math
 from collections.abc import Mapping
 from functools import cached_property
-from itertools import combinations
 from typing import Any
 
 import torch
@@ -32,7 +30,13 @@ from rehearsal_torch.problems.episodes.simulator import (
     true_scores,
     true_trajectory,
 )
-from rehearsal_torch.problems.episodes.splits import split as split_patients
+from rehearsal_torch.problems.episodes.splits import (
+    SplitEpisodes,
+    best_changed,
+    check_split,
+    episode_of,
+    what_followed,
+)
 from rehearsal_torch.problems.episodes.stays import DOSES, data_card, read_stays
 from rehearsal_torch.problems.problem import World
 
@@ -40,10 +44,8 @@ CAUTION = (
     "Simulated patients: for learning the tool and for measuring it, never for evidence about treatments."
 )
 
-FRACTIONS = {"train": 0.7, "validation": 0.1, "test": 0.2}
 
-
-class SepsisSimulated(World):
+class SepsisSimulated(World, SplitEpisodes):
     """Simulated sepsis patients, split by patient.
 
     Args:
@@ -78,9 +80,8 @@ class SepsisSimulated(World):
         changes: int = 2,
         longest: int = LONGEST,
     ) -> None:
-        if split not in FRACTIONS:
-            raise ValueError(f"expected split train, validation or test; got {split!r}")
-        self.seed, self.split, self.action_lag, self.changes = seed, split, action_lag, changes
+        check_split(split)
+        self.seed, self.action_lag, self.changes = seed, action_lag, changes
         self.cohort: Cohort = simulate(patients, seed, min_length, confounding, longest)
         self.stays = read_stays(
             self.cohort.frame(),
@@ -88,36 +89,17 @@ class SepsisSimulated(World):
             min_length=max(2, min_length - action_lag),
             action_lag=action_lag,
         )
-        self.splits = split_patients(self.stays.patients, FRACTIONS, seed)
-        wanted = self.episodes(split)
-        if horizon is not None:
-            wanted = [episode.first(horizon) for episode in wanted if episode.horizon >= horizon]
-        self.chosen: list[Episode] = wanted[:limit]
+        super().__init__(self.stays.episodes, self.stays.patients, seed, split, horizon)
+        self.chosen = self.chosen[:limit]
         if not self.chosen:
             raise ValueError(
                 f"no patient of split {split!r} is left (horizon={horizon}, limit={limit}): relax these, or "
                 "simulate more patients"
             )
 
-    def observations(self) -> Table:
-        """Transitions of the training patients, in clinical units."""
-        return self._transitions("train")
-
-    def held_out(self) -> Table:
-        """Transitions of the validation patients."""
-        return self._transitions("validation")
-
     def tested(self) -> Table:
         """Transitions of the test patients."""
-        return self._transitions("test")
-
-    def episodes(self, split: str = "train") -> list[Episode]:
-        """The episodes of a split."""
-        return [self.stays.episodes[place] for place in self.splits[split]]
-
-    def count(self) -> int:
-        """The number of patients to decide on."""
-        return len(self.chosen)
+        return transitions(self.episodes("test"))
 
     def case(self, index: int) -> EpisodeCase:
         """Patient number `index` of the split, in retrospect."""
@@ -139,35 +121,31 @@ class SepsisSimulated(World):
             vasopressor scores because it is given: ``true_organs_observed``, ``true_organs_value`` and
             ``true_organs_improvement``.
         """
-        episode = _episode(case)
+        episode = episode_of(case)
         doses = torch.stack(self.trajectories_of_doses(episode, decision))
         states = emit(true_trajectory(self.cohort, int(episode.identity), doses))
-        found = {}
+        scores = {}
         for name, vasopressor in (("true", doses[..., 0]), ("true_organs", torch.zeros_like(doses[..., 0]))):
             before, after = sofa(states, vasopressor)[:, self.action_lag :].sum(-1).tolist()
-            found[f"{name}_observed"] = -before
-            found[f"{name}_value"] = -after
-            found[f"{name}_improvement"] = (before - after) / before if before else 0.0
-        return found
+            scores[f"{name}_observed"] = -before
+            scores[f"{name}_value"] = -after
+            scores[f"{name}_improvement"] = (before - after) / before if before else 0.0
+        return scores
 
     def respond(self, case: DecisionContext, decision: Decision) -> Table:
         """The true transitions under the decision, the changed doses marked as altered."""
-        episode = _episode(case)
-        states, doses = self.true_states(episode, decision), self.trajectories_of_doses(episode, decision)[1]
-        values = episode.values.clone()
-        values[:, [episode.names.index(name) for name in (*STATES, "SOFA")]] = states
-        dosed = [episode.names.index(name) for name in DOSES]
-        changed = (
-            doses[: episode.horizon] != self.cohort.doses[int(episode.identity), : episode.horizon]
-        ).any(-1)
-        values[:, dosed] = torch.where(
-            changed.unsqueeze(-1), doses[: episode.horizon], episode.columns(DOSES)
+        episode = episode_of(case)
+        observed, altered = (
+            doses[: episode.horizon] for doses in self.trajectories_of_doses(episode, decision)
         )
-        table = transitions([Episode(episode.identity, episode.names, values)])
-        altered = table.altered.clone()
-        for position in dosed:
-            altered[:, position], altered[:, len(episode.names) + position] = changed[:-1], changed[1:]
-        return Table(table.names, table.values, altered)
+        changed = (altered != observed).any(-1, keepdim=True)
+        doses = torch.where(changed, altered, episode.columns(DOSES))
+        return what_followed(
+            episode,
+            dict(zip((*STATES, "SOFA"), self.true_states(episode, decision).T, strict=True)),
+            dict(zip(DOSES, doses.T, strict=True)),
+            changed.expand(-1, len(DOSES)),
+        )
 
     def optimum(self, case: DecisionContext) -> float:
         """The best true value with at most `changes` changed actions, by enumeration.
@@ -177,26 +155,22 @@ class SepsisSimulated(World):
         """
         if self.action_lag:
             raise ValueError("the true optimum is known for action_lag=0 only")
-        episode = _episode(case)
-        given, options = (
-            self.cohort.doses[int(episode.identity), : episode.horizon],
-            dose_options(episode, self.levels),
-        )
-        observed, selectable = (
-            self.levels.digitise(episode.columns(DOSES)),
-            torch.arange(self.levels.actions)[self.levels.selectable],
-        )
-        choices = [torch.cat([selectable, action[None]]).unique() for action in observed]
-        best = -math.inf
+        episode = episode_of(case)
+        patient = int(episode.identity)
+        doses = dose_options(episode, self.levels)
+        selectable = torch.arange(self.levels.actions)[self.levels.selectable]
+        observed = self.levels.digitise(episode.columns(DOSES))
         # The last action affects no state and is kept, as in the learnt problem.
-        if not self.changes:
-            return -float(true_scores(self.cohort, int(episode.identity), given.unsqueeze(0)).sum())
-        for steps in combinations(range(episode.horizon - 1), min(self.changes, episode.horizon - 1)):
-            chosen = torch.cartesian_prod(*[choices[step] for step in steps]).reshape(-1, len(steps))
-            doses = given.expand(len(chosen), -1, -1).clone()
-            doses[:, list(steps)] = options[torch.tensor(steps), chosen].to(doses)
-            best = max(best, -float(true_scores(self.cohort, int(episode.identity), doses).sum(-1).min()))
-        return best
+        last = episode.horizon - 1
+        options = [
+            doses[step, torch.cat([selectable, observed[step, None]]).unique()] for step in range(last)
+        ]
+        return best_changed(
+            lambda actions: -true_scores(self.cohort, patient, actions).sum(-1),
+            self.cohort.doses[patient, : episode.horizon],
+            options,
+            min(self.changes, last),
+        )
 
     def true_states(self, episode: Episode, decision: Decision) -> Tensor:
         """The true trajectory under a decision, (T, 9): the eight states and SOFA, in clinical units."""
@@ -238,12 +212,3 @@ class SepsisSimulated(World):
             caution=CAUTION,
             levels=self.levels,
         )
-
-    def _transitions(self, split: str) -> Table:
-        return transitions(self.episodes(split))
-
-
-def _episode(case: DecisionContext) -> Episode:
-    if not isinstance(case, EpisodeCase):
-        raise TypeError(f"expected an EpisodeCase; got a {type(case).__name__}")
-    return case.episode

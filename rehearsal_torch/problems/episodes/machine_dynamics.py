@@ -77,11 +77,11 @@ def recorded(latent: Tensor) -> Tensor:
 def points(states: Tensor) -> Tensor:
     """The risk points of recorded states, (..., 3) -> (...)."""
     total = torch.zeros_like(states[..., 0])
-    for place, rules in enumerate(POINTS.values()):
+    for column, rules in enumerate(POINTS.values()):
         best = torch.zeros_like(total)
         for rule, score in rules.items():
             limit = float(rule.removeprefix("> "))
-            best = torch.maximum(best, torch.where(states[..., place] > limit, score, 0.0).to(best))
+            best = torch.maximum(best, torch.where(states[..., column] > limit, score, 0.0).to(best))
         total = total + best
     return total
 
@@ -90,8 +90,8 @@ def costs(actions: Tensor) -> Tensor:
     """The costs of actions, (..., 2) long -> (...)."""
     return sum(
         (
-            torch.tensor(COSTS[name], dtype=torch.float64)[actions[..., place]]
-            for place, name in enumerate(ACTIONS)
+            torch.tensor(COSTS[name], dtype=torch.float64)[actions[..., column]]
+            for column, name in enumerate(ACTIONS)
         ),
         torch.zeros(actions.shape[:-1], dtype=torch.float64),
     )
@@ -146,7 +146,7 @@ class Fleet:
         machine, week = (torch.arange(LONGEST) < self.horizon[:, None]).nonzero(as_tuple=True)
         states = recorded(self.latent[machine, week])
         columns: dict[str, Any] = {"machine": machine.numpy() + 1, "week": week.numpy() + 1}
-        columns |= {name: states[:, place].numpy() for place, name in enumerate(STATES)}
+        columns |= {name: states[:, column].numpy() for column, name in enumerate(STATES)}
         columns |= {"age": self.static[machine, 0].numpy()}
         columns |= {"model": np.array(MODELS)[self.static[machine, 1].to(torch.long).numpy()]}
         chosen = self.actions[machine, week].numpy()

@@ -11,14 +11,13 @@ Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 2 (the question); the machines
 
 import math
 from collections.abc import Mapping
-from itertools import combinations
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.decision import Decision, DecisionContext, EpisodeCase, action_name
-from rehearsal_torch.data.episode import Episode, transitions
+from rehearsal_torch.data.decision import Decision, DecisionContext, action_name
+from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.problems.episodes.machine_dynamics import (
     ACTIONS,
@@ -32,11 +31,11 @@ from rehearsal_torch.problems.episodes.machine_dynamics import (
     true_trajectory,
 )
 from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable
+from rehearsal_torch.problems.episodes.splits import best_changed, episode_of, what_followed
 from rehearsal_torch.problems.problem import SIMULATED, World
 
 MOST_SEQUENCES = 500_000
 """The largest number of sequences that are enumerated for an optimum."""
-BATCH = 50_000
 
 
 class Machines(EpisodeTable, World):
@@ -88,38 +87,34 @@ class Machines(EpisodeTable, World):
             ``true_improvement``: their relative difference; ``true_optimum``: the largest true return with at
             most `changes` changed actions, left out where there are too many sequences to enumerate.
         """
-        episode = _episode(case)
+        episode = episode_of(case)
         observed, altered = self.actions(episode, decision)
         before, after = true_returns(self.fleet, _number(episode), torch.stack((observed, altered))).tolist()
-        found = {
+        scores = {
             "true_observed": before,
             "true_value": after,
             "true_improvement": (after - before) / abs(before) if before else 0.0,
         }
         best = self.optimum(case)
-        return found if math.isnan(best) else found | {"true_optimum": best}
+        return scores if math.isnan(best) else scores | {"true_optimum": best}
 
     def respond(self, case: DecisionContext, decision: Decision) -> Table:
         """The true transitions under the decision, the changed actions marked as altered."""
-        episode = _episode(case)
+        episode = episode_of(case)
         observed, altered = self.actions(episode, decision)
-        values = episode.values.clone()
         states = recorded(true_trajectory(self.fleet, _number(episode), altered.unsqueeze(0))[0])
-        values[:, [episode.names.index(name) for name in STATES]] = states
-        places = [episode.names.index(name) for name in ACTIONS]
-        values[:, places] = altered.to(values)
-        table = transitions([Episode(episode.identity, episode.names, values)])
-        changed, marks = altered != observed, table.altered.clone()
-        for coordinate, place in enumerate(places):
-            marks[:, place] = changed[:-1, coordinate]
-            marks[:, len(episode.names) + place] = changed[1:, coordinate]
-        return Table(table.names, table.values, marks)
+        return what_followed(
+            episode,
+            dict(zip(STATES, states.T, strict=True)),
+            dict(zip(ACTIONS, altered.T, strict=True)),
+            altered != observed,
+        )
 
     def optimum(self, case: DecisionContext) -> float:
         """The largest true return with at most `changes` changed actions, by enumeration; NaN if that takes
         more than `MOST_SEQUENCES` sequences.
         """
-        episode = _episode(case)
+        episode = episode_of(case)
         if episode.identity not in self._optima:
             self._optima[episode.identity] = self._best(episode)
         return self._optima[episode.identity]
@@ -168,29 +163,11 @@ class Machines(EpisodeTable, World):
         sequences = math.comb(len(steps), changes) * len(options) ** changes
         if sequences > MOST_SEQUENCES:
             return math.nan
-        best = float(true_returns(self.fleet, machine, given.unsqueeze(0)))
-        if not changes:
-            return best
-        chosen = torch.cartesian_prod(*[torch.arange(len(options))] * changes).reshape(-1, changes)
-        places = torch.tensor(list(combinations(steps, changes))).reshape(-1, changes)
-        rows = max(1, BATCH // len(chosen))
-        for part in places.split(rows):
-            actions = given.repeat(len(part), len(chosen), 1, 1)
-            for change in range(changes):
-                which = part[:, change].view(-1, 1, 1, 1).expand(-1, len(chosen), 1, 2)
-                actions.scatter_(
-                    2, which, options[chosen[:, change]].view(1, -1, 1, 2).expand(len(part), -1, 1, 2)
-                )
-            best = max(best, float(true_returns(self.fleet, machine, actions.flatten(0, 1)).max()))
-        return best
+        return best_changed(
+            lambda actions: true_returns(self.fleet, machine, actions), given, [options] * len(steps), changes
+        )
 
 
 def _number(episode: Episode) -> int:
     """The machine's place in the fleet."""
     return int(episode.identity) - 1
-
-
-def _episode(case: DecisionContext) -> Episode:
-    if not isinstance(case, EpisodeCase):
-        raise TypeError(f"expected an EpisodeCase; got a {type(case).__name__}")
-    return case.episode

@@ -2,20 +2,17 @@
 
 AI-Clinician's ``mimic-table.csv`` (one row per step of four hours, 10 to 20 steps around the onset) and its
 Python successors have the same columns. The data are licensed to individuals and do not come with this
-package. The table is validated first; the numbers of excluded rows and episodes are reported. Deaths, where
-the table has them, are kept beside the episodes for comparison; no model reads them (`observed_outcomes`).
+package. The table is validated first; the numbers of excluded rows and episodes are reported.
 
-What happened to the patients of a four-hour table afterwards: deaths, where the table has them.
+Deaths (`observed_outcomes`), which the public pipelines write into each row of a stay, are kept for
+comparison and never read by a model or a search: no outcome is a feature, so that nothing is fitted to it.
+Other pipelines' names for them are recognised. A value is 0 or 1 (or true and false), the same in all rows of
+a stay; a stay whose rows are all empty has no outcome. A column with other values is left out, and the data
+card says so.
 
-The public pipelines write an outcome of the whole stay into each of its rows. It is kept for comparison and
-never read by a model or a search: no outcome is a feature, so that nothing is fitted to it. The first three
-names are those of AI-Clinician's table; other pipelines' names for them are recognised. A value is 0 or 1 (or
-true and false), the same in all rows of a stay; a stay whose rows are all empty has no outcome. A column with
-other values is left out, and the data card says so.
-
-Source: Komorowski et al. (2018) for the table; Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 (horizons of at
-least 10); Komorowski et al. (2018) for the columns; their cohort files (``demog``) and MIMIC-IV
-(``hospital_expire_flag``) for the other names.
+Source: Komorowski et al. (2018) for table and columns; their cohort files (``demog``) and MIMIC-IV
+(``hospital_expire_flag``) for the other names; Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 (horizons of at
+least 10).
 """
 
 from collections.abc import Mapping
@@ -29,11 +26,10 @@ import torch
 
 from rehearsal_torch.data.decision import Decision, DecisionContext, EpisodeCase
 from rehearsal_torch.data.dose_levels import DoseLevels
-from rehearsal_torch.data.episode import Episode, transitions
+from rehearsal_torch.data.finding import Finding, findings_of, recorded
 from rehearsal_torch.data.reading import TableError, table_file
-from rehearsal_torch.data.table import Table
 from rehearsal_torch.problems.episodes.simulator import STATES, sofa
-from rehearsal_torch.problems.episodes.splits import split as split_patients
+from rehearsal_torch.problems.episodes.splits import SplitEpisodes, check_split
 from rehearsal_torch.problems.episodes.stays import (
     COLUMNS,
     DOSES,
@@ -42,7 +38,6 @@ from rehearsal_torch.problems.episodes.stays import (
     read_stays,
     recognised,
 )
-from rehearsal_torch.problems.problem import Problem
 
 # Name in the table -> what it says.
 OUTCOMES: Mapping[str, str] = {
@@ -79,13 +74,12 @@ class ObservedOutcomes:
 
     def facts(self) -> dict[str, object]:
         """Entries of a data card; empty if the table has no outcome."""
-        found: dict[str, object] = {}
+        counts: dict[str, object] = {}
         for name, meaning in OUTCOMES.items():
             values = [stay[name] for stay in self.by_stay.values() if name in stay]
             if values:
-                found[name] = f"{meaning}: {int(sum(values))} of {len(values)} stays"
-        facts: dict[str, object] = {"observed outcomes": found} if found else {}
-        return facts | {f"caution: outcome {name}": why for name, why in self.left_out.items()}
+                counts[name] = f"{meaning}: {int(sum(values))} of {len(values)} stays"
+        return {"observed outcomes": counts} if counts else {}
 
 
 def observed_outcomes(table: pd.DataFrame) -> ObservedOutcomes:
@@ -100,29 +94,29 @@ def observed_outcomes(table: pd.DataFrame) -> ObservedOutcomes:
     by_stay: dict[str, dict[str, float]] = {}
     left_out: dict[str, str] = {}
     for name, meaning in OUTCOMES.items():
-        found = [column for column in columns if ALIASES.get(column, column) == name]
+        names = [column for column in columns if ALIASES.get(column, column) == name]
         # The table's own name wins over others.
-        column = name if name in found else next(iter(found), "")
+        column = name if name in names else next(iter(names), "")
         if not column:
             continue
         if columns.count(column) > 1:
             left_out[column] = f"{columns.count(column)} columns have this name; {meaning} is left out"
             continue
         values = _numbers(table[column])
-        known = values.notna() & table["icustayid"].notna()
+        complete = values.notna() & table["icustayid"].notna()
         if bool((values.isna() & table[column].notna()).any()):
             odd = table[column][values.isna() & table[column].notna()].iloc[0]
             left_out[column] = f"expected 0 or 1 in every row; got {odd}: {meaning} is left out"
             continue
-        each = values[known].groupby(table["icustayid"][known])
-        several = each.nunique() > 1
+        by_value = values[complete].groupby(table["icustayid"][complete])
+        several = by_value.nunique() > 1
         if bool(several.any()):
             left_out[column] = (
                 f"{int(several.sum())} stays have several values, the first of them stay "
                 f"{_text(several[several].index[0])}: {meaning} is left out"
             )
             continue
-        for stay, value in each.first().items():
+        for stay, value in by_value.first().items():
             by_stay.setdefault(_text(stay), {})[name] = float(value)
     return ObservedOutcomes(by_stay, left_out)
 
@@ -142,10 +136,9 @@ CAUTION = (
     "Observational data: recommendations rest on the model and on the assumption of no hidden confounding "
     "of treatment and outcome."
 )
-SHARES = {"train": 0.7, "validation": 0.1, "test": 0.2}
 
 
-class Mimic(Problem):
+class Mimic(SplitEpisodes):
     """Patients of a four-hour table, split by patient.
 
     Args:
@@ -178,9 +171,8 @@ class Mimic(Problem):
         age_unit: str = "days",
         impossible: Impossible = "refuse",
     ) -> None:
-        if split not in SHARES:
-            raise ValueError(f"expected split train, validation or test; got {split!r}")
-        self.path, self.split, self.action_lag = _file(path), split, action_lag
+        check_split(split)
+        self.path, self.action_lag = _file(path), action_lag
         frame = recognised(table_file(self.path))
         # Missing values are refused; imputed ones are marked in columns such as GCS_obs, 1 where measured.
         self.missing = {
@@ -201,31 +193,11 @@ class Mimic(Problem):
                 f"{self.path}: no episode of at least {min_length} steps is left ({dict(self.stays.drops)}): "
                 "lower `min_length`"
             )
-        self.splits = split_patients(self.stays.patients, SHARES, seed)
-        wanted = self.episodes(split)
-        if horizon is not None:
-            wanted = [episode.first(horizon) for episode in wanted if episode.horizon >= horizon]
-        self.chosen: list[Episode] = wanted
-        if not wanted:
+        super().__init__(self.stays.episodes, self.stays.patients, seed, split, horizon)
+        if not self.chosen:
             raise ValueError(
                 f"{self.path}: no episode of split {split!r} has {horizon} steps: lower `horizon`"
             )
-
-    def observations(self) -> Table:
-        """Transitions of the training patients, in the table's units."""
-        return self._transitions("train")
-
-    def held_out(self) -> Table:
-        """Transitions of the validation patients."""
-        return self._transitions("validation")
-
-    def episodes(self, split: str = "train") -> list[Episode]:
-        """The episodes of a split."""
-        return [self.stays.episodes[place] for place in self.splits[split]]
-
-    def count(self) -> int:
-        """The number of episodes to decide on."""
-        return len(self.chosen)
 
     def case(self, index: int) -> EpisodeCase:
         """Episode number `index` of the split, in retrospect, with the stay's observed outcomes."""
@@ -240,7 +212,7 @@ class Mimic(Problem):
         """Sizes, ranges, missing values, exclusions, dose levels, splits, source and caution."""
         levels = DoseLevels(DOSES)
         levels.solve(self.observations().columns(DOSES))
-        found = data_card(
+        card = data_card(
             self.stays,
             self.splits,
             source=str(self.path.name),
@@ -248,10 +220,14 @@ class Mimic(Problem):
             levels=levels,
             missing=self.missing or None,
         )
-        found |= self.outcomes.facts()
+        card |= self.outcomes.facts()
+        left_out = [
+            Finding("values", f"outcome {name}: {why}") for name, why in self.outcomes.left_out.items()
+        ]
+        card |= recorded([*findings_of(card), *left_out])
         if self.action_lag:
-            return found
-        return found | {"agreement of SOFA with its formula": f"{self.sofa_agreement():.1%} of the steps"}
+            return card
+        return card | {"agreement of SOFA with its formula": f"{self.sofa_agreement():.1%} of the steps"}
 
     def sofa_agreement(self) -> float:
         """The share of steps whose SOFA column equals the score of the same step's other columns. It is lower
@@ -263,9 +239,6 @@ class Mimic(Problem):
             for episode in self.stays.episodes
         ]
         return float(torch.cat(equal).to(torch.float64).mean())
-
-    def _transitions(self, split: str) -> Table:
-        return transitions(self.episodes(split))
 
 
 def _file(path: str | Path | None) -> Path:

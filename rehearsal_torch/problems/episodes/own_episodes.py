@@ -4,19 +4,16 @@ The table has one row for each unit and time; a task (`problems.episodes.task`) 
 Units are split at random by their names, so that no unit is learnt from and decided for. Dose levels are
 fitted to the units to learn from. What other actions would have brought is unknown, so no decision is scored.
 
-The roles of the columns of episodes as plain data: what `problems.episodes.task` reads, written again.
-
-    episode_task(plain_task(roles)) == roles
-
-A card of a fitted model keeps it, so that tables that come later are read as that of the fit. Levels have
-their names, costs are written for each level, and a static column with named values keeps their order, as the
-first of them is the reference.
+The card of a fitted model keeps the task as plain data, so that tables that come later are read as that of
+the fit: `plain_task` is the inverse of `episode_task`. Levels have their names, costs are written for each
+level, and a static column with named values keeps their order, as the first of them is the reference.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 2 (what is given); the checks are ours.
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,64 +24,65 @@ from torch import Tensor
 from rehearsal_torch.data.decision import Decision, DecisionContext, EpisodeCase
 from rehearsal_torch.data.dose_levels import DoseLevels
 from rehearsal_torch.data.episode import Episode, transitions
+from rehearsal_torch.data.finding import recorded
+from rehearsal_torch.data.problem_file.findings import Findings
 from rehearsal_torch.data.reading import ReadTable, TableError, table_file
-from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.files.schema import listed, meant
 from rehearsal_torch.files.sealed import sealed
 from rehearsal_torch.problems.episodes.roles import Action, Carry, Column, EpisodeRoles
-from rehearsal_torch.problems.episodes.splits import split as split_units
+from rehearsal_torch.problems.episodes.splits import SplitEpisodes, check_split
 from rehearsal_torch.problems.episodes.steps import read_episodes
 from rehearsal_torch.problems.episodes.task import episode_task
-from rehearsal_torch.problems.problem import Problem
+from rehearsal_torch.problems.problem import Facts, OwnData
 
 
 def plain_task(roles: EpisodeRoles) -> dict[str, Any]:
     """The content of a task. Returns dictionaries, lists, numbers and texts; parts that say nothing are left
     out.
     """
-    found: dict[str, Any] = {"unit": roles.unit, "time": roles.time}
+    plain: dict[str, Any] = {"unit": roles.unit, "time": roles.time}
     if roles.step is not None:
-        found["step"] = roles.step
+        plain["step"] = roles.step
     for part, columns in (
         ("varying", roles.varying),
         ("static", roles.static),
         ("contextual", roles.contextual),
     ):
         if columns:
-            found[part] = {each.name: _column(each) for each in columns}
-    found["actions"] = {each.name: _action(each) for each in roles.actions}
-    if any(not each.levels for each in roles.actions):
-        found["levels"] = roles.count
+            plain[part] = {entry.name: _column(entry) for entry in columns}
+    plain["actions"] = {entry.name: _action(entry) for entry in roles.actions}
+    if any(not entry.levels for entry in roles.actions):
+        plain["levels"] = roles.count
     reward = {"weights": dict(roles.weights), "score": _copied(roles.score), "name": roles.reward_name}
-    found["reward"] = {name: value for name, value in reward.items() if value}
-    found["missing"] = _policy(roles.missing)
+    plain["reward"] = {name: value for name, value in reward.items() if value}
+    plain["missing"] = _policy(roles.missing)
     words = roles.words
-    found["words"] = {
+    plain["words"] = {
         "unit": words.unit,
         "units": words.units,
         **({"step": words.step} if words.step else {}),
     }
-    return found
+    return plain
 
 
-def _column(each: Column) -> dict[str, Any]:
-    found: dict[str, Any] = {"unit": each.unit} if each.unit else {}
-    if each.low is not None or each.high is not None:
-        found["range"] = [each.low, each.high]
-    if each.values:
-        found["values"] = list(each.values)
-    return found
+def _column(column: Column) -> dict[str, Any]:
+    plain: dict[str, Any] = {"unit": column.unit} if column.unit else {}
+    if column.low is not None or column.high is not None:
+        plain["range"] = [column.low, column.high]
+    if column.values:
+        plain["values"] = list(column.values)
+    return plain
 
 
-def _action(each: Action) -> dict[str, Any]:
-    found: dict[str, Any] = {"levels": list(each.levels)} if each.levels else {}
-    if each.unit:
-        found["unit"] = each.unit
-    if each.costs:
-        found["cost"] = list(each.costs) if each.levels else each.costs[0]
-    found["combine"] = each.combine
-    return found
+def _action(action: Action) -> dict[str, Any]:
+    plain: dict[str, Any] = {"levels": list(action.levels)} if action.levels else {}
+    if action.unit:
+        plain["unit"] = action.unit
+    if action.costs:
+        plain["cost"] = list(action.costs) if action.levels else action.costs[0]
+    plain["combine"] = action.combine
+    return plain
 
 
 def _policy(missing: Carry) -> str | dict[str, int]:
@@ -94,7 +92,7 @@ def _policy(missing: Carry) -> str | dict[str, int]:
 def _copied(plain: Any) -> Any:
     """Nested mappings as dictionaries."""
     if isinstance(plain, Mapping):
-        return {name: _copied(each) for name, each in plain.items()}
+        return {name: _copied(entry) for name, entry in plain.items()}
     return plain
 
 
@@ -102,12 +100,13 @@ CAUTION = (
     "Observational data: recommendations rest on the model and on the assumption that nothing hidden "
     "influences both actions and states."
 )
-SHARES = {"train": 0.7, "validation": 0.1, "test": 0.2}
 FEW_UNITS = 100
 """Units to learn from below which the card warns."""
+# Steps that a unit has at least, and that a level occurs in: so many, and such a share of them.
+SHORT, RARE, RARE_SHARE = 4, 20, 0.005
 
 
-class EpisodeTable(Problem):
+class EpisodeTable(OwnData, SplitEpisodes):
     """Units of a table, split by unit.
 
     Args:
@@ -145,8 +144,7 @@ class EpisodeTable(Problem):
         split: str = "test",
         keep_last: int = 1,
     ) -> None:
-        if split not in SHARES:
-            raise ValueError(f"expected split train, validation or test; got {split!r}")
+        check_split(split)
         lengths = {"horizon": horizon, "max_length": max_length, "min_length": min_length}
         for name, value in lengths.items():
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 2):
@@ -160,53 +158,46 @@ class EpisodeTable(Problem):
         else:
             frame, where = table_file(path, needed=lambda names: _needed(task, names)), str(path)
             self.source = Path(where).name
-        self.roles, self.split, self.keep_last = _task(task, frame, where), split, keep_last
-        found = read_episodes(frame, self.roles, where, min_length, max_length)
+        self.roles, self.keep_last = _task(task, frame, where), keep_last
+        read = read_episodes(frame, self.roles, where, min_length, max_length)
         del frame  # of many rows, the largest thing in memory
-        self.all, self.length, self.counts = found.episodes, found.length, found.counts
-        self.first, self.step = found.first, found.step
+        self.length, self.counts = read.length, read.counts
+        self.first, self.step = read.first, read.step
         units = self.roles.words.units
-        if not self.all:
+        if not read.episodes:
             raise ValueError(
                 f"{where}: no {self.roles.words.unit} with at least {min_length} steps is left "
                 f"({dict(self.counts) or 'the table is too short'}): lower `min_length`, or see `missing` in "
                 "the task"
             )
-        self.splits = split_units([each.identity for each in self.all], SHARES, seed, self.roles.words.unit)
+        names = [episode.identity for episode in read.episodes]
+        super().__init__(read.episodes, names, seed, split, horizon, self.roles.words.unit)
         self._check(where)
-        wanted = self.episodes(split)
-        if horizon is not None:
-            wanted = [each.first(horizon) for each in wanted if each.horizon >= horizon]
-        self.chosen = wanted
-        if not wanted:
+        if not self.chosen:
             raise ValueError(f"{where}: no {units} of split {split!r} have {horizon} steps: lower `horizon`")
 
-    def surrogate_settings(self) -> Mapping[str, Any]:
-        """The columns of a model of transitions, and the number of levels."""
-        return self.roles.surrogate_settings()
-
-    def reward_settings(self) -> Mapping[str, Any]:
-        """The reward of a step, as the task has it."""
-        return self.roles.reward_settings()
-
-    def episode_reading(self) -> Mapping[str, Any]:
-        """The task as plain data, the length of a step, the time of the first one, how many actions at the
-        end stay, and the largest amounts, sealed.
+    def facts(self) -> Facts:
+        """The columns of a model of transitions, and the number of levels; the reward of a step, as the task
+        has it; the words for reports, with the time of the first step, if it is the same for all units; and
+        the reading, sealed: the task, how many actions at the end stay, and the largest amounts as well.
         """
-        amounts = {each.name: self.largest[each.name] for each in self.roles.actions if not each.levels}
-        return sealed(
-            {
-                "task": plain_task(self.roles),
-                "step": self.length,
-                "first": self.first,
-                "keep_last": self.keep_last,
-                "amounts": amounts,
-            }
+        first = {} if self.first is None else {"first": self.first}
+        reading = {
+            "task": plain_task(self.roles),
+            "step": self.length,
+            "first": self.first,
+            "keep_last": self.keep_last,
+            "amounts": {
+                action.name: self.largest[action.name] for action in self.roles.actions if not action.levels
+            },
+        }
+        return replace(
+            super().facts(),
+            surrogate=self.roles.surrogate_settings(),
+            reward=self.roles.reward_settings(),
+            wording={**self.roles.wording(), **first},
+            reading=sealed(reading),
         )
-
-    def count(self) -> int:
-        """The number of units to decide on."""
-        return len(self.chosen)
 
     def case(self, index: int) -> EpisodeCase:
         """Unit number `index` of the split, in retrospect."""
@@ -218,31 +209,11 @@ class EpisodeTable(Problem):
         """Empty: the outcome of other actions is unknown."""
         return {}
 
-    def wording(self) -> Mapping[str, Any]:
-        """What units, steps and columns are called in reports, and the time of the first step, if it is the
-        same for all units.
-        """
-        said = self.roles.wording()
-        return said if self.first is None else {**said, "first": self.first}
-
-    def observations(self) -> Table:
-        """Transitions of the units to learn from, in the table's units."""
-        return transitions(self.episodes("train"))
-
-    def held_out(self) -> Table:
-        """Transitions of the validation units."""
-        return transitions(self.episodes("validation"))
-
-    def episodes(self, split: str = "train") -> list[Episode]:
-        """The episodes of a split."""
-        return [self.all[place] for place in self.splits[split]]
-
     def card(self) -> Mapping[str, Any]:
         """Sizes, ranges, what was left out, levels, splits, source, words and caution."""
-        words, rows = self.roles.words, torch.cat([each.values for each in self.all])
-        lengths = sorted(each.horizon for each in self.all)
+        words, rows = self.roles.words, torch.cat([episode.values for episode in self.all])
+        lengths = sorted(episode.horizon for episode in self.all)
         levels = self._levels()
-        learnt = len(self.splits["train"])
         return {
             "source": self.source,
             "caution": CAUTION,
@@ -257,8 +228,7 @@ class EpisodeTable(Problem):
             "length of a step": self.step,
             "missing": {"policy": self._policy(), **self.counts},
             "splits": {name: {words.units: len(places)} for name, places in self.splits.items()},
-            **self._few(learnt),
-            **{f"caution: {name}": note for name, note in self._unseen(levels).items()},
+            **recorded(self.findings()),
             "actions": self._amounts(levels),
             "features": self._features(rows),
             "fingerprint": transitions(self.all).fingerprint(),
@@ -277,7 +247,7 @@ class EpisodeTable(Problem):
 
     def _levels(self) -> DoseLevels:
         """The levels of the actions, fitted to the units to learn from."""
-        names = [each.name for each in self.roles.actions]
+        names = [action.name for action in self.roles.actions]
         levels = DoseLevels(names, self.roles.count)
         levels.solve(self.observations().columns(names))
         return levels
@@ -286,44 +256,46 @@ class EpisodeTable(Problem):
         rule = self.roles.missing
         return f"carry forward within {rule.steps} steps" if rule.rule == "carry" else rule.rule
 
-    def _unseen(self, levels: DoseLevels) -> dict[str, str]:
-        """A note for each action with given levels that no unit to learn from was given, or whose amounts
-        share levels.
+    def _note(self, found: Findings) -> None:
+        """Adds what is to be said: there are few units, or short ones; levels that no unit to learn from was
+        given, or few were; amounts that share levels; what was left out.
         """
-        table = self.observations()
-        found: dict[str, str] = {}
-        for each in self.roles.actions:
-            if not each.levels:
-                note = levels.notes.get(each.name, "")
-                found |= {f"levels of {each.name}": note} if note else {}
+        units, learnt = self.roles.words.units, len(self.splits["train"])
+        if learnt < FEW_UNITS:
+            words = f"{learnt} {units} to learn from: below {FEW_UNITS}, claims are worth little"
+            found.warn("data", "rows", words, units=learnt)
+        lengths = sorted(each.horizon for each in self.all)
+        if lengths[len(lengths) // 2] < SHORT:
+            words = f"half of the {units} have fewer than {SHORT} steps: little can be changed"
+            found.warn("data", "rows", words)
+        table, levels = self.observations(), self._levels()
+        for action in self.roles.actions:
+            if not action.levels:
+                if note := levels.notes.get(action.name, ""):
+                    found.of_variable(action.name, "values", note)
                 continue
-            seen = set(table.columns((each.name,))[:, 0].to(torch.long).tolist())
-            unseen = [name for place, name in enumerate(each.levels) if place not in seen]
-            if unseen:
-                found[f"levels of {each.name}"] = (
-                    f"{', '.join(unseen)} never occurs among the {self.roles.words.units} to learn from, and "
-                    "is not recommended"
-                )
-        return found
+            counts = level_counts(action, table.columns((action.name,))[:, 0])
+            if unseen := [level for level, count in counts.items() if not count]:
+                words = f"{', '.join(unseen)} never occurs among the {units} to learn from"
+                found.of_variable(action.name, "values", f"{words}, and is not recommended")
+            for level, count in counts.items():
+                if 0 < count < max(RARE, RARE_SHARE * len(table)):
+                    words = f"{level} occurs in {count} of {len(table)} steps to learn from"
+                    found.of_variable(action.name, "values", f"{words}: little is known of it")
+        for reason, count in self.counts.items():
+            found.warn("missing", "rows", f"{reason}: {count}")
 
     def _amounts(self, levels: DoseLevels) -> dict[str, str]:
         """The levels of each action in words."""
         return {
-            each.name: _shown(each, row)
-            for each, row in zip(self.roles.actions, levels.medians.tolist(), strict=True)
+            action.name: _shown(action, row)
+            for action, row in zip(self.roles.actions, levels.medians.tolist(), strict=True)
         }
-
-    def _few(self, learnt: int) -> dict[str, str]:
-        """A caution if there are few units to learn from."""
-        if learnt >= FEW_UNITS:
-            return {}
-        note = f"{learnt} to learn from: below {FEW_UNITS}, claims are worth little"
-        return {f"caution: number of {self.roles.words.units}": note}
 
     def _features(self, rows: Tensor) -> dict[str, dict[str, float | str]]:
         """Range and median of each column of steps, (n, d), with its unit."""
         columns = (*self.roles.varying, *self.roles.static, *self.roles.contextual)
-        units = {each.name: each.unit for each in columns}
+        units = {feature.name: feature.unit for feature in columns}
         return {
             name: {
                 "min": float(column.min()),
@@ -351,7 +323,9 @@ def _shown(action: Action, amounts: Sequence[float]) -> str:
     """The levels of an action in words, given the amounts that they stand for."""
     if action.levels:
         return ", ".join(action.levels)
-    return f"none, {', '.join(f'{each:.4g}' for each in dict.fromkeys(amounts[1:]))} {action.unit}".strip()
+    return (
+        f"none, {', '.join(f'{amount:.4g}' for amount in dict.fromkeys(amounts[1:]))} {action.unit}".strip()
+    )
 
 
 def fixed_columns(roles: EpisodeRoles, least: Tensor, largest: Tensor) -> list[str]:
@@ -372,18 +346,18 @@ def fixed_columns(roles: EpisodeRoles, least: Tensor, largest: Tensor) -> list[s
         for name in (*settings["varying"], *settings["contextual"])
         if lows[name] == highs[name]
     ]
-    for each in roles.actions:
-        lowest = each.levels[0] if each.levels else "0"
-        if highs[each.name] == 0:
+    for action in roles.actions:
+        lowest = action.levels[0] if action.levels else "0"
+        if highs[action.name] == 0:
             faults.append(
-                f"{each.name}: it is {lowest} in all rows of the {units} to learn from: nothing can be "
+                f"{action.name}: it is {lowest} in all rows of the {units} to learn from: nothing can be "
                 "learnt about other actions, take the column out"
             )
-        elif lows[each.name] != 0:
+        elif lows[action.name] != 0:
             faults.append(
-                f"{each.name}: it is never {lowest} among the {units} to learn from, so that nothing is "
+                f"{action.name}: it is never {lowest} among the {units} to learn from, so that nothing is "
                 "known about it: "
-                + ("take this level out" if each.levels else "subtract the usual amount, or give levels")
+                + ("take this level out" if action.levels else "subtract the usual amount, or give levels")
             )
     return faults
 
@@ -398,8 +372,8 @@ def _needed(
         roles = episode_task(task)
     except TaskError:
         return names
-    wanted = {roles.unit, roles.time, *roles.columns}
-    return [name for name in names if name in wanted] if wanted <= set(names) else names
+    needed = {roles.unit, roles.time, *roles.columns}
+    return [name for name in names if name in needed] if needed <= set(names) else names
 
 
 def _task(
@@ -414,3 +388,8 @@ def _task(
         if not absent:
             raise
         raise TaskError(f"{error.source} and {where}", [*error.faults, *absent], error.named) from error
+
+
+def level_counts(action: Action, column: Tensor) -> dict[str, int]:
+    """Level to the number of steps that had it; empty for amounts."""
+    return {name: int((column == place).sum()) for place, name in enumerate(action.levels)}

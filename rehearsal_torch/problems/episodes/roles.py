@@ -140,37 +140,40 @@ class EpisodeRoles:
     def columns(self) -> tuple[str, ...]:
         """The columns that are read beside unit and time."""
         features = (*self.varying, *self.static, *self.contextual)
-        return (*(each.name for each in features), *(each.name for each in self.actions))
+        return (*(column.name for column in features), *(column.name for column in self.actions))
 
     @property
     def names(self) -> tuple[str, ...]:
         """The columns of the episodes, in order."""
         features = (*self.varying, *self.static, *self.contextual)
-        return (*(name for each in features for name in each.names), *(each.name for each in self.actions))
+        return (
+            *(name for column in features for name in column.names),
+            *(column.name for column in self.actions),
+        )
 
     def surrogate_settings(self) -> dict[str, Any]:
         """The settings of a model of transitions."""
         return {
-            "varying": [each.name for each in self.varying],
-            "static": [name for each in self.static for name in each.names],
-            "contextual": [each.name for each in self.contextual],
-            "doses": [each.name for each in self.actions],
+            "varying": [column.name for column in self.varying],
+            "static": [name for column in self.static for name in column.names],
+            "contextual": [column.name for column in self.contextual],
+            "doses": [column.name for column in self.actions],
             "levels": self.count,
         }
 
     def reward_settings(self) -> dict[str, Any]:
         """The reward of a step as the node of a configuration."""
         costs = {
-            each.name: list(each.costs) if each.levels else each.costs[0]
-            for each in self.actions
-            if each.costs
+            action.name: list(action.costs) if action.levels else action.costs[0]
+            for action in self.actions
+            if action.costs
         }
         return {
             "_target_": _REWARD,
             "weights": dict(self.weights) or None,
             "components": {part: dict(criteria) for part, criteria in self.score.items()} or None,
             "costs": costs or None,
-            "doses": [each.name for each in self.actions],
+            "doses": [action.name for action in self.actions],
             "name": self.reward_name or None,
         }
 
@@ -178,14 +181,14 @@ class EpisodeRoles:
         """The words for reports, as plain data: those of units and steps, the units of columns, and the names
         of the levels of actions.
         """
-        units = {each.name: each.unit for each in self.varying if each.unit}
-        units |= {each.name: each.unit for each in self.actions if each.unit}
+        units = {column.name: column.unit for column in self.varying if column.unit}
+        units |= {column.name: column.unit for column in self.actions if column.unit}
         return {
             "unit": self.words.unit,
             "units": self.words.units,
             "step": self.words.step,
             "units_of": units,
-            "levels": {each.name: list(each.levels) for each in self.actions if each.levels},
+            "levels": {column.name: list(column.levels) for column in self.actions if column.levels},
         }
 
 
@@ -197,7 +200,7 @@ def with_roles(node: Mapping[str, Any], roles: Mapping[str, Any]) -> dict[str, A
         node: The model's node of the configuration.
         roles: The task's settings (`EpisodeRoles.surrogate_settings`).
     """
-    found = {}
+    settings = {}
     for name, value in roles.items():
         own = node.get(name)
         default = LEVELS if name == "levels" else None
@@ -206,8 +209,8 @@ def with_roles(node: Mapping[str, Any], roles: Mapping[str, Any]) -> dict[str, A
             or own == default
             or (isinstance(own, Sequence) and tuple(own) in _DEFAULTS.get(name, ()))
         ):
-            found[name] = value
-    return found
+            settings[name] = value
+    return settings
 
 
 def gives_way(reward: Mapping[str, Any] | None, columns: Sequence[str]) -> bool:

@@ -281,8 +281,10 @@ class _Policy:
             again, torch.where(chance[:, 1] < start, 1 + (4 * chance[:, 2]).long(), 0), self.vaso
         )
         none = (0.235 - 0.17 * low).clamp_min(0.03)
-        some = (1 + chance[:, 3] * (3.9 + 0.6 * low)).long().clamp_max(4)
-        self.fluid = torch.where(chance[:, 4] > 0.5, torch.where(chance[:, 5] < none, 0, some), self.fluid)
+        level_given = (1 + chance[:, 3] * (3.9 + 0.6 * low)).long().clamp_max(4)
+        self.fluid = torch.where(
+            chance[:, 4] > 0.5, torch.where(chance[:, 5] < none, 0, level_given), self.fluid
+        )
         wish = torch.sigmoid(-0.68 + 0.9 * self.severity + 0.8 * (shown[:, 4] < 9))
         self.vent = torch.where(chance[:, 6] > 0.93, (chance[:, 7] < wish).double(), self.vent)
         level = torch.stack((VASOPRESSOR[self.vaso], FLUID[self.fluid]), -1)

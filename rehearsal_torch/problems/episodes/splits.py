@@ -1,13 +1,24 @@
-"""Splits by patient.
+"""Episodes that are split by unit, such as patients, and what follows if something else is done in them.
 
 All episodes of a patient fall into one split, so that test patients are never learnt from. A patient's split
 is determined by (seed, patient) alone, through a hash: adding or reordering patients does not change any
 other patient's split.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
 
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.decision import DecisionContext, EpisodeCase
+from rehearsal_torch.data.episode import Episode, transitions
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.problems.problem import EpisodeProblem
 from rehearsal_torch.seeding import split_position
+
+BATCH = 50_000  # Sequences that are evaluated at once.
+SHARES: Mapping[str, float] = {"train": 0.7, "validation": 0.1, "test": 0.2}
 
 
 def split(
@@ -26,16 +37,16 @@ def split(
     """
     if any(share < 0 for share in fractions.values()) or abs(sum(fractions.values()) - 1) > 1e-9:
         raise ValueError(f"expected shares of at least 0 that sum to 1; got {dict(fractions)}")
-    found: dict[str, list[int]] = {name: [] for name in fractions}
+    positions: dict[str, list[int]] = {name: [] for name in fractions}
     for position, patient in enumerate(patients):
-        found[split_of(patient, fractions, seed)].append(position)
-    empty = [name for name, share in fractions.items() if share > 0 and not found[name]]
+        positions[split_of(patient, fractions, seed)].append(position)
+    empty = [name for name, share in fractions.items() if share > 0 and not positions[name]]
     if empty:
         raise ValueError(
             f"no {called} fell into split {empty} of {len(set(patients))} {called}s: use more {called}s, "
             "larger shares or another seed"
         )
-    return found
+    return positions
 
 
 def split_of(patient: str, fractions: Mapping[str, float], seed: int) -> str:
@@ -50,3 +61,114 @@ def split_of(patient: str, fractions: Mapping[str, float], seed: int) -> str:
         if draw < total:
             return name
     return next(reversed([name for name, share in fractions.items() if share > 0]))
+
+
+class SplitEpisodes(EpisodeProblem):
+    """Episodes that are split by unit, those of one split being the cases.
+
+    Args:
+        episodes: All of them.
+        units: The unit of each.
+        seed: Seed of the split.
+        cases: The split that the cases come from.
+        horizon: If given, cases are the first `horizon` steps of those episodes that are long enough.
+        called: What a unit is called in messages.
+
+    Attributes:
+        chosen: The episodes to decide on; there may be none.
+
+    Raises:
+        ValueError: if a split is empty.
+    """
+
+    def __init__(
+        self,
+        episodes: Sequence[Episode],
+        units: Sequence[str],
+        seed: int,
+        cases: str,
+        horizon: int | None,
+        called: str = "patient",
+    ) -> None:
+        self.all = episodes
+        self.splits = split(units, SHARES, seed, called)
+        chosen = self.episodes(cases)
+        if horizon is not None:
+            chosen = [episode.first(horizon) for episode in chosen if episode.horizon >= horizon]
+        self.chosen = chosen
+
+    def episodes(self, split: str = "train") -> list[Episode]:
+        """The episodes of a split."""
+        return [self.all[position] for position in self.splits[split]]
+
+    def count(self) -> int:
+        """The number of episodes to decide on."""
+        return len(self.chosen)
+
+
+def check_split(name: str) -> str:
+    """The name of a split.
+
+    Raises:
+        ValueError: if there is none.
+    """
+    if name not in SHARES:
+        raise ValueError(f"expected split train, validation or test; got {name!r}")
+    return name
+
+
+def episode_of(case: DecisionContext) -> Episode:
+    """The episode of a case.
+
+    Raises:
+        TypeError: if it is another case.
+    """
+    if not isinstance(case, EpisodeCase):
+        raise TypeError(f"expected an EpisodeCase; got a {type(case).__name__}")
+    return case.episode
+
+
+def what_followed(
+    episode: Episode, states: Mapping[str, Tensor], actions: Mapping[str, Tensor], changed: Tensor
+) -> Table:
+    """The transitions of an episode in which something else was done, with the changed actions marked.
+
+    Args:
+        states: Column to what followed, (T,).
+        actions: Column to what was done, (T,).
+        changed: Whether an action is another one than was recorded, (T, number of actions).
+    """
+    values = episode.values.clone()
+    for name, column in {**states, **actions}.items():
+        values[:, episode.names.index(name)] = column.to(values)
+    table = transitions([Episode(episode.identity, episode.names, values)])
+    marks = table.altered.clone()
+    for name, column in zip(actions, changed.T, strict=True):
+        position = episode.names.index(name)
+        marks[:, position], marks[:, len(episode.names) + position] = column[:-1], column[1:]
+    return Table(table.names, table.values, marks)
+
+
+def best_changed(
+    value: Callable[[Tensor], Tensor], given: Tensor, options: Sequence[Tensor], changes: int
+) -> float:
+    """The largest value of a sequence of actions in which at most `changes` steps are others, by enumeration.
+
+    Args:
+        value: (n, T, a) -> (n,).
+        given: The sequence as it was, (T, a).
+        options: What can be done in each of the first steps, (c, a) for each; later steps stay.
+    """
+    best = float(value(given.unsqueeze(0)))
+    waiting: list[Tensor] = []
+    every = [*combinations(range(len(options)), changes)] if changes else []
+    for steps in every:
+        rows = torch.cartesian_prod(*[torch.arange(len(options[step])) for step in steps])
+        actions = given.repeat(len(rows), 1, 1)
+        for step, chosen in zip(steps, rows.reshape(-1, changes).T, strict=True):
+            actions[:, step] = options[step][chosen].to(given)
+        waiting.append(actions)
+        if sum(map(len, waiting)) >= BATCH or steps == every[-1]:
+            best = max(best, float(value(torch.cat(waiting)).max()))
+            waiting = []
+    return best

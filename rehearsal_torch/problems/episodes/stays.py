@@ -37,6 +37,7 @@ import torch
 
 from rehearsal_torch.data.dose_levels import DoseLevels
 from rehearsal_torch.data.episode import Episode, transitions
+from rehearsal_torch.data.finding import Finding, recorded
 from rehearsal_torch.data.reading import TableError
 
 Impossible = Literal["refuse", "drop", "clip"]
@@ -440,11 +441,7 @@ def data_card(
             name: {"patients": len({stays.patients[place] for place in places}), "episodes": len(places)}
             for name, places in splits.items()
         },
-        **_few(len(splits.get("train", ()))),
-        **{
-            f"caution: levels of {name}": note
-            for name, note in (levels.notes if levels is not None else {}).items()
-        },
+        **recorded(_findings(len(splits.get("train", ())), {} if levels is None else levels.notes)),
         "dose levels": {}
         if levels is None
         else {
@@ -456,11 +453,13 @@ def data_card(
     }
 
 
-def _few(stays: int) -> dict[str, str]:
-    """The caution that there are too few training stays; empty if there are enough."""
+def _findings(stays: int, levels: Mapping[str, str]) -> list[Finding]:
+    """That there are too few training stays, and what is to be said of the levels of doses."""
+    findings = [Finding("values", f"levels of {name}: {note}") for name, note in levels.items()]
     if stays >= FEW_STAYS:
-        return {}
-    return {
-        "caution: number of stays": f"{stays} stays to learn from: below {FEW_STAYS}, claims about the "
-        "simulated cohort are worth little (docs/results/calibration)"
-    }
+        return findings
+    words = (
+        f"{stays} stays to learn from: below {FEW_STAYS}, claims about the simulated cohort are worth little "
+        "(docs/results/calibration)"
+    )
+    return [Finding("rows", words, {"stays": stays}), *findings]

@@ -35,6 +35,7 @@ from pydantic import BeforeValidator, Field
 from rehearsal_torch.data.task_file import TaskError, task_content
 from rehearsal_torch.files.plain import repeated
 from rehearsal_torch.files.schema import (
+    Fault,
     Name,
     Number,
     Schema,
@@ -206,13 +207,15 @@ def episode_task(task: str | Path | Mapping[str, Any] | EpisodeRoles | None) -> 
     source, plain = task_content(task, PARTS)
     found, faults = read(EpisodeTaskFile, plain)
     if "levels" in found and not 2 <= found["levels"] <= MOST_LEVELS:
-        faults.append(f"levels: expected 2 to {MOST_LEVELS} levels; got {found['levels']}")
+        faults.append(Fault("levels", f"expected 2 to {MOST_LEVELS} levels; got {found['levels']}"))
     states, named = list(found.get("varying", ())), _named(found)
     if "varying" in found and not states:
-        faults.append("varying: expected at least one state that a model predicts; got none")
+        faults.append(Fault("varying", "expected at least one state that a model predicts; got none"))
     for name in dict.fromkeys(named):
         if named.count(name) > 1:
-            faults.append(f"{name}: the column has {named.count(name)} roles; keep one of them")
+            faults.append(
+                Fault(name, f"the column has {named.count(name)} roles; keep one of them", "two roles")
+            )
     actions: list[Action] = []
     for name, form in found.get("actions", {}).items():
         actions.append(_action(name, form, faults))
@@ -233,12 +236,14 @@ def _named(found: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _action(name: str, form: ActionForm, faults: list[str]) -> Action:
+def _action(name: str, form: ActionForm, faults: list[Fault]) -> Action:
     where = f"actions.{name}"
     if form.levels is not None and form.unit is not None:
-        faults.append(f"{where}: expected levels, or a unit of doses; got both: keep one of them")
+        faults.append(Fault(where, "expected levels, or a unit of doses; got both: keep one of them"))
     if form.levels is not None and form.combine in ("sum", "mean"):
-        faults.append(f"{where}.combine: levels of merged rows are joined by max; got {form.combine}")
+        faults.append(
+            Fault(f"{where}.combine", f"levels of merged rows are joined by max; got {form.combine}")
+        )
     costs: tuple[float, ...] = ()
     if form.cost is not None:
         costs = _costs(f"{where}.cost", form.cost, form.levels, faults)
@@ -246,12 +251,12 @@ def _action(name: str, form: ActionForm, faults: list[str]) -> Action:
     return Action(name, form.unit or "", tuple(form.levels or ()), costs, combine)
 
 
-def _costs(where: str, cost: Any, levels: Sequence[str] | None, faults: list[str]) -> tuple[float, ...]:
+def _costs(where: str, cost: Any, levels: Sequence[str] | None, faults: list[Fault]) -> tuple[float, ...]:
     """The cost of each level, in which levels left out cost nothing, or of one unit of a dose, (1,)."""
     if _is_number(cost):
         return (float(cost),) if levels is None else tuple(float(cost) * each for each in range(len(levels)))
     if levels is None:
-        faults.append(f"{where}: expected a number, the cost of one unit of the dose; got {shown(cost)}")
+        faults.append(Fault(where, f"expected a number, the cost of one unit of the dose; got {shown(cost)}"))
         return ()
     if isinstance(cost, dict):
         try:
@@ -259,13 +264,16 @@ def _costs(where: str, cost: Any, levels: Sequence[str] | None, faults: list[str
         except ValueError:
             named = {}
         if wrong := [name for name in named if name not in levels]:
-            faults.append(f"{where}: {wrong[0]!r} is no level; {meant(wrong[0], levels)}")
+            faults.append(Fault(where, f"{wrong[0]!r} is no level; {meant(wrong[0], levels)}"))
             return ()
         cost = [named.get(name, 0.0) for name in levels]
     if not isinstance(cost, list) or len(cost) != len(levels) or not all(_is_number(each) for each in cost):
         faults.append(
-            f"{where}: expected a number for each step up, or {len(levels)} numbers, one for each of "
-            f"{', '.join(levels[:10])}; got {shown(cost)}"
+            Fault(
+                where,
+                f"expected a number for each step up, or {len(levels)} numbers, one for each of "
+                f"{', '.join(levels[:10])}; got {shown(cost)}",
+            )
         )
         return ()
     return tuple(float(each) for each in cost)
@@ -275,26 +283,30 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= 1e150
 
 
-def _too_many(actions: Sequence[Action], levels: int) -> list[str]:
+def _too_many(actions: Sequence[Action], levels: int) -> list[Fault]:
     """The faults of the numbers of levels, which all actions of a model share."""
     largest = max((len(action.levels) for action in actions), default=0)
     if any(not action.levels for action in actions) and largest > levels:
         name = next(action.name for action in actions if len(action.levels) == largest)
         return [
-            f"levels: expected at least {largest}, since {name} has as many and all actions share one number "
-            f"of levels; got {levels}"
+            Fault(
+                "levels",
+                f"expected at least {largest}, since {name} has as many and all actions share one number of "
+                f"levels; got {levels}",
+            )
         ]
     if max(largest, levels) ** len(actions) > 2**20:
-        return [f"actions: expected at most {2**20} combinations of levels; take actions out, or use fewer"]
+        words = f"expected at most {2**20} combinations of levels; take actions out, or use fewer"
+        return [Fault("actions", words)]
     return []
 
 
-def _reward_faults(reward: RewardForm, states: Sequence[str], actions: Sequence[Action]) -> list[str]:
-    faults = []
+def _reward_faults(reward: RewardForm, states: Sequence[str], actions: Sequence[Action]) -> list[Fault]:
+    faults = list[Fault]()
     if not reward.weights and not reward.score and not any(action.costs for action in actions):
-        faults.append(f"reward: expected {REWARD_AS}; got none, and no action has a cost")
+        faults.append(Fault("reward", f"expected {REWARD_AS}; got none, and no action has a cost"))
     faults += [
-        f"reward.weights: {name!r} is no varying column; {meant(name, states)}"
+        Fault("reward.weights", f"{name!r} is no varying column; {meant(name, states)}")
         for name in reward.weights or {}
         if states and name not in states
     ]
@@ -302,19 +314,19 @@ def _reward_faults(reward: RewardForm, states: Sequence[str], actions: Sequence[
     for part, criteria in (reward.score or {}).items():
         where = f"reward.score.{part}"
         if not isinstance(criteria, dict) or not criteria:
-            faults.append(f'{where}: expected {{state: {{"> 70": 3}}}}; got {shown(criteria)}')
+            faults.append(Fault(where, f'expected {{state: {{"> 70": 3}}}}; got {shown(criteria)}'))
             continue
         for quantity, rules in criteria.items():
             wrong = _wrong_rule(rules)
             names = [each.strip() for each in str(quantity).split("/")]
             faults += [
-                f"{where}: {name!r} is neither a varying column nor an action; {meant(name, offered)}"
+                Fault(where, f"{name!r} is neither a varying column nor an action; {meant(name, offered)}")
                 for name in names
                 if states and name not in offered
             ]
             if wrong:
                 expected = 'a comparison and points of at least 0, such as "> 70": 3'
-                faults.append(f"{where}: expected {expected}; got {wrong}")
+                faults.append(Fault(where, f"expected {expected}; got {wrong}"))
     return faults
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from rehearsal_torch.data.reading import numbers_of
-from rehearsal_torch.files.schema import LARGEST, meant, shown
+from rehearsal_torch.files.schema import LARGEST, Fault, meant, shown
 from rehearsal_torch.problems.episodes.roles import Action, Column, EpisodeRoles
 
 UNIT, TIME, LINE = "\x1funit", "\x1ftime", "\x1fline"
@@ -35,7 +35,7 @@ def unit_rows(frame: pd.DataFrame, roles: EpisodeRoles, faults: list[str]) -> pd
     names = [str(name) for name in frame.columns]
     wanted = dict.fromkeys((roles.unit, roles.time, *roles.columns))
     absent = [name for name in wanted if name not in names]
-    faults += [f"no column {name!r}; {meant(name, names)}" for name in absent]
+    faults += [Fault("", f"no column {name!r}; {meant(name, names)}", "unknown") for name in absent]
     if not len(frame):
         faults.append("expected rows; the table has none")
         return pd.DataFrame()

@@ -94,13 +94,13 @@ class Nhanes(RehearsalWorld):
         noise: str = "paired",
         generator: str | Path | None = None,
     ) -> None:
-        for argument, value, known in (
+        for argument, value, choices in (
             ("candidates", candidates, tuple(CANDIDATES)),
             ("roots", roots, ROOTS),
             ("noise", noise, NOISE),
         ):
-            if value not in known:
-                raise ValueError(f"{argument}: expected {' or '.join(known)}; got {value!r}")
+            if value not in choices:
+                raise ValueError(f"{argument}: expected {' or '.join(choices)}; got {value!r}")
         self.generator = Generator.load(SHIPPED if generator is None else Path(generator))
         self.chain, self.paired = roots == "chain", noise == "paired"
         graph, region = influence_graph(self.paired, self.chain), Polytope.of(DESIRED)
@@ -125,9 +125,9 @@ class Nhanes(RehearsalWorld):
         # Drawn row by row, so that the first rows do not depend on `count`.
         uniform = world_generator(self.seed, 3).random((count, len(INNER) + 2)).T
         given = self._given(context.reshape(1, -1), names, values.reshape(1, -1))
-        found = self.generator.inner(given, dict(zip(INNER, uniform[:-2, None, :], strict=True)))
-        found |= self.generator.outcomes(found, uniform[-2][None], uniform[-1][None], self.paired)
-        rows = np.stack([np.broadcast_to(found[name], (1, count))[0] for name in VARIABLES], 1)
+        columns = self.generator.inner(given, dict(zip(INNER, uniform[:-2, None, :], strict=True)))
+        columns |= self.generator.outcomes(columns, uniform[-2][None], uniform[-1][None], self.paired)
+        rows = np.stack([np.broadcast_to(columns[name], (1, count))[0] for name in VARIABLES], 1)
         altered = torch.zeros(count, len(VARIABLES), dtype=torch.bool)
         altered[:, positions(VARIABLES, names)] = True
         return Table(VARIABLES, torch.from_numpy(rows), altered)
@@ -145,10 +145,10 @@ class Nhanes(RehearsalWorld):
         """The best values found and their probability, (B, 6) -> (B, k), (B,); a search with ten times the
         effort found less than .001 more.
         """
-        found = [self._best(context, tuple(names)) for context in contexts]
-        return torch.from_numpy(np.stack([values for values, _ in found])).to(contexts), contexts.new_tensor(
-            [value for _, value in found]
-        )
+        oracles = [self._best(context, tuple(names)) for context in contexts]
+        return torch.from_numpy(np.stack([values for values, _ in oracles])).to(
+            contexts
+        ), contexts.new_tensor([value for _, value in oracles])
 
     def card(self) -> Mapping[str, Any]:
         """Sizes, roles, ranges, units, caution, and the generator's own card."""
@@ -163,8 +163,8 @@ class Nhanes(RehearsalWorld):
     def _given(self, contexts: Tensor, names: Sequence[str], values: Tensor) -> dict[str, Array]:
         """Context and altered variables as columns (R, 1)."""
         settings = self.task.box.only(names).project(values.double()).numpy()
-        known = dict(zip(CONTEXT, contexts.double().numpy().T[..., None], strict=True))
-        return known | dict(zip(names, settings.T[..., None], strict=True))
+        columns = dict(zip(CONTEXT, contexts.double().numpy().T[..., None], strict=True))
+        return columns | dict(zip(names, settings.T[..., None], strict=True))
 
     def _probability(self, contexts: Tensor, names: Sequence[str], values: Tensor, points: int) -> Array:
         """Row by row, contexts (R, 6) and values (R, k) -> (R,), over the first `points` Sobol points."""
@@ -203,12 +203,12 @@ class Nhanes(RehearsalWorld):
         net = net[np.argsort(-value(net, _COARSE))[: 4 * _STARTS]]
         ends = net[np.argsort(-value(net, _FINE))[:_STARTS]]
         edges = [self._edges(name, names) for name in names]
-        steps = [(each[1:] + each[:-1]) / 2 for each in edges]
+        steps = [(edge[1:] + edge[:-1]) / 2 for edge in edges]
         # Moved to the middle of its step, where the probability is the same, so that equal ends are detected.
         ends = np.stack(
             [
-                line[np.searchsorted(each[1:-1], column)]
-                for line, each, column in zip(steps, edges, ends.T, strict=True)
+                line[np.searchsorted(edge[1:-1], column)]
+                for line, edge, column in zip(steps, edges, ends.T, strict=True)
             ],
             1,
         )
@@ -239,22 +239,22 @@ def _ascended(value: Callable[[Array], Array], starts: Array, steps: Sequence[Ar
     """
     ends, reached, open_ = starts.copy(), value(starts), np.ones(starts.shape, dtype=bool)
     for _ in range(_SWEEPS):
-        for place, line in enumerate(steps):
-            rows = np.flatnonzero(open_[:, place])
+        for variable, line in enumerate(steps):
+            rows = np.flatnonzero(open_[:, variable])
             if not len(rows):
                 continue
             tried = np.repeat(ends[rows, None], len(line), 1)
-            tried[:, :, place] = line
+            tried[:, :, variable] = line
             values = value(tried.reshape(-1, len(steps))).reshape(len(rows), -1)
-            open_[rows, place] = False
+            open_[rows, variable] = False
             moved = rows[values.max(1) > reached[rows] + 1e-6]
             best = values.argmax(1)[np.isin(rows, moved)]
-            ends[moved, place], reached[moved] = line[best], values.max(1)[np.isin(rows, moved)]
+            ends[moved, variable], reached[moved] = line[best], values.max(1)[np.isin(rows, moved)]
             # From the new point, the other variables have to be searched again.
             open_[moved] = True
-            open_[moved, place] = False
-        kept = np.unique(ends, axis=0, return_index=True)[1]
-        ends, reached, open_ = ends[kept], reached[kept], open_[kept]
+            open_[moved, variable] = False
+        distinct = np.unique(ends, axis=0, return_index=True)[1]
+        ends, reached, open_ = ends[distinct], reached[distinct], open_[distinct]
         if not open_.any():
             break
     return ends

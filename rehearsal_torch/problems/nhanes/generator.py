@@ -23,13 +23,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 from numpy.typing import NDArray
 from safetensors import SafetensorError
-from safetensors.numpy import load, save
+from safetensors.numpy import load
 
 from rehearsal_torch.files.plain import PlainFileError, read_yaml
-from rehearsal_torch.files.writing import write_bytes, write_text
 from rehearsal_torch.problems.nhanes.modules import CONTEXT, INNER, OUTCOMES, PARENTS, VARIABLES
 from rehearsal_torch.problems.nhanes.residuals import PairedRanks, ResidualDistribution
 from rehearsal_torch.problems.nhanes.trees import BoostedTrees
@@ -38,7 +36,7 @@ Array = NDArray[np.float64]
 FORMAT = 1
 SHIPPED = Path(__file__).parent / "generators" / "nhanes"
 LARGEST = 2**28
-_FILES = ("weights.safetensors", "card.yaml")
+FILES = ("weights.safetensors", "card.yaml")
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,15 +134,15 @@ class Generator:
 
     def contexts(self, uniform: Array, chain: bool = False) -> dict[str, Array]:
         """Context variables from uniform numbers (6, n), each (n, 1)."""
-        found: dict[str, Array] = {}
+        columns: dict[str, Array] = {}
         for name, own in zip(CONTEXT, uniform[..., None], strict=True):
             distribution = self.chain[name] if chain and name in self.chain else self.roots[name]
-            found[name] = (
+            columns[name] = (
                 distribution.quantile(own)
                 if isinstance(distribution, Frequencies)
-                else distribution.quantile([found[before] for before in found], own)
+                else distribution.quantile([columns[before] for before in columns], own)
             )
-        return found
+        return columns
 
     def inner(self, given: Mapping[str, Array], uniform: Mapping[str, Array]) -> dict[str, Array]:
         """The variables between context and outcomes: given values are kept, the others follow their
@@ -155,30 +153,32 @@ class Generator:
             uniform: Variable to uniform numbers, (R, 1) or (1, M); variables neither given nor named here are
                 left out.
         """
-        found = dict(given)
+        columns = dict(given)
         for name in INNER:
-            if name not in found and name in uniform:
-                found[name] = self.equations[name].quantile(
-                    [found[parent] for parent in PARENTS[name]], uniform[name]
+            if name not in columns and name in uniform:
+                columns[name] = self.equations[name].quantile(
+                    [columns[parent] for parent in PARENTS[name]], uniform[name]
                 )
-        return found
+        return columns
 
     def outcomes(
-        self, found: Mapping[str, Array], first: Array, second: Array, paired: bool = True
+        self, columns: Mapping[str, Array], first: Array, second: Array, paired: bool = True
     ) -> dict[str, Array]:
         """The two outcomes, from two uniform numbers per row."""
         parts = (first, (self.ranks if paired else PairedRanks.independent()).second(first, second))
         return {
-            name: self.equations[name].quantile([found[parent] for parent in PARENTS[name]], own)
+            name: self.equations[name].quantile([columns[parent] for parent in PARENTS[name]], own)
             for name, own in zip(OUTCOMES, parts, strict=True)
         }
 
-    def desired(self, found: Mapping[str, Array], bounds: tuple[float, float], paired: bool = True) -> Array:
+    def desired(
+        self, columns: Mapping[str, Array], bounds: tuple[float, float], paired: bool = True
+    ) -> Array:
         """P(HbA1c <= bound and FPG <= bound | all variables before them), with the outcomes' noise integrated
         out exactly.
         """
         ranks = [
-            self.equations[name].rank_of([found[parent] for parent in PARENTS[name]], bound)
+            self.equations[name].rank_of([columns[parent] for parent in PARENTS[name]], bound)
             for name, bound in zip(OUTCOMES, bounds, strict=True)
         ]
         return self.ranks.below(*ranks) if paired else ranks[0] * ranks[1]
@@ -188,79 +188,53 @@ class Generator:
     ) -> Array:
         """Rows of all variables under no action, (count, 17)."""
         uniform = stream.random((count, len(VARIABLES))).T
-        found = self.inner(
+        columns = self.inner(
             self.contexts(uniform[: len(CONTEXT)], chain),
             dict(zip(INNER, uniform[len(CONTEXT) : -2, :, None], strict=True)),
         )
-        found |= self.outcomes(found, uniform[-2][:, None], uniform[-1][:, None], paired)
-        return np.concatenate([found[name] for name in VARIABLES], 1)
-
-    def save(self, folder: Path) -> None:
-        """Writes the two files."""
-        arrays: dict[str, NDArray] = {"ranks.edges": self.ranks.edges, "ranks.shares": self.ranks.shares}
-        for name, root in self.roots.items():
-            arrays |= {f"roots.{name}.values": root.values, f"roots.{name}.shares": root.shares}
-        for part, distributions in (("chain", self.chain), ("equations", self.equations)):
-            for name, distribution in distributions.items():
-                if isinstance(distribution, Classifier):
-                    arrays[f"{part}.{name}.values"] = distribution.values
-                    for place, score in enumerate(distribution.scores):
-                        arrays |= {
-                            f"{part}.{name}.{place}.{key}": value for key, value in score.arrays().items()
-                        }
-                else:
-                    arrays |= {
-                        f"{part}.{name}.means": distribution.noise.means,
-                        f"{part}.{name}.support": np.asarray(distribution.support),
-                    }
-                    arrays |= {
-                        f"{part}.{name}.0.{key}": value for key, value in distribution.trees.arrays().items()
-                    }
-        content = save({key: np.ascontiguousarray(value) for key, value in arrays.items()})
-        write_bytes(folder / _FILES[0], content)
-        card = {"format": FORMAT, "sha256": hashlib.sha256(content).hexdigest(), **self.card}
-        write_text(folder / _FILES[1], yaml.safe_dump(card, sort_keys=False, allow_unicode=True, width=140))
+        columns |= self.outcomes(columns, uniform[-2][:, None], uniform[-1][:, None], paired)
+        return np.concatenate([columns[name] for name in VARIABLES], 1)
 
     @classmethod
     def load(cls, folder: Path = SHIPPED) -> "Generator":
-        """Reads a folder that `save` wrote; nothing is unpickled.
+        """Reads a folder; nothing is unpickled.
 
         Raises:
             ValueError: if a file is missing, was changed after it was written, or holds no generator.
         """
-        missing = [name for name in _FILES if not (folder / name).is_file()]
+        missing = [name for name in FILES if not (folder / name).is_file()]
         if missing:
             raise ValueError(
                 f"{folder}: there is no {' and no '.join(missing)}: give a folder that `python -m "
                 "reproduction.nhanes` wrote as <out>/generator"
             )
-        if (folder / _FILES[0]).stat().st_size > LARGEST:
+        if (folder / FILES[0]).stat().st_size > LARGEST:
             raise ValueError(
-                f"{folder / _FILES[0]}: expected at most {LARGEST // 2**20} MiB; it is larger: prepare the "
+                f"{folder / FILES[0]}: expected at most {LARGEST // 2**20} MiB; it is larger: prepare the "
                 "generator again"
             )
-        content = (folder / _FILES[0]).read_bytes()
+        content = (folder / FILES[0]).read_bytes()
         try:
-            card = read_yaml(folder / _FILES[1])
+            card = read_yaml(folder / FILES[1])
         except PlainFileError as error:
             raise ValueError(f"{error}: prepare the generator again") from error
         if not isinstance(card, dict) or card.get("format") != FORMAT:
             raise ValueError(
-                f"{folder / _FILES[1]}: expected a card of format {FORMAT}: prepare the generator again"
+                f"{folder / FILES[1]}: expected a card of format {FORMAT}: prepare the generator again"
             )
         if hashlib.sha256(content).hexdigest() != card.get("sha256"):
             raise ValueError(
-                f"{folder / _FILES[0]} is not the file that card.yaml describes (its SHA-256 differs): "
+                f"{folder / FILES[0]} is not the file that card.yaml describes (its SHA-256 differs): "
                 "prepare the generator again"
             )
         try:
             return _read(load(content), card)
         except SafetensorError as error:
             raise ValueError(
-                f"{folder / _FILES[0]} is not a safetensors file ({error}): prepare the generator again"
+                f"{folder / FILES[0]} is not a safetensors file ({error}): prepare the generator again"
             ) from error
         except (KeyError, IndexError) as error:
-            raise ValueError(f"{folder / _FILES[0]} lacks {error}: prepare the generator again") from error
+            raise ValueError(f"{folder / FILES[0]} lacks {error}: prepare the generator again") from error
 
 
 def _read(arrays: Mapping[str, NDArray], card: Mapping[str, Any]) -> Generator:
@@ -291,16 +265,16 @@ def _read(arrays: Mapping[str, NDArray], card: Mapping[str, Any]) -> Generator:
 
     equations: dict[str, LogEquation] = {}
     for name in (*INNER, *OUTCOMES):
-        found = distribution("equations", name, len(PARENTS[name]))
-        if not isinstance(found, LogEquation):
+        equation = distribution("equations", name, len(PARENTS[name]))
+        if not isinstance(equation, LogEquation):
             raise ValueError(f"{name}: expected an equation, not classes; the file is damaged")
-        equations[name] = found
+        equations[name] = equation
     return Generator(
         {
             name: Frequencies(arrays[f"roots.{name}.values"], arrays[f"roots.{name}.shares"])
             for name in CONTEXT
         },
-        {name: distribution("chain", name, place + 1) for place, name in enumerate(CONTEXT[1:])},
+        {name: distribution("chain", name, index + 1) for index, name in enumerate(CONTEXT[1:])},
         equations,
         PairedRanks(arrays["ranks.edges"], arrays["ranks.shares"]),
         card,

@@ -19,8 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-GROUPS = 256
-EDGES = np.array([0.0, 0.01, 0.03, 0.06, *np.arange(0.1, 0.95, 0.1), 0.94, 0.97, 0.99, 1.0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,24 +42,6 @@ class ResidualDistribution:
             or (np.diff(self.means) <= 0).any()
         ):
             raise ValueError("residuals: expected finite group means that rise; the file is damaged")
-
-    @classmethod
-    def of(cls, residuals: Array, groups: int = GROUPS) -> "ResidualDistribution":
-        """The distribution of residuals (n,).
-
-        Raises:
-            ValueError: if there are fewer than two residuals per group.
-        """
-        if len(residuals) < 2 * groups:
-            raise ValueError(
-                f"expected at least {2 * groups} residuals; got {len(residuals)}: a mean of one would reveal "
-                "a single participant's residual"
-            )
-        return cls(
-            np.array(
-                [part.mean() for part in np.array_split(np.sort(residuals), groups)], dtype=np.float32
-            ).astype(np.float64)
-        )
 
     @property
     def _levels(self) -> Array:
@@ -111,19 +91,6 @@ class PairedRanks:
             )
 
     @classmethod
-    def of(cls, first: Array, second: Array, edges: Array = EDGES) -> "PairedRanks":
-        """The joint distribution of the ranks of first (n,) and second (n,)."""
-        one, other = ((np.argsort(np.argsort(part)) + 0.5) / len(part) for part in (first, second))
-        shares = np.histogram2d(one, other, bins=(edges, edges))[0] / len(first)
-        widths = np.diff(edges)
-        for _ in range(
-            50
-        ):  # the grid lines split the n ranks only nearly in proportion: scale rows and columns in turn
-            shares *= (widths / shares.sum(1))[:, None]
-            shares *= widths / shares.sum(0)
-        return cls(edges, shares)
-
-    @classmethod
     def independent(cls) -> "PairedRanks":
         """Independent ranks."""
         return cls(np.array([0.0, 1.0]), np.array([[1.0]]))
@@ -144,12 +111,12 @@ class PairedRanks:
     def below(self, first: Array, second: Array) -> Array:
         """P(rank one < first, rank two < second), (...), (...) -> (...); bilinear between the grid lines."""
         joint = np.pad(self.shares.cumsum(0).cumsum(1), ((1, 0), (1, 0)))
-        places, parts = [], []
+        cells, parts = [], []
         for rank in (first, second):
-            place = np.clip(np.searchsorted(self.edges, rank, side="right") - 1, 0, len(self.edges) - 2)
-            places.append(place)
-            parts.append((rank - self.edges[place]) / (self.edges[place + 1] - self.edges[place]))
-        (row, column), (down, along) = places, parts
+            cell = np.clip(np.searchsorted(self.edges, rank, side="right") - 1, 0, len(self.edges) - 2)
+            cells.append(cell)
+            parts.append((rank - self.edges[cell]) / (self.edges[cell + 1] - self.edges[cell]))
+        (row, column), (down, along) = cells, parts
         upper = joint[row, column] * (1 - along) + joint[row, column + 1] * along
         lower = joint[row + 1, column] * (1 - along) + joint[row + 1, column + 1] * along
         return upper * (1 - down) + lower * down

@@ -123,12 +123,15 @@ class BoostedTrees:
         if len(columns) != self.width:
             raise ValueError(f"expected {self.width} columns; got {len(columns)}")
         shape = np.broadcast_shapes(*(column.shape for column in columns))
-        changing = tuple(place for place, column in enumerate(columns) if column.shape[1] > 1)
+        changing = tuple(variable for variable, column in enumerate(columns) if column.shape[1] > 1)
         often, seldom = self._split(changing)
         total = np.full(shape, self.start)
         if seldom is not None:
             total += seldom(
-                [column if place not in changing else column[:, :1] for place, column in enumerate(columns)]
+                [
+                    column if variable not in changing else column[:, :1]
+                    for variable, column in enumerate(columns)
+                ]
             )
         if often is not None:
             total += often(columns)
@@ -152,7 +155,8 @@ class BoostedTrees:
     def thresholds(self) -> tuple[Array, ...]:
         """For each variable, the thresholds of all nodes that compare it, ascending."""
         return tuple(
-            np.unique(self.threshold[self.feature == place]).astype(np.float64) for place in range(self.width)
+            np.unique(self.threshold[self.feature == variable]).astype(np.float64)
+            for variable in range(self.width)
         )
 
 
@@ -177,19 +181,19 @@ class BitTrees:
         chosen = np.flatnonzero(keep)
         nodes: list[tuple[int, float, int, int]] = []  # variable, threshold, tree, leaves to the left
         values = np.zeros((len(chosen), 256), dtype=np.float32)
-        for place, tree in enumerate(chosen):
-            found, order = _walk(trees, int(tree))
-            nodes += [(variable, cut, place, mask) for variable, cut, mask in found]
+        for column, tree in enumerate(chosen):
+            inner, order = _walk(trees, int(tree))
+            nodes += [(variable, cut, column, mask) for variable, cut, mask in inner]
             for mask in range(1, 256):
                 lowest = (mask & -mask).bit_length() - 1
-                values[place, mask] = order[lowest] if lowest < len(order) else 0.0
+                values[column, mask] = order[lowest] if lowest < len(order) else 0.0
         cuts, masks = [], []
         for variable in range(trees.width):
             own = [node for node in nodes if node[0] == variable]
             edges = np.unique(np.asarray([cut for _, cut, _, _ in own], dtype=np.float32))
             table = np.full((len(edges) + 1, len(chosen)), 255, dtype=np.uint8)
-            for _, cut, place, mask in own:
-                table[int(np.searchsorted(edges, np.float32(cut))) + 1 :, place] &= np.uint8(255 ^ mask)
+            for _, cut, column, mask in own:
+                table[int(np.searchsorted(edges, np.float32(cut))) + 1 :, column] &= np.uint8(255 ^ mask)
             cuts.append(edges)
             masks.append(table)
         return cls(tuple(cuts), tuple(masks), values.reshape(-1))
@@ -209,12 +213,12 @@ class BitTrees:
             for second in range(0, shape[1], _ROWS_AT_ONCE):
                 part = (slice(first, first + step), slice(second, second + _ROWS_AT_ONCE))
                 alive: dict[tuple[int, ...], NDArray[np.uint8]] = {}
-                for table, place in zip(self.masks, bins, strict=True):
-                    if place is not None:
-                        piece = place[
+                for table, interval in zip(self.masks, bins, strict=True):
+                    if interval is not None:
+                        piece = interval[
                             tuple(
                                 cut if length > 1 else slice(None)
-                                for cut, length in zip(part, place.shape, strict=True)
+                                for cut, length in zip(part, interval.shape, strict=True)
                             )
                         ]
                         allowed = table[piece]

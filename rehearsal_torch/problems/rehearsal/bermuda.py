@@ -38,14 +38,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
-from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.problems.rehearsal.linear_world import LinearEquations, LinearWorld
+from rehearsal_torch.problems.rehearsal.world import task_of
 from rehearsal_torch.problems.world_size import SampleSize
-from rehearsal_torch.spaces.box import Box
-from rehearsal_torch.spaces.polytope import Polytope
 
 PARENTS: dict[str, tuple[str, ...]] = {
     "Light": (),
@@ -90,20 +87,20 @@ def refit(path: str | Path) -> dict[str, Any]:
 
 
 def _fitted(table: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {"weights": {}, "intercepts": {}, "residuals": {}, "rows": {}, "ranges": {}}
+    fit: dict[str, Any] = {"weights": {}, "intercepts": {}, "residuals": {}, "rows": {}, "ranges": {}}
     for child, parents in PARENTS.items():
         rows = table[[child, *parents]].dropna().to_numpy()
         if not parents:
-            found["ranges"][child] = [float(rows.min()), float(rows.max())]
+            fit["ranges"][child] = [float(rows.min()), float(rows.max())]
             continue
         design = np.column_stack([np.ones(len(rows)), rows[:, 1:]])
         solution = np.linalg.lstsq(design, rows[:, 0], rcond=None)[0]
-        found["weights"][child] = dict(zip(parents, solution[1:].tolist(), strict=True))
+        fit["weights"][child] = dict(zip(parents, solution[1:].tolist(), strict=True))
         # Over complete columns the intercept is zero up to rounding.
-        found["intercepts"][child] = float(solution[0]) if len(rows) < len(table) else 0.0
-        found["residuals"][child] = float(np.sqrt(np.mean((rows[:, 0] - design @ solution) ** 2)))
-        found["rows"][child] = len(rows)
-    return found
+        fit["intercepts"][child] = float(solution[0]) if len(rows) < len(table) else 0.0
+        fit["residuals"][child] = float(np.sqrt(np.mean((rows[:, 0] - design @ solution) ** 2)))
+        fit["rows"][child] = len(rows)
+    return fit
 
 
 CONTEXT = ("Light", "Temp", "Sal")
@@ -129,27 +126,33 @@ def bermuda_graphs() -> tuple[RehearsalGraph, ...]:
     Source: Qin et al. (2023), Sec. 6 and released code (graphs are drawn from this class, with no background
     knowledge).
     """
-    found = []
+    graphs = []
     for root in dict.fromkeys(name for edge in TREE for name in edge):
         turned: dict[str, str] = {}
         waiting = [root]
         for name in waiting:
-            near = [other for edge in TREE if name in edge for other in edge if other not in (name, *waiting)]
+            near = [
+                neighbour
+                for edge in TREE
+                if name in edge
+                for neighbour in edge
+                if neighbour not in (name, *waiting)
+            ]
             turned |= dict.fromkeys(near, name)
             waiting += near
-        kept = {
+        directed = {
             child: [parent for parent in parents if (parent, child) not in TREE]
             for child, parents in PARENTS.items()
         }
-        found.append(
+        graphs.append(
             RehearsalGraph.of(
                 {
                     child: [*parents, *([turned[child]] if child in turned else [])]
-                    for child, parents in kept.items()
+                    for child, parents in directed.items()
                 }
             )
         )
-    return tuple(found)
+    return tuple(graphs)
 
 
 @dataclass(frozen=True)
@@ -209,29 +212,20 @@ class Bermuda(LinearWorld):
         chosen, fit = PRESETS[preset], figures()[PRESETS[preset].fit]
         intercept = fit["intercepts"]["NEC"]
         shift = -intercept if chosen.intercept == "shifted" else 0.0
-        region = Polytope.of({"NEC": (0.5 + shift, 2.0 + shift)})
-        box = Box.of({name: (-1.0, 1.0) for name in ACTIONABLE})
-        sets = tuple(tuple(names) for names in candidates) if candidates else ()
-        task = RehearsalTask(RehearsalGraph.of(PARENTS), CONTEXT, box, region, sets)
-        variances = chosen.variances or {name: fit["residuals"].get(name, 1.0) ** 2 for name in PARENTS}
-        names = task.graph.names
-        system = LinearEquations(
-            names,
-            {
-                child: weights
-                for child, weights in fit["weights"].items()
-                if not (chosen.independent and child in CONTEXT)
-            },
-            torch.diag(torch.tensor([variances[name] for name in names], dtype=torch.float64)),
-            {"NEC": intercept} if chosen.intercept == "kept" else {},
-            {name: tuple(bounds) for name, bounds in fit["ranges"].items()} if chosen.uniform else {},
+        region = {"NEC": (0.5 + shift, 2.0 + shift)}
+        task = task_of(PARENTS, CONTEXT, dict.fromkeys(ACTIONABLE, (-1.0, 1.0)), region, candidates or ())
+        independent = CONTEXT if chosen.independent else ()
+        ranges = fit["ranges"] if chosen.uniform else {}
+        system = LinearEquations.of(
+            {child: weights for child, weights in fit["weights"].items() if child not in independent},
+            chosen.variances or {name: fit["residuals"].get(name, 1.0) ** 2 for name in PARENTS},
+            names=task.graph.names,
+            intercepts={"NEC": intercept} if chosen.intercept == "kept" else {},
+            uniform={name: tuple(bounds) for name, bounds in ranges.items()},
         )
-        self.preset, self.hypotheses = preset, bermuda_graphs()
-        super().__init__(task, system, size, seed, validation)
-
-    def source(self) -> str:
-        """The preset, and where the equations come from."""
-        return f"Bermuda, preset {self.preset}: {figures()['source']}"
+        self.hypotheses = bermuda_graphs()
+        source = f"Bermuda, preset {preset}: {figures()['source']}"
+        super().__init__(task, system, source, size, seed, validation)
 
 
 def figures() -> dict[str, Any]:

@@ -14,9 +14,9 @@ Two stores:
     customers = .5 season - .6 price + 1.2 rival + .3 advert + e_4    desired in [.8, 1.6]
 
 At first f = 1: the rival follows a price increase, which gains .6 customers per unit. From round `change` on
-f falls to 0: a price increase loses .6. The noises e_1 and e_2 are jointly
-normal such that price and rival have the same joint distribution *for every f*: the prices remain correlated
-as before, and only interventions reveal the difference.
+f falls to 0: a price increase loses .6. The noises e_1 and e_2 are jointly normal such that price and rival
+have the same joint distribution *for every f*: the prices remain correlated as before, and only interventions
+reveal the difference.
 
 Methods are given three candidate graphs: price <-> rival (true throughout, with changing parameters of its
 altered part), price -> rival (true at first) and rival -> price (in effect after the change: the same
@@ -31,19 +31,15 @@ from copy import copy
 from functools import lru_cache
 from typing import Any, Self
 
-import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
-from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.problems.problem import RehearsalProblem, World
+from rehearsal_torch.problems.problem import RehearsalProblem, Verdict, World
 from rehearsal_torch.problems.rehearsal.linear_world import LinearEquations, LinearWorld
-from rehearsal_torch.problems.rehearsal.world import RehearsalWorld
+from rehearsal_torch.problems.rehearsal.world import RehearsalWorld, task_of
 from rehearsal_torch.problems.world_size import SampleSize, setting
-from rehearsal_torch.spaces.box import Box
-from rehearsal_torch.spaces.polytope import Polytope
 
 
 class ChangingWorld(World, RehearsalProblem):
@@ -69,17 +65,17 @@ class ChangingWorld(World, RehearsalProblem):
         """The same world with another seed, hence with different observations, contexts and noise; it changes
         in the same rounds.
         """
-        made = copy(self)
-        made.seed = seed
-        return made
+        other = copy(self)
+        other.seed = seed
+        return other
 
     def desired(self, outcomes: Tensor) -> Tensor:
         """Whether outcomes (..., |Y|) are desired, (...) bool."""
         return self.at(0).desired(outcomes)
 
-    def success(self, answer: Table) -> bool:
+    def verdict(self, answer: Table) -> Verdict:
         """Whether the outcomes of all rows are desired."""
-        return bool(self.desired(answer.columns(self.task.outcomes)).all())
+        return Verdict(success=bool(self.desired(answer.columns(self.task.outcomes)).all()))
 
     def observations(self) -> Table:
         """Observations of the first round's world."""
@@ -128,21 +124,16 @@ PARENTS = {
     "customers": ("season", "price", "rival", "advert"),
 }
 CLIQUE = ("price", "rival")
-SEASON, PRICE, LEFT, ADVERT, CUSTOMERS = (
-    0.25,
-    0.04,
-    0.01,
-    0.04,
-    0.0225,
-)  # Variances; `LEFT` is that of the rival given the price.
+VARIANCES = {"season": 0.25, "price": 0.04, "advert": 0.04, "customers": 0.0225}
+LEFT = 0.01  # The variance of the rival given the price.
 
 
 def two_stores_graphs() -> tuple[RehearsalGraph, RehearsalGraph, RehearsalGraph]:
     """price <-> rival, price -> rival, rival -> price."""
-    both = RehearsalGraph.of(PARENTS, [CLIQUE])
+    clique = RehearsalGraph.of(PARENTS, [CLIQUE])
     follows = RehearsalGraph.of({**PARENTS, "rival": ("season", "price")})
     leads = RehearsalGraph.of({**PARENTS, "price": ("season", "rival")})
-    return both, follows, leads
+    return clique, follows, leads
 
 
 class FollowedStore(LinearWorld):
@@ -175,21 +166,13 @@ class FollowedStore(LinearWorld):
             "advert": {"season": 0.2},
             "customers": {"season": 0.5, "price": -0.6, "rival": 1.2, "advert": 0.3},
         }
-        covariance = torch.diag(
-            torch.tensor(
-                [SEASON, PRICE, LEFT + (1 - follows) ** 2 * PRICE, ADVERT, CUSTOMERS], dtype=torch.float64
-            )
-        )
-        covariance[1, 2] = covariance[2, 1] = (1 - follows) * PRICE
-        box = Box.of({"price": (-4.0, 4.0), "advert": (-2.0, 2.0)})
-        task = RehearsalTask(self.hypotheses[0], ("season",), box, Polytope.of({"customers": (0.8, 1.6)}))
-        super().__init__(
-            task, LinearEquations(("season", *PARENTS), weights, covariance), size, seed, validation
-        )
-
-    def source(self) -> str:
-        """The paper's example."""
-        return f"after Qin et al. (2023), Fig. 2d: the second store follows by {self.follows:g}"
+        variances = VARIANCES | {"rival": LEFT + (1 - follows) ** 2 * VARIANCES["price"]}
+        shared = {CLIQUE: (1 - follows) * VARIANCES["price"]}
+        bounds = {"price": (-4.0, 4.0), "advert": (-2.0, 2.0)}
+        task = task_of(self.hypotheses[0], ("season",), bounds, {"customers": (0.8, 1.6)})
+        system = LinearEquations.of(weights, variances, shared, ("season", *PARENTS))
+        source = f"after Qin et al. (2023), Fig. 2d: the second store follows by {follows:g}"
+        super().__init__(task, system, source, size, seed, validation)
 
 
 class TwoStores(ChangingWorld):

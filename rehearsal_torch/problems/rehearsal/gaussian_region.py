@@ -82,9 +82,9 @@ def between(lower: Tensor, upper: Tensor) -> Tensor:
     return (torch.special.ndtr(high) - torch.special.ndtr(low)).clamp_min(0.0)
 
 
-def interval(region: Polytope) -> tuple[float, float]:
-    """The interval of a region of one outcome; infinite for an open side."""
-    coefficients = region.normals[:, 0]
+def interval(region: Polytope, outcome: int = 0) -> tuple[float, float]:
+    """The interval of an outcome where each face bounds one outcome; infinite for an open side."""
+    coefficients = region.normals[:, outcome]
     ends = region.offsets / coefficients
     infinity = ends.new_tensor([math.inf])
     return float(torch.cat([ends[coefficients < 0], -infinity]).amax()), float(
@@ -111,8 +111,8 @@ def probability_in(region: Polytope | Disc, mean: Tensor, covariance: Tensor) ->
             f"expected one or two outcomes; got {mean.shape[-1]}: exact probabilities of more are not built"
         )
     rows = mean.reshape(-1, 2)
-    found = [_sliced(region, some, covariance) for some in rows.split(ROWS)]
-    return torch.cat(found).reshape(mean.shape[:-1])
+    chances = [_sliced(region, part, covariance) for part in rows.split(ROWS)]
+    return torch.cat(chances).reshape(mean.shape[:-1])
 
 
 def _sliced(region: Polytope | Disc, mean: Tensor, covariance: Tensor) -> Tensor:
@@ -140,7 +140,7 @@ def _sliced(region: Polytope | Disc, mean: Tensor, covariance: Tensor) -> Tensor
         ends = ((breaks - mean[:, :1]) / scale).clamp(-REACH, REACH)
         inside = ends[:, :1], ends[:, -1:]
         # A steep face is crossed within a small step of t: panels end around it.
-        for a, b, limit in zip(*(each.tolist() for each in _faces(region)), strict=True):
+        for a, b, limit in zip(*(values.tolist() for values in _faces(region)), strict=True):
             ratio = float((-a / b * scale - tilt) / spread) if b else 0.0
             if abs(ratio) > MAX_STEEPNESS:
                 crossing = -((limit - a * mean[:, :1]) / b - mean[:, 1:]) / spread / ratio
@@ -155,14 +155,14 @@ def _sliced(region: Polytope | Disc, mean: Tensor, covariance: Tensor) -> Tensor
     return ((mass * share) @ weights).sum(-1) / math.sqrt(2 * math.pi)
 
 
-def _slice(region: Polytope, place: Tensor) -> tuple[Tensor, Tensor]:
+def _slice(region: Polytope, first: Tensor) -> tuple[Tensor, Tensor]:
     """The range of y_2 in the region at y_1 = place, (...) each; empty where the first exceeds the second."""
-    low, high = torch.full_like(place, -1e300), torch.full_like(place, 1e300)
-    for a, b, limit in zip(*(each.tolist() for each in _faces(region)), strict=True):
+    low, high = torch.full_like(first, -1e300), torch.full_like(first, 1e300)
+    for a, b, limit in zip(*(values.tolist() for values in _faces(region)), strict=True):
         if b > 0:
-            high = torch.minimum(high, (limit - a * place) / b)
+            high = torch.minimum(high, (limit - a * first) / b)
         elif b < 0:
-            low = torch.maximum(low, (limit - a * place) / b)
+            low = torch.maximum(low, (limit - a * first) / b)
     return low, high
 
 
@@ -182,15 +182,15 @@ def _breaks(region: Polytope) -> Tensor:
     ends, outward = d[vertical] / a[vertical], a[vertical] > 0
     infinity = d.new_tensor([math.inf])
     left, right = torch.cat([ends[~outward], -infinity]).amax(), torch.cat([ends[outward], infinity]).amin()
-    one, other = torch.triu_indices(len(d), len(d), 1)
-    turn = a[one] * b[other] - b[one] * a[other]
+    row, column = torch.triu_indices(len(d), len(d), 1)
+    turn = a[row] * b[column] - b[row] * a[column]
     crossing = turn.abs() > 1e-12
-    one, other, turn = one[crossing], other[crossing], turn[crossing]
+    row, column, turn = row[crossing], column[crossing], turn[crossing]
     across, along = (
-        (d[one] * b[other] - b[one] * d[other]) / turn,
-        (a[one] * d[other] - d[one] * a[other]) / turn,
+        (d[row] * b[column] - b[row] * d[column]) / turn,
+        (a[row] * d[column] - d[row] * a[column]) / turn,
     )
     corners = torch.stack([across, along], -1)
     slack = d - corners @ torch.stack([a, b])
-    kept = across[(slack >= -1e-9 * (1 + corners.abs().amax(-1, keepdim=True))).all(-1)]
-    return torch.cat([left.reshape(1), right.reshape(1), kept.clamp(float(left), float(right))]).unique()
+    inside = across[(slack >= -1e-9 * (1 + corners.abs().amax(-1, keepdim=True))).all(-1)]
+    return torch.cat([left.reshape(1), right.reshape(1), inside.clamp(float(left), float(right))]).unique()

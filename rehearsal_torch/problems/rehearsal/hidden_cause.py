@@ -71,8 +71,8 @@ class HiddenCause:
         Raises:
             ValueError: see the class.
         """
-        made = cls(action, dict(shifts), strength)
-        return None if made.strength == 1 else made
+        cause = cls(action, dict(shifts), strength)
+        return None if cause.strength == 1 else cause
 
     @property
     def lean(self) -> float:

@@ -16,16 +16,11 @@ Source: Du et al. (2026), App. E.1; the hidden cause is ours.
 
 from collections.abc import Sequence
 
-import torch
-
-from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.problems.rehearsal.additive_noise_world import std
+from rehearsal_torch.problems.rehearsal.equation_world import std
 from rehearsal_torch.problems.rehearsal.hidden_cause import HiddenCause
 from rehearsal_torch.problems.rehearsal.linear_world import LinearEquations, LinearWorld
+from rehearsal_torch.problems.rehearsal.world import task_of
 from rehearsal_torch.problems.world_size import SampleSize
-from rehearsal_torch.spaces.box import Box
-from rehearsal_torch.spaces.polytope import Polytope
 
 WEIGHTS = {
     "X1": {},
@@ -57,23 +52,11 @@ class LinSyn1(LinearWorld):
         validation: float = 0.0,
         confounding: float = 1.0,
     ) -> None:
-        self.reading = reading
+        bounds = {"A1": (-3.0, 3.0), "A2": (-3.0, 3.0)}
+        region = {"Y1": (0.0, 2.0), "Y2": (0.0, 2.0)}
+        task = task_of(WEIGHTS, ("X1", "X2"), bounds, region, candidates or (("A1", "A2"),))
+        system = LinearEquations.of(WEIGHTS, dict.fromkeys(WEIGHTS, std(0.1, reading) ** 2))
+        read = "variance" if reading == "variance" else "standard deviation"
+        source = f"Du et al. (2026), App. E.1, Lin-Syn1, with 0.1 read as a {read}"
         hidden = HiddenCause.of_strength("A2", {"Y1": 0.4}, confounding)
-        sets = tuple(tuple(names) for names in candidates or (("A1", "A2"),))
-        region, box = (
-            Polytope.of({"Y1": (0.0, 2.0), "Y2": (0.0, 2.0)}),
-            Box.of({"A1": (-3.0, 3.0), "A2": (-3.0, 3.0)}),
-        )
-        task = RehearsalTask(RehearsalGraph.of(WEIGHTS), ("X1", "X2"), box, region, sets)
-        names = task.graph.names
-        system = LinearEquations(
-            names, WEIGHTS, std(0.1, reading) ** 2 * torch.eye(len(names), dtype=torch.float64)
-        )
-        super().__init__(task, system, size, seed, validation, hidden=hidden)
-
-    def source(self) -> str:
-        """The paper and how its noise is read."""
-        return (
-            "Du et al. (2026), App. E.1, Lin-Syn1, with 0.1 read as a "
-            f"{'variance' if self.reading == 'variance' else 'standard deviation'}"
-        )
+        super().__init__(task, system, source, size, seed, validation, hidden=hidden)

@@ -28,20 +28,20 @@ et al. (2024), Sec. 2 and 5 (drift).
 """
 
 import math
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.data.table import Table, positions
+from rehearsal_torch.data.table import positions
 from rehearsal_torch.problems.causal.optimum import highest
 from rehearsal_torch.problems.rehearsal.gaussian_region import Disc, interval, legendre, probability_in
 from rehearsal_torch.problems.rehearsal.hidden_cause import HiddenCause
-from rehearsal_torch.problems.rehearsal.world import RehearsalWorld
+from rehearsal_torch.problems.rehearsal.world import StructuralWorld
 from rehearsal_torch.problems.world_size import SampleSize
 
 
@@ -104,9 +104,9 @@ class LinearEquations:
     drift: tuple[Drift, ...] = ()
 
     def __post_init__(self) -> None:
-        place = {name: index for index, name in enumerate(self.names)}
+        order = {name: index for index, name in enumerate(self.names)}
         for child, parents in self.weights.items():
-            late = [parent for parent in parents if place[parent] >= place[child]]
+            late = [parent for parent in parents if order[parent] >= order[child]]
             if late:
                 raise ValueError(f"{child}: its causes {late} must come before it in {list(self.names)}")
         rooted = [name for name in self.uniform if self.weights.get(name)]
@@ -118,18 +118,61 @@ class LinearEquations:
             raise ValueError(f"expected a positive definite covariance of {len(self.names)} variables")
         object.__setattr__(self, "weights", {child: dict(parents) for child, parents in self.weights.items()})
 
+    @classmethod
+    def of(
+        cls,
+        weights: Mapping[str, Mapping[str, float]],
+        variances: Mapping[str, float],
+        shared: Mapping[tuple[str, str], float] | None = None,
+        names: Sequence[str] = (),
+        **more: Any,
+    ) -> "LinearEquations":
+        """Equations from plain data.
+
+        Args:
+            variances: Of the noise of each variable.
+            shared: Pairs of variables to the covariance of their noises.
+            names: The variables in a causal order; empty for that of the weights.
+        """
+        order = tuple(names) or tuple(weights)
+        covariance = torch.diag(torch.tensor([variances[name] for name in order], dtype=torch.float64))
+        for (first, second), value in (shared or {}).items():
+            row, column = order.index(first), order.index(second)
+            covariance[row, column] = covariance[column, row] = value
+        return cls(order, weights, covariance, **more)
+
+    def to_plain(self) -> dict[str, Any]:
+        """The equations and the noise as plain data."""
+        covariances = {
+            f"{first}, {second}": value
+            for row, first in enumerate(self.names)
+            for second, value in zip(
+                self.names[row + 1 :], self.covariance[row, row + 1 :].tolist(), strict=True
+            )
+            if value
+        }
+        variances = dict(zip(self.names, self.covariance.diagonal().tolist(), strict=True))
+        return {
+            "weights": {child: dict(parents) for child, parents in self.weights.items()},
+            "intercepts": dict(self.intercepts),
+            "uniform": {name: list(bounds) for name, bounds in self.uniform.items()},
+            "drift": [asdict(drift) for drift in self.drift],
+            "variances": {name: value for name, value in variances.items() if name not in self.uniform},
+            "covariances": covariances,
+        }
+
     def coefficients(self, round_: float) -> Tensor:
         """W at a round, (d, d): row child, column parent."""
-        place = {name: index for index, name in enumerate(self.names)}
-        found = torch.zeros(len(self.names), len(self.names), dtype=torch.float64)
+        order = {name: index for index, name in enumerate(self.names)}
+        matrix = torch.zeros(len(self.names), len(self.names), dtype=torch.float64)
         for child, parents in self.weights.items():
             for parent, weight in parents.items():
-                found[place[child], place[parent]] = weight
-        for each in self.drift:
-            found[place[each.child], place[each.parent]] += float(
-                each.at(torch.tensor(float(round_), dtype=torch.float64))
+                matrix[order[child], order[parent]] = weight
+        for drift in self.drift:
+            matrix[order[drift.child], order[drift.parent]] += float(
+                drift.at(torch.tensor(float(round_), dtype=torch.float64))
             )
-        return found
+        return matrix
 
     def noises(self, normals: Tensor) -> Tensor:
         """Noise from standard normal numbers, (n, d) -> (n, d); uniform roots by their quantile function."""
@@ -142,7 +185,7 @@ class LinearEquations:
     def solve(self, noise: Tensor, fixed: Mapping[str, Tensor], rounds: Tensor) -> Tensor:
         """The variables, in causal order: noise (n, d), fixed name to (), rounds (n,) -> (n, d)."""
         columns: dict[str, Tensor] = {}
-        moving = {(each.child, each.parent): each.at(rounds) for each in self.drift}
+        moving = {(drift.child, drift.parent): drift.at(rounds) for drift in self.drift}
         for name, own in zip(self.names, noise.T, strict=True):
             if name in fixed:
                 columns[name] = fixed[name].to(noise).expand(len(noise))
@@ -157,11 +200,11 @@ class LinearEquations:
         self, context: Sequence[str], altered: Sequence[str], outcomes: Sequence[str], round_: float = 0.0
     ) -> Response:
         """Y = A x + B z + c_0 + C e at a round."""
-        place = {name: index for index, name in enumerate(self.names)}
-        observed, cut, wanted = ([place[name] for name in names] for names in (context, altered, outcomes))
+        order = {name: index for index, name in enumerate(self.names)}
+        observed, cut, rows = ([order[name] for name in names] for names in (context, altered, outcomes))
         weights = self.coefficients(round_)
         weights[[*observed, *cut]] = 0.0
-        reach = torch.linalg.inv(torch.eye(len(self.names), dtype=torch.float64) - weights)[wanted]
+        reach = torch.linalg.inv(torch.eye(len(self.names), dtype=torch.float64) - weights)[rows]
         free = torch.tensor([index not in {*observed, *cut} for index in range(len(self.names))])
         intercepts = torch.tensor(
             [self.intercepts.get(name, 0.0) for name in self.names], dtype=torch.float64
@@ -173,12 +216,13 @@ class LinearEquations:
 UNIFORM_NODES, HIDDEN_NODES = 24, 64
 
 
-class LinearWorld(RehearsalWorld):
+class LinearWorld(StructuralWorld):
     """A world with linear structural equations.
 
     Args:
         task: The roles of the variables.
         system: The equations; their variables are those of the task's graph.
+        source: Where equations and figures come from.
         disc: The desired region if it is a disc, the task's region being a polygon inside it.
         hidden: A hidden common cause of an action and outcomes; None for none.
 
@@ -191,17 +235,18 @@ class LinearWorld(RehearsalWorld):
         self,
         task: RehearsalTask,
         system: LinearEquations,
+        source: str,
         size: SampleSize = SampleSize(),
         seed: int = 0,
         validation: float = 0.0,
         disc: Disc | None = None,
         hidden: HiddenCause | None = None,
     ) -> None:
-        super().__init__(task, size, seed, validation, disc)
+        super().__init__(task, system.names, size, seed, validation, disc)
         if set(system.names) != set(task.graph.names):
             raise ValueError(f"expected equations for {sorted(task.graph.names)}; got {sorted(system.names)}")
         observed = positions(system.names, task.context)
-        rest = [place for place in range(len(system.names)) if place not in observed]
+        rest = [index for index in range(len(system.names)) if index not in observed]
         if bool((system.covariance[observed][:, rest] != 0).any()):
             raise ValueError(
                 "the noise of context variables must be independent of the noise of the other variables"
@@ -211,53 +256,21 @@ class LinearWorld(RehearsalWorld):
             if int((system.covariance[own] != 0).sum()) > 1 or hidden.action in system.uniform:
                 raise ValueError(f"expected normal noise of {hidden.action} that it shares with no other")
         self.system, self.hidden = system, hidden
-        weights = {child: dict(parents) for child, parents in system.weights.items()}
-        uniform = {name: list(bounds) for name, bounds in system.uniform.items()}
-        variances = dict(zip(system.names, system.covariance.diagonal().tolist(), strict=True))
-        pairs = [
-            (one, other) for place, one in enumerate(system.names) for other in system.names[place + 1 :]
-        ]
-        shared = {
-            f"{one}, {other}": float(system.covariance[system.names.index(one), system.names.index(other)])
-            for one, other in pairs
-        }
-        equations = {
-            "weights": weights,
-            "intercepts": dict(system.intercepts),
-            "uniform": uniform,
-            "drift": [asdict(each) for each in system.drift],
-        }
-        noise = {
-            "variances": {name: value for name, value in variances.items() if name not in system.uniform}
-        }
-        covariances = {"covariances": {pair: value for pair, value in shared.items() if value}}
-        self.facts = {"source": self.source(), "equations": {**equations, **noise, **covariances}}
+        self.details = {"source": source, "equations": system.to_plain()}
         if hidden is not None:
-            self.facts["hidden_cause"] = hidden.facts()
+            self.details["hidden_cause"] = hidden.facts()
 
-    @abstractmethod
-    def source(self) -> str:
-        """Where the equations and figures come from."""
-
-    def draw(self, count: int, stream: np.random.Generator) -> Table:
-        """The `count` rows of the last rounds up to N."""
-        normals = torch.from_numpy(stream.standard_normal((count, len(self.system.names))))
-        rounds = torch.arange(self.size.rows - count + 1, self.size.rows + 1, dtype=torch.float64)
-        return Table.observed(self.system.names, self.system.solve(self._noises(normals, stream), {}, rounds))
-
-    def rehearse(self, context: Tensor, names: Sequence[str], values: Tensor, count: int) -> Table:
-        """Rows after an alteration at round N + 1."""
-        stream = self.stream(3)
-        normals = torch.from_numpy(stream.standard_normal((count, len(self.system.names))))
-        fixed = dict(zip((*self.task.context, *names), (*context, *values), strict=True))
-        rows = self.system.solve(
-            self._noises(normals, stream),
-            fixed,
-            torch.full((count,), self.size.rows + 1.0, dtype=torch.float64),
-        )
-        altered = torch.zeros_like(rows, dtype=torch.bool)
-        altered[:, positions(self.system.names, names)] = True
-        return Table(self.system.names, rows, altered)
+    def solved(self, normals: Tensor, fixed: Mapping[str, Tensor], stream: np.random.Generator) -> Tensor:
+        """Observations are those of the last rounds up to N; what follows an alteration is at round N + 1."""
+        last, count = self.size.rows, len(normals)
+        rounds = torch.full((count,), last + 1.0, dtype=torch.float64)
+        if not fixed:
+            rounds = torch.arange(last - count + 1, last + 1, dtype=torch.float64)
+        noise = self.system.noises(normals)
+        if self.hidden is not None:
+            own = self.system.names.index(self.hidden.action)
+            noise += self.hidden.drawn(noise[:, own], stream).unsqueeze(-1) * self._lifts()
+        return self.system.solve(noise, fixed, rounds)
 
     def probability(self, contexts: Tensor, names: Sequence[str], values: Tensor) -> Tensor:
         """Exact to 1e-8: contexts (B, |X|), values (..., B, k) -> (..., B)."""
@@ -294,14 +307,6 @@ class LinearWorld(RehearsalWorld):
     def response(self, names: Sequence[str]) -> Response:
         """How the outcomes of a case depend on its context and the altered variables."""
         return self.system.response(self.task.context, names, self.task.outcomes, self.size.rows + 1.0)
-
-    def _noises(self, normals: Tensor, stream: np.random.Generator) -> Tensor:
-        """The noise of rows, with what the hidden cause adds, (n, d) -> (n, d)."""
-        noise = self.system.noises(normals)
-        if self.hidden is not None:
-            own = self.system.names.index(self.hidden.action)
-            noise += self.hidden.drawn(noise[:, own], stream).unsqueeze(-1) * self._lifts()
-        return noise
 
     def _lifts(self) -> Tensor:
         """What h = 1 adds to the noise of each variable, (d,)."""

@@ -17,84 +17,35 @@ Source: Du et al. (2026), Fig. 1 and App. E.2 (the loan amount A1 is left out th
 ours.
 """
 
-from collections.abc import Mapping
-
 import torch
-from torch import Tensor
 
-from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.problems.rehearsal.additive_noise_world import (
-    CurvedWorld,
+from rehearsal_torch.problems.rehearsal.equation_world import (
+    Equation,
+    EquationWorld,
     Normal,
     SymmetricBeta,
     Uniform,
-    std,
+    WorldTable,
 )
-from rehearsal_torch.problems.rehearsal.hidden_cause import HiddenCause
-from rehearsal_torch.problems.world_size import SampleSize
-from rehearsal_torch.spaces.box import Box
-from rehearsal_torch.spaces.polytope import Polytope
-
-PARENTS = {
-    "X1": (),
-    "X2": (),
-    "U1": (),
-    "A2": ("X1", "X2", "U1"),
-    "Y1": ("X2", "U1", "A2"),
-    "Y2": ("U1", "A2"),
-}
 
 
-class Loan(CurvedWorld):
-    """BankExp.
+class Loan(EquationWorld):
+    """BankExp."""
 
-    Args:
-        reading: How N(0, s) is read: "std" or "variance".
-        confounding: Gamma, the strength of a hidden common cause of A2 and Y1; 1 is none.
-    """
-
-    def __init__(
-        self,
-        reading: str = "std",
-        size: SampleSize = SampleSize(),
-        seed: int = 0,
-        validation: float = 0.0,
-        confounding: float = 1.0,
-    ) -> None:
-        self.reading = reading
-        hidden = HiddenCause.of_strength("A2", {"Y1": 0.1}, confounding)
-        task = RehearsalTask(
-            RehearsalGraph.of(PARENTS),
-            ("X1", "X2"),
-            Box.of({"A2": (0.0, 1.0)}),
-            Polytope.of({"Y1": (0.6, None), "Y2": (0.3, None)}),
-        )
-        rate, outcome, share = (
-            Normal(std(0.2, reading)),
-            Normal(std(0.05, reading)),
-            Uniform(0.0, 1.0),
-        )
-        distributions = {
-            "X1": share,
-            "X2": share,
-            "U1": SymmetricBeta(),
-            "A2": rate,
-            "Y1": outcome,
-            "Y2": outcome,
-        }
-        super().__init__(task, distributions, size, seed, validation, hidden)
-
-    def source(self) -> str:
-        """The paper and how its noise is read."""
-        return f"Du et al. (2026), App. E.2, Bank data, with noise read as {self.reading}"
-
-    def mean(self, name: str, values: Mapping[str, Tensor]) -> Tensor | float:
-        """The structural equations above."""
-        if name == "A2":
-            return values["U1"] + 0.5 * values["X1"] + 0.5 * values["X2"] - 0.5
-        if name == "Y1":
-            return torch.sigmoid(2.0 * values["U1"] ** 1.1 - 1.5 * values["A2"] + 0.2 * values["X2"] + 0.4)
-        if name == "Y2":
-            return 0.8 * values["A2"] + 0.5 * values["U1"]
-        return 0.0
+    table = WorldTable(
+        equations={
+            "X1": Equation(noise=Uniform(0.0, 1.0)),
+            "X2": Equation(noise=Uniform(0.0, 1.0)),
+            "U1": Equation(noise=SymmetricBeta()),
+            "A2": Equation(lambda X1, X2, U1: U1 + 0.5 * X1 + 0.5 * X2 - 0.5, Normal(0.2)),
+            "Y1": Equation(
+                lambda X2, U1, A2: torch.sigmoid(2.0 * U1**1.1 - 1.5 * A2 + 0.2 * X2 + 0.4), Normal(0.05)
+            ),
+            "Y2": Equation(lambda U1, A2: 0.8 * A2 + 0.5 * U1, Normal(0.05)),
+        },
+        context=("X1", "X2"),
+        bounds={"A2": (0.0, 1.0)},
+        region={"Y1": (0.6, None), "Y2": (0.3, None)},
+        hidden_shifts=("A2", {"Y1": 0.1}),
+        source="Du et al. (2026), App. E.2, Bank data, with noise read as {reading}",
+    )

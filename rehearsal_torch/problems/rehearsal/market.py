@@ -31,12 +31,11 @@ from collections.abc import Sequence
 
 import torch
 
-from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.problems.rehearsal.gaussian_region import Disc
 from rehearsal_torch.problems.rehearsal.linear_world import Drift, LinearEquations, LinearWorld
+from rehearsal_torch.problems.rehearsal.world import task_of
 from rehearsal_torch.problems.world_size import SampleSize
-from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
 
 WEIGHTS = {
@@ -50,23 +49,10 @@ WEIGHTS = {
     "custom_number": {"raw_cost": 1.6, "self_pricing": -0.9},
 }
 CONTEXT = ("cost_factor", "economic_index")
+# The order of the variables that the variances are given for.
 ORDERS = {
-    "icml": (
-        "cost_factor",
-        "economic_index",
-        "competitor_raw_cost",
-        "raw_cost",
-        "self_pricing",
-        "competitor_pricing",
-    ),
-    "neurips24": (
-        "cost_factor",
-        "economic_index",
-        "competitor_raw_cost",
-        "competitor_pricing",
-        "self_pricing",
-        "raw_cost",
-    ),
+    "icml": (*CONTEXT, "competitor_raw_cost", "raw_cost", "self_pricing", "competitor_pricing"),
+    "neurips24": (*CONTEXT, "competitor_raw_cost", "competitor_pricing", "self_pricing", "raw_cost"),
 }
 VARIANCES = (0.04, 0.04, 0.06, 0.03, 0.06, 0.06)
 SHARED = 0.016  # The covariance of positions 3 and 4, counted from 0.
@@ -92,12 +78,10 @@ def market_equations(
     """
     if order not in ORDERS:
         raise ValueError(f"unknown order {order!r}: choose one of {', '.join(ORDERS)}")
-    names, listed = market_graph().names, ORDERS[order]
+    listed = ORDERS[order]
     variances = dict(zip((*listed, "total_profit", "custom_number"), (*VARIANCES, *outcomes), strict=True))
-    covariance = torch.diag(torch.tensor([variances[name] for name in names], dtype=torch.float64))
-    one, other = names.index(listed[3]), names.index(listed[4])
-    covariance[one, other] = covariance[other, one] = SHARED
-    return LinearEquations(names, WEIGHTS, covariance, drift=drift)
+    shared = {(listed[3], listed[4]): SHARED}
+    return LinearEquations.of(WEIGHTS, variances, shared, market_graph().names, drift=drift)
 
 
 WANTED = Disc(("total_profit", "custom_number"), (1.2, 1.5), 1.0)
@@ -121,18 +105,13 @@ class Manage(LinearWorld):
         seed: int = 0,
         validation: float = 0.0,
     ) -> None:
-        self.order = order
-        box = Box.of({"raw_cost": (-6.0, 6.0), "self_pricing": (-6.0, 6.0)})
-        sets = tuple(tuple(names) for names in candidates or (box.names,))
-        task = RehearsalTask(market_graph(), CONTEXT, box, WANTED.polygon(faces), sets)
-        super().__init__(task, market_equations(order, (0.04, 0.12)), size, seed, validation, WANTED)
-
-    def source(self) -> str:
-        """The paper and the order."""
-        return (
-            f"Qin et al. (2025b), Manage, variances in the order of the {self.order} code; desired: within "
+        bounds = {"raw_cost": (-6.0, 6.0), "self_pricing": (-6.0, 6.0)}
+        task = task_of(market_graph(), CONTEXT, bounds, WANTED.polygon(faces), candidates or (tuple(bounds),))
+        source = (
+            f"Qin et al. (2025b), Manage, variances in the order of the {order} code; desired: within "
             f"{WANTED.radius} of {WANTED.centre}"
         )
+        super().__init__(task, market_equations(order, (0.04, 0.12)), source, size, seed, validation, WANTED)
 
 
 DRIFT = (
@@ -162,25 +141,15 @@ class Market(LinearWorld):
         seed: int = 0,
         validation: float = 0.0,
     ) -> None:
-        self.order, self.drift = order, drift
-        box = Box.of({"raw_cost": (-3.0, 3.0), "self_pricing": (-3.0, 3.0)})
-        sets = tuple(tuple(names) for names in candidates or (("raw_cost",), ("self_pricing",), box.names))
+        bounds = {"raw_cost": (-3.0, 3.0), "self_pricing": (-3.0, 3.0)}
+        sets = candidates or (("raw_cost",), ("self_pricing",), tuple(bounds))
         normals = torch.tensor([[-1.0, 0.0], [0.0, -1.0], [-1.0, -1.0]], dtype=torch.float64)
-        region = Polytope(
-            ("total_profit", "custom_number"), normals, torch.tensor([0.3, 0.3, -0.05], dtype=torch.float64)
+        offsets = torch.tensor([0.3, 0.3, -0.05], dtype=torch.float64)
+        region = Polytope(("total_profit", "custom_number"), normals, offsets)
+        task = task_of(market_graph(), CONTEXT, bounds, region, sets)
+        source = (
+            f"Du et al. (2024), Market, variances in the order of the {order} code, "
+            f"{'with' if drift else 'without'} drift"
         )
-        task = RehearsalTask(market_graph(), CONTEXT, box, region, sets)
-        super().__init__(
-            task,
-            market_equations(order, (0.01, 0.04), DRIFT if drift else ()),
-            size,
-            seed,
-            validation,
-        )
-
-    def source(self) -> str:
-        """The paper, the order and whether there is drift."""
-        return (
-            f"Du et al. (2024), Market, variances in the order of the {self.order} code, "
-            f"{'with' if self.drift else 'without'} drift"
-        )
+        system = market_equations(order, (0.01, 0.04), DRIFT if drift else ())
+        super().__init__(task, system, source, size, seed, validation)

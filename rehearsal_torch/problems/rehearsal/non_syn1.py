@@ -10,73 +10,37 @@ has (.43); an oracle that observed U would reach .45.
 Source: Du et al. (2026), App. E.2.
 """
 
-from collections.abc import Mapping, Sequence
-
 import torch
-from torch import Tensor
 
-from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.problems.rehearsal.additive_noise_world import (
-    CurvedWorld,
+from rehearsal_torch.problems.rehearsal.equation_world import (
+    Equation,
+    EquationWorld,
     Exponential,
     Normal,
     Uniform,
-    std,
+    WorldTable,
 )
-from rehearsal_torch.problems.world_size import SampleSize
-from rehearsal_torch.spaces.box import Box
-from rehearsal_torch.spaces.polytope import Polytope
-
-PARENTS = {"X": (), "U": (), "A1": ("X", "U"), "A2": ("U",), "Y": ("X", "U", "A1", "A2")}
 
 
-class NonSyn1(CurvedWorld):
-    """Non-Syn1.
+class NonSyn1(EquationWorld):
+    """Non-Syn1."""
 
-    Args:
-        reading: How N(0, s) is read: "std" or "variance".
-        candidates: Sets of variables that may be set jointly; None for {A1, A2}.
-    """
-
-    def __init__(
-        self,
-        reading: str = "std",
-        candidates: Sequence[Sequence[str]] | None = None,
-        size: SampleSize = SampleSize(),
-        seed: int = 0,
-        validation: float = 0.0,
-    ) -> None:
-        self.reading = reading
-        box = Box.of({"A1": (-1.0, 1.0), "A2": (-1.0, 1.0)})
-        sets = tuple(tuple(names) for names in candidates or (box.names,))
-        task = RehearsalTask(RehearsalGraph.of(PARENTS), ("X",), box, Polytope.of({"Y": (1.5, 2.0)}), sets)
-        action = Normal(std(0.5, reading))
-        distributions = {
-            "X": Uniform(-1.0, 1.0),
-            "U": Exponential(),
-            "A1": action,
-            "A2": action,
-            "Y": Normal(std(0.1, reading)),
-        }
-        super().__init__(task, distributions, size, seed, validation)
-
-    def source(self) -> str:
-        """The paper and how its noise is read."""
-        return f"Du et al. (2026), App. E.2, nonlinear synthetic data 1, with noise read as {self.reading}"
-
-    def mean(self, name: str, values: Mapping[str, Tensor]) -> Tensor | float:
-        """The structural equations above."""
-        if name == "A1":
-            return 0.8 * values["X"] + 0.2 * values["U"]
-        if name == "A2":
-            return 0.5 * torch.sin(values["U"])
-        if name == "Y":
-            one, other = values["A1"], values["A2"]
-            return (
-                1.5
-                - (one - values["X"]).square()
-                - (other - torch.log1p(values["U"])).square()
-                + 0.2 * torch.sin(one * other)
-            )
-        return 0.0
+    table = WorldTable(
+        equations={
+            "X": Equation(noise=Uniform(-1.0, 1.0)),
+            "U": Equation(noise=Exponential()),
+            "A1": Equation(lambda X, U: 0.8 * X + 0.2 * U, Normal(0.5)),
+            "A2": Equation(lambda U: 0.5 * torch.sin(U), Normal(0.5)),
+            "Y": Equation(
+                lambda X, U, A1, A2: (
+                    1.5 - (A1 - X).square() - (A2 - torch.log1p(U)).square() + 0.2 * torch.sin(A1 * A2)
+                ),
+                Normal(0.1),
+            ),
+        },
+        context=("X",),
+        bounds={"A1": (-1.0, 1.0), "A2": (-1.0, 1.0)},
+        region={"Y": (1.5, 2.0)},
+        together=(("A1", "A2"),),
+        source="Du et al. (2026), App. E.2, nonlinear synthetic data 1, with noise read as {reading}",
+    )

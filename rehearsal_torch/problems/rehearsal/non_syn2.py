@@ -18,97 +18,57 @@ With `confounding` = Gamma > 1 a hidden common cause h = +-1 of strength Gamma r
 Source: Du et al. (2026), App. E.2 and Fig. 8; the hidden cause is ours.
 """
 
-from collections.abc import Mapping, Sequence
-
 from torch import Tensor
 
-from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.problems.rehearsal.additive_noise_world import CurvedWorld, Normal, Uniform, std
-from rehearsal_torch.problems.rehearsal.hidden_cause import HiddenCause
-from rehearsal_torch.problems.world_size import SampleSize
-from rehearsal_torch.spaces.box import Box
-from rehearsal_torch.spaces.polytope import Polytope
-
-PARENTS = {
-    "X1": (),
-    "X2": (),
-    "A1": ("X1", "X2"),
-    "U1": ("X1", "X2", "A1"),
-    "U2": ("X1", "U1"),
-    "A2": ("X1", "X2", "U1"),
-    "Y1": ("X1", "U1", "U2", "A2"),
-}
+from rehearsal_torch.problems.rehearsal.equation_world import (
+    Equation,
+    EquationWorld,
+    Normal,
+    Uniform,
+    WorldTable,
+)
 
 
-class NonSyn2(CurvedWorld):
-    """Non-Syn2.
+def _outcome(X1: Tensor, U1: Tensor, U2: Tensor, A2: Tensor) -> Tensor:
+    """f of Y1, the sum over pairs with as few products as possible."""
+    pairs = X1 * (U1 + U2 + A2) + U1 * (U2 + A2) + U2 * A2
+    squares = 0.2 * (X1 + X1 * X1) - 5.0 * (U1 + U1 * U1) - (U2 + U2 * U2) + 5.0 * (A2 + A2 * A2)
+    return 0.5 + squares / 60 + 0.5 * pairs
 
-    Args:
-        reading: How N(0, 0.1) is read: "std" or "variance".
-        candidates: Sets of variables that may be set jointly; None for {A1, A2}.
-        confounding: Gamma, the strength of a hidden common cause of A2 and Y1; 1 is none.
-    """
 
-    def __init__(
-        self,
-        reading: str = "std",
-        candidates: Sequence[Sequence[str]] | None = None,
-        size: SampleSize = SampleSize(),
-        seed: int = 0,
-        validation: float = 0.0,
-        confounding: float = 1.0,
-    ) -> None:
-        self.reading = reading
-        hidden = HiddenCause.of_strength("A2", {"Y1": 0.15}, confounding)
-        box = Box.of({"A1": (-1.0, 1.0), "A2": (-1.0, 1.0)})
-        sets = tuple(tuple(names) for names in candidates or (box.names,))
-        task = RehearsalTask(
-            RehearsalGraph.of(PARENTS), ("X1", "X2"), box, Polytope.of({"Y1": (0.9, 1.5)}), sets
-        )
-        distributions = {
-            name: Uniform(0.0, 1.0) if name in task.context else Normal(std(0.1, reading)) for name in PARENTS
-        }
-        super().__init__(task, distributions, size, seed, validation, hidden)
+class NonSyn2(EquationWorld):
+    """Non-Syn2."""
 
-    def source(self) -> str:
-        """The paper and how its noise is read."""
-        return f"Du et al. (2026), App. E.2, nonlinear synthetic data 2, with noise read as {self.reading}"
-
-    def mean(self, name: str, values: Mapping[str, Tensor]) -> Tensor | float:
-        """The structural equations above."""
-        if name in self.task.context:
-            return 0.0
-        x, z = values["X1"], values["X2"]
-        if name == "A1":
-            return x - z + 0.2 * x * x - 0.2 * z * z + 0.1 * x * z
-        if name == "U1":
-            a = values["A1"]
-            return (
-                2.0 * z
-                - x
-                + 3.0 * a
-                - 0.2 * x * x
-                + 0.4 * z * z
-                + 0.6 * a * a
-                + 0.1 * (x * z + x * a + z * a)
-            )
-        u = values["U1"]
-        if name == "U2":
-            return 4.0 * u - x - 0.2 * x * x + 0.8 * u * u + 0.1 * x * u
-        if name == "A2":
-            return (
-                0.3 * u
-                - x
-                - 0.5 * z
-                - 0.2 * x * x
-                - 0.1 * z * z
-                + 0.06 * u * u
-                + 0.1 * (x * z + x * u + z * u)
-            )
-        v, b = values["U2"], values["A2"]
-        # The sum over pairs, with as few products as possible.
-        pairs = x * (u + v + b) + u * (v + b) + v * b
-        return (
-            0.5 + (0.2 * (x + x * x) - 5.0 * (u + u * u) - (v + v * v) + 5.0 * (b + b * b)) / 60 + 0.5 * pairs
-        )
+    table = WorldTable(
+        equations={
+            "X1": Equation(noise=Uniform(0.0, 1.0)),
+            "X2": Equation(noise=Uniform(0.0, 1.0)),
+            "A1": Equation(
+                lambda X1, X2: X1 - X2 + 0.2 * X1 * X1 - 0.2 * X2 * X2 + 0.1 * X1 * X2, Normal(0.1)
+            ),
+            "U1": Equation(
+                lambda X1, X2, A1: (
+                    2.0 * X2 - X1 + 3.0 * A1 - 0.2 * X1 * X1 + 0.4 * X2 * X2 + 0.6 * A1 * A1
+                    + 0.1 * (X1 * X2 + X1 * A1 + X2 * A1)
+                ),
+                Normal(0.1),
+            ),
+            "U2": Equation(
+                lambda X1, U1: 4.0 * U1 - X1 - 0.2 * X1 * X1 + 0.8 * U1 * U1 + 0.1 * X1 * U1, Normal(0.1)
+            ),
+            "A2": Equation(
+                lambda X1, X2, U1: (
+                    0.3 * U1 - X1 - 0.5 * X2 - 0.2 * X1 * X1 - 0.1 * X2 * X2 + 0.06 * U1 * U1
+                    + 0.1 * (X1 * X2 + X1 * U1 + X2 * U1)
+                ),
+                Normal(0.1),
+            ),
+            "Y1": Equation(_outcome, Normal(0.1)),
+        },
+        context=("X1", "X2"),
+        bounds={"A1": (-1.0, 1.0), "A2": (-1.0, 1.0)},
+        region={"Y1": (0.9, 1.5)},
+        together=(("A1", "A2"),),
+        hidden_shifts=("A2", {"Y1": 0.15}),
+        source="Du et al. (2026), App. E.2, nonlinear synthetic data 2, with noise read as {reading}",
+    )  # fmt: skip

@@ -38,6 +38,8 @@ Sec. 2.1 and Eq. (2), for what a task consists of.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,8 +55,9 @@ from rehearsal_torch.data.codings.written import resolved
 from rehearsal_torch.data.costs.action_cost import CaseCosts
 from rehearsal_torch.data.costs.of_cases import costs_in, with_usual
 from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
-from rehearsal_torch.data.graph_check import untrue_graph
+from rehearsal_torch.data.finding import recorded
 from rehearsal_torch.data.missing.imputation import ImputedTable, Imputing
+from rehearsal_torch.data.problem_file.findings import Findings
 from rehearsal_torch.data.reading import (
     ReadTable,
     TableError,
@@ -72,7 +75,8 @@ from rehearsal_torch.data.tables.present_values import assumed_usual, present_in
 from rehearsal_torch.data.task_file import REHEARSAL_PARTS, TaskError, task_content
 from rehearsal_torch.files.plain import repeated
 from rehearsal_torch.files.schema import listed, meant
-from rehearsal_torch.problems.problem import RehearsalProblem
+from rehearsal_torch.problems.problem import Facts, OwnData, RehearsalProblem, ranges_of
+from rehearsal_torch.problems.rehearsal.table_findings import note_findings
 from rehearsal_torch.spaces.polytope import Polytope
 
 
@@ -195,7 +199,7 @@ RULES = ("random", "last")
 Rows = str | Path | Table | ReadTable | IntoDataFrame
 
 
-class RehearsalTable(RehearsalProblem):
+class RehearsalTable(OwnData, RehearsalProblem):
     """A table and a task.
 
     Messages number the rows of a table in memory like the lines of a file: the header is line 1.
@@ -246,7 +250,7 @@ class RehearsalTable(RehearsalProblem):
         table = rows_in(path, "path", "the table", faults, lambda names: _needed(task, identity, names))
         frame, where = table.frame, table.where
         notes: list[str] = []
-        self.rare: list[str] = []
+        self.rare: dict[str, str] = {}
         try:
             self.task = written_task(task, rows=frame, notes=notes)
         except TaskError as error:
@@ -330,13 +334,23 @@ class RehearsalTable(RehearsalProblem):
         """The rows to learn from, in the file's units."""
         return self.past
 
-    def imputations(self) -> int:
-        """How often missing cells are imputed."""
-        return self.past.count if isinstance(self.past, ImputedTable) else 0
+    def facts(self) -> Facts:
+        """What the reader of the files detected, and that none of the rows to learn from, or every one, lies
+        in the desired region; what is assumed of present values; units, and how often cells are imputed.
+        """
+        assumed = assumed_usual(self.task, self.present)
+        rare = (f"{name}: {words}" for name, words in self.rare.items())
+        return replace(
+            super().facts(),
+            notes=(*self.read_notes, *rare, *self.region_notes, *([assumed] if assumed else [])),
+            units=self.past_units,
+            seen_by=self.seen_by,
+            imputations=self.past.count if isinstance(self.past, ImputedTable) else 0,
+        )
 
-    def units(self) -> Sequence[str] | None:
-        """The unit of each row to learn from, from the column that the task names."""
-        return self.past_units
+    def _note(self, found: Findings) -> None:
+        """Adds what its author should look at, in the rows, the graph and the cases."""
+        note_findings(self, found)
 
     def held_out(self) -> Table:
         """The held-out rows; if there are none, the rows to learn from, so that trained parts then have no
@@ -344,13 +358,7 @@ class RehearsalTable(RehearsalProblem):
         """
         return self.past if self.aside is None else self.aside
 
-    def notes(self) -> Sequence[str]:
-        """What the reader of the files detected, and that none of the rows to learn from, or every one, lies
-        in the desired region; what is assumed of present values.
-        """
-        assumed = assumed_usual(self.task, self.present)
-        return (*self.read_notes, *self.rare, *self.region_notes(), *([assumed] if assumed else []))
-
+    @cached_property
     def region_notes(self) -> Sequence[str]:
         """That none of the rows to learn from, or every one, lies in the desired region."""
         found = one_sided(self.past, self.task.region)
@@ -419,29 +427,10 @@ class RehearsalTable(RehearsalProblem):
         }
 
     def card(self) -> Mapping[str, Any]:
-        """Sizes, roles, ranges, the share of desired outcomes, cautions and the fingerprint."""
+        """Sizes, roles, ranges, the share of desired outcomes, findings and the fingerprint."""
         table = self.past
         desired = self.share
-        ranges = {
-            name: [float(column.min()), float(column.max())]
-            for name, column in zip(table.names, table.values.T, strict=True)
-        }
-        cautions = {"caution": CAUTION}
-        for sentence in self.region_notes():
-            cautions["caution: outcomes"] = sentence
-        for number, sentence in enumerate(self.rare, 1):
-            cautions[f"caution: classes {number}"] = sentence
-        for number, sentence in enumerate(untrue_graph(table, self.task), 1):
-            cautions[f"caution: graph {number}"] = sentence
-        if assumed := assumed_usual(self.task, self.present):
-            cautions["caution: present values"] = assumed
-        for name, (lower, upper) in self.task.box.bounds().items():
-            low, high = ranges[name]
-            if lower > high or upper < low:
-                cautions[f"caution: {name}"] = (
-                    f"may be set to {lower:g} ... {upper:g}, outside the observed range "
-                    f"({low:g} ... {high:g})"
-                )
+        ranges = ranges_of(table)
         return {
             "source": self.source,
             "rows": len(table),
@@ -451,7 +440,8 @@ class RehearsalTable(RehearsalProblem):
             "desired": round(desired, 4),
             **self.task.to_plain(),
             "ranges": ranges,
-            **cautions,
+            "caution": CAUTION,
+            **recorded(self.findings()),
             "fingerprint": table.fingerprint(),
         }
 

@@ -26,13 +26,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table, positions
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.problems.rehearsal.linear_world import LinearEquations, LinearWorld
+from rehearsal_torch.problems.rehearsal.world import task_of
 from rehearsal_torch.problems.world_size import SampleSize
-from rehearsal_torch.spaces.box import Box
-from rehearsal_torch.spaces.polytope import Polytope
 
 CONTEXT = ("weather", "users")
 CLIQUE = ("recommend", "congestion")
@@ -53,8 +51,8 @@ def ride_hailing_graphs() -> tuple[RehearsalGraph, RehearsalGraph, RehearsalGrap
     rest = {child: tuple(parents) for child, parents in WEIGHTS.items() if child not in CLIQUE}
     above = CONTEXT
     first = RehearsalGraph.of({**rest, "recommend": above, "congestion": (*above, "recommend")})
-    other = RehearsalGraph.of({**rest, "recommend": (*above, "congestion"), "congestion": above})
-    return first, other, RehearsalGraph.of({**rest, "recommend": above, "congestion": above}, [CLIQUE])
+    second = RehearsalGraph.of({**rest, "recommend": (*above, "congestion"), "congestion": above})
+    return first, second, RehearsalGraph.of({**rest, "recommend": above, "congestion": above}, [CLIQUE])
 
 
 class RideHailing(LinearWorld):
@@ -79,26 +77,20 @@ class RideHailing(LinearWorld):
     ) -> None:
         self.released = released
         self.hypotheses = ride_hailing_graphs()
-        box = Box.of({"recommend": (-2.0, 2.0), "discount": (-2.0, 2.0)})
-        sets = tuple(tuple(names) for names in candidates) if candidates else ()
-        task = RehearsalTask(self.hypotheses[-1], CONTEXT, box, Polytope.of({"rating": (0.8, 1.0)}), sets)
-        names = tuple(WEIGHTS)
-        covariance = torch.diag(torch.tensor([1.0, 1.0] + [OWN] * 5, dtype=torch.float64))
-        if not released:
-            both = positions(names, CLIQUE)
-            covariance[both[0], both] += SHARED
-            covariance[both[1], both] += SHARED
-        system = LinearEquations(
-            names, WEIGHTS, covariance, {"rating": 0.5}, dict.fromkeys(CONTEXT, (-1.0, 1.0))
+        bounds = {"recommend": (-2.0, 2.0), "discount": (-2.0, 2.0)}
+        task = task_of(self.hypotheses[-1], CONTEXT, bounds, {"rating": (0.8, 1.0)}, candidates or ())
+        structural = 0.0 if released else SHARED
+        system = LinearEquations.of(
+            WEIGHTS,
+            dict.fromkeys(CONTEXT, 1.0)
+            | {name: OWN + structural * (name in CLIQUE) for name in WEIGHTS if name not in CONTEXT},
+            {CLIQUE: structural},
+            intercepts={"rating": 0.5},
+            uniform=dict.fromkeys(CONTEXT, (-1.0, 1.0)),
         )
-        super().__init__(task, system, size, seed, validation)
-
-    def source(self) -> str:
-        """The paper, and where the common noise enters."""
-        return (
-            "Qin et al. (2023), App. E.1; the clique's noise "
-            f"{'added afterwards, as in the released code' if self.released else 'is structural'}"
-        )
+        where = "added afterwards, as in the released code" if released else "is structural"
+        source = f"Qin et al. (2023), App. E.1; the clique's noise {where}"
+        super().__init__(task, system, source, size, seed, validation)
 
     def draw(self, count: int, stream: np.random.Generator) -> Table:
         """See `LinearWorld.draw`."""
@@ -115,6 +107,6 @@ class RideHailing(LinearWorld):
             return table
         common = torch.from_numpy(normals * SHARED**0.5)
         values = table.values.clone()
-        for place in positions(table.names, CLIQUE):
-            values[:, place] += torch.where(table.altered[:, place], torch.zeros_like(common), common)
+        for column in positions(table.names, CLIQUE):
+            values[:, column] += torch.where(table.altered[:, column], torch.zeros_like(common), common)
         return Table(table.names, values, table.altered)

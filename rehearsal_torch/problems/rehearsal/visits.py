@@ -14,65 +14,42 @@ with the risk: too many are as bad as too few.
 lambda is at most 30, and counts end at 80, where less than 1e-13 of the probability is left.
 """
 
-from collections.abc import Mapping
-
 import torch
 from torch import Tensor
+from torch.special import ndtr
 
-from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.problems.rehearsal.discrete_world import Among, DiscreteWorld, Gaussian, yes
-from rehearsal_torch.problems.world_size import SampleSize
-from rehearsal_torch.spaces.box import Box
-from rehearsal_torch.spaces.polytope import Polytope
+from rehearsal_torch.problems.rehearsal.equation_world import Equation, EquationWorld, Normal, WorldTable, yes
 
-PARENTS = {
-    "risk": (),
-    "distance": (),
-    "habit": ("risk",),
-    "nurse": ("habit", "distance"),
-    "calls": ("habit",),
-    "visits": ("risk", "distance", "habit", "nurse", "calls"),
-}
 MOST_OFTEN, MOST = 30.0, 80
 
 
-class Visits(DiscreteWorld):
+def poisson(rate: Tensor) -> Tensor:
+    """The chances of the counts 0 ... 80 of Poisson variables with rates (...), (..., 81)."""
+    rate = rate.clamp_max(MOST_OFTEN).unsqueeze(-1)
+    counts = torch.arange(MOST + 1, dtype=torch.float64)
+    return (counts * rate.log() - rate - torch.lgamma(counts + 1)).exp()
+
+
+def _visits(risk: Tensor, distance: Tensor, habit: Tensor, nurse: Tensor, calls: Tensor) -> Tensor:
+    helped = 0.5 * nurse * (1 - distance)
+    return poisson((1 + 0.3 * risk + 0.5 * habit - helped + 0.2 * (calls - 2 - 0.8 * risk).square()).exp())
+
+
+class Visits(EquationWorld):
     """A count as outcome, after a yes/no action and one with bounds."""
 
-    def __init__(self, size: SampleSize = SampleSize(), seed: int = 0, validation: float = 0.0) -> None:
-        task = RehearsalTask(
-            RehearsalGraph.of(PARENTS),
-            ("risk", "distance"),
-            Box.of({"nurse": {"values": [0, 1]}, "calls": [0.0, 4.0]}),
-            Polytope.of({"visits": (None, 2.0)}),
-            (("nurse", "calls"),),
-        )
-        super().__init__(task, size, seed, validation)
-
-    def source(self) -> str:
-        """Our own."""
-        return "simulated emergency visits, rehearsal_torch/problems/rehearsal/visits.py"
-
-    def law(self, name: str, values: Mapping[str, Tensor]) -> Among | Gaussian:
-        """The equations above."""
-        if name in ("risk", "distance"):
-            return Gaussian(torch.zeros((), dtype=torch.float64), 1.0)
-        if name == "habit":
-            return Gaussian(0.4 * values["risk"], 0.6)
-        habit = values["habit"]
-        if name == "nurse":
-            return yes(torch.special.ndtr(0.8 * habit + 0.3 * values["distance"]))
-        if name == "calls":
-            return Gaussian(2 + 0.5 * habit, 1.0)
-        risk, away = values["risk"], values["calls"] - 2 - 0.8 * values["risk"]
-        helped = 0.5 * values["nurse"] * (1 - values["distance"])
-        return poisson((1 + 0.3 * risk + 0.5 * habit - helped + 0.2 * away.square()).exp())
-
-
-def poisson(rate: Tensor) -> Among:
-    """Counts of a Poisson variable with a rate (...)."""
-    rate = rate.clamp_max(MOST_OFTEN)
-    counts = torch.arange(MOST + 1, dtype=torch.float64)
-    logs = counts * rate.unsqueeze(-1).log() - rate.unsqueeze(-1) - torch.lgamma(counts + 1)
-    return Among(counts, logs.exp())
+    table = WorldTable(
+        equations={
+            "risk": Equation(noise=Normal(1.0)),
+            "distance": Equation(noise=Normal(1.0)),
+            "habit": Equation(lambda risk: 0.4 * risk, Normal(0.6)),
+            "nurse": yes(lambda habit, distance: ndtr(0.8 * habit + 0.3 * distance)),
+            "calls": Equation(lambda habit: 2 + 0.5 * habit, Normal(1.0)),
+            "visits": Equation(_visits, levels=tuple(map(float, range(MOST + 1)))),
+        },
+        context=("risk", "distance"),
+        bounds={"nurse": {"values": [0, 1]}, "calls": [0.0, 4.0]},
+        region={"visits": (None, 2.0)},
+        together=(("nurse", "calls"),),
+        source="simulated emergency visits, rehearsal_torch/problems/rehearsal/visits.py",
+    )

@@ -9,7 +9,7 @@ Source: Du et al. (2026), Sec. 4.1 (protocol); the oracles are ours.
 """
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from functools import lru_cache
 from typing import Any, Self
@@ -20,11 +20,13 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.data.table import Table
-from rehearsal_torch.problems.problem import SIMULATED, RehearsalProblem, World
+from rehearsal_torch.data.table import Table, positions
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.problems.problem import SIMULATED, RehearsalProblem, Verdict, World, ranges_of
 from rehearsal_torch.problems.rehearsal.gaussian_region import Disc
 from rehearsal_torch.problems.world_size import SampleSize, is_number, setting
 from rehearsal_torch.seeding import world_generator
+from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
 
 
@@ -41,7 +43,7 @@ class RehearsalWorld(World, RehearsalProblem):
             itself.
 
     Attributes:
-        facts: Entries of the card besides sizes, roles and ranges.
+        details: Entries of the card besides sizes, roles and ranges.
 
     Raises:
         ValueError: if `size` is not a `SampleSize`, or the share is out of range.
@@ -60,16 +62,16 @@ class RehearsalWorld(World, RehearsalProblem):
         self.task, self.size, self.seed = task, setting("size", size, SampleSize), seed
         self.validation = validation
         self.wanted: Polytope | Disc = task.region if wanted is None else wanted
-        self.facts: dict[str, Any] = {}
+        self.details: dict[str, Any] = {}
         self._known: dict[tuple[float, ...], tuple[float, float]] = {}
 
     def desired(self, outcomes: Tensor) -> Tensor:
         """Whether outcomes (..., |Y|) are desired, (...) bool; `probability` is that of this event."""
         return self.wanted.contains(outcomes)
 
-    def success(self, answer: Table) -> bool:
+    def verdict(self, answer: Table) -> Verdict:
         """Whether the outcomes of all rows are desired."""
-        return bool(self.desired(answer.columns(self.task.outcomes)).all())
+        return Verdict(success=bool(self.desired(answer.columns(self.task.outcomes)).all()))
 
     @abstractmethod
     def draw(self, count: int, stream: np.random.Generator) -> Table:
@@ -104,9 +106,9 @@ class RehearsalWorld(World, RehearsalProblem):
 
     def reseeded(self, seed: int) -> Self:
         """The same world with another seed, hence with different observations, contexts and noise."""
-        made = copy(self)
-        made.seed, made._known = seed, {}
-        return made
+        other = copy(self)
+        other.seed, other._known = seed, {}
+        return other
 
     def observations(self) -> Table:
         """N rows, without the validation rows."""
@@ -213,10 +215,6 @@ class RehearsalWorld(World, RehearsalProblem):
         """Sizes, roles, ranges and the fingerprint of the observations."""
         table = self.observations()
         desired = self.desired(table.columns(self.task.outcomes)).double().mean()
-        ranges = {
-            name: [float(column.min()), float(column.max())]
-            for name, column in zip(table.names, table.values.T, strict=True)
-        }
         return {
             "world": type(self).__name__,
             "caution": SIMULATED,
@@ -224,10 +222,82 @@ class RehearsalWorld(World, RehearsalProblem):
             "contexts": self.size.contexts,
             "desired": round(float(desired), 4),
             **self.task.to_plain(),
-            "ranges": ranges,
-            **self.facts,
+            "ranges": ranges_of(table),
+            **self.details,
             "fingerprint": table.fingerprint(),
         }
+
+
+class StructuralWorld(RehearsalWorld):
+    """A world whose variables follow one after the other from standard normal numbers, one for each of them:
+    the same numbers after every action.
+
+    Args:
+        order: The variables, causes first.
+
+    Attributes:
+        order: The same.
+    """
+
+    def __init__(
+        self,
+        task: RehearsalTask,
+        order: Sequence[str],
+        size: SampleSize = SampleSize(),
+        seed: int = 0,
+        validation: float = 0.0,
+        wanted: Disc | None = None,
+    ) -> None:
+        super().__init__(task, size, seed, validation, wanted)
+        self.order = tuple(order)
+
+    @abstractmethod
+    def solved(self, normals: Tensor, fixed: Mapping[str, Tensor], stream: np.random.Generator) -> Tensor:
+        """The variables from standard normal numbers, (n, d) -> (n, d).
+
+        Args:
+            fixed: Context and altered variables to their values, (); empty for observations.
+            stream: For what is drawn beside the normal numbers.
+        """
+
+    def draw(self, count: int, stream: np.random.Generator) -> Table:
+        """Observations."""
+        normals = torch.from_numpy(stream.standard_normal((count, len(self.order))))
+        return Table.observed(self.order, self.solved(normals, {}, stream))
+
+    def rehearse(self, context: Tensor, names: Sequence[str], values: Tensor, count: int) -> Table:
+        """Rows after an alteration."""
+        stream = self.stream(3)
+        normals = torch.from_numpy(stream.standard_normal((count, len(self.order))))
+        fixed = dict(zip((*self.task.context, *names), (*context, *values), strict=True))
+        rows = self.solved(normals, fixed, stream)
+        altered = torch.zeros_like(rows, dtype=torch.bool)
+        altered[:, positions(self.order, names)] = True
+        return Table(self.order, rows, altered)
+
+
+def task_of(
+    graph: RehearsalGraph | Mapping[str, Iterable[str]],
+    context: Sequence[str],
+    bounds: Mapping[str, Any],
+    region: Polytope | Mapping[str, tuple[float | None, float | None]],
+    together: Sequence[Sequence[str]] = (),
+) -> RehearsalTask:
+    """A task from the plain data of a world.
+
+    Args:
+        graph: The influence graph, or child to parents.
+        bounds: Actionable variable to its bounds or levels.
+        region: The desired region, or outcome to its interval.
+        together: Sets of variables that may be set jointly; empty for each by itself.
+    """
+    return RehearsalTask(
+        graph if isinstance(graph, RehearsalGraph) else RehearsalGraph.of(graph),
+        tuple(context),
+        Box.of(bounds),
+        region if isinstance(region, Polytope) else Polytope.of(region),
+        tuple(tuple(names) for names in together),
+    )
 
 
 def _rehearsal_case(case: DecisionContext) -> RehearsalCase:

@@ -11,51 +11,28 @@ age and marker, those with the drug do worse than it makes them. Who should get 
 1.5 marker - .8 age.
 """
 
-from collections.abc import Mapping
+from torch.special import ndtr
 
-import torch
-from torch import Tensor
-
-from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.problems.rehearsal.discrete_world import Among, DiscreteWorld, Gaussian, yes
-from rehearsal_torch.problems.world_size import SampleSize
-from rehearsal_torch.spaces.box import Box
-from rehearsal_torch.spaces.polytope import Polytope
-
-PARENTS = {
-    "age": (),
-    "marker": (),
-    "frail": ("age",),
-    "drug": ("marker", "frail"),
-    "well": ("age", "marker", "frail", "drug"),
-}
+from rehearsal_torch.problems.rehearsal.equation_world import Equation, EquationWorld, Normal, WorldTable, yes
 
 
-class YesNo(DiscreteWorld):
+class YesNo(EquationWorld):
     """A yes/no action and a yes/no outcome."""
 
-    def __init__(self, size: SampleSize = SampleSize(), seed: int = 0, validation: float = 0.0) -> None:
-        task = RehearsalTask(
-            RehearsalGraph.of(PARENTS),
-            ("age", "marker"),
-            Box.of({"drug": {"values": [0, 1]}}),
-            Polytope.of({"well": (0.5, None)}),
-        )
-        super().__init__(task, size, seed, validation)
-
-    def source(self) -> str:
-        """Our own."""
-        return "a simulated drug, rehearsal_torch/problems/rehearsal/yes_no.py"
-
-    def law(self, name: str, values: Mapping[str, Tensor]) -> Among | Gaussian:
-        """The equations above."""
-        if name in ("age", "marker"):
-            return Gaussian(torch.zeros((), dtype=torch.float64), 1.0)
-        if name == "frail":
-            return yes(torch.special.ndtr(0.5 * values["age"] - 0.3))
-        if name == "drug":
-            return yes(torch.special.ndtr(0.6 * values["marker"] + values["frail"] - 0.4))
-        effect = 0.3 + 1.5 * values["marker"] - 0.8 * values["age"]
-        latent = 0.3 - 0.4 * values["age"] - values["frail"] + values["drug"] * effect
-        return yes(torch.special.ndtr(latent))
+    table = WorldTable(
+        equations={
+            "age": Equation(noise=Normal(1.0)),
+            "marker": Equation(noise=Normal(1.0)),
+            "frail": yes(lambda age: ndtr(0.5 * age - 0.3)),
+            "drug": yes(lambda marker, frail: ndtr(0.6 * marker + frail - 0.4)),
+            "well": yes(
+                lambda age, marker, frail, drug: ndtr(
+                    0.3 - 0.4 * age - frail + drug * (0.3 + 1.5 * marker - 0.8 * age)
+                )
+            ),
+        },
+        context=("age", "marker"),
+        bounds={"drug": {"values": [0, 1]}},
+        region={"well": (0.5, None)},
+        source="a simulated drug, rehearsal_torch/problems/rehearsal/yes_no.py",
+    )

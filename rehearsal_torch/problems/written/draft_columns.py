@@ -17,7 +17,7 @@ Columns of texts in a first draft: whether they are levels or classes, and in wh
     3 to 12 texts                    categorical
     more, or few rows of each        no variable: names, identifiers or free texts
 
-Source: Likert (1932), for some of the scales; the rest is ours.
+Source: Likert (1932), for some of the scales.
 """
 
 import re
@@ -120,17 +120,18 @@ def level(text: str) -> str:
 
 
 def has_word(name: str, words: str) -> bool:
-    """Whether a name has one of some words, between signs, blanks or its ends.
-
-    Args:
-        words: Alternatives of a regular expression.
-    """
+    """Whether a name has one of some words, between signs, blanks or its ends."""
     return re.search(rf"(?:\A|[\W_])(?:{words})(?:\Z|[\W_])", name, re.IGNORECASE) is not None
 
 
 def writable(name: str) -> bool:
     """Whether a column can be a variable: a name of 1 to 200 letters in one line."""
-    return bool(name.strip()) and len(name) <= 200 and name.isprintable() and not name.startswith("Unnamed: ")
+    return bool(name.strip()) and len(name) <= 200 and name.isprintable() and not unnamed(name)
+
+
+def unnamed(name: str) -> bool:
+    """Whether a column has no name in its file, so that its reader has numbered it."""
+    return re.fullmatch(r"Unnamed: \d+(_level_\d+)?", name) is not None
 
 
 def has_quotes(name: str) -> bool:
@@ -171,11 +172,7 @@ def of_dates(column: pd.Series) -> bool:
 
 
 def numbering(numbers: np.ndarray) -> bool:
-    """Whether a column numbers the rows: whole numbers, another one in each row, without gaps.
-
-    Args:
-        numbers: Its cells, NaN where one is no number.
-    """
+    """Whether a column numbers the rows: whole numbers, another one in each row, without gaps."""
     values = np.unique(numbers)
     whole = bool((values == np.round(values)).all())
     return whole and len(values) == len(numbers) > 2 and float(np.ptp(values)) == len(values) - 1

@@ -17,19 +17,22 @@ value in every row is proposed to name the cases. Graph and desired region canno
 place for them, with an example.
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from rehearsal_torch.data.reading import ReadTable, TableError, number_faults, numbers_of
+from rehearsal_torch.data.reading import ReadTable, TableError, number_faults, numbers_of, read_table
 from rehearsal_torch.data.tables.identifiers import identifier
 from rehearsal_torch.problems.written.draft_columns import (
     ACTIONS,
     COPY,
     MARK,
     OUTCOMES,
+    check_names,
     copies,
     has_quotes,
     has_word,
@@ -40,8 +43,11 @@ from rehearsal_torch.problems.written.draft_columns import (
     scalar,
     term,
     text_column,
+    unnamed,
     value,
 )
+from rehearsal_torch.problems.written.sequence_draft import dated, sequence_draft, unit_and_time
+from rehearsal_torch.problems.written.trials_draft import trials_draft
 
 WHOLE = 20
 # The share of missing cells above which a column is left out.
@@ -75,12 +81,39 @@ class _Column:
         return f"{self.numbers.min():.6g} to {self.numbers.max():.6g}, {values} values{gaps}"
 
 
-def first_draft(table: ReadTable, file: str, written: str) -> str:
-    """The text of a problem file.
+def draft(data: str, out: Path, question: str) -> tuple[str, list[str]]:
+    """The text of a problem file for a table, and what is to be said of it.
 
     Args:
-        file: The name of the table in the problem file.
-        written: The name of the problem file, for the command in its first lines.
+        question: "cases", "sequence" or "trials"; "auto" tells a table of episodes by its columns.
+
+    Raises:
+        TableError: if the table cannot be used.
+    """
+    table = read_table(data, "data")
+    check_names(table)
+    file = Path(os.path.relpath(Path(data).resolve(), out.parent.resolve())).as_posix()
+    notes = [f"Note: {note}." for note in table.notes]
+    episodes = unit_and_time(table.frame) if question in ("auto", "sequence") else None
+    if question == "trials":
+        return trials_draft(table, file, str(out)), notes
+    if question == "sequence" or episodes is not None:
+        if question == "auto" and episodes is not None:
+            notes.append(
+                f"The table has several rows for each {episodes.unit}, one for each {episodes.time}: the "
+                "file asks for a sequence. Add question=cases to decide for rows."
+            )
+        return sequence_draft(table, file, str(out), episodes), notes
+    if question == "auto" and (maybe := dated(table.frame)) is not None:
+        notes.append(
+            f"Note: the table has several rows for each {maybe.unit}, one for each {maybe.time}. Add "
+            "question=sequence to decide on what is done step by step."
+        )
+    return first_draft(table, file, str(out)), notes
+
+
+def first_draft(table: ReadTable, file: str, written: str) -> str:
+    """The text of a problem file.
 
     Raises:
         TableError: if fewer than two columns can be used.
@@ -166,7 +199,7 @@ def _usable(frame: pd.DataFrame) -> tuple[list[_Column], list[tuple[str, str]], 
             left_out.append((repr(name)[:40], "a name of 1 to 200 letters in one line is needed"))
         elif has_quotes(name):
             left_out.append((name, "a name without double quotes is needed"))
-        elif name.startswith("Unnamed: "):
+        elif unnamed(name):
             left_out.append((name, "the column has no name"))
         elif numbering(numbers) and (told is None or told.by_value):
             left_out.append((name, "it numbers the rows"))
@@ -181,7 +214,7 @@ def _usable(frame: pd.DataFrame) -> tuple[list[_Column], list[tuple[str, str]], 
         elif texts is not None and len(columns) < COLUMNS:
             columns.append(_Column(name, texts.places, texts.kind, texts.levels))
         elif faults:
-            left_out.append((name, faults[0].removeprefix(f"{name}: ")))
+            left_out.append((name, faults[0].words))
         elif len(columns) >= COLUMNS:
             left_out.append((name, f"one of more than {COLUMNS} columns"))
         else:

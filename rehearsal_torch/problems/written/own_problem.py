@@ -1,25 +1,28 @@
-"""A user-supplied problem file as a problem: its rows to learn from, and its cases with their bounds; for a
-sequence its units, split by unit, and what was done in each step; for trials the experiments so far, and
-which one to run next.
-"""
+"""A problem file that asks for cases, as a problem: rows to learn from, and cases with their bounds."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from rehearsal_torch.data.codings.class_actions import offered
+from rehearsal_torch.data.codings.texts import sentence_in_words
 from rehearsal_torch.data.decision import RehearsalCase
+from rehearsal_torch.data.problem_file.actions import units_of
 from rehearsal_torch.data.problem_file.compiled import WrittenProblem, written_problem
+from rehearsal_torch.data.problem_file.findings import Findings
 from rehearsal_torch.data.problem_file.learnt_graph import equally_likely
 from rehearsal_torch.data.tables.present_values import present_in
-from rehearsal_torch.problems.causal.own_experiments import ExperimentTable
-from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable
+from rehearsal_torch.problems.problem import Facts, OfFile
 from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable, Rows, rows_in
-from rehearsal_torch.problems.written.sequence_file import SequenceProblem, sequence_problem
-from rehearsal_torch.problems.written.trials_file import TrialsProblem, trials_problem
+from rehearsal_torch.problems.rehearsal.table_findings import note_findings
+from rehearsal_torch.spaces.box import levels_text, setting_text
+
+# Variables whose direct causes a check lists; of larger graphs the arrows are counted.
+MOST_EFFECTS = 15
 
 
-class OwnProblem(RehearsalTable):
+class OwnProblem(OfFile, RehearsalTable):
     """A problem file, as a table and a task.
 
     Args:
@@ -65,28 +68,24 @@ class OwnProblem(RehearsalTable):
             every = present_in(problem.rows.frame, problem.rows.where, problem.from_present)
             self.present = [every[place] for place in self._places]
 
-    def method_named(self) -> str | None:
-        """The file's ``method``."""
-        return self.problem.method
-
-    def possible_graphs(self) -> Any:
-        """The graphs that agree with the rows, where the file asks for one to be learnt."""
-        return equally_likely(self.problem.graphs)
-
-    def costs(self) -> Mapping[str, float]:
-        """The file's costs of actions."""
-        return self.problem.costs
-
-    def wording(self) -> Mapping[str, Any]:
-        """The units of the variables, where the file has some."""
-        units = {name: about.unit for name, about in self.problem.variables.items() if about.unit}
-        return {"units_of": units} if units else {}
-
-    def notes(self) -> Sequence[str]:
-        """What the reader detected, what became of missing cells, what the desired region asks for, and what
-        is assumed of present values.
+    def facts(self) -> Facts:
+        """The file's method, costs and units of the variables; the graphs that agree with the rows, where the
+        file asks for one to be learnt; and what became of missing cells.
         """
-        return (*super().notes(), *self.problem.gaps.doubts)
+        facts = super().facts()
+        return replace(
+            facts,
+            notes=(*facts.notes, *self.problem.gaps.doubts),
+            method=self.problem.method,
+            graphs=equally_likely(self.problem.graphs),
+            costs=self.problem.costs,
+            wording=units_of(self.problem.variables),
+        )
+
+    def _note(self, found: Findings) -> None:
+        """Adds what was found in the file and its tables."""
+        found.take(self.problem.findings)
+        note_findings(self, found, self.problem)
 
     def card(self) -> Mapping[str, Any]:
         """The card of the table, with what became of missing cells."""
@@ -106,78 +105,89 @@ class OwnProblem(RehearsalTable):
         gaps = self.problem.gaps
         return int(gaps.cells.complete[:place].sum()) if gaps.imputations else place
 
-
-class OwnSequence(EpisodeTable):
-    """A problem file, as a table of episodes.
-
-    Args:
-        path: The problem file, or one that was read.
-        seed: Seed of the split.
-        min_length: Shortest episode, in steps.
-        max_length: Longest episode; later steps are left out. None for no limit.
-        horizon: If given, cases are the first `horizon` steps of those episodes that are long enough.
-        split: The split that the cases come from: "train", "validation" or "test".
-        keep_last: How many actions at the end of each episode stay as they were.
-
-    Raises:
-        ProblemError: if the file cannot be used; all faults are listed.
-        TableError: if its table cannot be used; all faults are listed.
-        ValueError: if no case is left, or an argument is out of range.
-    """
-
-    def __init__(
-        self,
-        path: str | Path | SequenceProblem | None,
-        seed: int = 0,
-        min_length: int = 2,
-        max_length: int | None = None,
-        horizon: int | None = None,
-        split: str = "test",
-        keep_last: int = 1,
-    ) -> None:
-        self.problem = path if isinstance(path, SequenceProblem) else sequence_problem(path)
-        super().__init__(
-            self.problem.rows, self.problem.roles, seed, min_length, max_length, horizon, split, keep_last
+    def counted(self) -> str:
+        """How many rows and cases there are; one sentence."""
+        table, task = self.every, self.task
+        inside = int(task.region.contains(table.columns(task.outcomes)).sum())
+        case = "held-out row" if self.recorded else "case"
+        return (
+            f"{len(table)} rows of {self.source}, of which {inside} lie in the desired region; "
+            f"{self.count()} {case}{'' if self.count() == 1 else 's'} to decide for"
         )
 
-    def method_named(self) -> str | None:
-        """The file's ``method``."""
-        return self.problem.method
+    def variable_rows(self) -> list[tuple[str, ...]]:
+        """A row for each variable, the header first."""
+        table, task, about = self.every, self.task, self.problem.variables
+        rows: list[tuple[str, ...]] = [("variable", "role", "kind", "unit", "from", "to", "may be set to")]
+        there = task.variables(table.names)
+        for name, variable in about.items():
+            if name not in there:
+                continue
+            coding = self.problem.codings.get(name)
+            if coding is None:
+                column = table.columns((name,))
+                ends = [f"{float(end):.6g}" for end in (column.min(), column.max())]
+            else:
+                ends = [coding.levels[0], coding.levels[-1]] if not coding.of_classes else ["", ""]
+            rows.append(
+                (name, variable.role, variable.kind, variable.unit or "", *ends, self._settable(name))
+            )
+        return rows
 
-    def notes(self) -> Sequence[str]:
-        """What the reader of the file decided by itself."""
-        return self.problem.notes
+    def sections(self) -> list[str]:
+        """The texts as numbers, the graph as it was read, and the costs of changes."""
+        texts = [f"  {name}: {coding.words}" for name, coding in self.problem.codings.items()]
+        return [*(["", "Texts as numbers:", *texts] if texts else []), *self._influences(), *self._costs()]
 
+    def _influences(self) -> list[str]:
+        """A line for each variable with its causes, and one for hidden causes."""
+        graph, words = self.task.graph, self.problem.codings
+        causes: dict[str, list[str]] = {}
+        for edge in graph.edges:
+            cause, effect = (sentence_in_words(name, words) for name in edge)
+            if cause != effect and cause not in causes.setdefault(effect, []):
+                causes[effect].append(cause)
+        named = (dict.fromkeys(sentence_in_words(name, words) for name in pair) for pair in graph.bidirected)
+        arcs = list(dict.fromkeys(" <-> ".join(pair) for pair in named if len(pair) == 2))
+        if len(causes) > MOST_EFFECTS:
+            arrows = f"{sum(map(len, causes.values()))} arrows into {len(causes)} variables"
+            return ["", f"Graph: {arrows}{f', {len(arcs)} hidden common causes' if arcs else ''}"]
+        lines = [f"  {', '.join(some)} -> {effect}" for effect, some in causes.items()]
+        if arcs:
+            more = f" and {len(arcs) - MOST_EFFECTS} more" if len(arcs) > MOST_EFFECTS else ""
+            lines.append(f"  hidden common causes: {', '.join(arcs[:MOST_EFFECTS])}{more}")
+        return ["", "Graph, as it was read:", *lines] if lines else ["", "Graph: no arrows"]
 
-class OwnTrials(ExperimentTable):
-    """A problem file, as a table of experiments.
+    def _costs(self) -> list[str]:
+        """What changing each action costs, and from where changes count."""
+        task, about = self.task, self.problem.variables
+        if not task.costs:
+            return []
+        worth = "" if task.worth is None else f", of which a desired outcome is worth {task.worth:g}"
+        return [
+            "",
+            f"Costs of changes{worth}:",
+            *(
+                f"  {name}: {cost.words(about[name].unit or '')}; from the present value, or from the usual "
+                f"one, {self._value(name, cost.usual)}, where a case states none"
+                for name, cost in task.costs.items()
+            ),
+        ]
 
-    Args:
-        path: The problem file, or one that was read.
-        fixed: Actions that the next experiment holds at a value, in place of those that the file holds; None
-            for these.
+    def _value(self, name: str, value: float | None) -> str:
+        if value is None:
+            return "unknown"
+        coding = self.task.coded.get(name)
+        return setting_text(value) if coding is None else str(coding.levels[int(value)])
 
-    Raises:
-        ProblemError: if the file cannot be used; all faults are listed.
-        TableError: if a column is not numeric or incomplete; all faults are listed.
-        ValueError: if a fixed value may not be set, or a node is constant.
-    """
-
-    def __init__(
-        self, path: str | Path | TrialsProblem | None, fixed: Mapping[str, float] | None = None
-    ) -> None:
-        self.problem = path if isinstance(path, TrialsProblem) else trials_problem(path)
-        super().__init__(self.problem.rows, self.problem.task, self.problem.fixed if fixed is None else fixed)
-
-    def method_named(self) -> str | None:
-        """The file's ``method``."""
-        return self.problem.method
-
-    def wording(self) -> Mapping[str, Any]:
-        """The units of the variables, where the file has some."""
-        units = {name: about.unit for name, about in self.problem.variables.items() if about.unit}
-        return {"units_of": units} if units else {}
-
-    def notes(self) -> Sequence[str]:
-        """What the reader of the table detected."""
-        return self.read_notes
+    def _settable(self, name: str) -> str:
+        """What a variable may be set to; empty where it may not."""
+        box, coding = self.task.box, self.task.coded.get(name)
+        if coding is not None and set(coding.columns) <= set(box.names) and coding.reference is not None:
+            return ", ".join(coding.levels[place] for place in offered(coding, box.levels))
+        if name not in box.names:
+            return ""
+        if coding is not None:
+            return ", ".join(coding.levels[int(level)] for level in box.levels[name])
+        lower, upper = box.bounds()[name]
+        return levels_text(box.levels[name]) if name in box.levels else f"{lower:g} to {upper:g}"

@@ -210,8 +210,6 @@ def sequence_draft(table: ReadTable, file: str, written: str, found: UnitAndTime
     """The text of a problem file that asks for a sequence.
 
     Args:
-        file: The name of the table in the problem file.
-        written: The name of the problem file, for the command in its first lines.
         found: The columns of units and of time; None looks for them, whatever the name of the latter.
 
     Raises:

@@ -1,4 +1,5 @@
-"""Problem files that ask for a sequence, compiled to a table and a task of episodes.
+"""Problem files that ask for a sequence, compiled to a table and a task of episodes, and as a problem whose
+units are split, with what was done in each step.
 
     problem = sequence_problem("problem.yaml")     all faults of the file at once, each with its line
     problem.rows, problem.roles                    the table, and what its columns mean
@@ -6,12 +7,14 @@
 Faults of the table (cells, steps, gaps) are told by the reader of episodes, with the line of the table.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import torch
+from torch import Tensor
 
 from rehearsal_torch.data.problem_file.findings import (
     Findings,
@@ -24,10 +27,14 @@ from rehearsal_torch.data.problem_file.findings import (
 from rehearsal_torch.data.problem_file.form import DataForm
 from rehearsal_torch.data.problem_file.opened import expect, opened, parts_of
 from rehearsal_torch.data.reading import ReadTable, number_faults
+from rehearsal_torch.data.tables.identifiers import identifier
 from rehearsal_torch.data.task_file import TaskError
-from rehearsal_torch.problems.episodes.roles import EpisodeRoles
+from rehearsal_torch.files.schema import Fault
+from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable, level_counts
+from rehearsal_torch.problems.episodes.roles import Action, EpisodeRoles
 from rehearsal_torch.problems.episodes.task import PARTS, episode_task
 from rehearsal_torch.problems.episodes.unit_rows import unit_rows
+from rehearsal_torch.problems.problem import Facts, OfFile
 from rehearsal_torch.problems.written.schema import SequenceForm, SequenceVariable
 
 # The part of a task of episodes that a role belongs to.
@@ -103,15 +110,115 @@ def sequence_problem(path: str | Path | None) -> SequenceProblem:
         # The reader of episodes will not be asked, so that faults of cells are told here.
         cells: list[str] = []
         unit_rows(rows.frame, roles, cells)
-        for each in cells:
-            if not each.startswith("no column "):
-                found.fault("data", f"{rows.where}: {each}")
+        for fault in map(Fault.of, cells):
+            if fault.kind != "unknown":
+                found.fault("data", f"{rows.where}: {fault}")
     found.settle()
     if roles is None or rows is None:
         raise ProblemError(found.source, ["its parts do not make a task: check the names and the roles"])
     return SequenceProblem(
         found.source, rows, roles, variables, found, tuple(notes), form.get("method"), form.get("changes")
     )
+
+
+class OwnSequence(OfFile, EpisodeTable):
+    """A problem file, as a table of episodes.
+
+    Args:
+        path: The problem file, or one that was read.
+        seed: Seed of the split.
+        min_length: Shortest episode, in steps.
+        max_length: Longest episode; later steps are left out. None for no limit.
+        horizon: If given, cases are the first `horizon` steps of those episodes that are long enough.
+        split: The split that the cases come from: "train", "validation" or "test".
+        keep_last: How many actions at the end of each episode stay as they were.
+
+    Raises:
+        ProblemError: if the file cannot be used; all faults are listed.
+        TableError: if its table cannot be used; all faults are listed.
+        ValueError: if no case is left, or an argument is out of range.
+    """
+
+    def __init__(
+        self,
+        path: str | Path | SequenceProblem | None,
+        seed: int = 0,
+        min_length: int = 2,
+        max_length: int | None = None,
+        horizon: int | None = None,
+        split: str = "test",
+        keep_last: int = 1,
+    ) -> None:
+        self.problem = path if isinstance(path, SequenceProblem) else sequence_problem(path)
+        self.read_notes = self.problem.notes
+        super().__init__(
+            self.problem.rows, self.problem.roles, seed, min_length, max_length, horizon, split, keep_last
+        )
+
+    def facts(self) -> Facts:
+        """The file's method, and what its reader decided by itself."""
+        return replace(super().facts(), method=self.problem.method, notes=self.problem.notes)
+
+    def _note(self, found: Findings) -> None:
+        """Adds what was found in the file and its table."""
+        found.take(self.problem.found)
+        super()._note(found)
+        roles = self.roles
+        why = identifier(roles.unit, self.problem.rows.frame[roles.unit])
+        if why is not None and why.personal:
+            found.warn(
+                "unit",
+                "identifier",
+                f"{roles.unit} looks like names of persons ({why.reason}); they stand in the files of a run "
+                "and in its report: number them instead, if these may not be shared",
+            )
+
+    def counted(self) -> str:
+        """How many units there are, how long they are, and what they are for; one sentence."""
+        words, lengths = self.roles.words, [each.horizon for each in self.all]
+        least, longest = min(lengths), max(lengths)
+        steps = f"{least}" if least == longest else f"{least} to {longest}"
+        splits = {name: len(places) for name, places in self.splits.items()}
+        most, limited = self.problem.changes, ""
+        if most is not None:
+            limited = f"; at most {most} action{'s' if most > 1 else ''} of a {words.unit} changed"
+        return (
+            f"{len(self.all)} {words.units} of {self.source}, of {steps} steps of {self.step}; "
+            f"{splits['train']} to learn from, {splits['validation']} to validate, "
+            f"{splits['test']} to decide for{limited}"
+        )
+
+    def variable_rows(self) -> list[tuple[str, ...]]:
+        """A row for each variable, the header first: variable, role, unit, smallest and largest value, and
+        what an action was, with shares of steps.
+        """
+        rows: list[tuple[str, ...]] = [("variable", "role", "unit", "from", "to", "what was done, by steps")]
+        values = torch.cat([each.values for each in self.all])
+        columns = dict(zip(self.roles.names, values.T, strict=True))
+        actions = {each.name: each for each in self.roles.actions}
+        for name, about in self.problem.variables.items():
+            unit = about.unit or ""
+            if name in actions:
+                rows.append((name, about.role, unit, "", "", _done(actions[name], columns[name])))
+            elif name in columns:
+                ends = [f"{float(end):.6g}" for end in (columns[name].min(), columns[name].max())]
+                rows.append((name, about.role, unit, *ends, ""))
+            elif about.role == "static":
+                named = next((each.values for each in self.roles.static if each.name == name), ())
+                rows.append((name, about.role, unit, "", "", f"one of {', '.join(named)}"))
+        return rows
+
+
+def _done(action: Action, column: Tensor) -> str:
+    """What was done, with shares of steps."""
+    total = len(column)
+    if action.levels:
+        return ", ".join(
+            f"{name} {count / total:.0%}" for name, count in level_counts(action, column).items()
+        )
+    given = column[column != 0]
+    some: Sequence[float] = given.tolist() or [0.0]
+    return f"none {1 - len(given) / total:.0%}, else {min(some):.6g} to {max(some):.6g}"
 
 
 def _setting_faults(name: str, about: SequenceVariable, found: Findings) -> None:
@@ -187,21 +294,15 @@ def _roles(task: Mapping[str, Any], found: Findings) -> EpisodeRoles | None:
     try:
         return episode_task(task)
     except TaskError as error:
-        for each in error.faults:
-            path, colon, words = each.partition(": ")
-            root, _, rest = path.partition(".")
-            if words.startswith("missing; expected") or (root in _PART.values() and not rest):
+        for fault in error.faults:
+            part, _, rest = fault.path.partition(".")
+            if fault.kind in ("missing", "two roles") or (part in _PART.values() and not rest):
                 # Told by the schema of the problem file, or as a role that no variable has.
                 continue
-            if "roles; keep one of them" in words:
-                continue
-            if root in _PART.values():
-                path = (
-                    f"variables.{rest}".replace(".values", ".levels")
-                    if root == "static"
-                    else f"variables.{rest}"
-                )
-            found.fault(path if colon else "", words if colon else each)
+            path = fault.path
+            if part in _PART.values():
+                path = f"variables.{rest.replace('.values', '.levels') if part == 'static' else rest}"
+            found.fault(path, fault.words)
     return None
 
 

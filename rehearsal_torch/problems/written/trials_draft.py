@@ -37,10 +37,6 @@ _SET = ACTIONS.replace("temperature|", "")
 def trials_draft(table: ReadTable, file: str, written: str) -> str:
     """The text of a problem file that asks for trials.
 
-    Args:
-        file: The name of the table in the problem file.
-        written: The name of the problem file, for the command in its first lines.
-
     Raises:
         TableError: if fewer than two columns have numbers.
     """

@@ -1,13 +1,14 @@
-"""Problem files that ask for trials, compiled to a task of causal Bayesian optimisation and its experiments.
+"""Problem files that ask for trials, compiled to a task of causal Bayesian optimisation and the experiments
+so far, and as a problem: which one to run next.
 
     problem = trials_problem("problem.yaml")       all faults of the file at once, each with its line
     problem.task, problem.rows, problem.fixed      the task, the experiments so far, and what is held
 
-Source: ours; Ren et al. (2025), Sec. 2.2 (Eq. 2), for what a task consists of.
+Source: Ren et al. (2025), Sec. 2.2 (Eq. 2), for what a task consists of.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from rehearsal_torch.data.causal_task import CausalTask
+from rehearsal_torch.data.problem_file.actions import units_of
 from rehearsal_torch.data.problem_file.findings import (
     Findings,
     ProblemError,
@@ -29,8 +31,11 @@ from rehearsal_torch.data.problem_file.learnt_graph import built_graph, graph_pa
 from rehearsal_torch.data.problem_file.opened import expect, opened, parts_of
 from rehearsal_torch.data.reading import ReadTable
 from rehearsal_torch.data.task_file import TaskError
-from rehearsal_torch.files.schema import meant
+from rehearsal_torch.files.schema import FaultsError, meant
+from rehearsal_torch.problems.causal.own_experiments import ExperimentTable
+from rehearsal_torch.problems.problem import Facts, OfFile
 from rehearsal_torch.problems.written.schema import TRIAL_REWARD_AS, TrialsForm, TrialVariable
+from rehearsal_torch.spaces.box import levels_text
 from rehearsal_torch.spaces.inequalities import InequalityError, inequalities, linear
 
 MOST_LEVELS = 1000
@@ -112,12 +117,78 @@ def trials_problem(path: str | Path | None) -> TrialsProblem:
     if made is not None and fixed:
         try:
             made.held(fixed)
-        except ValueError as error:
-            found.fault("fixed", str(error).removeprefix("fixed: "))
+        except FaultsError as error:
+            found.of_reader(error.faults)
     found.settle()
     if made is None or rows is None:
         raise ProblemError(found.source, ["its parts do not make a task: check the names and the roles"])
     return TrialsProblem(found.source, made, rows, fixed, variables, found, form.get("method"))
+
+
+class OwnTrials(OfFile, ExperimentTable):
+    """A problem file, as a table of experiments.
+
+    Args:
+        path: The problem file, or one that was read.
+        fixed: Actions that the next experiment holds at a value, in place of those that the file holds; None
+            for these.
+
+    Raises:
+        ProblemError: if the file cannot be used; all faults are listed.
+        TableError: if a column is not numeric or incomplete; all faults are listed.
+        ValueError: if a fixed value may not be set, or a node is constant.
+    """
+
+    def __init__(
+        self, path: str | Path | TrialsProblem | None, fixed: Mapping[str, float] | None = None
+    ) -> None:
+        self.problem = path if isinstance(path, TrialsProblem) else trials_problem(path)
+        super().__init__(self.problem.rows, self.problem.task, self.problem.fixed if fixed is None else fixed)
+
+    def facts(self) -> Facts:
+        """The file's method, and the units of its variables."""
+        wording = units_of(self.problem.variables)
+        return replace(super().facts(), method=self.problem.method, wording=wording)
+
+    def _note(self, found: Findings) -> None:
+        """Adds what was found in the file and its table."""
+        found.take(self.problem.found)
+        super()._note(found)
+        task = self.task
+        for name, about in self.problem.variables.items():
+            if name in task.graph.names and name not in (*task.actions, *task.nodes):
+                words = f"no directed path leads from this {about.role} to the reward, and so it is not used"
+                found.of_variable(name, "unused", words)
+
+    def counted(self) -> str:
+        """How many experiments there are, and the best so far; one sentence."""
+        rows, task = len(self.past), self.task
+        sentence = f"{rows} experiment{'' if rows == 1 else 's'} of {self.source}"
+        if not rows:
+            return sentence
+        rewards = task.reward_of(self.past)
+        best = self.past.columns(task.actions)[rewards.argmax()].tolist()
+        at = ", ".join(f"{name} {value:.6g}" for name, value in zip(task.actions, best, strict=True))
+        return f"{sentence}; the best reward so far is {float(rewards.max()):.6g}, at {at}"
+
+    def variable_rows(self) -> list[tuple[str, ...]]:
+        """A row for each variable, the header first: variable, role, unit, smallest and largest value, and
+        what an action may be set to.
+        """
+        rows: list[tuple[str, ...]] = [("variable", "role", "unit", "from", "to", "may be set to")]
+        box = self.task.box
+        for name, about in self.problem.variables.items():
+            ends = ["", ""]
+            if name in self.past.names and len(self.past):
+                column = self.past.columns((name,))
+                ends = [f"{float(end):.6g}" for end in (column.min(), column.max())]
+            settable = ""
+            if name in box.names:
+                lower, upper = box.bounds()[name]
+                levels = box.levels.get(name)
+                settable = f"{lower:g} to {upper:g}" if levels is None else levels_text(levels)
+            rows.append((name, about.role, about.unit or "", *ends, settable))
+        return rows
 
 
 def _settable(name: str, about: TrialVariable, found: Findings) -> Any:
@@ -227,17 +298,15 @@ def _task(plain: Mapping[str, Any], found: Findings) -> CausalTask | None:
     try:
         return CausalTask.of(plain, found.source)
     except TaskError as error:
-        told = bool(found.faults)
-        for each in error.faults:
-            path, colon, words = each.partition(": ")
-            root = path.partition(".")[0].partition("[")[0]
-            if "is not in the graph" in words or words.startswith("missing; expected"):
+        earlier = bool(found.faults)
+        for fault in error.faults:
+            if fault.kind in ("unknown", "missing"):
                 # Told as a name that is in no edge, or by the schema.
                 continue
-            if colon and root == "actions":
-                found.fault(f"variables{path.removeprefix('actions')}", words)
-            elif colon and root in ("graph", "reward", "limits"):
-                found.fault(path, words)
-            elif not told:
-                found.fault("graph", each)
+            if fault.part == "actions":
+                found.fault(f"variables{fault.path[len('actions') :]}", fault.words)
+            elif fault.part in ("graph", "reward", "limits"):
+                found.fault(fault.path, fault.words)
+            elif not earlier:
+                found.fault("graph", fault)
     return None

@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from rehearsal_torch.reporting.figures.outcomes import diagonal
-from rehearsal_torch.reporting.style import COLOURS, MARKERS, panels
+from rehearsal_torch.reporting.style import diagonal, legend_below, panels, point_style
 
 LONG = 20
 
@@ -27,20 +26,9 @@ def draw(groups: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> Figur
         # A long name has a line of its own: the legend is as wide as the figure.
         end = "\n" if len(label) > LONG else " "
         shown = f"{label}:{end}mean predicted {x.mean():.1f}%, true {y.mean():.1f}%"
-        axes.plot(
-            x,
-            y,
-            MARKERS[index % len(MARKERS)],
-            color=COLOURS[index % len(COLOURS)],
-            markersize=4,
-            alpha=0.7,
-            label=shown,
-        )
+        axes.plot(x, y, **point_style(index), markersize=4, alpha=0.7, label=shown)
     diagonal(axes, "prediction = truth")
     axes.axhline(0, color="black", linewidth=0.8)
-    axes.set(
-        xlabel="Improvement predicted by the model (%)",
-        ylabel="True improvement (%)",
-    )
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center")
+    axes.set(xlabel="Improvement predicted by the model (%)", ylabel="True improvement (%)")
+    legend_below(figure)
     return figure

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from rehearsal_torch.evaluation.recorded_run import Decided
-from rehearsal_torch.reporting.style import BLACK, BLUE, ORANGE, Dose, Wording
+from rehearsal_torch.reporting.style import BLACK, BLUE, ORANGE, Dose, Wording, legend_below
 
 WIDTH, OUTCOME, ACTION, MOST_ACTIONS, LONG = 4.6, 2.4, 1.3, 4, 40
 
@@ -25,12 +25,12 @@ def chosen(decided: Sequence[Decided]) -> list[tuple[str, Decided]]:
     """Why a unit is shown, and its decision: the largest predicted improvement, the lower median, and the
     smallest; each unit once. Equal improvements are in the order of the run.
     """
-    ordered = sorted(decided, key=lambda one: -float(one["trajectory"]["improvement"]))
-    places = {0: "largest", len(ordered) // 2: "median", len(ordered) - 1: "smallest"}
-    names = {0: "largest"} if len(ordered) == 1 else {**places, 0: "largest"}
+    ordered = sorted(decided, key=lambda decision: -float(decision["trajectory"]["improvement"]))
+    ranks = {0: "largest", len(ordered) // 2: "median", len(ordered) - 1: "smallest"}
+    names = {0: "largest"} if len(ordered) == 1 else {**ranks, 0: "largest"}
     if len(ordered) == 2:
         names = {0: "largest", 1: "smallest"}
-    return [(why, ordered[place]) for place, why in sorted(names.items())]
+    return [(why, ordered[rank]) for rank, why in sorted(names.items())]
 
 
 def draw(shown: Sequence[tuple[str, Decided]], count: int, words: Wording) -> Figure:
@@ -40,95 +40,76 @@ def draw(shown: Sequence[tuple[str, Decided]], count: int, words: Wording) -> Fi
         shown: Why a unit is shown (`chosen`), and its sequence decision.
         count: The number of units that these were chosen from.
     """
-    actions = min(max(len(_row(one, "doses")) for _, one in shown), MOST_ACTIONS)
+    actions = min(max(len(_row(decision, "doses")) for _, decision in shown), MOST_ACTIONS)
     figure = Figure(figsize=(WIDTH * len(shown), OUTCOME + ACTION * actions + 1.1), layout="constrained")
     grid = figure.subplots(
         1 + actions, len(shown), squeeze=False, sharex="col", height_ratios=[OUTCOME, *[ACTION] * actions]
     )
-    for column, (why, one) in enumerate(shown):
-        _outcome(grid[0, column], one, words)
-        for place in range(actions):
-            _action(grid[1 + place, column], one, place, words.dose(place), words.start)
+    for column, (why, decision) in enumerate(shown):
+        _outcome(grid[0, column], decision, words)
+        for coordinate in range(actions):
+            _action(grid[1 + coordinate, column], decision, coordinate, words.dose(coordinate), words.start)
         for axes in grid[:, column]:
-            _shaded(axes, one, words.start)
-        grid[0, column].set_title(_title(why, one, count, words))
+            _shaded(axes, decision, words.start)
+        grid[0, column].set_title(_title(why, decision, count, words))
         grid[-1, column].set_xlabel(words.time)
         grid[-1, column].xaxis.set_major_locator(MaxNLocator(integer=True))
-    handles = {
-        label: handle
-        for axes in grid[0]
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
-    }
-    figure.legend(
-        list(handles.values()), list(handles), loc="outside lower center", ncols=min(len(shown), 2) + 1
-    )
+    legend_below(figure, min(len(shown), 2) + 1)
     return figure
 
 
-def draw_into(axes: Axes, one: Decided, words: Wording) -> None:
+def draw_into(axes: Axes, decision: Decided, words: Wording) -> None:
     """Draws the course of the outcome of one unit, with the changed steps shaded, into given axes; to be
     called within `drawing`.
 
     Args:
-        one: The ``identity`` of the unit and the ``trajectory`` of its decision.
+        decision: The ``identity`` of the unit and the ``trajectory`` of its decision.
     """
-    _outcome(axes, one, words)
-    _shaded(axes, one, words.start)
-    axes.set(xlabel=words.time, title=_title("", one, 1, words))
+    _outcome(axes, decision, words)
+    _shaded(axes, decision, words.start)
+    axes.set(xlabel=words.time, title=_title("", decision, 1, words))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
-def changed(one: Decided) -> list[int]:
+def changed(decision: Decided) -> list[int]:
     """The time steps at which an action differs from the observed one."""
-    trajectory = one["trajectory"]
+    trajectory = decision["trajectory"]
     both = zip(trajectory["doses"], trajectory["observed_doses"], strict=True)
     return [time for time, (new, old) in enumerate(both) if new != old]
 
 
-def _title(why: str, one: Decided, count: int, words: Wording) -> str:
-    percent = 100 * float(one["trajectory"]["improvement"])
-    how = "no change" if not changed(one) else f"{percent:.1f}% better by the model"
+def _title(why: str, decision: Decided, count: int, words: Wording) -> str:
+    percent = 100 * float(decision["trajectory"]["improvement"])
+    how = "no change" if not changed(decision) else f"{percent:.1f}% better by the model"
     of = f"({why} improvement of {count} {words.episodes})" if count > 1 else ""
-    name = words.titled(str(one.get("identity", one.get("index", ""))))
+    name = words.titled(str(decision.get("identity", decision.get("index", ""))))
     # A long name has a line of its own: headings of columns stand beside each other.
     between = ": " if len(name) + len(how) < LONG else "\n"
     return f"{name}{between}{how}\n{of}".rstrip()
 
 
-def _outcome(axes: Axes, one: Decided, words: Wording) -> None:
+def _outcome(axes: Axes, decision: Decided, words: Wording) -> None:
     observed, predicted = (
-        [words.sign * value for value in _list(one, key)] for key in ("observed_rewards", "rewards")
+        [words.sign * value for value in _list(decision, key)] for key in ("observed_rewards", "rewards")
     )
     times = range(words.start, words.start + len(observed))
     axes.plot(times, observed, "-o", color=BLACK, markersize=4, label="as observed")
     axes.plot(times, predicted, "--s", color=BLUE, markersize=4, label="predicted under the changes")
-    ends = [[words.sign * value for value in _list(one, key)] for key in ("rewards_lower", "rewards_upper")]
+    ends = [
+        [words.sign * value for value in _list(decision, key)] for key in ("rewards_lower", "rewards_upper")
+    ]
     if all(ends):
-        axes.fill_between(
-            times,
-            ends[0],
-            ends[1],
-            color=BLUE,
-            alpha=0.2,
-            linewidth=0,
-            label="range of the models' predictions",
-        )
+        label = "range of the models' predictions"
+        axes.fill_between(times, ends[0], ends[1], color=BLUE, alpha=0.2, linewidth=0, label=label)
     axes.set_ylabel(words.level)
 
 
-def _action(axes: Axes, one: Decided, place: int, dose: Dose, start: int = 0) -> None:
+def _action(axes: Axes, decision: Decided, coordinate: int, dose: Dose, start: int = 0) -> None:
     """One coordinate of the actions, observed and recommended, as steps."""
     for key, style, marker, colour in (("observed_doses", "-", "o", BLACK), ("doses", "--", "s", BLUE)):
-        values = [row[place] for row in _list(one, key) if place < len(row)]
-        axes.plot(
-            range(start, start + len(values)),
-            values,
-            style,
-            marker=marker,
-            color=colour,
-            markersize=3,
-            drawstyle="steps-post",
-        )
+        values = [row[coordinate] for row in _list(decision, key) if coordinate < len(row)]
+        times = range(start, start + len(values))
+        axes.plot(times, values, style, marker=marker, color=colour, markersize=3, drawstyle="steps-post")
     if dose.levels:
         axes.set_yticks(range(len(dose.levels)), dose.levels)
         axes.set_ylim(-0.3, len(dose.levels) - 0.7)
@@ -137,18 +118,18 @@ def _action(axes: Axes, one: Decided, place: int, dose: Dose, start: int = 0) ->
     axes.set_ylabel(f"{dose.name}\n({dose.unit})" if dose.unit else dose.name)
 
 
-def _shaded(axes: Axes, one: Decided, start: int = 0) -> None:
-    for number, time in enumerate(changed(one)):
+def _shaded(axes: Axes, decision: Decided, start: int = 0) -> None:
+    for number, time in enumerate(changed(decision)):
         label = None if number else "changed action"
         axes.axvspan(
             start + time - 0.35, start + time + 0.35, color=ORANGE, alpha=0.25, linewidth=0, label=label
         )
 
 
-def _list(one: Decided, key: str) -> list[Any]:
-    return list(one["trajectory"].get(key) or ())
+def _list(decision: Decided, key: str) -> list[Any]:
+    return list(decision["trajectory"].get(key) or ())
 
 
-def _row(one: Decided, key: str) -> list[Any]:
-    rows = _list(one, key)
+def _row(decision: Decided, key: str) -> list[Any]:
+    rows = _list(decision, key)
     return list(rows[0]) if rows else []

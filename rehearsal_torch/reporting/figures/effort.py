@@ -6,11 +6,10 @@ episodes unproven (its time or node limit ended it, or it gives no proof).
 
 from collections.abc import Mapping, Sequence
 
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from rehearsal_torch.evaluation.recorded_run import Decided, effort
-from rehearsal_torch.reporting.style import COLOURS, DASHES, Wording, logarithmic, panels
+from rehearsal_torch.reporting.style import Wording, legend_below, line_style, logarithmic, panels
 
 _PANELS = (("expanded", "Steps of the search"), ("seconds", "Time (s)"))
 
@@ -24,30 +23,23 @@ def draw(groups: Mapping[str, Sequence[Decided]], words: Wording | None = None) 
     units = (words or Wording()).subjects.capitalize()
     figure, [line] = panels(1, 2, width=4.6)
     for axes, (key, label) in zip(line, _PANELS, strict=True):
-        for index, (name, decided) in enumerate(groups.items()):
+        for index, (name, decisions) in enumerate(groups.items()):
             spent = [
-                one.get(key) if key == "seconds" else effort(one, key)
-                for one in decided
-                if effort(one, "proven")
+                decision.get(key) if key == "seconds" else effort(decision, key)
+                for decision in decisions
+                if effort(decision, "proven")
             ]
-            done = sorted(max(float(each), 1e-4) for each in spent if each is not None)
-            share = 100 * len(done) / len(decided)
-            _steps(axes, done, len(decided), f"{name} ({share:.0f}% proven)", index)
+            done = sorted(max(float(value), 1e-4) for value in spent if value is not None)
+            shares = [100 * (rank + 1) / len(decisions) for rank in range(len(done))]
+            axes.plot(
+                done,
+                shares,
+                **line_style(index),
+                drawstyle="steps-post",
+                marker="o" if len(done) == 1 else None,
+                label=f"{name} ({100 * len(done) / len(decisions):.0f}% proven)",
+            )
         axes.set(xlabel=label, ylabel=f"{units} for which the best\nchanges are proven (%)", ylim=(0, 103))
         logarithmic(axes.xaxis)
-    figure.legend(*line[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    legend_below(figure, 2)
     return figure
-
-
-def _steps(axes: Axes, done: Sequence[float], count: int, label: str, index: int) -> None:
-    heights = [100 * (rank + 1) / count for rank in range(len(done))]
-    colour, dash = COLOURS[index % len(COLOURS)], DASHES[index % len(DASHES)]
-    axes.plot(
-        done,
-        heights,
-        drawstyle="steps-post",
-        color=colour,
-        linestyle=dash,
-        marker="o" if len(done) == 1 else None,
-        label=label,
-    )

@@ -1,14 +1,21 @@
 """Figure of a rehearsal graph: context, intermediate variables and outcomes from left to right.
 
 Directed edges are black; bi-directional ones are coloured and dashed, with two heads. Alterable variables
-have a thick frame. For altered variables the alteration graph is drawn: they are filled, and no edge enters
-them. With probabilities of edges, the width of a line grows with its probability.
+have a thick frame. With probabilities of edges, the width of a line grows with its probability.
 
-Source: Qin et al. (2023), Fig. 2 and 6, for the content; edges are drawn one by one instead of into plates.
+Time runs from left to right: the context X, the intermediate variables Z, the outcomes Y. Each tier has as
+many columns as its longest chain of directed edges has cliques, and the members of a clique share a column,
+one below the other. An edge that passes a column has a position of its own there, shared with the other edges
+from the same variable, so that no edge runs behind a box. Within a column, entries are sorted by the mean
+height of their neighbours, in a few sweeps back and forth, to reduce crossings.
+
+Source: Qin et al. (2023), Fig. 2 and 6, for the content; Sugiyama, Tagawa and Toda (1981) for the layout
+(layers, positions of passing edges, barycentres).
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path as FilePath
 
 from matplotlib.axes import Axes
@@ -17,12 +24,128 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
 from matplotlib.path import Path
 
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.reporting.figures.graph_layout import Layout, layout
-from rehearsal_torch.reporting.style import BLACK, SKY, VERMILION, drawing, save
+from rehearsal_torch.reporting.style import BLACK, VERMILION, drawing, save
 
 # In inches, like the axes.
 LETTER, HEIGHT, GAP, ROW, TITLE = 0.095, 0.34, 0.85, 0.6, 0.36
 TITLES = {"X": "X: context", "Z": "Z: intermediate", "Y": "Y: outcomes", "": ""}
+# The members of a clique, or the variable whose edges pass a column.
+Clique = tuple[str, ...]
+Entry = tuple[str, Clique]
+PASSING = 0.5
+_SWEEPS = 12
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Columns and heights; a variable has height 1, passing edges have height `PASSING`.
+
+    Attributes:
+        column: Variable to its column.
+        height: Variable to its vertical position; positive above the middle.
+        passing: (variable, column) to the height at which its edges pass that column.
+        tiers: (label, first column, last column) of each tier with variables.
+        span: Height of the tallest column.
+    """
+
+    column: Mapping[str, int]
+    height: Mapping[str, float]
+    passing: Mapping[tuple[str, int], float]
+    tiers: tuple[tuple[str, int, int], ...]
+    span: float
+
+
+def layout(graph: RehearsalGraph, context: Sequence[str] = (), outcomes: Sequence[str] = ()) -> Layout:
+    """Computes the positions of the variables and edges of a graph.
+
+    Args:
+        context: X, on the left.
+        outcomes: Y, on the right; without context and outcomes there is a single tier.
+
+    Raises:
+        ValueError: if a role names an unknown variable.
+    """
+    parts = {**dict.fromkeys(context, "X"), **dict.fromkeys(outcomes, "Y")}
+    if unknown := sorted(set(parts) - set(graph.names)):
+        raise ValueError(f"unknown variables {unknown}: the variables are {list(graph.names)}")
+    clique_of = {name: clique for clique in graph.cliques for name in clique}
+    part_of = {clique: _part([parts.get(name, "Z") for name in clique]) for clique in graph.cliques}
+    columns: list[list[Entry]] = []
+    column: dict[str, int] = {}
+    tiers = []
+    for part in ("X", "Z", "Y"):
+        depth: dict[Clique, int] = {}
+        for clique, parents in ((clique, graph.parents(clique)) for clique in graph.cliques):
+            if part_of[clique] == part:
+                depth[clique] = max(
+                    (depth[clique_of[name]] + 1 for name in parents if clique_of[name] in depth), default=0
+                )
+        if depth:
+            first = len(columns)
+            columns += [
+                [("clique", clique) for clique in depth if depth[clique] == number]
+                for number in range(max(depth.values()) + 1)
+            ]
+            column |= {name: first + number for clique, number in depth.items() for name in clique}
+            tiers.append((part if parts else "", first, len(columns) - 1))
+    near: dict[tuple[Entry, int], list[tuple[Entry, int]]] = {}
+    for source, target in graph.edges:
+        steps: list[tuple[Entry, int]] = [(("clique", clique_of[source]), column[source])]
+        steps += [(("passing", (source,)), number) for number in range(column[source] + 1, column[target])]
+        steps.append((("clique", clique_of[target]), column[target]))
+        for entry, number in steps[1:-1]:
+            if entry not in columns[number]:
+                columns[number].append(entry)
+        for step, following in pairwise(steps):
+            near.setdefault(step, []).append(following)
+            near.setdefault(following, []).append(step)
+    heights = _sorted(columns, near)
+    passing = {
+        (entry[1][0], number): height for (entry, number), height in heights.items() if entry[0] == "passing"
+    }
+    height: dict[str, float] = {}
+    for clique in graph.cliques:
+        middle = heights[("clique", clique), column[clique[0]]]
+        height |= {name: middle + (len(clique) - 1) / 2 - index for index, name in enumerate(clique)}
+    return Layout(column, height, passing, tuple(tiers), max(sum(map(_size, clique)) for clique in columns))
+
+
+def _part(parts: Sequence[str]) -> str:
+    """The tier of a clique; the middle one if its members belong to several."""
+    return parts[0] if len(set(parts)) == 1 else "Z"
+
+
+def _size(entry: Entry) -> float:
+    return PASSING if entry[0] == "passing" else float(len(entry[1]))
+
+
+def _sorted(
+    columns: list[list[Entry]], near: Mapping[tuple[Entry, int], Sequence[tuple[Entry, int]]]
+) -> dict[tuple[Entry, int], float]:
+    """Sorts the columns in place; returns (entry, column) to the height of its middle."""
+    heights = {
+        (entry, number): height
+        for number, column in enumerate(columns)
+        for entry, height in _stacked(column).items()
+    }
+    for sweep in range(_SWEEPS):
+        for number in range(len(columns)) if sweep % 2 == 0 else reversed(range(len(columns))):
+            target = {}
+            for entry in columns[number]:
+                joined = [heights[other] for other in near.get((entry, number), ())]
+                target[entry] = sum(joined) / len(joined) if joined else heights[entry, number]
+            columns[number].sort(key=lambda entry: -target[entry])
+            heights |= {(entry, number): height for entry, height in _stacked(columns[number]).items()}
+    return heights
+
+
+def _stacked(column: Sequence[Entry]) -> dict[Entry, float]:
+    """Heights of the entries of a column, from the top, centred at zero."""
+    top, heights = sum(map(_size, column)) / 2, {}
+    for entry in column:
+        heights[entry] = top - _size(entry) / 2
+        top -= _size(entry)
+    return heights
 
 
 def draw_graph(
@@ -32,7 +155,6 @@ def draw_graph(
     context: Sequence[str] = (),
     alterable: Sequence[str] = (),
     outcomes: Sequence[str] = (),
-    altered: Sequence[str] = (),
     probabilities: Mapping[tuple[str, str, str], float] | None = None,
 ) -> list[FilePath]:
     """Writes ``name.png`` and ``name.svg``.
@@ -42,7 +164,6 @@ def draw_graph(
         name: File name without extension.
         context: X.
         outcomes: Y.
-        altered: The altered variables, for which the alteration graph is drawn.
         probabilities: (one, "->" or "<->", other) to the probability of the edge; None draws all lines with
             the same width.
 
@@ -50,9 +171,7 @@ def draw_graph(
         ValueError: if a role names an unknown variable.
     """
     with drawing():
-        return save(
-            graph_figure(graph, context, alterable, outcomes, altered, probabilities), FilePath(folder), name
-        )
+        return save(graph_figure(graph, context, alterable, outcomes, probabilities), FilePath(folder), name)
 
 
 def graph_figure(
@@ -60,41 +179,39 @@ def graph_figure(
     context: Sequence[str] = (),
     alterable: Sequence[str] = (),
     outcomes: Sequence[str] = (),
-    altered: Sequence[str] = (),
     probabilities: Mapping[tuple[str, str, str], float] | None = None,
 ) -> Figure:
     """The figure alone, for a notebook; see `draw_graph` for the arguments."""
     if unknown := sorted(set(alterable) - set(graph.names)):
         raise ValueError(f"unknown variables {unknown}: the variables are {list(graph.names)}")
-    # The layout is that of the unaltered graph, so that the two can be compared.
-    placed, shown = layout(graph, context, outcomes), graph.altered(altered)
+    placed = layout(graph, context, outcomes)
     spots = _spots(placed)
     figure = Figure(figsize=(spots.wide, spots.high))
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set(xlim=(0, spots.wide), ylim=(0, spots.high))
     axes.axis("off")
     _bands(axes, placed, spots)
-    ends = _ends(placed, shown)
-    for line, edges in (("->", shown.edges), ("<->", shown.bidirected)):
-        for one, other in edges:
-            first, second = (one, other) if line == "->" else (min(one, other), max(one, other))
-            share = 1.0 if probabilities is None else probabilities.get((first, line, second), 0.0)
+    ends = _ends(placed, graph)
+    for line, edges in (("->", graph.edges), ("<->", graph.bidirected)):
+        for source, target in edges:
+            tail, head = (source, target) if line == "->" else (min(source, target), max(source, target))
+            share = 1.0 if probabilities is None else probabilities.get((tail, line, head), 0.0)
             # A bow has a directed edge as well: the bi-directional one is drawn beside it.
             bow = {
-                "posA": spots.centres[one],
-                "posB": spots.centres[other],
+                "posA": spots.centres[source],
+                "posB": spots.centres[target],
                 "connectionstyle": "arc3,rad=0.35",
                 "shrinkA": 12,
                 "shrinkB": 12,
             }
             path = (
-                _within(placed, spots, one, other)
-                if placed.column[one] >= placed.column[other]
-                else _across(placed, spots, one, other, ends[one, other])
+                _within(placed, spots, source, target)
+                if placed.column[source] >= placed.column[target]
+                else _across(placed, spots, source, target, ends[source, target])
             )
             axes.add_patch(
                 FancyArrowPatch(
-                    **(bow if line == "<->" and (one, other) in shown.bows else {"path": path}),
+                    **(bow if line == "<->" and (source, target) in graph.bows else {"path": path}),
                     arrowstyle="-|>" if line == "->" else "<|-|>",
                     mutation_scale=10,
                     linewidth=0.4 + 0.8 * share,
@@ -105,15 +222,8 @@ def graph_figure(
                     zorder=2,
                 )
             )
-    for variable in graph.names:
-        _box(
-            axes,
-            variable,
-            spots.centres[variable],
-            spots.widths[variable],
-            thick=variable in alterable,
-            filled=variable in altered,
-        )
+    for name in graph.names:
+        _box(axes, name, spots.centres[name], spots.widths[name], thick=name in alterable)
     return figure
 
 
@@ -137,26 +247,26 @@ class _Spots:
 def _spots(placed: Layout) -> _Spots:
     widths = {name: LETTER * len(name) + 0.28 for name in placed.column}
     columns, left = [], 0.4
-    for place in range(max(placed.column.values()) + 1):
-        wide = max(widths[name] for name in placed.column if placed.column[name] == place)
+    for column in range(max(placed.column.values()) + 1):
+        wide = max(widths[name] for name in placed.column if placed.column[name] == column)
         columns.append((left, left + wide))
         left += wide + GAP
     spots = _Spots({}, widths, columns, left - GAP + 0.4, ROW * placed.span + 0.25 + TITLE)
-    for name, place in placed.column.items():
-        spots.centres[name] = (sum(columns[place]) / 2, spots.level(placed.height[name]))
+    for name, column in placed.column.items():
+        spots.centres[name] = (sum(columns[column]) / 2, spots.level(placed.height[name]))
     return spots
 
 
-def _ends(placed: Layout, shown: RehearsalGraph) -> dict[tuple[str, str], float]:
+def _ends(placed: Layout, graph: RehearsalGraph) -> dict[tuple[str, str], float]:
     """Offset of the end of each edge from the middle of its target, in inches: edges end apart, in the order
     of the heights that they come from.
     """
-    found = {}
-    for target in shown.names:
+    offsets = {}
+    for target in graph.names:
         sources = [
-            one
-            for one, other in shown.edges
-            if other == target and placed.column[one] < placed.column[target]
+            source
+            for source, other in graph.edges
+            if other == target and placed.column[source] < placed.column[target]
         ]
         before = placed.column[target] - 1
         sources.sort(
@@ -165,22 +275,22 @@ def _ends(placed: Layout, shown: RehearsalGraph) -> dict[tuple[str, str], float]
             )
         )
         step = min(0.08, 0.22 / max(len(sources) - 1, 1))
-        found.update(
+        offsets.update(
             {(name, target): step * (index - (len(sources) - 1) / 2) for index, name in enumerate(sources)}
         )
-    return found
+    return offsets
 
 
-def _across(placed: Layout, spots: _Spots, one: str, other: str, end: float) -> Path:
+def _across(placed: Layout, spots: _Spots, source: str, target: str, end: float) -> Path:
     """A smooth path to the right, horizontal where it passes a column."""
-    (x, y), points, codes = spots.centres[one], [], [Path.MOVETO]
-    points.append((x + spots.widths[one] / 2, y))
+    (x, y), points, codes = spots.centres[source], [], [Path.MOVETO]
+    points.append((x + spots.widths[source] / 2, y))
     goals = [
-        (*spots.columns[place], spots.level(placed.passing[one, place]))
-        for place in range(placed.column[one] + 1, placed.column[other])
+        (*spots.columns[column], spots.level(placed.passing[source, column]))
+        for column in range(placed.column[source] + 1, placed.column[target])
     ]
-    x, y = spots.centres[other]
-    goals.append((x - spots.widths[other] / 2, x - spots.widths[other] / 2, y + end))
+    x, y = spots.centres[target]
+    goals.append((x - spots.widths[target] / 2, x - spots.widths[target] / 2, y + end))
     for left, right, level in goals:
         x, y = points[-1]
         middle = (x + left) / 2
@@ -192,18 +302,18 @@ def _across(placed: Layout, spots: _Spots, one: str, other: str, end: float) -> 
     return Path(points, codes)
 
 
-def _within(placed: Layout, spots: _Spots, one: str, other: str) -> Path:
+def _within(placed: Layout, spots: _Spots, source: str, target: str) -> Path:
     """A path between boxes of one column, or back to an earlier one: straight between neighbours, else around
     the boxes between them.
     """
-    (x, y), (right, level) = spots.centres[one], spots.centres[other]
+    (x, y), (right, level) = spots.centres[source], spots.centres[target]
     if (
-        placed.column[one] == placed.column[other]
-        and abs(abs(placed.height[one] - placed.height[other]) - 1) < 1e-6
+        placed.column[source] == placed.column[target]
+        and abs(abs(placed.height[source] - placed.height[target]) - 1) < 1e-6
     ):
         half = HEIGHT / 2 if level > y else -HEIGHT / 2
         return Path([(x, y + half), (right, level - half)], [Path.MOVETO, Path.LINETO])
-    start, end = (x + spots.widths[one] / 2, y), (right + spots.widths[other] / 2, level)
+    start, end = (x + spots.widths[source] / 2, y), (right + spots.widths[target] / 2, level)
     out = max(start[0], end[0]) + 0.35
     return Path([start, (out, y), (out, level), end], [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4])
 
@@ -235,13 +345,13 @@ def _bands(axes: Axes, placed: Layout, spots: _Spots) -> None:
             )
 
 
-def _box(axes: Axes, name: str, centre: tuple[float, float], width: float, thick: bool, filled: bool) -> None:
+def _box(axes: Axes, name: str, centre: tuple[float, float], width: float, thick: bool) -> None:
     box = FancyBboxPatch(
         (centre[0] - width / 2, centre[1] - HEIGHT / 2),
         width,
         HEIGHT,
         boxstyle="round,pad=0,rounding_size=0.12",
-        facecolor=SKY if filled else "white",
+        facecolor="white",
         edgecolor=BLACK,
         linewidth=2.0 if thick else 0.9,
         zorder=3,

@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from rehearsal_torch.reporting.style import COLOURS, DASHES, Wording, panels
+from rehearsal_torch.reporting.style import COLOURS, Wording, legend_below, line_style, panels
 
 
 def draw(groups: Mapping[str, Sequence[float]], words: Wording | None = None) -> Figure:
@@ -32,14 +32,7 @@ def draw(groups: Mapping[str, Sequence[float]], words: Wording | None = None) ->
         if len(shown) == 1:
             axes.hist(percent, edges, color=colour, alpha=0.75, edgecolor="white")
         else:
-            axes.hist(
-                percent,
-                edges,
-                histtype="step",
-                color=colour,
-                linewidth=1.6,
-                linestyle=DASHES[index % len(DASHES)],
-            )
+            axes.hist(percent, edges, histtype="step", linewidth=1.6, **line_style(index))
         axes.axvline(
             median,
             color=colour if len(shown) > 1 else "black",
@@ -50,5 +43,5 @@ def draw(groups: Mapping[str, Sequence[float]], words: Wording | None = None) ->
         xlabel="Improvement predicted by the model (%)", ylabel=(words or Wording()).subjects.capitalize()
     )
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center")
+    legend_below(figure)
     return figure

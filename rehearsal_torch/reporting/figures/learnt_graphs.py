@@ -73,7 +73,7 @@ def write_learnt(
     writer = csv.writer(rows)
     writer.writerow(("from", "edge", "to", "probability"))
     writer.writerows(
-        (cell(one), mark, cell(other), f"{share:.6f}") for (one, mark, other), share in edges.items()
+        (cell(source), mark, cell(target), f"{share:.6f}") for (source, mark, target), share in edges.items()
     )
     write_text(out / "edges.csv", rows.getvalue())
     context, alterable, outcomes = (tuple(parts[part]) for part in ("context", "alterable", "outcomes"))

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from rehearsal_torch.evaluation.online_rows import Row, by_repeat
-from rehearsal_torch.reporting.style import BLACK, COLOURS, DASHES, panels
+from rehearsal_torch.reporting.style import BLACK, COLOURS, legend_below, line_style, panels
 
 Groups = Mapping[str, Sequence[Row]]
 
@@ -28,21 +28,10 @@ def draw(worlds: Mapping[str, Groups], bounded: Mapping[str, str] | None = None)
     """
     figure, grid = panels(len(worlds), 4, width=4.0, height=3.2)
     # A label has the same colour and dash in every world.
-    places = {
-        label: place
-        for place, label in enumerate(dict.fromkeys(label for groups in worlds.values() for label in groups))
-    }
+    labels = list(dict.fromkeys(label for groups in worlds.values() for label in groups))
     for line, (world, groups) in zip(grid, worlds.items(), strict=True):
-        _world(line, world, groups, (bounded or {}).get(world), places)
-    handles = {
-        label: handle
-        for line in grid
-        for axes in line[:2]
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
-    }
-    figure.legend(
-        list(handles.values()), list(handles), loc="outside lower center", ncols=max(len(handles), 1)
-    )
+        _world(line, world, groups, (bounded or {}).get(world), labels)
+    legend_below(figure, len(labels) + 1, [axes for line in grid for axes in line[:2]])
     return figure
 
 
@@ -71,7 +60,7 @@ def by_round(
 
 
 def _world(
-    line: Sequence[Axes], world: str, groups: Groups, bounded: str | None, places: Mapping[str, int]
+    line: Sequence[Axes], world: str, groups: Groups, bounded: str | None, labels: Sequence[str]
 ) -> None:
     panels_ = (
         ("success", "Successes so far", True),
@@ -83,9 +72,11 @@ def _world(
             rounds, means, stds = by_round(rows, key, summed=summed)
             if np.isnan(means).all():
                 continue
-            colour, dash = COLOURS[places[name] % len(COLOURS)], DASHES[places[name] % len(DASHES)]
-            axes.plot(rounds, means, color=colour, linestyle=dash, label=name)
-            axes.fill_between(rounds, means - stds, means + stds, color=colour, alpha=0.15, linewidth=0)
+            style = line_style(labels.index(name))
+            axes.plot(rounds, means, **style, label=name)
+            axes.fill_between(
+                rounds, means - stds, means + stds, color=style["color"], alpha=0.15, linewidth=0
+            )
         axes.set(xlabel="Round", ylabel=label, title=world.replace("_", " "))
     every = [row for rows in groups.values() for row in rows]
     rounds, best, _ = by_round(next(iter(groups.values())), "oracle")

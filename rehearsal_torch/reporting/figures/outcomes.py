@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from rehearsal_torch.evaluation.recorded_run import Decided
-from rehearsal_torch.reporting.style import COLOURS, MARKERS, Wording, panels
+from rehearsal_torch.reporting.style import Wording, diagonal, legend_below, panels, point_style
 
 
 def draw(groups: Mapping[str, Sequence[Decided]], words: Wording) -> Figure:
@@ -16,19 +15,11 @@ def draw(groups: Mapping[str, Sequence[Decided]], words: Wording) -> Figure:
         words: Name and unit of the outcome.
     """
     figure, [[axes]] = panels(width=4.8, height=4.2)
-    for index, (label, decided) in enumerate(groups.items()):
-        observed, found = (
-            [words.sign * one["trajectory"][key] for one in decided] for key in ("observed", "value")
-        )
-        axes.plot(
-            observed,
-            found,
-            MARKERS[index % len(MARKERS)],
-            color=COLOURS[index % len(COLOURS)],
-            markersize=4,
-            alpha=0.7,
-            label=label,
-        )
+    for index, (label, decisions) in enumerate(groups.items()):
+        trajectories = [decision["trajectory"] for decision in decisions]
+        observed = [words.sign * trajectory["observed"] for trajectory in trajectories]
+        predicted = [words.sign * trajectory["value"] for trajectory in trajectories]
+        axes.plot(observed, predicted, **point_style(index), markersize=4, alpha=0.7, label=label)
     diagonal(axes, "no change")
     side = "below" if words.sign < 0 else "above"
     axes.set(
@@ -36,11 +27,5 @@ def draw(groups: Mapping[str, Sequence[Decided]], words: Wording) -> Figure:
         ylabel=f"{words.total},\npredicted under the changes",
         title=f"Better {side} the line",
     )
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center")
+    legend_below(figure)
     return figure
-
-
-def diagonal(axes: Axes, label: str) -> None:
-    """The line on which both coordinates are equal, over the range shown."""
-    low, high = min(axes.get_xlim()[0], axes.get_ylim()[0]), max(axes.get_xlim()[1], axes.get_ylim()[1])
-    axes.plot([low, high], [low, high], "-", color="#777777", linewidth=1, label=label)

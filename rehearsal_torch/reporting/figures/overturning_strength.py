@@ -41,23 +41,27 @@ def draw(groups: Mapping[str, Sequence[Decided]]) -> Figure:
     """
     figure, grid = panels(len(groups), 2, width=5.2, height=4.6)
     for index, ((left, right), (name, decided)) in enumerate(zip(grid, groups.items(), strict=True)):
-        found = [each for each in map(sensitivity_of, decided) if each is not None]
-        strengths = np.geomspace(1.0, _furthest(found), POINTS)
+        sensitivities = [
+            sensitivity for sensitivity in map(sensitivity_of, decided) if sensitivity is not None
+        ]
+        strengths = np.geomspace(1.0, _furthest(sensitivities), POINTS)
         colour = COLOURS[index % len(COLOURS)]
-        middle = typical(found)
-        _interval(left, decided[middle], found[middle], strengths, colour)
+        middle = typical(sensitivities)
+        _interval(left, decided[middle], sensitivities[middle], strengths, colour)
         left.set_title(f"{name}: case {decided[middle].get('identity', '')}")
         right.step(
             strengths,
-            [stands(found, each) for each in strengths],
+            [stands(sensitivities, sensitivity) for sensitivity in strengths],
             where="post",
             color=colour,
             label="still better than no action",
         )
-        _yardstick(right, yardstick(found), strengths[-1])
+        _yardstick(right, yardstick(sensitivities), strengths[-1])
         right.set(ylabel="Share of the recommendations", ylim=(-0.02, 1.02))
-        right.set_title(f"Of {len(found)} recommendation{'s'[: len(found) > 1]}, the share that stands")
-        _note(right, _constant(found, strengths[-1]), stands(found, strengths[-1]))
+        right.set_title(
+            f"Of {len(sensitivities)} recommendation{'s'[: len(sensitivities) > 1]}, the share that stands"
+        )
+        _note(right, _constant(sensitivities, strengths[-1]), stands(sensitivities, strengths[-1]))
         for axes in (left, right):
             axes.set(
                 xlabel="How many times as likely, or as unlikely,\na hidden common cause makes the action",
@@ -69,12 +73,14 @@ def draw(groups: Mapping[str, Sequence[Decided]]) -> Figure:
     return figure
 
 
-def _interval(axes: Axes, one: Decided, found: Sensitivity, strengths: np.ndarray, colour: str) -> None:
+def _interval(
+    axes: Axes, decision: Decided, sensitivity: Sensitivity, strengths: np.ndarray, colour: str
+) -> None:
     """The interval of one decision against the strength, with its marks."""
-    point = number(claim(one))
-    lower, upper = (point if math.isnan(number(end)) else number(end) for end in interval_of(one))
-    unchanged = number(claim(one, of="unchanged"))
-    gains = [number(claim(one, end, "gain")) for end in ("lower", "upper")]
+    point = number(claim(decision))
+    lower, upper = (point if math.isnan(number(end)) else number(end) for end in interval_of(decision))
+    unchanged = number(claim(decision, of="unchanged"))
+    gains = [number(claim(decision, end, "gain")) for end in ("lower", "upper")]
     if not any(map(math.isnan, (unchanged, *gains))):
         # The comparison is with the present values: what both have in common is not in doubt.
         lower, upper = (unchanged + gain for gain in gains)
@@ -85,7 +91,11 @@ def _interval(axes: Axes, one: Decided, found: Sensitivity, strengths: np.ndarra
     axes.plot(strengths, high, color=colour)
     if math.isnan(unchanged):
         axes.axhline(
-            number(claim(one, of="baseline")), color=BLACK, linestyle="--", linewidth=1.2, label="no action"
+            number(claim(decision, of="baseline")),
+            color=BLACK,
+            linestyle="--",
+            linewidth=1.2,
+            label="no action",
         )
     else:
         # A hidden cause biases what is said of the present values, too.
@@ -94,9 +104,9 @@ def _interval(axes: Axes, one: Decided, found: Sensitivity, strengths: np.ndarra
         axes.plot(
             strengths, most, color=BLACK, linestyle="--", linewidth=1.2, label="present values, at most"
         )
-    if found.tipping <= strengths[-1]:
-        axes.axvline(found.tipping, color=colour, linestyle=":", label=_overturned(found.tipping))
-    known = None if found.yardstick is None else (found.covariate, found.yardstick)
+    if sensitivity.tipping <= strengths[-1]:
+        axes.axvline(sensitivity.tipping, color=colour, linestyle=":", label=_overturned(sensitivity.tipping))
+    known = None if sensitivity.yardstick is None else (sensitivity.covariate, sensitivity.yardstick)
     _yardstick(axes, known, strengths[-1])
     axes.set(ylabel="Probability of a desired outcome", ylim=(-0.02, 1.02))
 
@@ -106,33 +116,35 @@ def _overturned(tipping: float) -> str:
     return "doubtful without a hidden cause" if tipping == 1 else f"overturned at {factor(tipping)}"
 
 
-def _note(axes: Axes, said: str, share: float) -> None:
+def _note(axes: Axes, sentence: str, share: float) -> None:
     """A sentence in the panel, clear of a flat line at a share."""
-    if said:
+    if sentence:
         height = 0.25 if 0.3 < share < 0.7 else 0.5
         behind = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85}
-        axes.text(0.5, height, fill(said, BROAD), ha="center", va="center", transform=axes.transAxes).set(
+        axes.text(0.5, height, fill(sentence, BROAD), ha="center", va="center", transform=axes.transAxes).set(
             bbox=behind, zorder=3
         )
 
 
-def _constant(found: Sequence[Sensitivity], furthest: float) -> str:
+def _constant(sensitivities: Sequence[Sensitivity], furthest: float) -> str:
     """Why the share that stands is the same at all strengths shown; empty where it is not."""
-    later = [each.tipping for each in found if each.tipping > 1]
-    if any(each <= furthest for each in later):
+    later = [sensitivity.tipping for sensitivity in sensitivities if sensitivity.tipping > 1]
+    if any(sensitivity <= furthest for sensitivity in later):
         return ""
     if not later or math.isinf(min(later)):
         others = "no hidden common cause can overturn {}"
     else:
         least = f"{'at least ' if len(later) > 1 else ''}{factor(min(later))}"
         others = f"overturning {{}} takes a strength of {least}, which is beyond this axis"
-    if len(later) == len(found):
-        said = others.format("any of them" if len(found) > 1 else "it")
-        return f"{said[:1].upper()}{said[1:]}."
-    compared = {each.against for each in found if each.tipping == 1}
+    if len(later) == len(sensitivities):
+        sentence = others.format("any of them" if len(sensitivities) > 1 else "it")
+        return f"{sentence[:1].upper()}{sentence[1:]}."
+    compared = {sensitivity.against for sensitivity in sensitivities if sensitivity.tipping == 1}
     against = compared.pop() if len(compared) == 1 else "no action or the present values"
-    doubtful = len(found) - len(later)
-    who = f"{doubtful} of {len(found)}" if later else "all of them" if len(found) > 1 else "it"
+    doubtful = len(sensitivities) - len(later)
+    who = (
+        f"{doubtful} of {len(sensitivities)}" if later else "all of them" if len(sensitivities) > 1 else "it"
+    )
     rest = f"; {others.format('the others' if len(later) > 1 else 'the other')}" if later else ""
     return f"Even without a hidden common cause, {who} may be no better than {against}{rest}."
 
@@ -149,9 +161,9 @@ def _yardstick(axes: Axes, known: tuple[str, float] | None, furthest: float) -> 
         )
 
 
-def _furthest(found: Sequence[Sensitivity]) -> float:
+def _furthest(sensitivities: Sequence[Sensitivity]) -> float:
     """The right end of the axis: a little beyond the largest finite strength, between 2 and 100."""
-    known = yardstick(found)
-    every = [each.tipping for each in found] + ([] if known is None else [known[1]])
-    finite = [each for each in every if math.isfinite(each)]
-    return min(max([LEAST, *(1.2 * each for each in finite)]), MOST)
+    known = yardstick(sensitivities)
+    strengths = [sensitivity.tipping for sensitivity in sensitivities] + ([] if known is None else [known[1]])
+    finite = [sensitivity for sensitivity in strengths if math.isfinite(sensitivity)]
+    return min(max([LEAST, *(1.2 * sensitivity for sensitivity in finite)]), MOST)

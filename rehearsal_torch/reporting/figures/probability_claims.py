@@ -13,8 +13,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from rehearsal_torch.evaluation.rehearsal_rows import Row
-from rehearsal_torch.reporting.figures.outcomes import diagonal
-from rehearsal_torch.reporting.style import COLOURS, MARKERS, panels
+from rehearsal_torch.reporting.style import diagonal, panel_list, point_style
 
 
 def draw(groups: Mapping[str, Sequence[Row]]) -> Figure:
@@ -23,26 +22,18 @@ def draw(groups: Mapping[str, Sequence[Row]]) -> Figure:
     Args:
         groups: Label to rows; those without an estimate or a truth are left out.
     """
-    columns = min(len(groups), 3)
-    figure, grid = panels(-(-len(groups) // columns), columns, width=4.4, height=4.0)
-    places = [axes for line in grid for axes in line]
-    for axes in places[len(groups) :]:
-        axes.set_visible(False)
-    for index, (axes, (name, rows)) in enumerate(zip(places, groups.items(), strict=False)):
-        claimed, true, lower, upper = (
-            np.array(
-                [[row[key] for key in ("estimate", "auf", "lower", "upper")] for row in rows], dtype=float
-            )
-            .reshape(-1, 4)
-            .T
-        )
+    figure, every = panel_list(len(groups), 3, width=4.4, height=4.0)
+    for index, (axes, (name, rows)) in enumerate(zip(every, groups.items(), strict=True)):
+        keys = ("estimate", "auf", "lower", "upper")
+        claimed, true, lower, upper = (np.array([row[key] for row in rows], dtype=float) for key in keys)
         wide = np.array(
             [[row.get(key, np.nan) for key in ("truth_lower", "truth_upper", "auf")] for row in rows],
             dtype=float,
         ).reshape(-1, 3)
         wide = wide[~np.isnan(wide).any(1)]
         known, bounded = ~np.isnan(claimed + true), ~np.isnan(lower + upper + true + claimed)
-        colour, marker = COLOURS[index % len(COLOURS)], MARKERS[index % len(MARKERS)]
+        style = point_style(index)
+        colour = style["color"]
         # An interval need not contain the estimate: the bar is drawn as it is, not around the point.
         thickness = 2.4 if len(wide) else 1.2
         axes.hlines(
@@ -50,7 +41,7 @@ def draw(groups: Mapping[str, Sequence[Row]]) -> Figure:
         )
         if len(wide):
             axes.hlines(wide[:, 2], wide[:, 0], wide[:, 1], color=colour, alpha=0.35, linewidth=0.8)
-        axes.plot(claimed[known], true[known], marker, color=colour, markersize=4, alpha=0.8)
+        axes.plot(claimed[known], true[known], **style, markersize=4, alpha=0.8)
         held = (lower[bounded] <= true[bounded]) & (true[bounded] <= upper[bounded])
         title = (
             f"{name}\nestimated {claimed[known].mean():.3f}, true {true[known].mean():.3f}"

@@ -9,11 +9,10 @@ Source: Ren et al. (2025), Thm. 4.1.
 from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
-from rich.table import Table
 
 from rehearsal_torch.evaluation.rehearsal_rows import number
-from rehearsal_torch.reporting.decision_table import printed
-from rehearsal_torch.reporting.style import BLACK, BLUE, VERMILION, panels
+from rehearsal_torch.reporting.style import BLACK, BLUE, VERMILION, legend_below, panel_list
+from rehearsal_torch.reporting.text_table import text_table
 
 Rows = Sequence[Mapping[str, str]]
 POINT = "noise"
@@ -24,7 +23,6 @@ MEASURES = (
     ("dependence", "dependence on\nthe inputs (HSIC)"),
     ("distance", "Wasserstein distance\nto the true noise"),
 )
-COLUMNS = 2
 _PARTS = (
     ("fitted", BLUE, "o", "trials that the model was fitted to"),
     ("held out", VERMILION, "^", "held-out trials"),
@@ -44,11 +42,9 @@ def table(rows: Rows) -> list[str]:
     }
     if not measured:
         return []
-    shown = Table(title="Recovered noise compared with the true noise", title_justify="left", title_style="")
-    for place, head in enumerate(("node", "rows", *(label for _, label in MEASURES))):
-        shown.add_column(head, justify="left" if place < COLUMNS else "right")
-    for node, part in dict.fromkeys((node, part) for node, part, _ in measured):
-        shown.add_row(
+    heads = ("node", "rows", *(label for _, label in MEASURES))
+    lines = [
+        (
             node,
             part,
             *(
@@ -56,21 +52,23 @@ def table(rows: Rows) -> list[str]:
                 for name, _ in MEASURES
             ),
         )
-    return [printed(shown)]
+        for node, part in dict.fromkeys((node, part) for node, part, _ in measured)
+    ]
+    return [text_table(heads, lines, "Recovered noise compared with the true noise", texts=(0, 1))]
 
 
 def in_short(rows: Rows) -> list[str]:
     """How well the noise of each node was recovered, in a line for each kind of trials; empty if a run has no
     measures.
     """
-    found: dict[str, list[str]] = {}
+    correlations: dict[str, list[str]] = {}
     for row in rows:
         if row.get("quantity") == "correlation":
-            found.setdefault(row["part"], []).append(f"{row['node']} {number(row['value']):.3f}")
+            correlations.setdefault(row["part"], []).append(f"{row['node']} {number(row['value']):.3f}")
     names = {part: label for part, _, _, label in _PARTS}
     return [
-        f"correlation of recovered and true noise, {names.get(part, part)}: {', '.join(each)}"
-        for part, each in found.items()
+        f"correlation of recovered and true noise, {names.get(part, part)}: {', '.join(nodes)}"
+        for part, nodes in correlations.items()
     ]
 
 
@@ -82,26 +80,17 @@ def figures(rows: Rows) -> dict[str, Figure]:
     nodes = list(dict.fromkeys(row["node"] for row in points))
     if not nodes:
         return {}
-    figure, grid = panels(-(-len(nodes) // 3), min(len(nodes), 3), width=3.6, height=3.4)
-    every = [axes for line in grid for axes in line]
-    for axes, node in zip(every, nodes, strict=False):
+    figure, every = panel_list(len(nodes), 3, width=3.6, height=3.4)
+    for axes, node in zip(every, nodes, strict=True):
         for part, colour, marker, label in _PARTS:
-            some = [
+            pairs = [
                 (number(row["true"]), number(row["value"]))
                 for row in points
                 if row["node"] == node and row["part"] == part
             ]
-            axes.plot(
-                [true for true, _ in some],
-                [value for _, value in some],
-                marker,
-                color=colour,
-                markersize=3,
-                label=label,
-            )
+            true, recovered = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+            axes.plot(true, recovered, marker, color=colour, markersize=3, label=label)
         axes.axline((0, 0), slope=1, color=BLACK, linewidth=0.8, label="recovered exactly")
         axes.set(xlabel="True noise (standardised)", ylabel="Noise recovered by the model", title=node)
-    for axes in every[len(nodes) :]:
-        axes.set_visible(False)
-    figure.legend(*every[0].get_legend_handles_labels(), loc="outside lower center", ncols=1)
+    legend_below(figure)
     return {"recovered": figure}

@@ -18,22 +18,12 @@ from functools import partial
 from textwrap import fill
 
 import numpy as np
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from rehearsal_torch.evaluation.rehearsal_rows import number
-from rehearsal_torch.evaluation.surrogate_curves import (
-    CHOSEN,
-    FAR,
-    LEARNT,
-    NEAR,
-    NODE,
-    NOISE,
-    REWARD,
-    TRUE,
-)
-from rehearsal_torch.reporting.style import BLACK, BLUE, GREEN, VERMILION
+from rehearsal_torch.evaluation.surrogate_curves import CHOSEN, FAR, LEARNT, NEAR, NODE, NOISE, REWARD, TRUE
+from rehearsal_torch.reporting.style import BLACK, BLUE, GREEN, VERMILION, legend_below
 from rehearsal_torch.spaces.box import setting_text
 
 Rows = Sequence[Mapping[str, str]]
@@ -58,8 +48,8 @@ def figures(rows: Rows) -> dict[str, Figure]:
     panels: dict[tuple[str, str, str], list[Mapping[str, str]]] = {}
     for row in rows:
         panels.setdefault((row["panel"], row["name"], row["along"]), []).append(row)
-    kept = {key: found for key, found in panels.items() if _shows(found)}
-    actions = {key[2]: found for key, found in kept.items() if key[0] == REWARD}
+    kept = {key: rows_of_panel for key, rows_of_panel in panels.items() if _shows(rows_of_panel)}
+    actions = {key[2]: rows_of_panel for key, rows_of_panel in kept.items() if key[0] == REWARD}
     if not actions:
         return {}
     shown = sorted(actions, key=lambda name: -_change(actions[name]))[:MOST_ACTIONS]
@@ -69,28 +59,24 @@ def figures(rows: Rows) -> dict[str, Figure]:
         for name in names
     ]
     nodes: dict[str, list[Draw]] = {key[1]: [] for key in kept if key[0] in (NODE, NOISE)}
-    for (panel, node, along), found in kept.items():
+    for (panel, node, along), rows_of_panel in kept.items():
         if panel == NODE:
             title = f"{node} along {along}"
             nodes[node].insert(
-                0, partial(_mean, rows=found, along=along, label=f"Mean of {node}", title=title)
+                0, partial(_mean, rows=rows_of_panel, along=along, label=f"Mean of {node}", title=title)
             )
         elif panel == NOISE:
-            nodes[node].append(partial(_density, rows=found, node=node))
-    groups: list[list[Draw]] = [[each] for each in rewards]
+            nodes[node].append(partial(_density, rows=rows_of_panel, node=node))
+    groups: list[list[Draw]] = [[draw_reward] for draw_reward in rewards]
     lines = _lines([*groups, *nodes.values()])
     across = max(map(len, lines))
     below = 0.3 + 0.2 * -(-LABELS // across)
     figure = Figure(figsize=(WIDTH * across, HEIGHT * len(lines) + below), layout="constrained")
     grid = figure.add_gridspec(len(lines), across)
     for level, line in enumerate(lines):
-        for place, draw in enumerate(line):
-            draw(figure.add_subplot(grid[level, place]))
-    handles: dict[str, Artist] = {}
-    for axes in figure.axes:
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            handles.setdefault(label, handle)
-    figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=across)
+        for position, draw in enumerate(line):
+            draw(figure.add_subplot(grid[level, position]))
+    legend_below(figure, across)
     figure.suptitle(_heading(actions, names, min(HEADING * across, 120)), fontsize=11)
     return {"surrogate": figure}
 
@@ -101,9 +87,9 @@ def _lines(groups: Sequence[Sequence[Draw]]) -> list[list[Draw]]:
     """
     best = _filled(groups, GRID)
     for across in range(GRID - 1, max(map(len, groups)) - 1, -1):
-        found = _filled(groups, across)
-        if len(found) <= across + 1 and _empty(found) < _empty(best):
-            best = found
+        lines = _filled(groups, across)
+        if len(lines) <= across + 1 and _empty(lines) < _empty(best):
+            best = lines
     return best
 
 
@@ -148,8 +134,8 @@ def _mean(axes: Axes, rows: Rows, along: str, label: str, title: str) -> None:
             axes.plot(
                 at, value, ".", color=VERMILION, alpha=alpha, markersize=size, zorder=1.5 + alpha, label=words
             )
-    for place in _columns(rows, CHOSEN)[0]:
-        axes.axvline(place, color=GREEN, linestyle=":", linewidth=1.6, label="recommended")
+    for action in _columns(rows, CHOSEN)[0]:
+        axes.axvline(action, color=GREEN, linestyle=":", linewidth=1.6, label="recommended")
     seen = np.concatenate([low, high, true, near[1]])
     seen = seen[np.isfinite(seen)] if np.isfinite(seen).any() else np.zeros(1)
     room = 0.05 * max(float(np.ptp(seen)), 1e-12)
@@ -163,15 +149,13 @@ def _density(axes: Axes, rows: Rows, node: str) -> None:
     if len(recovered):
         bins = int(np.clip(2 * len(recovered) ** 0.5, 5, 30))
         axes.hist(recovered, bins, density=True, color=VERMILION, alpha=0.35, label="recovered from trials")
-    for series, colour, dash, label in (
-        (LEARNT, BLUE, "-", "learnt density"),
-        (TRUE, BLACK, "--", "true density"),
+    for series, colour, dash, width, label in (
+        (LEARNT, BLUE, "-", 1.6, "learnt density"),
+        (TRUE, BLACK, "--", 1.1, "true density"),
     ):
         x, density, _ = _columns(rows, series)
         if len(x):
-            axes.plot(
-                x, density, color=colour, linestyle=dash, linewidth=1.1 if dash == "--" else 1.6, label=label
-            )
+            axes.plot(x, density, color=colour, linestyle=dash, linewidth=width, label=label)
     axes.set(xlabel="Noise (standard deviations)", ylabel="Density", title=_words(f"Noise of {node}"))
 
 
@@ -195,9 +179,7 @@ def _change(rows: Rows) -> float:
 
 
 def _heading(actions: Mapping[str, Rows], names: Sequence[str], broad: int) -> str:
-    chosen = {name: _columns(found, CHOSEN)[0] for name, found in actions.items()}
-    text = ", ".join(
-        f"{name} {setting_text(float(place[0]))}" for name, place in chosen.items() if len(place)
-    )
+    chosen = {name: _columns(rows, CHOSEN)[0] for name, rows in actions.items()}
+    text = ", ".join(f"{name} {setting_text(float(x[0]))}" for name, x in chosen.items() if len(x))
     more = f" ({len(names)} of {len(actions)} actions shown)" if len(names) < len(actions) else ""
     return fill(f"What was learnt, at the recommended settings{more}: {text}", broad).replace("$", r"\$")

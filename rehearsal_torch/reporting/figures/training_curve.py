@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from rehearsal_torch.data.part import in_words
-from rehearsal_torch.reporting.style import BLUE, VERMILION, Wording, panels
+from rehearsal_torch.reporting.style import BLUE, VERMILION, Wording, panel_list
 
 TRAIN, HELD_OUT = "train_loss", "held_out_loss"
 COLUMNS, MOST = 2, 12
@@ -35,13 +35,9 @@ def draw(
         words: What the units of the rows are called; None for patients.
     """
     shown = [parts] if isinstance(parts, str) else list(parts)[:MOST]
-    columns = min(len(shown), COLUMNS)
-    figure, grid = panels(-(-len(shown) // columns), columns)
-    every = [axes for line in grid for axes in line]
-    for axes, part in zip(every, shown, strict=False):
+    figure, every = panel_list(len(shown), COLUMNS)
+    for axes, part in zip(every, shown, strict=True):
         _losses(axes, metrics, part, (words or Wording()).subjects)
-    for axes in every[len(shown) :]:
-        axes.set_visible(False)
     return figure
 
 
@@ -53,13 +49,8 @@ def _losses(axes: Axes, metrics: Mapping[str, Sequence[tuple[float, float]]], pa
     ):
         points = list(metrics.get(lead + name, ()))
         if points:
-            axes.plot(
-                [step + 1 for step, _ in points],
-                [value for _, value in points],
-                dash,
-                color=colour,
-                label=label,
-            )
+            epochs = [step + 1 for step, _ in points]
+            axes.plot(epochs, [value for _, value in points], dash, color=colour, label=label)
     held_out = list(metrics.get(lead + HELD_OUT, ()))
     if held_out:
         step, value = min(held_out, key=lambda point: point[1])

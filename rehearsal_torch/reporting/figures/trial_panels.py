@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from rehearsal_torch.evaluation.trial_rows import Row, by_seed
-from rehearsal_torch.reporting.style import BLACK, COLOURS, DASHES, logarithmic, panels
+from rehearsal_torch.reporting.style import BLACK, legend_below, line_style, logarithmic, panels
 
 Groups = Mapping[str, Sequence[Row]]
 FLOOR = 1e-3
@@ -29,22 +29,10 @@ def draw(problems: Mapping[str, Groups]) -> Figure:
     """
     figure, grid = panels(len(problems), 3, width=4.4, height=3.1)
     # A method has the same colour and dash on every problem.
-    places = {
-        method: place
-        for place, method in enumerate(
-            dict.fromkeys(method for groups in problems.values() for method in groups)
-        )
-    }
+    methods = list(dict.fromkeys(method for groups in problems.values() for method in groups))
     for line, (problem, groups) in zip(grid, problems.items(), strict=True):
-        _problem(line, problem, groups, places)
-    handles = {
-        label: handle
-        for line in grid
-        for handle, label in zip(*line[0].get_legend_handles_labels(), strict=True)
-    }
-    figure.legend(
-        list(handles.values()), list(handles), loc="outside lower center", ncols=min(max(len(handles), 1), 8)
-    )
+        _problem(line, problem, groups, methods)
+    legend_below(figure, 8)
     return figure
 
 
@@ -69,19 +57,20 @@ def by_round(
     return np.arange(1, length + 1), values.mean(0), errors
 
 
-def _problem(line: Sequence[Axes], problem: str, groups: Groups, places: Mapping[str, int]) -> None:
+def _problem(line: Sequence[Axes], problem: str, groups: Groups, methods: Sequence[str]) -> None:
     best, average, regret = line
     some = next(iter(groups.values()))[0]
     optimum, start = some["optimum"], np.mean([row["start"] for rows in groups.values() for row in rows])
     smallest = FLOOR * max(optimum - start, 1e-12)
     for name, rows in groups.items():
-        colour, dash = COLOURS[places[name] % len(COLOURS)], DASHES[places[name] % len(DASHES)]
+        style = line_style(methods.index(name))
         for axes, key, running in ((best, "best_expected", False), (average, "expected", True)):
             rounds, means, errors = by_round(rows, key, running=running)
-            axes.plot(rounds, means, label=name, color=colour, linestyle=dash)
-            axes.fill_between(rounds, means - errors, means + errors, color=colour, alpha=0.15, linewidth=0)
+            axes.plot(rounds, means, label=name, **style)
+            band = (means - errors, means + errors)
+            axes.fill_between(rounds, *band, color=style["color"], alpha=0.15, linewidth=0)
         rounds, means, _ = by_round(rows, "recommended_expected")
-        regret.plot(rounds, np.maximum(optimum - means, smallest), color=colour, linestyle=dash)
+        regret.plot(rounds, np.maximum(optimum - means, smallest), **style)
     for axes, label in ((best, "Best expected reward so far"), (average, "Average expected reward")):
         axes.axhline(optimum, color=BLACK, linewidth=1.0, label="best possible" if axes is best else None)
         axes.set(xlabel="Round", ylabel=label, title=problem)

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from rehearsal_torch.evaluation.recorded_run import Decided
-from rehearsal_torch.reporting.style import BLACK, COLOURS, MARKERS, panels
+from rehearsal_torch.reporting.style import BLACK, legend_below, panels, point_style
 
 
 def draw(groups: Mapping[str, Sequence[Decided]]) -> Figure:
@@ -23,32 +23,24 @@ def draw(groups: Mapping[str, Sequence[Decided]]) -> Figure:
         groups: Method to its decisions that a world scored.
     """
     figure, [line] = panels(1, len(groups), width=5.2, height=3.9)
-    for index, (axes, (name, decided)) in enumerate(zip(line, groups.items(), strict=True)):
-        ordered = sorted(decided, key=lambda one: (one["score"]["oracle"], one["score"]["no_action"]))
-        place = np.arange(1, len(ordered) + 1)
+    for index, (axes, (name, decisions)) in enumerate(zip(line, groups.items(), strict=True)):
+        ordered = sorted(
+            decisions, key=lambda decision: (decision["score"]["oracle"], decision["score"]["no_action"])
+        )
+        rank = np.arange(1, len(ordered) + 1)
         true, best, no_action = (
-            np.array([one["score"][key] for one in ordered], dtype=float)
+            np.array([decision["score"][key] for decision in ordered], dtype=float)
             for key in ("probability", "oracle", "no_action")
         )
-        acted = np.array([one.get("alteration") is not None for one in ordered])
-        colour, marker = COLOURS[index % len(COLOURS)], MARKERS[index % len(MARKERS)]
-        axes.vlines(place, no_action, best, color="#BBBBBB", linewidth=1.0)
-        axes.plot(place, best, "_", color=BLACK, markersize=9, markeredgewidth=1.6, label="best possible")
-        axes.plot(place, no_action, "x", color=BLACK, markersize=5, label="no action")
-        axes.plot(
-            place[acted], true[acted], marker, color=colour, markersize=5, linestyle="", label="decision"
-        )
+        acted = np.array([decision.get("alteration") is not None for decision in ordered])
+        style = point_style(index)
+        axes.vlines(rank, no_action, best, color="#BBBBBB", linewidth=1.0)
+        axes.plot(rank, best, "_", color=BLACK, markersize=9, markeredgewidth=1.6, label="best possible")
+        axes.plot(rank, no_action, "x", color=BLACK, markersize=5, label="no action")
+        axes.plot(rank[acted], true[acted], **style, markersize=5, label="decision")
         if not acted.all():
-            axes.plot(
-                place[~acted],
-                true[~acted],
-                marker,
-                markerfacecolor="white",
-                markeredgecolor=colour,
-                markersize=6,
-                linestyle="",
-                label="decision without alteration",
-            )
+            label = "decision without alteration"
+            axes.plot(rank[~acted], true[~acted], **style, markersize=6, markerfacecolor="white", label=label)
         axes.set(
             xlabel="Case, ordered by the best possible probability",
             ylabel="True probability of a desired outcome",
@@ -58,10 +50,5 @@ def draw(groups: Mapping[str, Sequence[Decided]]) -> Figure:
         axes.set_title(
             f"{name}\nmean {true.mean():.3f}, best {best.mean():.3f}, no action {no_action.mean():.3f}"
         )
-    handles = {
-        label: handle
-        for axes in line
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
-    }
-    figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=2)
+    legend_below(figure, 2)
     return figure

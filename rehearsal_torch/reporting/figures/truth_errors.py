@@ -6,16 +6,19 @@ observed trajectory for the counterfactual one, as if the treatment had no effec
 true values of the recommended sequences.
 """
 
+import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 from matplotlib.figure import Figure
 
 from rehearsal_torch.evaluation.bootstrap import Interval, mean_interval
 from rehearsal_torch.evaluation.rehearsal_rows import number
-from rehearsal_torch.reporting.style import BLACK, BLUE, VERMILION, panels
+from rehearsal_torch.reporting.style import BLACK, BLUE, VERMILION, legend_below, panels
 
 Rows = Sequence[Mapping[str, str]]
+# Sequence, quantity, feature, estimator.
+Key = tuple[str, str, str, str]
 _REFERENCE = "fresh noise"
 _SHOWN = (
     ("learnt", BLUE, "o", "predicted by the model"),
@@ -23,14 +26,13 @@ _SHOWN = (
 )
 
 
-def means(rows: Rows) -> dict[tuple[str, str, str, str], Interval]:
-    """(sequence, quantity, feature, estimator) to the mean over patients, with its interval."""
-    found: dict[tuple[str, str, str, str], list[float]] = {}
+def means(rows: Rows) -> dict[Key, Interval]:
+    """Key to the mean over patients, with its interval."""
+    values = defaultdict[Key, list[float]](list)
     for row in rows:
-        found.setdefault((row["sequence"], row["quantity"], row["feature"], row["estimator"]), []).append(
-            number(row["value"])
-        )
-    return {key: mean_interval(values) for key, values in found.items()}
+        key = (row["sequence"], row["quantity"], row["feature"], row["estimator"])
+        values[key].append(number(row["value"]))
+    return {key: mean_interval(every) for key, every in values.items()}
 
 
 def draw(rows: Rows) -> Figure:
@@ -56,7 +58,7 @@ def draw(rows: Rows) -> Figure:
             title=f"Under the {sequence} actions",
         )
         axes.set_xlim(left=min(0.0, axes.get_xlim()[0]))
-    figure.legend(*line[0].get_legend_handles_labels(), loc="outside lower center")
+    legend_below(figure)
     return figure
 
 
@@ -66,13 +68,9 @@ def markdown(rows: Rows) -> list[str]:
     return lines + [f"| {' | '.join(key)} | {mean} | {mean.count} |" for key, mean in means(rows).items()]
 
 
-def _share(
-    rmse: Mapping[tuple[str, str, str, str], Interval], sequence: str, feature: str, estimator: str
-) -> float:
+def _share(rmse: Mapping[Key, Interval], sequence: str, feature: str, estimator: str) -> float:
     """Mean error in percent of the reference's; NaN without a reference."""
     own, reference = (rmse.get((sequence, "rmse", feature, name)) for name in (estimator, _REFERENCE))
-    return (
-        100 * own.mean / reference.mean
-        if own is not None and reference is not None and reference.mean > 0
-        else np.nan
-    )
+    if own is None or reference is None or reference.mean <= 0:
+        return math.nan
+    return 100 * own.mean / reference.mean

@@ -12,9 +12,9 @@ from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.reporting.figures.graph import graph_figure
 from rehearsal_torch.reporting.page.markup import Markup, bullets, joined, paragraphs, tag
 from rehearsal_torch.reporting.page.material import Material, counted, listed, mapping
-from rehearsal_torch.reporting.page.pictures import drawn, embedded
+from rehearsal_torch.reporting.page.pictures import embedded
 from rehearsal_torch.reporting.page.question import region, settable
-from rehearsal_torch.reporting.style import drawing
+from rehearsal_torch.reporting.style import drawing, svg
 
 DRAWN, LISTED = 40, 400
 # What alterations of cases take for granted.
@@ -43,8 +43,8 @@ _LEGEND = (
 
 def assumptions(of: Material) -> Markup:
     """The section's content."""
-    said = ALTERATIONS if of.alterations else TRIALS if of.trials else SEQUENCES if of.sequences else ()
-    return joined([paragraphs(said), _graph(of)])
+    sentences = ALTERATIONS if of.alterations else TRIALS if of.trials else SEQUENCES if of.sequences else ()
+    return joined([paragraphs(sentences), _graph(of)])
 
 
 def _graph(of: Material) -> Markup:
@@ -67,7 +67,7 @@ def graph_of(card: dict[str, Any]) -> RehearsalGraph | None:
     plain = mapping(card.get("graph"))
     if not plain:
         return None
-    cliques = tuple(tuple(map(str, listed(each))) for each in listed(plain.get("cliques")))
+    cliques = tuple(tuple(map(str, listed(clique))) for clique in listed(plain.get("cliques")))
     return RehearsalGraph(cliques, _pairs(plain.get("edges")), _pairs(plain.get("bows")))
 
 
@@ -79,7 +79,7 @@ def _drawn(graph: RehearsalGraph, of: Material) -> Markup | None:
     with warnings.catch_warnings(), drawing():
         # Letters that matplotlib's font lacks are drawn by the browser, with its own.
         warnings.filterwarnings("ignore", r"Glyph .* missing from")
-        picture = drawn(graph_figure(graph, *roles))
+        picture = svg(graph_figure(graph, *roles))
     alternative = (
         f"Causal graph of {counted(len(graph.names), 'variable')} with {counted(len(graph.edges), 'arrow')}; "
         "all of them are listed below."
@@ -99,17 +99,17 @@ def roles_in(graph: RehearsalGraph, card: dict[str, Any]) -> tuple[list[str], li
     reward = mapping(card.get("reward"))
     outcomes = region_names or [*mapping(reward.get("weights")), *mapping(reward.get("targets"))]
 
-    def there(names: Iterable[object]) -> list[str]:
+    def in_graph(names: Iterable[object]) -> list[str]:
         return [str(name) for name in dict.fromkeys(names) if str(name) in graph.names]
 
     alterable = [*mapping(card.get("box")), *mapping(card.get("actions"))]
-    return there(map(str, listed(card.get("context")))), there(alterable), there(map(str, outcomes))
+    return in_graph(map(str, listed(card.get("context")))), in_graph(alterable), in_graph(map(str, outcomes))
 
 
 def _edges(graph: RehearsalGraph) -> Markup:
     """Each variable with what acts on it directly, and pairs with a hidden common cause."""
     lines = [f"{' and '.join(graph.parents(name))} → {name}" for name in graph.names if graph.parents(name)]
-    pairs = [f"{one} ↔ {other}" for one, other in graph.bidirected]
+    pairs = [f"{first} ↔ {second}" for first, second in graph.bidirected]
     every = [*lines, *pairs]
     more = len(every) - LISTED
     rest = [f"and {more} more, in data.yaml"] if more > 0 else []
@@ -123,15 +123,15 @@ def _edges(graph: RehearsalGraph) -> Markup:
 
 def _pairs(value: object) -> tuple[tuple[str, str], ...]:
     """Lists of two names as tuples."""
-    found = [tuple(map(str, listed(each))) for each in listed(value)]
-    wrong = [each for each in found if len(each) != 2]
+    pairs = [tuple(map(str, listed(pair))) for pair in listed(value)]
+    wrong = [pair for pair in pairs if len(pair) != 2]
     if wrong:
         raise ValueError(f"expected edges with two ends; got {wrong[0]}")
-    return tuple((one, other) for one, other in found)
+    return tuple((first, second) for first, second in pairs)
 
 
 def limits(of: Material) -> list[tuple[str, str]]:
     """What the task allows and wants, name to words, for the data card."""
-    found = [("may be set", "; ".join(settable(of.card, "box") + settable(of.card, "actions")))]
-    found += [("desired region", " and ".join(region(of.card)))]
-    return [(name, words) for name, words in found if words]
+    limits_in_words = [("may be set", "; ".join(settable(of.card, "box") + settable(of.card, "actions")))]
+    limits_in_words += [("desired region", " and ".join(region(of.card)))]
+    return [(name, words) for name, words in limits_in_words if words]

@@ -5,9 +5,7 @@ The tables are those of the console (`alteration_report`, `trial_report`, `summa
 
 from collections.abc import Sequence
 
-from rehearsal_torch.data.estimates.percent import percents
-from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, claim, effort
-from rehearsal_torch.evaluation.summaries import LAST, online_summary
+from rehearsal_torch.evaluation.recorded_run import Decided, claim, effort
 from rehearsal_torch.reporting import alteration_report, observed_outcomes, trial_report, untouched_score
 from rehearsal_torch.reporting import summary as sequence_summary
 from rehearsal_torch.reporting.decision_table import figure, method_rows
@@ -32,27 +30,13 @@ def indented(rows: Sequence[Sequence[str]]) -> list[list[Child]]:
     ]
 
 
-def online_sentences(run: Recorded) -> list[str]:
-    """What an online run has come to, a sentence for each method; empty for other runs."""
-    said = []
-    for name, each in alteration_report.learnt(run).items():
-        one = online_summary(each)
-        late, best = percents([one.late, one.late + one.left])
-        said.append(
-            f"{name}: {one.rounds} online rounds, {one.successes:.0f} of them successful; mean true chance "
-            f"{late} in the last {min(LAST, one.rounds)}, best possible {best}."
-        )
-    return said
-
-
 def _alterations(of: Material) -> Markup:
-    found = alteration_report.summaries(of.run)
-    rows = indented(method_rows(found))
+    rows = indented(method_rows(of.methods))
     score = untouched_score.line(of.run)
     return joined(
         [
-            table("All cases of the run", ["", *found], rows),
-            paragraphs(online_sentences(of.run)),
+            table("All cases of the run", ["", *of.methods], rows),
+            paragraphs(alteration_report.online_sentences(of.run)),
             _parts(of.shown),
             tag("p", score) if score else None,
         ]
@@ -63,19 +47,21 @@ def _parts(decisions: list[Decided]) -> Markup:
     """Case by case: no action, the decision, what each part of a method of several estimates, and the claim
     before it was corrected for the choice.
     """
-    names = list(dict.fromkeys(name for one in decisions for name in mapping(effort(one, "estimates"))))
-    corrected = any(effort(one, "claimed_in_sample") is not None for one in decisions)
-    compared = any("unchanged" in one for one in decisions)
+    names = list(
+        dict.fromkeys(name for decision in decisions for name in mapping(effort(decision, "estimates")))
+    )
+    corrected = any(effort(decision, "claimed_in_sample") is not None for decision in decisions)
+    compared = any("unchanged" in decision for decision in decisions)
     rows = [
         [
-            name_of(one),
-            figure(claim(one, of="baseline")),
-            *([figure(claim(one, of="unchanged"))] if compared else []),
-            figure(claim(one)) if one.get("alteration") is not None else "-",
-            *(_cell(mapping(effort(one, "estimates")).get(name)) for name in names),
-            *([_cell(effort(one, "claimed_in_sample"))] if corrected else []),
+            name_of(decision),
+            figure(claim(decision, of="baseline")),
+            *([figure(claim(decision, of="unchanged"))] if compared else []),
+            figure(claim(decision)) if decision.get("alteration") is not None else "-",
+            *(_cell(mapping(effort(decision, "estimates")).get(name)) for name in names),
+            *([_cell(effort(decision, "claimed_in_sample"))] if corrected else []),
         ]
-        for one in decisions
+        for decision in decisions
     ]
     before = ["usual in such a case", "present values"] if compared else ["no action"]
     heads = ["case", *before, "decision", *(f"by {name}" for name in names)]
@@ -91,21 +77,29 @@ def _trials(of: Material) -> Markup:
     return joined(
         [
             table(caption, heads, body, texts=(0, 1)),
-            paragraphs(f"{each}." for each in trial_report.reached(of.run)),
+            paragraphs(f"{sentence}." for sentence in trial_report.reached(of.run)),
         ]
     )
 
 
 def _others(of: Material) -> Markup:
-    rows = sequence_summary.summary(of.run, of.words)
-    title = f"{len(of.run.decisions)} decisions"
-    made = [
-        table(caption, heads, body, texts=(0, 2) if "score" in heads else (0,))
-        for caption, heads, body in sequence_summary.tables(rows, of.words, title)
-    ]
-    said = sequence_summary.sentences(rows, of.words)
+    results, *scores = sequence_tables(of) or [Markup()]
+    sentences = sequence_summary.sentences(of.sequence_rows, of.words)
     observed = observed_outcomes.text(observed_outcomes.groups(of.run))
-    return joined([*made[:1], paragraphs(said), *made[1:], paragraphs(observed)])
+    return joined([results, paragraphs(sentences), *scores, paragraphs(observed)])
+
+
+def sequence_tables(of: Material, of_run: str = "") -> list[Markup]:
+    """The results of decisions other than alterations and trials, then their scores.
+
+    Args:
+        of_run: How captions begin.
+    """
+    title = f"{len(of.run.decisions)} decisions"
+    return [
+        table(f"{of_run}{caption}", heads, body, texts=(0, 2) if "score" in heads else (0,))
+        for caption, heads, body in sequence_summary.tables(of.sequence_rows, of.words, title)
+    ]
 
 
 def _cell(value: object) -> str:

@@ -63,14 +63,14 @@ def paragraphs(sentences: Iterable[str]) -> Markup:
 
 def bullets(items: Iterable[Child], class_: str | None = None) -> Markup:
     """A list; empty without items."""
-    made = [tag("li", item) for item in items if item is not None]
-    return tag("ul", *made, class_=class_) if made else Markup()
+    elements = [tag("li", item) for item in items if item is not None]
+    return tag("ul", *elements, class_=class_) if elements else Markup()
 
 
 def facts(pairs: Iterable[tuple[str, Child]]) -> Markup:
     """Names with their values; empty without any."""
-    made = [tag("div", tag("dt", name), tag("dd", value)) for name, value in pairs]
-    return tag("dl", *made) if made else Markup()
+    elements = [tag("div", tag("dt", name), tag("dd", value)) for name, value in pairs]
+    return tag("dl", *elements) if elements else Markup()
 
 
 def table(
@@ -79,26 +79,26 @@ def table(
     """A table that scrolls in a box of its own where it is wider than the page; empty without rows.
 
     Args:
-        rows: The rows; the first cell of each is its head.
+        rows: The first cell of each is its head.
         texts: The columns that hold words, aligned to the left; the others hold numbers.
     """
     if not rows:
         return Markup()
 
-    def aligned(place: int) -> str | None:
-        return None if place in texts else "n"
+    def aligned(column: int) -> str | None:
+        return None if column in texts else "n"
 
     top = tag(
-        "tr", *(tag("th", head, scope="col", class_=aligned(place)) for place, head in enumerate(heads))
+        "tr", *(tag("th", head, scope="col", class_=aligned(column)) for column, head in enumerate(heads))
     )
     body = [
         tag(
             "tr",
             *(
-                tag("td", cell, class_=aligned(place))
-                if place
-                else tag("th", cell, scope="row", class_=aligned(place))
-                for place, cell in enumerate(row)
+                tag("td", cell, class_=aligned(column))
+                if column
+                else tag("th", cell, scope="row", class_=aligned(column))
+                for column, cell in enumerate(row)
             ),
         )
         for row in rows
@@ -112,28 +112,25 @@ def table(
 NAMED = 8
 
 
-def name_of(one: Decided) -> str:
+def name_of(decision: Decided) -> str:
     """The name of a decision's case: its identity, or its number where it has none."""
-    return str(one.get("identity") or one.get("index", ""))
+    return str(decision.get("identity") or decision.get("index", ""))
 
 
-def grouped(said: Iterable[tuple[str, str]], everybody: int, noun: str = "case", nouns: str = "") -> Markup:
-    """Each sentence once, in order of appearance, with the cases that it is said of.
-
-    Args:
-        said: The name of a case, and a sentence.
-        everybody: The number of all cases.
-        noun: What a case is called.
-        nouns: What several are called; empty for the noun with an s.
+def grouped(
+    sentences: Iterable[tuple[str, str]], everybody: int, noun: str = "case", nouns: str = ""
+) -> Markup:
+    """Each sentence of (name of a case, sentence) once, in order of appearance, with the cases that it is
+    said of, of everybody so many; `nouns` is what several are called, empty for the noun with an s.
     """
-    found: dict[str, list[str]] = {}
-    for name, sentence in said:
-        found.setdefault(sentence, []).append(name)
+    names_of: dict[str, list[str]] = {}
+    for name, sentence in sentences:
+        names_of.setdefault(sentence, []).append(name)
     return bullets(
         joined(
             [sentence, tag("span", f" ({whom(names, everybody, noun, nouns or f'{noun}s')})", class_="soft")]
         )
-        for sentence, names in found.items()
+        for sentence, names in names_of.items()
     )
 
 

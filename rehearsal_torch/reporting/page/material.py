@@ -19,49 +19,58 @@ of one's own stay as they are. Values of an edited record are looked for as it h
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from rehearsal_torch.data.codings.recorded import card_in_words, wanted_of
 from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, is_sequence, read
 from rehearsal_torch.evaluation.rehearsal_rows import number
+from rehearsal_torch.evaluation.summaries import MethodSummary
 from rehearsal_torch.reporting import alteration_report, trial_report
 from rehearsal_torch.reporting.style import Wording, worded
+from rehearsal_torch.reporting.summary import Row, summary
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.spaces.box import setting_text
 
 # An edited record may hold whole numbers that are no float.
 LARGEST = 1e300
 _KNOWN = ("given", "present")
-_OUTSIDE = re.compile(r"^(range: .+) is (?!set to ).+?(; the observations lie between )")
+_OUTSIDE = re.compile(r"^(.+) is (?!set to ).+?(; the observations lie between )")
 
 
-def without_values(one: Decided) -> Decided:
+def without_values(decision: Decided) -> Decided:
     """A decision without the values of its case; the record itself stays as it is.
 
     Args:
-        one: A line of ``decisions.jsonl``.
+        decision: A line of ``decisions.jsonl``.
     """
-    found: dict[str, Any] = {key: value for key, value in one.items() if key not in _KNOWN}
-    present = one.get("present")
+    kept: dict[str, Any] = {key: value for key, value in decision.items() if key not in _KNOWN}
+    present = decision.get("present")
     stated = _stated(present) if isinstance(present, Mapping) else {}
-    warnings, reason = one.get("warnings"), one.get("reason")
-    if warnings:
-        found["warnings"] = [sentence_without(str(text), stated) for text in warnings]
-    if reason:
-        found["reason"] = sentence_without(str(reason), stated)
-    return found
+    if decision.get("findings"):
+        kept["findings"] = [_finding_without(finding, stated) for finding in decision["findings"]]
+    if decision.get("reason"):
+        kept["reason"] = _finding_without(decision["reason"], stated)
+    return kept
+
+
+def _finding_without(finding: Mapping[str, Any], stated: Mapping[str, str]) -> dict[str, Any]:
+    """A finding without the values of a case: its numbers may be among them."""
+    text = str(finding["text"])
+    if finding["kind"] == "range":
+        text = _OUTSIDE.sub(r"\1 is beyond the rows\2", text)
+    return {"kind": finding["kind"], "text": sentence_without(text, stated)}
 
 
 def sentence_without(text: str, stated: Mapping[str, str]) -> str:
-    """A warning or a reason without the values of a case.
+    """A sentence without the present values of a case.
 
     Args:
         stated: Variable to its present value, as sentences state it.
     """
-    text = _OUTSIDE.sub(r"\1 is beyond the rows\2", text)
     for name, value in stated.items():
         whole = rf"(?<!\w){re.escape(name)}"
         text = re.sub(rf"({whole}) at {re.escape(value)}(?![\w.])", r"\1 as it is", text)
@@ -127,9 +136,19 @@ class Material:
         """
         if self.rows or not self.alterations:
             return False
-        scored = any("desired_no_action" in mapping(one.get("score")) for one in self.run.decisions)
+        scored = any("desired_no_action" in mapping(decision.get("score")) for decision in self.run.decisions)
         held_out = self.card.get("kept_aside")
         return scored or (bool(held_out) and held_out == self.card.get("cases"))
+
+    @cached_property
+    def sequence_rows(self) -> list[Row]:
+        """The summary of decisions other than alterations and trials, whose intervals take a while."""
+        return summary(self.run, self.words)
+
+    @cached_property
+    def methods(self) -> dict[str, MethodSummary]:
+        """The summary of rehearsal decisions by method."""
+        return alteration_report.summaries(self.run)
 
     @property
     def units(self) -> dict[str, str]:
@@ -147,14 +166,14 @@ class Material:
         return (self.words.episode, self.words.episodes) if self.sequences else ("case", "cases")
 
     @property
-    def told(self) -> list[Decided]:
+    def decisions(self) -> list[Decided]:
         """All decisions as the page may tell them."""
         return list(map(without_values, self.run.decisions)) if self.withholds else self.run.decisions
 
     @property
     def shown(self) -> list[Decided]:
         """The cases that are shown one by one: the first ones; of trials the last one alone."""
-        return self.told[-1:] if self.trials else self.told[: self.cases]
+        return self.decisions[-1:] if self.trials else self.decisions[: self.cases]
 
 
 def material(folder: str | Path, *, cases: int = CASES, rows: bool = False, ended: bool = True) -> Material:
@@ -197,10 +216,10 @@ def finite(value: object) -> float | None:
     if isinstance(value, bool | str):
         return None
     try:
-        found = number(value)
+        parsed = number(value)
     except OverflowError:
         return None
-    return found if math.isfinite(found) else None
+    return parsed if math.isfinite(parsed) else None
 
 
 def shown(value: object) -> str:
@@ -233,6 +252,11 @@ def named(values: Mapping[str, object], between: str = ", ") -> str:
     return between.join(f"{name} {shown(value)}" for name, value in values.items())
 
 
-def counted(count: int, one: str, several: str = "") -> str:
+def and_list(parts: Sequence[str]) -> str:
+    """Parts as a list in words: ``age, sex and s5``."""
+    return " and ".join([*([", ".join(parts[:-1])] if len(parts) > 1 else []), *parts[-1:]])
+
+
+def counted(count: int, noun: str, nouns: str = "") -> str:
     """A number with its noun: ``1 case``, ``2 cases``."""
-    return f"{count:,} {one if count == 1 else several or f'{one}s'}"
+    return f"{count:,} {noun if count == 1 else nouns or f'{noun}s'}"

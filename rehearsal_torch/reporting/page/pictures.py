@@ -9,14 +9,11 @@ become too small to read.
 
 import base64
 import re
-from io import BytesIO
 from pathlib import Path
-
-from matplotlib.figure import Figure
 
 from rehearsal_torch.reporting.page.markup import Markup, joined, tag
 from rehearsal_torch.reporting.page.material import Material
-from rehearsal_torch.reporting.style import METADATA, Wording
+from rehearsal_torch.reporting.style import Wording
 
 LARGEST, MOST = 6 * 2**20, 24
 # Pixels from which on a picture takes the whole width of the page, and the share of its own width below which
@@ -98,16 +95,16 @@ def pictures(of: Material) -> Markup:
     """The figures of a run folder, in the order of `CAPTIONS`, others last; empty without any."""
     order, words = list(CAPTIONS), of.words
     folder = of.run.path / "figures"
-    found = sorted(folder.glob("*.svg")) if folder.is_dir() else []
-    found.sort(
+    files = sorted(folder.glob("*.svg")) if folder.is_dir() else []
+    files.sort(
         key=lambda path: (
             order.index(_key(path.stem, words)) if _key(path.stem, words) in order else len(order)
         )
     )
-    if not found:
+    if not files:
         return Markup()
-    shown = tag("div", *(_picture(path, words) for path in found[:MOST]), class_="pictures")
-    left = [path.name for path in found[MOST:]]
+    shown = tag("div", *(_picture(path, words) for path in files[:MOST]), class_="pictures")
+    left = [path.name for path in files[MOST:]]
     return joined([shown, tag("p", f"Further figures in the folder: {', '.join(left)}.") if left else None])
 
 
@@ -130,13 +127,6 @@ def embedded(content: bytes, alternative: str, caption: Markup | str) -> Markup:
     if wide:
         image = tag("div", image, class_="scroll", role="group", aria_label="picture", tabindex="0")
     return tag("figure", tag("figcaption", caption), image, class_="wide" if wide else None)
-
-
-def drawn(figure: Figure) -> bytes:
-    """A figure as an SVG file, equal for equal figures; to be called within `style.drawing`."""
-    stream = BytesIO()
-    figure.savefig(stream, format="svg", metadata=METADATA["svg"])
-    return stream.getvalue()
 
 
 def _size(content: bytes) -> tuple[int, int]:
@@ -162,7 +152,7 @@ def _picture(path: Path, words: Wording) -> Markup:
     if key in CAPTIONS:
         one = "an episode" if words.episode == "episode" else f"one {words.episode}"
         title, meaning = (
-            said.format(one=one, episode=words.episode, episodes=words.episodes) for said in (title, meaning)
+            text.format(one=one, episode=words.episode, episodes=words.episodes) for text in (title, meaning)
         )
     if key == "training" != path.stem:
         title = f"{title}: {path.stem.removeprefix('training_').replace('_', ' ')}"

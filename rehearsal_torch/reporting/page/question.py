@@ -16,7 +16,7 @@ def question(of: Material) -> list[str]:
     if of.trials:
         return of_trials(of.card)
     if of.alterations:
-        return of_alterations(of.card, any(one.get("present") for one in of.run.decisions))
+        return of_alterations(of.card, any(decision.get("present") for decision in of.run.decisions))
     return _sequences(of.run.decisions, of.words) if of.sequences else []
 
 
@@ -37,18 +37,18 @@ def region(card: dict[str, Any]) -> list[str]:
 
 def settable(card: dict[str, Any], key: str) -> list[str]:
     """The variables that may be set, with their bounds or levels."""
-    found = []
+    variables = []
     for name, given in mapping(card.get(key)).items():
         ends, levels = listed(given), listed(mapping(given).get("values"))
         if len(ends) == 2 and ends[0] == ends[1]:
-            found.append(f"{name} (stays at {shown(ends[0])})")
+            variables.append(f"{name} (stays at {shown(ends[0])})")
         elif len(ends) == 2:
-            found.append(f"{name} (from {shown(ends[0])} to {shown(ends[1])})")
+            variables.append(f"{name} (from {shown(ends[0])} to {shown(ends[1])})")
         elif levels:
-            found.append(f"{name} (one of {shown(levels)})")
+            variables.append(f"{name} (one of {shown(levels)})")
         else:
-            found.append(name)
-    return found
+            variables.append(name)
+    return variables
 
 
 def of_alterations(card: dict[str, Any], present: bool = False) -> list[str]:
@@ -57,22 +57,22 @@ def of_alterations(card: dict[str, Any], present: bool = False) -> list[str]:
     Args:
         present: Whether cases state the present values of what may be set.
     """
-    said, faces, may = [], region(card), settable(card, "box")
+    sentences, faces, may = [], region(card), settable(card, "box")
     if may:
         what = f"What should be set in each case? Candidates: {', '.join(may)}."
-        said.append(what)
+        sentences.append(what)
     if faces:
-        said.append(f"Wanted: an outcome with {' and '.join(faces)}.")
+        sentences.append(f"Wanted: an outcome with {' and '.join(faces)}.")
     known = [str(name) for name in listed(card.get("context"))]
     if known:
-        said.append(f"Known of each case before deciding: {', '.join(known)}.")
+        sentences.append(f"Known of each case before deciding: {', '.join(known)}.")
     if present:
-        said.append(
+        sentences.append(
             "Where a case states the present values of what is set, the comparison is with these; what is "
             "usual in such a case stands beside it."
         )
     elif known:
-        said.append(
+        sentences.append(
             "No action means what usually happens to such a case, not the values that the candidates have "
             "now."
         )
@@ -83,11 +83,11 @@ def of_alterations(card: dict[str, Any], present: bool = False) -> list[str]:
             if worth is None
             else f"a desired outcome is worth {shown(worth)} in their unit"
         )
-        said.append(f"Changes of {', '.join(map(str, priced))} have costs; {counted_as}.")
+        sentences.append(f"Changes of {', '.join(map(str, priced))} have costs; {counted_as}.")
     share = finite(card.get("desired"))
     if share is not None:
-        said.append(f"Of the rows that the method learnt from, {100 * share:.1f}% have such an outcome.")
-    return said
+        sentences.append(f"Of the rows that the method learnt from, {100 * share:.1f}% have such an outcome.")
+    return sentences
 
 
 def of_trials(card: dict[str, Any]) -> list[str]:
@@ -97,24 +97,26 @@ def of_trials(card: dict[str, Any]) -> list[str]:
         card: The data card, or a task as plain data.
     """
     may, reward = settable(card, "actions"), mapping(card.get("reward"))
-    said = []
+    sentences = []
     if may:
-        said = [
+        sentences = [
             "Which setting has the largest expected reward, and which one should be tried next? Free to set: "
             f"{', '.join(may)}."
         ]
     weights, targets = mapping(reward.get("weights")), mapping(reward.get("targets"))
     if weights:
-        said.append(f"The reward is {weighted_sum(weights)}.")
+        sentences.append(f"The reward is {weighted_sum(weights)}.")
     elif targets:
         near = ", ".join(f"{name} to {shown(value)}" for name, value in targets.items())
-        said.append(f"The reward grows as outcomes come near their targets: {near}.")
-    return said
+        sentences.append(f"The reward grows as outcomes come near their targets: {near}.")
+    return sentences
 
 
 def _sequences(decisions: list[Decided], words: Wording) -> list[str]:
-    changes = {finite(mapping(one.get("trajectory")).get("changes")) for one in decisions} - {None}
-    most = f"at most {shown(int(max(each for each in changes if each is not None)))}" if changes else "some"
+    changes = {finite(mapping(decision.get("trajectory")).get("changes")) for decision in decisions} - {None}
+    most = (
+        f"at most {shown(int(max(count for count in changes if count is not None)))}" if changes else "some"
+    )
     actions = " and ".join(map(_action, words.doses))
     better = "lowered" if words.sign < 0 else "raised"
     what = f"cumulative {words.variable}" + (f" ({words.unit})" if words.unit else "")

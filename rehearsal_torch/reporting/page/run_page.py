@@ -10,11 +10,9 @@ the table that the method learnt from are in no run folder.
 """
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from rehearsal_torch.evaluation.recorded_run import Decided
-from rehearsal_torch.files.writing import write_text
 from rehearsal_torch.reporting import method_choice
 from rehearsal_torch.reporting.card_lines import in_words, label
 from rehearsal_torch.reporting.page.answers import answers, verdicts
@@ -24,13 +22,11 @@ from rehearsal_torch.reporting.page.comparison import comparison
 from rehearsal_torch.reporting.page.document import Section, document, provenance
 from rehearsal_torch.reporting.page.markup import Child, Markup, facts, joined, name_of, table, tag
 from rehearsal_torch.reporting.page.material import (
-    CASES,
     Material,
     counted,
     finite,
     listed,
     mapping,
-    material,
     shown,
 )
 from rehearsal_torch.reporting.page.pictures import pictures
@@ -41,28 +37,6 @@ _END = (
     "A recommendation is a claim of a model that was fitted to data, not a prescription. Every number on "
     "this page comes from the files of the run."
 )
-
-
-def write_page(
-    folder: str | Path, *, cases: int = CASES, rows: bool = False, ended: bool = False
-) -> Path | None:
-    """Writes the page of a run folder, in one step.
-
-    Args:
-        cases: The largest number of cases that are shown one by one.
-        rows: Whether the recorded rows are shown as well.
-        ended: Whether the run has just ended well, and has yet to write its status.
-
-    Returns:
-        The file; None if the folder holds no decisions, so that there is nothing to report.
-
-    Raises:
-        FileNotFoundError: if the folder is not a run folder.
-        PlainFileError: if one of its files is damaged.
-        OSError: if the file cannot be written.
-    """
-    found = material(folder, cases=cases, rows=rows, ended=ended)
-    return write_text(found.run.path / FILE, page(found)) if found.run.decisions else None
 
 
 def page(of: Material) -> str:
@@ -118,7 +92,7 @@ def _lead(of: Material) -> Markup:
 
 # What other sections show.
 _ELSEWHERE = frozenset(
-    {"graph", "box", "actions", "region", "caution", "ranges", "features", "desired", "reward"}
+    {"graph", "box", "actions", "region", "caution", "findings", "ranges", "features", "desired", "reward"}
 )
 LONGEST, VARIABLES = 300, 400
 
@@ -129,9 +103,13 @@ def data_card(of: Material) -> Markup:
         return tag("p", "The run recorded no data card.")
     simple, tables = list[tuple[str, Child]](), list[Markup]()
     for key, value in of.card.items():
-        if key in _ELSEWHERE or key.startswith("caution"):
+        if key in _ELSEWHERE:
             continue
-        if isinstance(value, Mapping) and value and all(isinstance(each, Mapping) for each in value.values()):
+        if (
+            isinstance(value, Mapping)
+            and value
+            and all(isinstance(inner, Mapping) for inner in value.values())
+        ):
             tables.append(_nested(key, mapping(value)))
         else:
             simple.append((label(key), _cell(key, in_words(key, value, of.card))))
@@ -150,32 +128,32 @@ def _cell(key: str, words: str) -> Child:
     return tag("code", cut) if key == "fingerprint" else cut
 
 
-def _ranges(found: Mapping[str, Any]) -> Markup:
+def _ranges(ranges: Mapping[str, Any]) -> Markup:
     rows = [
         [name, shown(ends[0]), shown(ends[1])]
-        for name, ends in ((name, listed(value)) for name, value in found.items())
+        for name, ends in ((name, listed(value)) for name, value in ranges.items())
         if len(ends) == 2
     ]
     return table("Observed ranges", ["variable", "smallest", "largest"], rows[:VARIABLES])
 
 
-def _features(found: Mapping[str, Any]) -> Markup:
+def _features(features: Mapping[str, Any]) -> Markup:
     rows = [
-        [name, *(shown(each.get(key)) for key in ("min", "median", "max")), str(each.get("unit", ""))]
-        for name, each in ((name, mapping(value)) for name, value in found.items())
+        [name, *(shown(feature.get(key)) for key in ("min", "median", "max")), str(feature.get("unit", ""))]
+        for name, feature in ((name, mapping(value)) for name, value in features.items())
     ]
     heads = ["variable", "smallest", "median", "largest", "unit"]
     return table("Observed variables", heads, rows[:VARIABLES], texts=(0, 4))
 
 
-def _nested(key: str, found: Mapping[str, Any]) -> Markup:
+def _nested(key: str, mappings: Mapping[str, Any]) -> Markup:
     """A mapping of mappings as a table with a column for each key."""
-    lines = {name: mapping(value) for name, value in found.items()}
+    lines = {name: mapping(value) for name, value in mappings.items()}
     heads = list(dict.fromkeys(head for line in lines.values() for head in line))
     rows = [[name, *(_short(line.get(head, "")) for head in heads)] for name, line in lines.items()]
     words = [
-        place
-        for place, head in enumerate(heads, 1)
+        column
+        for column, head in enumerate(heads, 1)
         if any(finite(line.get(head)) is None for line in lines.values())
     ]
     return table(key.replace("_", " "), ["", *heads], rows[:VARIABLES], texts=(0, *words))
@@ -191,49 +169,57 @@ def recorded_rows(of: Material) -> Markup:
     if not of.rows:
         return Markup()
     decisions = of.run.decisions[: of.cases]
-    made = [_contexts(decisions), _answers(decisions), *(_steps(one, of) for one in decisions)]
-    every = joined(made)
-    return every or tag("p", "The run recorded no rows.")
+    tables = [_contexts(decisions), _answers(decisions), *(_steps(decision, of) for decision in decisions)]
+    content = joined(tables)
+    return content or tag("p", "The run recorded no rows.")
 
 
 def _contexts(decisions: list[Decided]) -> Markup:
-    names = list(dict.fromkeys(name for one in decisions for name in mapping(one.get("given"))))
-    rows = [[name_of(one), *_cells(mapping(one.get("given")), names)] for one in decisions] if names else []
+    names = list(dict.fromkeys(name for decision in decisions for name in mapping(decision.get("given"))))
+    rows = (
+        [[name_of(decision), *_cells(mapping(decision.get("given")), names)] for decision in decisions]
+        if names
+        else []
+    )
     return table("What was known of each case", ["case", *names], rows)
 
 
 def _answers(decisions: list[Decided]) -> Markup:
     """What came of the decisions that were carried out, where there was somebody to answer."""
-    found = [(name_of(one), mapping(mapping(one.get("answer")).get("rows"))) for one in decisions]
-    names = list(dict.fromkeys(name for _, columns in found for name in columns))
+    answered = [
+        (name_of(decision), mapping(mapping(decision.get("answer")).get("rows"))) for decision in decisions
+    ]
+    names = list(dict.fromkeys(name for _, columns in answered for name in columns))
     rows = [
-        [name, *(shown(listed(columns.get(each))) if each in columns else "" for each in names)]
-        for name, columns in found
+        [name, *(shown(listed(columns.get(column))) if column in columns else "" for column in names)]
+        for name, columns in answered
         if columns
     ]
     return table("What was observed after each decision", ["case", *names], rows)
 
 
-def _steps(one: Decided, of: Material) -> Markup:
+def _steps(decision: Decided, of: Material) -> Markup:
     """An episode step by step: rewards and doses, as observed and under the decision."""
-    trajectory = mapping(one.get("trajectory"))
+    trajectory = mapping(decision.get("trajectory"))
     observed, replayed = (listed(trajectory.get(key)) for key in ("observed_rewards", "rewards"))
     old, new = (listed(trajectory.get(key)) for key in ("observed_doses", "doses"))
-    count = max((len(listed(each)) for each in (*old, *new)), default=0)
+    count = max((len(listed(rows_of)) for rows_of in (*old, *new)), default=0)
     heads = [
         of.words.one_step.lower(),
         f"{of.words.level}, observed",
         "predicted",
     ]
     heads += [
-        f"{of.words.dose(place).name}{when}" for place in range(count) for when in (", observed", ", changed")
+        f"{of.words.dose(coordinate).name}{when}"
+        for coordinate in range(count)
+        for when in (", observed", ", changed")
     ]
     rows = []
     for step in range(len(observed)):
-        doses = [_in(each, step, place, of) for place in range(count) for each in (old, new)]
-        rewards = [_reward(each, step, of) for each in (observed, replayed)]
+        doses = [_in(rows_of, step, coordinate, of) for coordinate in range(count) for rows_of in (old, new)]
+        rewards = [_reward(rows_of, step, of) for rows_of in (observed, replayed)]
         rows.append([str(of.words.start + step), *rewards, *doses])
-    return table(f"{of.words.titled(name_of(one))}, step by step", heads, rows)
+    return table(f"{of.words.titled(name_of(decision))}, step by step", heads, rows)
 
 
 def _cells(values: dict[str, object], names: list[str]) -> list[str]:
@@ -245,6 +231,10 @@ def _reward(values: list[object], step: int, of: Material) -> str:
     return "" if value is None else shown(of.words.sign * value + 0.0)
 
 
-def _in(rows: list[object], step: int, place: int, of: Material) -> str:
+def _in(rows: list[object], step: int, coordinate: int, of: Material) -> str:
     cells = listed(rows[step]) if step < len(rows) else []
-    return "" if place >= len(cells) else of.words.dose(place).level(cells[place]) or shown(cells[place])
+    return (
+        ""
+        if coordinate >= len(cells)
+        else of.words.dose(coordinate).level(cells[coordinate]) or shown(cells[coordinate])
+    )

@@ -9,61 +9,67 @@ units begin at the same one; else they are counted from 0, as in ``action[t]``.
 from typing import Any
 
 from rehearsal_torch.data.decision import action_step
+from rehearsal_torch.data.finding import reason_of, texts_of, undecided
 from rehearsal_torch.evaluation.recorded_run import SCORES, Decided, counterpart, effort
 from rehearsal_torch.reporting.page.markup import name_of
 from rehearsal_torch.reporting.page.material import counted, finite, listed, mapping, shown
 from rehearsal_torch.reporting.style import Wording
 
 
-def said_of_episode(one: Decided, words: Wording) -> tuple[str, str, list[str]]:
+def said_of_episode(decision: Decided, words: Wording) -> tuple[str, str, list[str]]:
     """Title, headline and sentences of a decision.
 
     Args:
-        one: A line of ``decisions.jsonl`` with a trajectory.
+        decision: A line of ``decisions.jsonl`` with a trajectory.
     """
-    setting, trajectory = mapping(one.get("alteration")), mapping(one.get("trajectory"))
+    setting, trajectory = mapping(decision.get("alteration")), mapping(decision.get("trajectory"))
     if setting:
         steps = len(listed(trajectory.get("observed_actions")))
         headline = f"Change {len(setting)} of {counted(steps, 'action')}."
-    elif one.get("status") == "refused":
+    elif undecided(decision):
         headline = "Refused: the method cannot answer, and recommends nothing."
     else:
         headline = "No change is recommended."
-    said = answer_of(one, words)
-    said += _points(trajectory, words) if setting else []
-    said += _truth(one, words) if setting else []
-    if not setting and one.get("reason"):
-        said.append(f"Why: {one['reason']}.")
-    would = mapping(effort(one, "would_set"))
+    sentences = answer_of(decision, words)
+    sentences += _points(trajectory, words) if setting else []
+    sentences += _truth(decision, words) if setting else []
+    if not setting and (reason := reason_of(decision)):
+        sentences.append(f"Why: {reason}.")
+    would = mapping(effort(decision, "would_set"))
     if would:
-        said.append(f"Withdrawn: {' '.join(_change(name, trajectory, one, words) for name in would)}")
-    said += [f"Warning: {text}." for text in one.get("warnings") or ()]
-    return words.titled(name_of(one)), headline, said
+        sentences.append(
+            f"Withdrawn: {' '.join(_change(name, trajectory, decision, words) for name in would)}"
+        )
+    sentences += [f"Warning: {text}." for text in texts_of(decision)]
+    return words.titled(name_of(decision)), headline, sentences
 
 
-def answer_of(one: Decided, words: Wording) -> list[str]:
+def answer_of(decision: Decided, words: Wording) -> list[str]:
     """What is changed at which time step, and the outcome as observed and under these changes."""
-    setting, trajectory = mapping(one.get("alteration")), mapping(one.get("trajectory"))
-    changes = [_change(name, trajectory, one, words) for name in setting]
+    setting, trajectory = mapping(decision.get("alteration")), mapping(decision.get("trajectory"))
+    changes = [_change(name, trajectory, decision, words) for name in setting]
     return changes + _outcome(trajectory, words, changed=bool(setting))
 
 
-def _change(name: str, trajectory: dict[str, Any], one: Decided, words: Wording) -> str:
+def _change(name: str, trajectory: dict[str, Any], decision: Decided, words: Wording) -> str:
     """What is changed at one time step, each dose with its unit before and after."""
     try:
         step = action_step(name)
     except ValueError:
         return f"{name}."
-    before, after = _at(trajectory.get("observed_doses"), step), listed(mapping(one.get("doses")).get(name))
+    before, after = (
+        _at(trajectory.get("observed_doses"), step),
+        listed(mapping(decision.get("doses")).get(name)),
+    )
     levels = _at(trajectory.get("level_doses"), step)
     levels = levels if len(levels) == len(before) else before
     after = after or _at(trajectory.get("doses"), step)
     if not before or len(before) != len(after):
-        action = (mapping(one.get("alteration")) or mapping(effort(one, "would_set"))).get(name)
+        action = (mapping(decision.get("alteration")) or mapping(effort(decision, "would_set"))).get(name)
         return f"{words.at(step)}: action {shown(action)}."
     parts = []
-    for place, (old, level, new) in enumerate(zip(before, levels, after, strict=True)):
-        dose = words.dose(place)
+    for coordinate, (old, level, new) in enumerate(zip(before, levels, after, strict=True)):
+        dose = words.dose(coordinate)
         unit = f" {dose.unit}" if dose.unit else ""
         before_text, after_text = (dose.level(value) or shown(value) for value in (old, new))
         parts.append(
@@ -115,10 +121,10 @@ def _points(trajectory: dict[str, Any], words: Wording) -> list[str]:
     ]
 
 
-def _truth(one: Decided, words: Wording) -> list[str]:
+def _truth(decision: Decided, words: Wording) -> list[str]:
     """The true outcome, where a simulation knows it; empty otherwise."""
-    score = mapping(one.get("score"))
-    name = counterpart(mapping(one.get("trajectory")), score)
+    score = mapping(decision.get("score"))
+    name = counterpart(mapping(decision.get("trajectory")), score)
     if name is None:
         return []
     before, after = (finite(score.get(f"{name}_{end}")) for end in ("observed", "value"))

@@ -6,13 +6,12 @@ so first: then their numbers do not answer the same question.
 
 from collections.abc import Sequence
 
-from rehearsal_torch.evaluation.recorded_run import Decided, claim, is_sequence
-from rehearsal_torch.reporting import alteration_report, untouched_score
-from rehearsal_torch.reporting import summary as sequence_summary
+from rehearsal_torch.evaluation.recorded_run import Decided, claim, group_of, is_sequence
+from rehearsal_torch.reporting import untouched_score
 from rehearsal_torch.reporting.decision_table import figure, method_rows
 from rehearsal_torch.reporting.page.answers import verdicts
 from rehearsal_torch.reporting.page.cautions import of_decisions, of_the_run
-from rehearsal_torch.reporting.page.comparison import indented
+from rehearsal_torch.reporting.page.comparison import indented, sequence_tables
 from rehearsal_torch.reporting.page.document import Section, document, origin
 from rehearsal_torch.reporting.page.markup import (
     Markup,
@@ -88,16 +87,16 @@ def labelled(runs: Sequence[Material]) -> list[str]:
 
 def differences(runs: Sequence[Material]) -> list[str]:
     """Why the numbers of the runs may not be comparable, a sentence each."""
-    said = []
+    sentences = []
     if len({run.run.kind for run in runs}) > 1:
-        said.append("The runs are of different kinds, which answer different questions.")
+        sentences.append("The runs are of different kinds, which answer different questions.")
     if len({run.record.get("data_fingerprint") for run in runs}) > 1:
-        said.append("The runs learnt from different data (their fingerprints differ).")
+        sentences.append("The runs learnt from different data (their fingerprints differ).")
     if len({tuple(question(run)) for run in runs}) > 1:
-        said.append("The runs were asked different questions, or their data cards differ.")
+        sentences.append("The runs were asked different questions, or their data cards differ.")
     if len({str(run.record.get("commit")) for run in runs}) > 1:
-        said.append("The runs were made by different versions of the code (their commits differ).")
-    return said
+        sentences.append("The runs were made by different versions of the code (their commits differ).")
+    return sentences
 
 
 def _overview(pairs: Sequence[tuple[str, Material]]) -> Markup:
@@ -117,8 +116,8 @@ def _overview(pairs: Sequence[tuple[str, Material]]) -> Markup:
 
 
 def _asked(pairs: Sequence[tuple[str, Material]]) -> Markup:
-    said = [(label, " ".join(question(run))) for label, run in pairs]
-    return grouped([pair for pair in said if pair[1]], len(pairs), "run")
+    questions = [(label, " ".join(question(run))) for label, run in pairs]
+    return grouped([pair for pair in questions if pair[1]], len(pairs), "run")
 
 
 def _cases(pairs: Sequence[tuple[str, Material]], most: int) -> Markup:
@@ -132,22 +131,22 @@ def _cases(pairs: Sequence[tuple[str, Material]], most: int) -> Markup:
         return table("What each run recommends to keep", ["run", "setting", "predicted"], rows, texts=(0, 1))
     by_case: dict[str, dict[str, Decided]] = {}
     for label, run in pairs:
-        for one in run.run.decisions:
-            by_case.setdefault(name_of(one), {})[label] = one
+        for decision in run.run.decisions:
+            by_case.setdefault(name_of(decision), {})[label] = decision
     # What usually happens and the present values have a column each, as in the report of one run.
-    compared = any("unchanged" in one for _, run in pairs for one in run.run.decisions)
+    compared = any("unchanged" in decision for _, run in pairs for decision in run.run.decisions)
     rows = [
         [
             name,
             label,
-            _answer(found[label]),
-            _number(claim(found[label], of="baseline"), run),
-            *([_number(claim(found[label], of="unchanged"), run)] if compared else []),
-            _after(found[label], run),
+            _answer(answers[label]),
+            _number(claim(answers[label], of="baseline"), run),
+            *([_number(claim(answers[label], of="unchanged"), run)] if compared else []),
+            _after(answers[label], run),
         ]
-        for name, found in list(by_case.items())[:most]
+        for name, answers in list(by_case.items())[:most]
         for label, run in pairs
-        if label in found
+        if label in answers
     ]
     totals = {run.words.total for _, run in pairs if run.sequences}
     # Where all runs speak of one quantity, it is the heading, and in its own sign.
@@ -161,59 +160,49 @@ def _cases(pairs: Sequence[tuple[str, Material]], most: int) -> Markup:
 
 
 def _summaries(pairs: Sequence[tuple[str, Material]]) -> Markup:
-    found = {
-        label: next(iter(alteration_report.summaries(run.run).values()))
-        for label, run in pairs
-        if run.alterations
-    }
-    rows = indented(method_rows(found)) if found else []
-    made = [table("Claims and, where a world knows it, the truth", ["", *found], rows)]
+    summaries = {label: next(iter(run.methods.values())) for label, run in pairs if run.alterations}
+    rows = indented(method_rows(summaries)) if summaries else []
+    tables = [table("Claims and, where a world knows it, the truth", ["", *summaries], rows)]
     for label, run in pairs:
         if not run.alterations and not run.trials:
-            summed = sequence_summary.summary(run.run, run.words)
-            made += [
-                table(f"{label}: {caption}", heads, body, texts=(0, 2) if "score" in heads else (0,))
-                for caption, heads, body in sequence_summary.tables(
-                    summed, run.words, f"{len(run.run.decisions)} decisions"
-                )
-            ]
+            tables += sequence_tables(run, f"{label}: ")
     scores = [f"{label}: {line}" for label, run in pairs if (line := untouched_score.line(run.run))]
-    return joined([*made, bullets(scores)])
+    return joined([*tables, bullets(scores)])
 
 
 def _warnings(pairs: Sequence[tuple[str, Material]]) -> Markup:
-    said = [(label, text) for label, run in pairs for text in of_the_run(run)]
+    general = [(label, text) for label, run in pairs for text in of_the_run(run)]
     counts = [
-        f"{label}: {counted(len({name for name, _ in found}), 'case')} with warnings, which its own report "
-        "lists."
+        f"{label}: {counted(len({name for name, _ in of_cases}), 'case')} with warnings, which its own "
+        "report lists."
         for label, run in pairs
-        if (found := of_decisions(run.run.decisions))
+        if (of_cases := of_decisions(run.run.decisions))
     ]
-    if not said and not counts:
+    if not general and not counts:
         return tag("p", "The runs recorded no warnings.")
-    return joined([grouped(said, len(pairs), "run"), bullets(counts)])
+    return joined([grouped(general, len(pairs), "run"), bullets(counts)])
 
 
 def _origins(pairs: Sequence[tuple[str, Material]]) -> Markup:
     return joined(joined([tag("h3", label), facts(origin(run))]) for label, run in pairs)
 
 
-def _answer(one: Decided) -> str:
-    setting = mapping(one.get("alteration"))
-    if setting and is_sequence(one):
+def _answer(decision: Decided) -> str:
+    setting = mapping(decision.get("alteration"))
+    if setting and is_sequence(decision):
         return f"change {counted(len(setting), 'action')}"
-    return f"set {named(setting)}" if setting else str(one.get("status", "")).replace("_", " ")
+    return f"set {named(setting)}" if setting else group_of(decision)
 
 
-def _after(one: Decided, run: Material) -> str:
+def _after(decision: Decided, run: Material) -> str:
     """The estimate of a recommendation with its interval; a dash for other answers."""
-    if one.get("alteration") is None:
+    if decision.get("alteration") is None:
         return "-"
-    ends = [finite(claim(one, end)) for end in ("lower", "upper")]
+    ends = [finite(claim(decision, end)) for end in ("lower", "upper")]
     sign = run.words.sign if run.sequences else 1.0
     known = sorted(sign * end for end in ends if end is not None)
     shown = f" [{figure(known[0])}, {figure(known[1])}]" if len(known) == 2 else ""
-    return _number(claim(one), run) + shown
+    return _number(claim(decision), run) + shown
 
 
 def _number(value: object, run: Material | None = None) -> str:

@@ -3,9 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from rehearsal_torch.evaluation.recorded_run import claim, effort
+from rehearsal_torch.data.finding import reason_of, texts_of
+from rehearsal_torch.evaluation.recorded_run import Decided, claim, effort
 from rehearsal_torch.evaluation.trial_rows import scored
 from rehearsal_torch.reporting.page.material import Material, counted, finite, mapping, named, shown
+from rehearsal_torch.reporting.page.probability_sentences import settings
 from rehearsal_torch.reporting.trial_report import kept
 
 
@@ -18,33 +20,33 @@ def said_of_trials(of: Material) -> tuple[str, str, list[str]]:
     last, count = of.run.decisions[-1], len(of.run.decisions)
     kept_setting, tried = mapping(kept(last)), mapping(last.get("alteration"))
     keep = f"Keep {_at(kept_setting, of)}." if kept_setting else "Nothing is recommended."
-    said = [*_predicted(of), *_runner_up(of), *_before(of)]
+    sentences = [*_predicted(of), *_runner_up(of), *_before(of)]
     title, headline = f"Recommendation after {counted(count, 'decision')}", keep
-    if last.get("reward") is None and tried:
+    if proposes(last):
         name = str(last.get("identity") or "")
         title = f"{name[:1].upper()}{name[1:]}" if name else "Next experiment"
         headline = f"Try {_at(tried, of)}."
         if tried == kept_setting:
-            said = ["It is also the setting to keep, if you had to stop now.", *said]
+            sentences = ["It is also the setting to keep, if you had to stop now.", *sentences]
         else:
-            said = [*_next(of), f"To keep, if you had to stop now: {_at(kept_setting, of)}.", *said]
-    elif last.get("reward") is None and kept_setting and last.get("reason"):
+            sentences = [*_next(of), f"To keep, if you had to stop now: {_at(kept_setting, of)}.", *sentences]
+    elif last.get("reward") is None and kept_setting and reason_of(last):
         title, headline = "Next experiment", "There is nothing to try before further results are known."
-        said = [f"To keep, if you had to stop now: {_at(kept_setting, of)}.", *said]
-    if not tried and last.get("reason"):
-        said.append(f"Why: {last['reason']}.")
-    said += [f"Warning: {text}." for text in last.get("warnings") or ()]
-    return title, headline, said
+        sentences = [f"To keep, if you had to stop now: {_at(kept_setting, of)}.", *sentences]
+    if not tried and (reason := reason_of(last)):
+        sentences.append(f"Why: {reason}.")
+    sentences += [f"Warning: {text}." for text in texts_of(last)]
+    return title, headline, sentences
+
+
+def proposes(last: Decided) -> bool:
+    """Whether a decision is an experiment that is yet to be run."""
+    return last.get("reward") is None and bool(last.get("alteration"))
 
 
 def _at(setting: Mapping[str, Any], of: Material) -> str:
     """A setting in words, with units where they are known."""
-    units = of.units
-    parts = [
-        f"{name} at {shown(value)}{f' {units[name]}' if units.get(name) else ''}"
-        for name, value in setting.items()
-    ]
-    return ", ".join(parts[:-1]) + (" and " if len(parts) > 1 else "") + parts[-1] if parts else "nothing"
+    return settings(setting, "at", of.units) or "nothing"
 
 
 def _next(of: Material) -> list[str]:
@@ -66,13 +68,13 @@ def _predicted(of: Material) -> list[str]:
         if lower is None or upper is None
         else f" ({'' if level is None else f'{100 * level:g}% '}interval {shown(lower)} to {shown(upper)})"
     )
-    said = [f"Predicted reward of this setting: {shown(point)}{ends}."]
+    sentences = [f"Predicted reward of this setting: {shown(point)}{ends}."]
     if lower is not None:
-        said.append(
+        sentences.append(
             "The interval covers what is not known of the mechanisms, not the noise of a single experiment "
             "and not a wrong graph; in simulated systems it held the truth in some four of five cases."
         )
-    return said
+    return sentences
 
 
 def _runner_up(of: Material) -> list[str]:
@@ -94,9 +96,9 @@ def _runner_up(of: Material) -> list[str]:
 
 def _before(of: Material) -> list[str]:
     """The best reward before: observed in a system of one's own, or known by a world."""
-    best, place = finite(of.card.get("best reward so far")), mapping(of.card.get("at"))
+    best, setting = finite(of.card.get("best reward so far")), mapping(of.card.get("at"))
     if best is not None:
-        where = f", at {named(place)}" if place else ""
+        where = f", at {named(setting)}" if setting else ""
         return [f"Largest reward that was observed in the experiments so far: {shown(best)}{where}."]
     last = of.run.decisions[-1]
     if not scored(last):

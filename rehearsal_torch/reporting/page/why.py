@@ -5,24 +5,32 @@ episodes), other graphs, and proofs of optimality. Nothing is computed here but 
 functions that also serve the console, and what the recorded graph asks to adjust for (`graphs.separation`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from rehearsal_torch.data.codings.texts import recorded_codings
+from rehearsal_torch.data.finding import reason_of
 from rehearsal_torch.data.hidden_cause import share
 from rehearsal_torch.data.sensitivity import factor
-from rehearsal_torch.evaluation import hidden_causes, overturning
+from rehearsal_torch.evaluation import overturning
 from rehearsal_torch.evaluation.recorded_run import Decided, effort
 from rehearsal_torch.graphs.separation import adjustment
 from rehearsal_torch.reporting.page.assumptions import graph_of, roles_in
 from rehearsal_torch.reporting.page.markup import Markup, grouped, joined, name_of, paragraphs, table, tag
-from rehearsal_torch.reporting.page.material import Material, counted, finite, listed, mapping, named, shown
+from rehearsal_torch.reporting.page.material import (
+    Material,
+    and_list,
+    counted,
+    finite,
+    listed,
+    mapping,
+    named,
+    shown,
+)
 from rehearsal_torch.reporting.style import Wording
 
 _DASH = "-"
 # Candidate sets whose covariates are named one by one.
 _SETS = 12
-# Rooms of methods whose fits use the covariates of each candidate set, and nothing else of the graph.
-_BY_ADJUSTMENT = ("rehearsal_torch.surrogates.kernel.", "rehearsal_torch.surrogates.outcome.")
 _SUPPORT = "Support is the method's own count of the observations that speak for a decision."
 _DISTANCE = "Distance is that to the fifth most similar row, in standard deviations of context and action."
 _NOTHING = "Nothing is recommended, so there is no recommendation that a hidden common cause could overturn."
@@ -40,7 +48,7 @@ _PROOF = (
 def why(of: Material) -> Markup:
     """The section's content; empty where a run recorded nothing of the kind."""
     decisions = of.run.decisions
-    reasons = [(name_of(one), str(one["reason"])) for one in of.told if one.get("reason")]
+    reasons = [(name_of(decision), reason) for decision in of.decisions if (reason := reason_of(decision))]
     parts = [
         paragraphs(_adjusted(of) if of.alterations else []),
         paragraphs(_overall(of)),
@@ -64,47 +72,45 @@ def _adjusted(of: Material) -> list[str]:
             return []
         context, alterable, outcomes = roles_in(graph, of.card)
         columns = recorded_codings(of.card.get("codings")).values()
-        called = {column: each.name for each in columns for column in each.columns}
+        called = {column: names_of_set.name for names_of_set in columns for column in names_of_set.columns}
         sets = [
-            tuple(dict.fromkeys(called.get(str(name), str(name)) for name in listed(each)))
-            for each in listed(of.card.get("candidates")) or [[name] for name in alterable]
+            tuple(dict.fromkeys(called.get(str(name), str(name)) for name in listed(names_of_set)))
+            for names_of_set in listed(of.card.get("candidates")) or [[name] for name in alterable]
         ]
-        found = [
+        sets_with = [
             (names, adjustment(graph, context, names, outcomes))
             for names in dict.fromkeys(sets)
             if names and set(names) <= set(graph.names)
         ]
     except (ValueError, TypeError, KeyError):
         return []
-    by = str(mapping(of.run.config.get("surrogate")).get("_target_", "")).startswith(_BY_ADJUSTMENT)
-    said = []
-    for names, covariates in found[:_SETS]:
+    sentences = []
+    for names, covariates in sets_with[:_SETS]:
         every = [*context, *covariates.before, *covariates.between]
-        among = f"among rows alike in {_and(every)}" if every else "among all rows, adjusted for nothing"
-        said.append(
-            f"Settings of {_and(names)} are compared {among}"
-            f"{' (the covariates adjusted for)' if every else ''}."
-            if by
-            else f"By the graph it suffices to compare settings of {_and(names)} {among}; the method itself "
-            "fits the equations of the graph."
-        )
+        among = f"among rows alike in {and_list(every)}" if every else "among all rows, adjusted for nothing"
+        if of.record.get("by_adjustment"):
+            adjusted = " (the covariates adjusted for)" if every else ""
+            sentences.append(f"Settings of {and_list(names)} are compared {among}{adjusted}.")
+        else:
+            sentences.append(
+                f"By the graph it suffices to compare settings of {and_list(names)} {among}; the method "
+                "itself fits the equations of the graph."
+            )
         if covariates.reasons:
-            said[-1] += f" That does not suffice: {'; '.join(covariates.reasons)}."
-    more = len(found) - len(said)
-    return [*said, *([f"{counted(more, 'further candidate set')}: see model.explain."] if more > 0 else [])]
-
-
-def _and(names: Sequence[str]) -> str:
-    """Names as text: ``age, sex and s5``."""
-    return " and ".join([*([", ".join(names[:-1])] if len(names) > 1 else []), *names[-1:]])
+            sentences[-1] += f" That does not suffice: {'; '.join(covariates.reasons)}."
+    more = len(sets_with) - len(sentences)
+    return [
+        *sentences,
+        *([f"{counted(more, 'further candidate set')}: see model.explain."] if more > 0 else []),
+    ]
 
 
 def _overall(of: Material) -> list[str]:
     decisions = of.run.decisions
     if of.sequences:
-        return [text for text in [hidden_causes.overall(decisions, of.words.actions)] if text]
+        return [text for text in [overturning.sequences_overall(decisions, of.words.actions)] if text]
     if of.alterations:
-        if all(one.get("alteration") is None for one in decisions):
+        if all(decision.get("alteration") is None for decision in decisions):
             return [_NOTHING]
         return [
             text for text in (overturning.overall(decisions), overturning.graphs_overall(decisions)) if text
@@ -115,23 +121,23 @@ def _overall(of: Material) -> list[str]:
 def _strengths(decisions: list[Decided]) -> Markup | None:
     """Case by case: strengths of hidden causes, support and distance, with what these words mean."""
     rows, weighed = [], False
-    for one in decisions:
-        found = overturning.sensitivity_of(one)
-        support, distance = (finite(effort(one, name)) for name in ("support", "distance"))
-        if found is None and support is None and distance is None:
+    for decision in decisions:
+        sensitivity = overturning.sensitivity_of(decision)
+        support, distance = (finite(effort(decision, name)) for name in ("support", "distance"))
+        if sensitivity is None and support is None and distance is None:
             continue
-        weighed = weighed or found is not None
+        weighed = weighed or sensitivity is not None
         strongest = (
             _DASH
-            if found is None or found.yardstick is None
-            else f"{found.covariate}: {factor(found.yardstick)}"
+            if sensitivity is None or sensitivity.yardstick is None
+            else f"{sensitivity.covariate}: {factor(sensitivity.yardstick)}"
         )
         rows.append(
             [
-                name_of(one),
-                _DASH if found is None else factor(found.tipping),
+                name_of(decision),
+                _DASH if sensitivity is None else factor(sensitivity.tipping),
                 strongest,
-                _DASH if found is None else found.basis,
+                _DASH if sensitivity is None else sensitivity.basis,
                 _DASH if support is None else shown(support),
                 _DASH if distance is None else shown(distance),
             ]
@@ -145,12 +151,12 @@ def _strengths(decisions: list[Decided]) -> Markup | None:
         else "The observations near each decision"
     )
     # A column that has nothing to say is left out.
-    kept = [place for place in range(len(heads)) if any(row[place] != _DASH for row in rows)]
+    kept = [column for column in range(len(heads)) if any(row[column] != _DASH for row in rows)]
     meaning = {"strength to overturn": _STRENGTH, "support": _SUPPORT, "distance": _DISTANCE}
-    notes = [meaning[heads[place]] for place in kept if heads[place] in meaning]
-    words = [new for new, place in enumerate(kept) if place in (0, 2, 3)]
+    notes = [meaning[heads[column]] for column in kept if heads[column] in meaning]
+    words = [new for new, column in enumerate(kept) if column in (0, 2, 3)]
     shown_table = table(
-        caption, [heads[place] for place in kept], [[row[place] for place in kept] for row in rows], words
+        caption, [heads[column] for column in kept], [[row[column] for column in kept] for row in rows], words
     )
     return joined([shown_table, tag("p", " ".join(notes), class_="soft")])
 
@@ -158,16 +164,16 @@ def _strengths(decisions: list[Decided]) -> Markup | None:
 def _episodes(decisions: list[Decided], words: Wording) -> Markup | None:
     """Episode by episode: strengths of hidden causes, and the state of the proof."""
     rows = []
-    for one in decisions:
-        found = hidden_causes.hidden_cause_of(one)
-        proven, gap = effort(one, "proven"), finite(effort(one, "gap"))
+    for decision in decisions:
+        cause = overturning.hidden_cause_of(decision)
+        proven, gap = effort(decision, "proven"), finite(effort(decision, "gap"))
         rows.append(
             [
-                name_of(one),
-                _DASH if found is None else "none" if found.tipping == 1 else share(found.tipping),
+                name_of(decision),
+                _DASH if cause is None else "none" if cause.tipping == 1 else share(cause.tipping),
                 _DASH
-                if found is None or found.yardstick is None
-                else f"{found.covariate}: {share(found.yardstick)}",
+                if cause is None or cause.yardstick is None
+                else f"{cause.covariate}: {share(cause.yardstick)}",
                 _DASH if proven is None else "yes" if proven else "no",
                 _DASH if gap is None else shown(gap),
             ]
@@ -182,7 +188,9 @@ def _episodes(decisions: list[Decided], words: Wording) -> Markup | None:
         "gap to the best bound",
     ]
     caption = "What would overturn each decision, and whether it is the best under the model"
-    notes = [(name_of(one), str(text)) for one in decisions if (text := effort(one, "hidden_cause"))]
+    notes = [
+        (name_of(decision), str(text)) for decision in decisions if (text := effort(decision, "hidden_cause"))
+    ]
     return joined(
         [
             table(caption, heads, rows, texts=(0, 2, 3)),
@@ -194,17 +202,17 @@ def _episodes(decisions: list[Decided], words: Wording) -> Markup | None:
 
 def _certificates(decisions: list[Decided]) -> Markup | None:
     """The certificates, as they were recorded: numbers with their names, and what they bound."""
-    rows, told = [], list[str]()
-    for one in decisions:
-        found = mapping(one.get("certificate"))
-        if found:
-            words = {name: str(value) for name, value in found.items() if isinstance(value, str)}
-            told += [f"{name.replace('_', ' ')}: {value}" for name, value in words.items()]
-            bounds = {key.replace("_", " "): value for key, value in found.items() if key not in words}
-            rows.append([name_of(one), named(bounds)])
+    rows, notes = [], list[str]()
+    for decision in decisions:
+        certificate = mapping(decision.get("certificate"))
+        if certificate:
+            words = {name: str(value) for name, value in certificate.items() if isinstance(value, str)}
+            notes += [f"{name.replace('_', ' ')}: {value}" for name, value in words.items()]
+            bounds = {key.replace("_", " "): value for key, value in certificate.items() if key not in words}
+            rows.append([name_of(decision), named(bounds)])
     if not rows:
         return None
-    what = "; ".join(dict.fromkeys(told))
+    what = "; ".join(dict.fromkeys(notes))
     return joined(
         [
             tag("h3", "Certificates"),
@@ -217,10 +225,10 @@ def _certificates(decisions: list[Decided]) -> Markup | None:
 def _next_trial(last: Decided) -> Markup | None:
     """Why the last trial was tried, and the best tried action beside the recommended one."""
     trace = mapping(last.get("trace"))
-    said = []
+    sentences = []
     wanted, predicted = finite(trace.get("acquisition")), finite(trace.get("predicted_reward"))
     if wanted is not None:
-        said.append(
+        sentences.append(
             "A trial is chosen for what it may bring or teach: the last one had the largest acquisition "
             f"value that the search found, {shown(wanted)}"
             + ("" if predicted is None else f", with a predicted reward of {shown(predicted)}")
@@ -228,5 +236,5 @@ def _next_trial(last: Decided) -> Markup | None:
         )
     beside = trace.get("runner_up")
     if isinstance(beside, Mapping):
-        said.append(f"The best tried setting beside the recommended one: {named(mapping(beside))}.")
-    return paragraphs(said) if said else None
+        sentences.append(f"The best tried setting beside the recommended one: {named(mapping(beside))}.")
+    return paragraphs(sentences) if sentences else None

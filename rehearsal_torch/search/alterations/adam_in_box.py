@@ -23,6 +23,7 @@ from torch import Tensor
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.data.question import Kind
+from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.centre_distance import VALIDATION, CentreDistance
 from rehearsal_torch.objectives.objective import gradient
@@ -62,46 +63,38 @@ class AdamInBox(BatchSearch[Candidates[CentreDistance]]):
         batch_size: int = 16,
         budget_s: float | None = None,
     ) -> None:
-        if (
-            min(rate, near) <= 0
-            or min(steps, patience, starts, screening_draws, batch_size) < 1
-            or screened < starts
-        ):
-            given = (
-                f"rate={rate}, steps={steps}, patience={patience}, starts={starts}, screened={screened}, "
-                f"screening_draws={screening_draws}, near={near}, batch_size={batch_size}"
-            )
-            raise ValueError(f"expected positive numbers and screened >= starts; got {given}")
-        self.rate, self.steps, self.patience, self.near = rate, steps, patience, near
-        self.begin, self.screened, self.screening_draws, self.batch_size = (
-            starts,
-            screened,
-            screening_draws,
-            batch_size,
+        sizes = {"steps": steps, "patience": patience, "starts": starts, "screening_draws": screening_draws}
+        sizes |= {"screened": screened, "batch_size": batch_size}
+        require(
+            min(rate, near) > 0 and min(sizes.values()) > 0 and screened >= starts,
+            "positive numbers and screened >= starts",
+            **{"rate": rate, "near": near, **sizes},
         )
+        self.rate, self.steps, self.patience, self.near = rate, steps, patience, near
+        self.begin, self.screened = starts, screened
+        self.screening_draws, self.batch_size = screening_draws, batch_size
         self.budget_s = checked_budget(budget_s)
 
     def batch_search(self, objective: Candidates[CentreDistance]) -> list[Decision]:
         """Returns the best set and action for each case."""
         budget = Budget(self.budget_s)
         sets = objective.sets
-        actions = [self.coarse(one, budget) for one in in_time(sets, budget)]
-        values = ranked(
-            torch.stack([one.share(each, VALIDATION) for one, each in zip(sets, actions, strict=False)])
-        )
+        actions = [self.coarse(candidate, budget) for candidate in in_time(sets, budget)]
+        shares = [candidate.share(best, VALIDATION) for candidate, best in zip(sets, actions, strict=False)]
+        values = ranked(torch.stack(shares))
         best = values.amax(0)
-        for place, one in enumerate(sets[: len(actions)]):
-            promising = torch.nonzero(values[place] >= best - self.near).squeeze(-1)
+        for row, candidate in enumerate(sets[: len(actions)]):
+            promising = torch.nonzero(values[row] >= best - self.near).squeeze(-1)
             if not len(promising):
                 continue
             if budget.out():
                 break
-            begin, steps = actions[place].unsqueeze(0), max(self.steps // 2, 1)
-            finer = self.descend(one, begin, None, promising, self.rate / 4, steps, budget)[0]
-            reached = ranked(one.share(finer, VALIDATION))
-            better = reached >= values[place]
-            actions[place] = torch.where(better.unsqueeze(-1), finer, actions[place])
-            values[place] = torch.where(better, reached, values[place])
+            starts, steps = actions[row].unsqueeze(0), max(self.steps // 2, 1)
+            finer = self.descend(candidate, starts, None, promising, self.rate / 4, steps, budget)[0]
+            reached = ranked(candidate.share(finer, VALIDATION))
+            better = reached >= values[row]
+            actions[row] = torch.where(better.unsqueeze(-1), finer, actions[row])
+            values[row] = torch.where(better, reached, values[row])
         return chosen(objective, actions, values, "adam_in_box", budget, declines=self.declines)
 
     def coarse(self, objective: CentreDistance, budget: Budget = UNLIMITED) -> Tensor:
@@ -112,11 +105,11 @@ class AdamInBox(BatchSearch[Candidates[CentreDistance]]):
         places = ranked(first).topk(min(self.begin, len(points)), 0).indices
         starts = points.gather(0, places.unsqueeze(-1).expand(-1, -1, points.shape[-1]))
         everywhere = torch.arange(starts.shape[1], device=starts.device)
-        found = self.descend(
+        ends = self.descend(
             objective, starts, self.screening_draws, everywhere, self.rate, self.steps, budget
         )
-        winner = ranked(objective.share(found, VALIDATION)).argmax(0)
-        return found[winner, everywhere]
+        winner = ranked(objective.share(ends, VALIDATION)).argmax(0)
+        return ends[winner, everywhere]
 
     def descend(
         self,
@@ -131,22 +124,17 @@ class AdamInBox(BatchSearch[Candidates[CentreDistance]]):
         """Runs Adam from starts (R, B, k) and returns the best action of each, (R, B, k).
 
         Args:
-            objective: The objective to be maximised.
-            starts: (R, B, k).
             draws: Number of draws; None for all.
             which: Indices of the cases to optimise; for the others the starts are returned.
             rate: Initial learning rate, in lambda.
-            steps: Maximum number of steps.
         """
         lower, upper = objective.lower.to(starts), objective.upper.to(starts)
         middle, half = (upper + lower) / 2, (upper - lower) / 2
         unit = torch.where(half > 0, half, torch.ones_like(half))
         free = torch.atanh(((starts - middle) / unit).clamp(-0.995, 0.995))
         mean, square = torch.zeros_like(free), torch.zeros_like(free)
-        best_value, best_share = (
-            free.new_full(free.shape[:-1], -math.inf),
-            free.new_full(free.shape[:-1], -1.0),
-        )
+        best_value = free.new_full(free.shape[:-1], -math.inf)
+        best_share = free.new_full(free.shape[:-1], -1.0)
         answer, waited = starts.clone(), torch.zeros_like(best_value)
         left = which
         for step in range(steps):
@@ -164,12 +152,8 @@ class AdamInBox(BatchSearch[Candidates[CentreDistance]]):
             mean[:, left] = 0.9 * mean[:, left] + 0.1 * gradients
             square[:, left] = 0.999 * square[:, left] + 0.001 * gradients.square()
             length = rate * (1 + math.cos(math.pi * step / steps)) / 2
-            move = (
-                mean[:, left]
-                / (1 - 0.9 ** (step + 1))
-                / ((square[:, left] / (1 - 0.999 ** (step + 1))).sqrt() + 1e-12)
-            )
-            free[:, left] = at.detach() + length * move
+            size = (square[:, left] / (1 - 0.999 ** (step + 1))).sqrt() + 1e-12
+            free[:, left] = at.detach() + length * (mean[:, left] / (1 - 0.9 ** (step + 1)) / size)
             left = left[(waited[:, left] < self.patience).any(0)]
             if not len(left) or (step + 1 < steps and budget.out()):
                 break

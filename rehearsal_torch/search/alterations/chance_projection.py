@@ -50,22 +50,21 @@ class CheapestAlteration(BatchSearch[Candidates[ChanceCost]]):
         """
         budget = Budget(self.budget_s)
         sets = objective.sets
-        found = [one.cheapest() for one in in_time(sets, budget)]
-        actions = [each.points for each in found]
-        none = torch.full_like(actions[0][:, 0], -torch.inf)
+        solutions = [candidate.cheapest() for candidate in in_time(sets, budget)]
+        actions = [solution.points for solution in solutions]
         values = torch.stack(
             [
-                torch.where(each.feasible, -one.cost(each.points), none)
-                for one, each in zip(sets, found, strict=False)
+                (-candidate.cost(solution.points)).where(solution.feasible, -torch.inf)
+                for candidate, solution in zip(sets, solutions, strict=False)
             ]
         )
         infeasible = (values == -torch.inf).all(0)
         if self.fallback is not None and bool(infeasible.any()):
-            for row, one in enumerate(in_time(sets[: len(found)], budget)):
-                best = self.fallback.best(one.success, budget)
+            for row, candidate in enumerate(in_time(sets[: len(solutions)], budget)):
+                best = self.fallback.best(candidate.success, budget)
                 actions[row] = torch.where(infeasible.unsqueeze(-1), best, actions[row])
                 values[row] = torch.where(
-                    infeasible, self.fallback.compared_value(one.success, best), values[row]
+                    infeasible, self.fallback.compared_value(candidate.success, best), values[row]
                 )
         return chosen(
             objective, actions, ranked(values), "cheapest_alteration", budget, declines=self.declines

@@ -36,9 +36,8 @@ each sample and intersected (Alg. 1 and 3); for several variables candidates com
 lines (`joint_candidates`). In addition, the most probable point of each set shows how far the set stays below
 tau.
 
-Source: Qin et al. (2023), Eq. 5-6, Alg. 1, App. C; refusal: Sec. 4.2. The indifference is ours; Qin et al.
-(2023), App. C (UCB; kappa 2.576 in the released code); Ament et al. (2023), Unexpected improvements (log
-EI); Qin et al. (2023), Sec. 4.2, Alg. 1 and 3, App. B.2.
+Source: Qin et al. (2023), Eq. 5-6, Sec. 4.2 (refusal), Alg. 1 and 3, App. B.2 and C (UCB; kappa 2.576 in the
+released code); Ament et al. (2023), Unexpected improvements (log EI). The indifference is ours.
 """
 
 import math
@@ -51,8 +50,10 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.data.question import Kind
+from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.success_probability import SuccessProbability
 from rehearsal_torch.search.alterations.interval_sweep import Cover, intervals, meet, spread, swept
@@ -63,12 +64,8 @@ from rehearsal_torch.search.search import BatchSearch, chosen, in_time
 
 @dataclass(frozen=True)
 class Programs:
-    """Settings of the mixed-integer programs for candidates of several variables.
-
-    Attributes:
-        count: Number of programs.
-        scenarios: Number of scenarios in each.
-        nodes: Maximum number of nodes of a branch-and-bound tree.
+    """The number of mixed-integer programs for candidates of several variables, and for each the number of
+    scenarios and the maximum number of nodes of its tree.
     """
 
     count: int
@@ -106,112 +103,99 @@ class Qualifying:
     budget: AlterationBudget | None
     programs: Programs
 
-    def points(self, one: SuccessProbability, index: int, budget: Budget = UNLIMITED) -> Points:
+    def points(self, candidate: SuccessProbability, index: int, budget: Budget = UNLIMITED) -> Points:
         """The qualifying points of one set in one case, as far as the time budget allows."""
-        if len(one.names) == 1:
-            covers = self._covers(one, index)
-            pieces = meet(*(cover.at_least(self._required_count(count)) for cover, count in covers)).to(
-                one.lower
-            )
-            return self._first(
-                one,
-                index,
-                one.origin[index] + spread(pieces, self.pool).unsqueeze(-1),
-                self._likeliest(one, index, covers[0][0]),
-            )
+        if len(candidate.names) == 1:
+            covers = self._covers(candidate, index)
+            inside = spread(self._pieces(covers).to(candidate.lower), self.pool)
+            points, likeliest = inside.unsqueeze(-1), self._likeliest(candidate, index, covers[0][0])
+            return self._first(candidate, index, candidate.origin[index] + points, likeliest)
         how = self.programs
-        found = joint_candidates(one, index, self.tau, how.count, how.scenarios, how.nodes, budget=budget)
-        return self._first(one, index, self._affordable(one, found), self.best(one, index, budget).points)
+        limits = (how.count, how.scenarios, how.nodes)
+        points = self._affordable(
+            candidate, joint_candidates(candidate, index, self.tau, *limits, budget=budget)
+        )
+        return self._first(candidate, index, points, self.best(candidate, index, budget).points)
 
-    def pieces(self, one: SuccessProbability, index: int) -> Tensor:
+    def pieces(self, candidate: SuccessProbability, index: int) -> Tensor:
         """The qualifying values of a set of one variable in one case: disjoint closed intervals, (p, 2)."""
-        return one.origin[index] + meet(
-            *(cover.at_least(self._required_count(count)) for cover, count in self._covers(one, index))
-        ).to(one.lower)
+        return candidate.origin[index] + self._pieces(self._covers(candidate, index)).to(candidate.lower)
 
-    def best(self, one: SuccessProbability, index: int, budget: Budget = UNLIMITED) -> Points:
+    def _pieces(self, covers: Sequence[tuple[Cover, int]]) -> Tensor:
+        """The same relative to the origin."""
+        return meet(*(cover.at_least(math.ceil(self.tau * count - 1e-9)) for cover, count in covers))
+
+    def best(self, candidate: SuccessProbability, index: int, budget: Budget = UNLIMITED) -> Points:
         """The most probable affordable point that sweeps find in one set for one case, (1, k); (0, k) if
         there is none.
         """
-        if len(one.names) == 1:
-            found = self._likeliest(one, index, self._covers(one, index)[0][0])
+        if len(candidate.names) == 1:
+            points = self._likeliest(candidate, index, self._covers(candidate, index)[0][0])
         else:
-            whole = [self.anywhere(one, index), self._affordable(one, swept(one, 4, 5, 500, budget)[[index]])]
-            found = torch.cat(whole)
-            found = (
-                found[one.share_of(index, found, validating=False).argsort(descending=True)[:1]]
-                if len(found)
-                else found
-            )
-        return Points(found, float(one.share_of(index, found).max()) if len(found) else -1.0)
+            swept_point = self._affordable(candidate, swept(candidate, 4, 5, 500, budget)[[index]])
+            points = torch.cat([self.anywhere(candidate, index), swept_point])
+            if len(points):
+                shares = candidate.share_of(index, points, validating=False)
+                points = points[shares.argsort(descending=True)[:1]]
+        return Points(points, float(candidate.share_of(index, points).max()) if len(points) else -1.0)
 
-    def anywhere(self, one: SuccessProbability, index: int) -> Tensor:
+    def anywhere(self, candidate: SuccessProbability, index: int) -> Tensor:
         """Affordable points spread over the box, (m, k)."""
-        if len(one.names) > 1:
-            return self._affordable(one, one.starts(self.pool)[:, index])
-        lower, upper = self._bounds(one, index)
+        if len(candidate.names) > 1:
+            return self._affordable(candidate, candidate.starts(self.pool)[:, index])
+        lower, upper = self._bounds(candidate, index)
         if not bool(lower <= upper):
-            return one.lower.new_empty(0, 1)
-        return one.origin[index] + spread(torch.stack([lower, upper], -1), self.pool).unsqueeze(-1)
+            return candidate.lower.new_empty(0, 1)
+        return candidate.origin[index] + spread(torch.stack([lower, upper], -1), self.pool).unsqueeze(-1)
 
-    def _covers(self, one: SuccessProbability, index: int) -> list[tuple[Cover, int]]:
+    def _covers(self, candidate: SuccessProbability, index: int) -> list[tuple[Cover, int]]:
         """The intervals of both samples, relative to the origin, and the numbers of scenarios."""
-        lower, upper = self._bounds(one, index)
-        found = []
-        for part in (one.search_scenarios, one.validation_scenarios):
+        lower, upper = self._bounds(candidate, index)
+        covers = []
+        for part in (candidate.search_scenarios, candidate.validation_scenarios):
             left, right = intervals(part.gains[..., 0], part.slack[:, [index]], lower, upper)
-            found.append((Cover.of(left[:, 0], right[:, 0]), len(left)))
-        return found
+            covers.append((Cover.of(left[:, 0], right[:, 0]), len(left)))
+        return covers
 
-    def _required_count(self, count: int) -> int:
-        return math.ceil(self.tau * count - 1e-9)
-
-    def _likeliest(self, one: SuccessProbability, index: int, cover: Cover) -> Tensor:
+    def _likeliest(self, candidate: SuccessProbability, index: int, cover: Cover) -> Tensor:
         """The affordable value of one variable under which most scenarios are desired, (1, 1), or any where
         none is; (0, 1) if none is affordable.
         """
         point, count = cover.deepest()
         if not count:
-            return self.anywhere(one, index)[:1]
-        return one.origin[index] + one.lower.new_tensor([[point]])
+            return self.anywhere(candidate, index)[:1]
+        return candidate.origin[index] + candidate.lower.new_tensor([[point]])
 
-    def _bounds(self, one: SuccessProbability, index: int) -> tuple[Tensor, Tensor]:
+    def _bounds(self, candidate: SuccessProbability, index: int) -> tuple[Tensor, Tensor]:
         """Bounds of one variable, relative to the origin, (1,) each; lower > upper if none is affordable."""
-        lower, upper, origin = one.lower[index], one.upper[index], one.origin[index]
+        lower, upper, origin = candidate.lower[index], candidate.upper[index], candidate.origin[index]
         if self.budget is not None:
-            first, last = self.budget.reach(one.names[0])
+            first, last = self.budget.reach(candidate.names[0])
             lower, upper = lower.clamp_min(first), upper.clamp_max(last)
         return lower - origin, upper - origin
 
-    def _affordable(self, one: SuccessProbability, points: Tensor) -> Tensor:
-        return points if self.budget is None else points[self.budget.affordable(one.names, points)]
+    def _affordable(self, candidate: SuccessProbability, points: Tensor) -> Tensor:
+        return points if self.budget is None else points[self.budget.affordable(candidate.names, points)]
 
-    def _first(self, one: SuccessProbability, index: int, points: Tensor, best: Tensor) -> Points:
+    def _first(self, candidate: SuccessProbability, index: int, points: Tensor, best: Tensor) -> Points:
         """The points, led by the most probable one if it qualifies, and the share that this one reaches."""
         if not len(best):
-            return Points(points, float(one.share_of(index, points).max()) if len(points) else -1.0)
-        reached = one.share_of(index, best)
-        fits = bool(reached[0] >= self.tau) and bool(
-            one.share_of(index, best, validating=False)[0] >= self.tau
-        )
-        kept = (
-            apart(points, best, self.pool - 1, one.upper[index] - one.lower[index])
-            if len(one.names) > 1
-            else points[: self.pool - 1]
-        )
-        return Points(torch.cat([best, kept]) if fits else points[: self.pool], float(reached[0]))
+            return Points(points, float(candidate.share_of(index, points).max()) if len(points) else -1.0)
+        reached = candidate.share_of(index, best)
+        searched = candidate.share_of(index, best, validating=False)
+        if not (bool(reached[0] >= self.tau) and bool(searched[0] >= self.tau)):
+            return Points(points[: self.pool], float(reached[0]))
+        others = points[: self.pool - 1]
+        if len(candidate.names) > 1:
+            others = apart(points, best, self.pool - 1, candidate.upper[index] - candidate.lower[index])
+        return Points(torch.cat([best, others]), float(reached[0]))
 
 
 def apart(points: Tensor, begin: Tensor, count: int, width: Tensor) -> Tensor:
-    """Selects at most `count` points by farthest-point sampling, in units of the box.
-
-    Args:
-        points: (m, k).
-        begin: Points that count as already selected, (b, k).
-        count: Maximum number of points.
-        width: Widths of the box, (k,).
+    """Selects at most `count` of points (m, k) by farthest-point sampling, in widths (k,) of the box; points
+    `begin` (b, k) count as already selected.
     """
-    unit = torch.where(width > 0, width, torch.ones_like(width))
+    unit = width.where(width > 0, 1.0)
     near = torch.cdist(points / unit, begin / unit).amin(-1) if len(points) else points.new_empty(0)
     chosen: list[int] = []
     for _ in range(min(count, len(points))):
@@ -257,10 +241,8 @@ def explored(
         pools: (b, m, k).
         valid: Which points are valid, (b, m) bool.
         probes: Number of leading points that are evaluated at the start.
-        iterations: Number of further, sequential evaluations.
+        iterations: Number of further, sequential evaluations, none of which begins once the budget is spent.
         acquisition: The acquisition function; `every` evaluates all valid points at once.
-        kappa: Width of the upper confidence bound.
-        budget: No further evaluation begins once it is spent.
     """
     pool_size = pools.shape[1]
     everything = acquisition == "every" or probes + iterations >= pool_size
@@ -270,22 +252,16 @@ def explored(
     asked, values = first, function(_at(pools, first))
     if not everything:
         low, high = pools.amin(1, keepdim=True), pools.amax(1, keepdim=True)
-        unit = (pools - low) / torch.where(high > low, high - low, torch.ones_like(high))
+        unit = (pools - low) / (high - low).where(high > low, 1.0)
         state: dict[str, Tensor] | None = None
         for _ in range(iterations):
             if budget.out():
                 break
-            acquisition_values, state = _acquisition_values(unit, asked, values, acquisition, kappa, state)
-            acquisition_values = acquisition_values.masked_fill(~valid, -torch.inf).scatter(
-                1, asked, -torch.inf
-            )
-            following = torch.where(
-                acquisition_values.isfinite().any(1), acquisition_values.argmax(1), asked[:, 0]
-            ).unsqueeze(1)
-            asked, values = (
-                torch.cat([asked, following], 1),
-                torch.cat([values, function(_at(pools, following))], 1),
-            )
+            promise, state = _acquisition_values(unit, asked, values, acquisition, kappa, state)
+            promise = promise.masked_fill(~valid, -torch.inf).scatter(1, asked, -torch.inf)
+            following = promise.argmax(1).where(promise.isfinite().any(1), asked[:, 0]).unsqueeze(1)
+            asked = torch.cat([asked, following], 1)
+            values = torch.cat([values, function(_at(pools, following))], 1)
     return Evaluated(asked, values)
 
 
@@ -305,13 +281,10 @@ def _acquisition_values(
     the first points and kept from then on.
     """
     # Undefined values are replaced by the smallest finite one.
-    values = values.where(
-        values.isfinite(), values.where(values.isfinite(), torch.inf).amin(1, keepdim=True)
-    ).nan_to_num(0.0, 0.0, 0.0)
-    spread = values.std(1, keepdim=True)
-    standardised = (
-        (values - values.mean(1, keepdim=True)) / torch.where(spread > 0, spread, torch.ones_like(spread))
-    ).unsqueeze(-1)
+    lowest = values.where(values.isfinite(), torch.inf).amin(1, keepdim=True)
+    values = values.where(values.isfinite(), lowest).nan_to_num(0.0, 0.0, 0.0)
+    std = values.std(1, keepdim=True)
+    standardised = ((values - values.mean(1, keepdim=True)) / std.where(std > 0, 1.0)).unsqueeze(-1)
     with warnings.catch_warnings():
         # Imported here since it takes seconds; a dependency raises a deprecation warning on import.
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -325,25 +298,20 @@ def _acquisition_values(
     with warnings.catch_warnings(), torch.enable_grad():
         # Few steps are enough to choose among points; the missing convergence is intended.
         warnings.simplefilter("ignore", BotorchWarning)
-        gp = SingleTaskGP(
-            _at(unit, asked),
-            standardised,
-            train_Yvar=torch.full_like(standardised, NOISE),
-            covar_module=kernel,
-            outcome_transform=None,
-        )
+        noise = torch.full_like(standardised, NOISE)
+        gp = SingleTaskGP(_at(unit, asked), standardised, noise, covar_module=kernel, outcome_transform=None)
         if state is None:
             fit_gpytorch_mll_scipy(ExactMarginalLogLikelihood(gp.likelihood, gp), options={"maxiter": 25})
         else:
             gp.covar_module.load_state_dict(state)
     gp.eval()
-    acquisition_function = (
+    promise = (
         UpperConfidenceBound(gp, beta=kappa**2)
         if acquisition == "ucb"
         else LogExpectedImprovement(gp, best_f=standardised.amax(1))
     )
     with torch.no_grad():
-        return acquisition_function(unit.transpose(0, 1).unsqueeze(-2)).T, gp.covar_module.state_dict()
+        return promise(unit.transpose(0, 1).unsqueeze(-2)).T, gp.covar_module.state_dict()
 
 
 Fallback = Literal["refuse", "drop", "most_probable"]
@@ -399,39 +367,23 @@ class Informative(BatchSearch[Candidates[SuccessProbability]]):
         declines: bool = True,
         budget_s: float | None = None,
     ) -> None:
-        if not 0 < tau <= 1:
-            raise ValueError(f"expected 0 < tau <= 1; got {tau}: it is a probability")
-        if fallback not in FALLBACKS or acquisition not in ACQUISITIONS:
-            raise ValueError(
-                f"expected a fallback of {list(FALLBACKS)} and an acquisition of {list(ACQUISITIONS)}; got "
-                f"{fallback!r} and {acquisition!r}"
-            )
-        if (
-            min(pool, probes, scenarios, nodes, batch_size) < 1
-            or min(iterations, programs) < 0
-            or min(kappa, indifference) < 0
-        ):
-            given = (
-                f"pool={pool}, probes={probes}, iterations={iterations}, programs={programs}, "
-                f"scenarios={scenarios}, nodes={nodes}"
-            )
-            raise ValueError(
-                f"expected positive numbers; got {given}, kappa={kappa}, "
-                f"indifference={indifference}, batch_size={batch_size}"
-            )
-        self.tau, self.fallback, self.indifference, self.acquisition, self.kappa = (
-            tau,
-            fallback,
-            indifference,
-            acquisition,
-            kappa,
+        require(0 < tau <= 1, "0 < tau <= 1, a probability", tau=tau)
+        require(
+            fallback in FALLBACKS and acquisition in ACQUISITIONS,
+            f"a fallback of {list(FALLBACKS)} and an acquisition of {list(ACQUISITIONS)}",
+            **{"fallback": fallback, "acquisition": acquisition},
         )
-        self.probes, self.iterations, self.batch_size, self.declines = (
-            probes,
-            iterations,
-            batch_size,
-            declines,
+        sizes = {"pool": pool, "probes": probes, "scenarios": scenarios, "nodes": nodes}
+        sizes |= {"batch_size": batch_size}
+        others = {"iterations": iterations, "programs": programs, "kappa": kappa}
+        others |= {"indifference": indifference}
+        require(
+            min(sizes.values()) > 0 and min(others.values()) >= 0, "positive numbers", **{**sizes, **others}
         )
+        self.tau, self.fallback, self.indifference = tau, fallback, indifference
+        self.acquisition, self.kappa = acquisition, kappa
+        self.probes, self.iterations = probes, iterations
+        self.batch_size, self.declines = batch_size, declines
         cost = None if budget is None else AlterationBudget.of(budget)
         self.qualifying = Qualifying(tau, pool, cost, Programs(programs, scenarios, nodes))
         self.budget_s = checked_budget(budget_s)
@@ -441,28 +393,38 @@ class Informative(BatchSearch[Candidates[SuccessProbability]]):
         """Returns the most informative qualifying alteration for each case."""
         allowed = Budget(self.budget_s)
         sets, count = objective.sets, len(objective.cases)
-        actions = [(one.lower + one.upper) / 2 for one in sets]
+        actions = [(candidate.lower + candidate.upper) / 2 for candidate in sets]
         values = actions[0].new_full((len(sets), count), -torch.inf)
         facts: list[dict[str, Any]] = []
         for index in range(count):
-            found = [self.qualifying.points(one, index, allowed) for one in in_time(sets, allowed)]
-            found += [Points(one.lower.new_empty(0, len(one.names)), -1.0) for one in sets[len(found) :]]
-            reach = {
-                one.label(): round(float(each.share), 4)
-                for one, each in zip(sets, found, strict=True)
-                if each.share >= 0
-            }
+            qualifying = self._of_sets(sets, self.qualifying.points, index, allowed)
+            pools = [points.points for points in qualifying]
             trace: dict[str, Any] = {
                 "tau": self.tau,
-                "most_probable": reach,
-                "qualifying": [list(o.names) for o, e in zip(sets, found, strict=True) if len(e.points)],
+                "most_probable": {
+                    candidate.label(): round(float(points.share), 4)
+                    for candidate, points in zip(sets, qualifying, strict=True)
+                    if points.share >= 0
+                },
+                "qualifying": [list(sets[which].names) for which, pool in enumerate(pools) if len(pool)],
             }
-            pools = [each.points for each in found]
             if not trace["qualifying"]:
                 pools = self._fallen_back(sets, index, trace, allowed)
             self._take(sets, pools, index, actions, values, trace, allowed)
             facts.append(trace)
         return chosen(objective, actions, ranked(values), "informative", allowed, facts, self.declines)
+
+    @staticmethod
+    def _of_sets(
+        sets: Sequence[SuccessProbability],
+        look: Callable[[SuccessProbability, int, Budget], Points],
+        index: int,
+        allowed: Budget,
+    ) -> list[Points]:
+        """What is found in each set for one case: nothing in those for which there is no time."""
+        points = [look(candidate, index, allowed) for candidate in in_time(sets, allowed)]
+        empty = [candidate.lower.new_empty(0, len(candidate.names)) for candidate in sets[len(points) :]]
+        return points + [Points(none, -1.0) for none in empty]
 
     def _fallen_back(
         self, sets: Sequence[SuccessProbability], index: int, trace: dict[str, Any], allowed: Budget
@@ -470,27 +432,28 @@ class Informative(BatchSearch[Candidates[SuccessProbability]]):
         """The pools if no point qualifies; writes the reason into `trace`. A refusal still reports what it
         would have set.
         """
-        found = [self.qualifying.best(one, index, allowed) for one in in_time(sets, allowed)]
-        found += [Points(one.lower.new_empty(0, len(one.names)), -1.0) for one in sets[len(found) :]]
-        place = max(range(len(sets)), key=lambda which: found[which].share)
-        if found[place].share < 0:
-            trace["refused"] = (
+        likeliest = self._of_sets(sets, self.qualifying.best, index, allowed)
+        best_set = max(range(len(sets)), key=lambda which: likeliest[which].share)
+        if likeliest[best_set].share < 0:
+            trace["refused"] = Finding(
+                "unqualified",
                 "no affordable candidate alteration was found before budget_s was spent: raise budget_s"
                 if allowed.ran_out
-                else "the cost budget allows none of the candidate alterations: raise its limit"
+                else "the cost budget allows none of the candidate alterations: raise its limit",
             )
-            return [each.points for each in found]
+            return [points.points for points in likeliest]
         sentence = (
-            f"nothing found reaches tau={self.tau:g}; the most probable, {sets[place].label()}, "
-            f"reaches {found[place].share:.3f}"
+            f"nothing found reaches tau={self.tau:g}; the most probable, {sets[best_set].label()}, "
+            f"reaches {likeliest[best_set].share:.3f}"
         )
         if self.fallback == "drop":
             trace["dropped"] = f"{sentence}: the constraint is dropped"
-            return [self.qualifying.anywhere(one, index) for one in sets]
-        trace["refused" if self.fallback == "refuse" else "dropped"] = (
-            f"{sentence}: {'lower tau if that is enough' if self.fallback == 'refuse' else 'taken'}"
-        )
-        return [each.points if which == place else each.points[:0] for which, each in enumerate(found)]
+            return [self.qualifying.anywhere(candidate, index) for candidate in sets]
+        if self.fallback == "refuse":
+            trace["refused"] = Finding("unqualified", f"{sentence}: lower tau if that is enough")
+        else:
+            trace["dropped"] = f"{sentence}: taken"
+        return [best.points if which == best_set else best.points[:0] for which, best in enumerate(likeliest)]
 
     def _take(
         self,
@@ -506,62 +469,55 @@ class Informative(BatchSearch[Candidates[SuccessProbability]]):
         a contending point keeps minus infinity.
         """
         evaluated: list[tuple[int, Tensor, Tensor]] = []
-        for width in sorted({len(one.names) for one in sets}):
-            places = [
-                place for place, one in enumerate(sets) if len(one.names) == width and len(pools[place])
-            ]
+        for width in sorted({len(candidate.names) for candidate in sets}):
+            wide = [which for which, candidate in enumerate(sets) if len(candidate.names) == width]
+            places = [which for which in wide if len(pools[which])]
             if places:
-                evaluated += self._informed(
-                    [sets[place] for place in places],
-                    [pools[place] for place in places],
-                    places,
-                    index,
-                    allowed,
-                )
-        trace["evaluations"] = sum(len(each) for _, _, each in evaluated)
+                evaluated += self._informed(sets, pools, places, index, allowed)
+        trace["evaluations"] = sum(len(information) for _, _, information in evaluated)
         if not evaluated:
             return
-        largest = max(float(each.max()) for _, _, each in evaluated)
+        enough = max(float(information.max()) for _, _, information in evaluated) - self.indifference
         contenders = [
-            (place, points[each >= largest - self.indifference], each[each >= largest - self.indifference])
-            for place, points, each in evaluated
+            (which, points[information >= enough], information[information >= enough])
+            for which, points, information in evaluated
         ]
         if self.indifference > 0:
-            probabilities = [sets[place].share_of(index, points) for place, points, _ in contenders]
-            likeliest = max(float(each.max()) for each in probabilities if len(each))
+            shares = [sets[which].share_of(index, points) for which, points, _ in contenders]
+            likeliest = max(float(share.max()) for share in shares if len(share))
             contenders = [
-                (p, points[c >= likeliest], each[c >= likeliest])
-                for (p, points, each), c in zip(contenders, probabilities, strict=True)
+                (which, points[share >= likeliest], information[share >= likeliest])
+                for (which, points, information), share in zip(contenders, shares, strict=True)
             ]
-        for place, points, each in contenders:
+        for which, points, information in contenders:
             if len(points):
-                actions[place][index] = points[each.argmax()]
-                values[place, index] = each.max()
+                actions[which][index] = points[information.argmax()]
+                values[which, index] = information.max()
 
     def _informed(
         self,
         sets: Sequence[SuccessProbability],
-        pools: list[Tensor],
-        places: list[int],
+        pools: Sequence[Tensor],
+        places: Sequence[int],
         index: int,
         allowed: Budget,
     ) -> list[tuple[int, Tensor, Tensor]]:
-        """For sets with the same number of variables: their indices, the evaluated points, and the
-        information of each.
+        """For the sets at these places, with the same number of variables: the place, the evaluated points,
+        and the information of each.
         """
+        pools = [pools[which] for which in places]
         largest = max(len(pool) for pool in pools)
         padded = torch.stack([torch.cat([pool, pool[:1].expand(largest - len(pool), -1)]) for pool in pools])
         valid = torch.stack([torch.arange(largest, device=padded.device) < len(pool) for pool in pools])
 
         def information(points: Tensor) -> Tensor:
-            return torch.stack(
-                [one.information.at(index, each) for one, each in zip(sets, points, strict=True)]
-            )
+            at = zip(places, points, strict=True)
+            return torch.stack([sets[which].information.at(index, part) for which, part in at])
 
-        found = explored(
+        evaluated = explored(
             information, padded, valid, self.probes, self.iterations, self.acquisition, self.kappa, allowed
         )
         return [
-            (place, padded[row][found.places[row]], ranked(found.values[row]))
-            for row, place in enumerate(places)
+            (which, padded[row][evaluated.places[row]], ranked(evaluated.values[row]))
+            for row, which in enumerate(places)
         ]

@@ -29,6 +29,7 @@ from torch import Tensor
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.data.question import Kind
+from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.scenario_success import CountObjective, Scenarios
 from rehearsal_torch.search.budget import UNLIMITED, Budget, checked_budget
@@ -80,20 +81,16 @@ class Cover:
         if not len(self.begins):
             return float("nan"), 0
         before = self.before()
-        place = int(before.argmax())
-        last = self.ends[np.searchsorted(self.ends, self.begins[place], side="left")]
-        return float(self.begins[place] + last) / 2, int(before[place]) + 1
+        begin = int(before.argmax())
+        last = self.ends[np.searchsorted(self.ends, self.begins[begin], side="left")]
+        return float(self.begins[begin] + last) / 2, int(before[begin]) + 1
 
 
 def meet(one: Tensor, other: Tensor) -> Tensor:
     """The intersection of two unions of disjoint intervals, (p, 2), (q, 2) -> (s, 2)."""
-    both = torch.stack(
-        [
-            torch.maximum(one[:, None, 0], other[None, :, 0]),
-            torch.minimum(one[:, None, 1], other[None, :, 1]),
-        ],
-        -1,
-    ).reshape(-1, 2)
+    lower = torch.maximum(one[:, None, 0], other[None, :, 0])
+    upper = torch.minimum(one[:, None, 1], other[None, :, 1])
+    both = torch.stack([lower, upper], -1).reshape(-1, 2)
     kept = both[both[:, 0] <= both[:, 1]]
     return kept[kept[:, 0].argsort()]
 
@@ -114,14 +111,8 @@ def spread(pieces: Tensor, count: int) -> Tensor:
     if not left:
         return ends
     total = length.cumsum(0)
-    at = (
-        torch.quasirandom.SobolEngine(1)
-        .fast_forward(1)
-        .draw(left, dtype=torch.float64)
-        .squeeze(-1)
-        .to(pieces)
-        * total[-1]
-    )
+    unit = torch.quasirandom.SobolEngine(1).fast_forward(1).draw(left, dtype=torch.float64)[:, 0]
+    at = unit.to(pieces) * total[-1]
     which = torch.searchsorted(total, at).clamp_max(len(pieces) - 1)
     inside = torch.minimum(pieces[which, 1] - total[which] + at, pieces[which, 1])
     return torch.cat([ends, torch.maximum(inside, pieces[which, 0])])
@@ -154,18 +145,11 @@ class IntervalSweep(BatchSearch[Candidates[CountObjective]]):
         batch_size: int = 32,
         budget_s: float | None = None,
     ) -> None:
-        if min(starts, rounds, screening_draws, batch_size) < 1:
-            raise ValueError(
-                f"expected positive numbers; got starts={starts}, rounds={rounds}, "
-                f"screening_draws={screening_draws}, batch_size={batch_size}"
-            )
-        self.begin, self.rounds, self.screening_draws, self.batch_size = (
-            starts,
-            rounds,
-            screening_draws,
-            batch_size,
-        )
-        self.budget_s = checked_budget(budget_s)
+        sizes = {"starts": starts, "rounds": rounds, "screening_draws": screening_draws}
+        sizes |= {"batch_size": batch_size}
+        require(min(sizes.values()) > 0, "positive numbers", **sizes)
+        self.begin, self.rounds, self.screening_draws = starts, rounds, screening_draws
+        self.batch_size, self.budget_s = batch_size, checked_budget(budget_s)
 
     @torch.no_grad()
     def batch_search(self, objective: Candidates[CountObjective]) -> list[Decision]:
@@ -173,9 +157,10 @@ class IntervalSweep(BatchSearch[Candidates[CountObjective]]):
         budget = Budget(self.budget_s)
         sets = objective.sets
         actions = [
-            swept(one, self.begin, self.rounds, self.screening_draws, budget) for one in in_time(sets, budget)
+            swept(candidate, self.begin, self.rounds, self.screening_draws, budget)
+            for candidate in in_time(sets, budget)
         ]
-        values = torch.stack([one.share(each) for one, each in zip(sets, actions, strict=False)])
+        values = torch.stack([candidate.share(best) for candidate, best in zip(sets, actions, strict=False)])
         return chosen(objective, actions, ranked(values), "interval_sweep", budget, declines=self.declines)
 
 
@@ -186,20 +171,12 @@ def swept(
     origin = objective.origin
     box = (objective.lower - origin, objective.upper - origin)
     if len(objective.names) == 1:
-        return objective.project(
-            origin + line_sweeps(objective.search_scenarios, *box, objective.starts(1) - origin, 1)[0][0]
-        )
-    found = best_of(
-        *line_sweeps(
-            objective.search_scenarios.first(screening_draws),
-            *box,
-            objective.starts(starts) - origin,
-            rounds,
-            budget,
-        )
-    )
-    final_sweep = line_sweeps(objective.search_scenarios, *box, found.unsqueeze(0), rounds, budget)
-    return objective.project(origin + final_sweep[0][0])
+        actions, _ = line_sweeps(objective.search_scenarios, *box, objective.starts(1) - origin, 1)
+        return objective.project(origin + actions[0])
+    some, begin = objective.search_scenarios.first(screening_draws), objective.starts(starts) - origin
+    best = best_of(*line_sweeps(some, *box, begin, rounds, budget))
+    actions, _ = line_sweeps(objective.search_scenarios, *box, best.unsqueeze(0), rounds, budget)
+    return objective.project(origin + actions[0])
 
 
 def best_of(actions: Tensor, counts: Tensor) -> Tensor:
@@ -234,20 +211,18 @@ def line_sweeps(
         across = torch.randn(2 * (width - 1), 1, width, dtype=starts.dtype, generator=stream) * reach
         lines = torch.cat([axes.unsqueeze(1).expand(-1, len(reach), -1), across]).to(starts)
         # Where all boxes are points there is no line across.
-        for place, direction in enumerate(lines[(lines != 0).flatten(1).any(-1)]):
-            if (sweep or place) and budget.out():
+        for number, direction in enumerate(lines[(lines != 0).flatten(1).any(-1)]):
+            if (sweep or number) and budget.out():
                 return actions, counts
-            first, last = _chord(actions, direction, lower, upper)
-            gains, slack = (
-                _along(scenarios.gains, direction),
-                scenarios.slack - torch.einsum("slk,rbk->rsbl", scenarios.gains, actions),
-            )
+            first, last = chord(actions, direction, lower, upper)
+            gains = _along(scenarios.gains, direction)
+            slack = scenarios.slack - torch.einsum("slk,rbk->rsbl", scenarios.gains, actions)
             step, count = most_covered(*intervals(gains, slack, first, last), first, last)
             none = count == 0
             if none.any():
                 step = torch.where(none, _min_violation(gains, slack, first, last), step)
             better = improving & ((count > counts) | (none & (counts == 0)))
-            moved = torch.minimum(torch.maximum(actions + step.unsqueeze(-1) * direction, lower), upper)
+            moved = (actions + step.unsqueeze(-1) * direction).clamp(lower, upper)
             actions = torch.where(better.unsqueeze(-1), moved, actions)
             counts = torch.where(better, count, counts)
         improving = improving & (counts > before).any(0)
@@ -261,14 +236,14 @@ def _along(gains: Tensor, direction: Tensor) -> Tensor:
     return gains @ direction[0] if len(direction) == 1 else torch.einsum("slk,bk->sbl", gains, direction)
 
 
-def _chord(actions: Tensor, direction: Tensor, lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
+def chord(actions: Tensor, direction: Tensor, lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
     """Lower and upper end of the t for which actions (R, B, k) + t direction (1 or B, k) lie in the box, (R,
     B) each; 0 along a direction of zero.
     """
     moves = direction != 0
-    one, other = ((end - actions) / direction.where(moves, 1.0) for end in (lower, upper))
-    first = torch.minimum(one, other).where(moves, -torch.inf).amax(-1).clamp_max(0.0)
-    last = torch.maximum(one, other).where(moves, torch.inf).amin(-1).clamp_min(0.0)
+    at_lower, at_upper = ((end - actions) / direction.where(moves, 1.0) for end in (lower, upper))
+    first = torch.minimum(at_lower, at_upper).where(moves, -torch.inf).amax(-1).clamp_max(0.0)
+    last = torch.maximum(at_lower, at_upper).where(moves, torch.inf).amin(-1).clamp_min(0.0)
     return first.where(moves.any(-1), 0.0), last.where(moves.any(-1), 0.0)
 
 
@@ -279,12 +254,10 @@ def intervals(gains: Tensor, slack: Tensor, lower: Tensor, upper: Tensor) -> tup
     coefficient = _of_cases(gains)
     flat = coefficient.abs() <= 1e-12 * coefficient.abs().amax((0, 2), keepdim=True)
     bound = slack / torch.where(flat, torch.ones_like(coefficient), coefficient)
-    right = torch.where((coefficient > 0) & ~flat, bound, torch.full_like(bound, torch.inf)).amin(-1)
-    left = torch.where((coefficient < 0) & ~flat, bound, torch.full_like(bound, -torch.inf)).amax(-1)
+    right = bound.where((coefficient > 0) & ~flat, torch.inf).amin(-1).clamp_max(upper.unsqueeze(-2))
+    left = bound.where((coefficient < 0) & ~flat, -torch.inf).amax(-1).clamp_min(lower.unsqueeze(-2))
     never = (flat & (slack < 0)).any(-1)
-    return torch.where(never, torch.inf, torch.maximum(left, lower.unsqueeze(-2))), torch.where(
-        never, -torch.inf, torch.minimum(right, upper.unsqueeze(-2))
-    )
+    return left.where(~never, torch.inf), right.where(~never, -torch.inf)
 
 
 def _of_cases(gains: Tensor) -> Tensor:
@@ -308,12 +281,12 @@ def most_covered(left: Tensor, right: Tensor, lower: Tensor, upper: Tensor) -> t
     # Stable: where one interval begins at the end of another, both contain the point; beginnings come first.
     ends, order = torch.sort(ends, dim=-2, stable=True)
     depth = steps.gather(-2, order).cumsum(-2)
-    count, place = depth.max(-2)
-    first = ends.gather(-2, place.unsqueeze(-2)).squeeze(-2)
-    following = (place + 1).clamp_max(ends.shape[-2] - 1)
+    count, deepest = depth.max(-2)
+    first = ends.gather(-2, deepest.unsqueeze(-2)).squeeze(-2)
+    following = (deepest + 1).clamp_max(ends.shape[-2] - 1)
     last = ends.gather(-2, following.unsqueeze(-2)).squeeze(-2)
     middle = torch.where(count > 0, (first + last) / 2, (lower + upper) / 2)
-    return torch.minimum(torch.maximum(middle, lower), upper), count
+    return middle.clamp(lower, upper), count
 
 
 def _min_violation(gains: Tensor, slack: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
@@ -322,10 +295,6 @@ def _min_violation(gains: Tensor, slack: Tensor, lower: Tensor, upper: Tensor) -
     """
     shares = torch.linspace(0, 1, POINTS, dtype=lower.dtype, device=lower.device)
     points = [lower + share * (upper - lower) for share in shares]
-    violation = torch.stack(
-        [
-            (_of_cases(gains) * point.unsqueeze(-2).unsqueeze(-1) - slack).clamp_min(0).amax(-1).mean(-2)
-            for point in points
-        ]
-    )
+    excess = [_of_cases(gains) * point.unsqueeze(-2).unsqueeze(-1) - slack for point in points]
+    violation = torch.stack([above.clamp_min(0).amax(-1).mean(-2) for above in excess])
     return torch.stack(points).gather(0, violation.argmin(0, keepdim=True)).squeeze(0)

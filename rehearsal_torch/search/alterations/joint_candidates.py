@@ -33,8 +33,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.scenario_success import CountObjective, Scenarios
-from rehearsal_torch.search.alterations.interval_sweep import Cover, intervals, line_sweeps, meet
+from rehearsal_torch.search.alterations.interval_sweep import (
+    Cover,
+    chord,
+    intervals,
+    line_sweeps,
+    meet,
+)
 from rehearsal_torch.search.alterations.mixed_integer import solve
 from rehearsal_torch.search.budget import UNLIMITED, Budget
 from rehearsal_torch.search.search import in_time
@@ -61,12 +68,8 @@ class AlterationBudget:
     reference: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        negative = [name for name, cost in self.costs.items() if cost < 0]
-        if self.limit < 0 or negative:
-            raise ValueError(
-                f"expected a limit and costs of at least 0; got limit={self.limit} and negative costs for "
-                f"{negative}"
-            )
+        lowest = min([self.limit, *self.costs.values()])
+        require(lowest >= 0, "a limit and costs of at least 0", limit=self.limit, costs=dict(self.costs))
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> "AlterationBudget":
@@ -82,19 +85,14 @@ class AlterationBudget:
             )
         return cls(float(plain["limit"]), dict(plain.get("costs") or {}), dict(plain.get("reference") or {}))
 
-    def cost(self, names: Sequence[str], actions: Tensor) -> Tensor:
-        """The cost of actions, (..., k) -> (...)."""
-        prices = actions.new_tensor([float(self.costs.get(name, 1.0)) for name in names])
-        origin = actions.new_tensor([float(self.reference.get(name, 0.0)) for name in names])
-        return (prices * (actions - origin).abs()).sum(-1)
-
     def affordable(self, names: Sequence[str], actions: Tensor) -> Tensor:
         """Whether actions are within the limit, (..., k) -> (...) bool."""
         prices = actions.new_tensor([float(self.costs.get(name, 1.0)) for name in names])
         origin = actions.new_tensor([float(self.reference.get(name, 0.0)) for name in names])
+        cost = (prices * (actions - origin).abs()).sum(-1)
         # A cost is a difference of actions, so its rounding error scales with their magnitude.
         exact = 4 * torch.finfo(actions.dtype).eps * (prices * (actions.abs() + origin.abs())).sum(-1)
-        return self.cost(names, actions) <= self.limit * (1 + ROOM) + exact
+        return cost <= self.limit * (1 + ROOM) + exact
 
     def reach(self, name: str) -> tuple[float, float]:
         """The affordable interval of one variable that is altered alone."""
@@ -124,45 +122,29 @@ def joint_candidates(
         budget: A program gets the remaining time, and its best alteration so far is kept; no program and no
             line begins once the budget is spent.
     """
-    search_scenarios, validation_scenarios = (
-        objective.search_scenarios.one(index),
-        objective.validation_scenarios.one(index),
-    )
+    samples = (objective.search_scenarios.one(index), objective.validation_scenarios.one(index))
     origin = objective.origin[index]
     lower, upper = objective.lower[index] - origin, objective.upper[index] - origin
-    begin = relaxed(search_scenarios, lower, upper)
-    stream = generator(0)
-    found = [
-        begin,
-        line_sweeps(search_scenarios, lower[None], upper[None], begin[None, None], 3, budget)[0][0, 0],
-    ]
-    found += programmed(search_scenarios, lower, upper, found[-1], programs, scenarios, nodes, budget, stream)
-    good = [each for each in found if qualifies(search_scenarios, validation_scenarios, each[None], tau)[0]]
+    stream, first = generator(0), relaxed(samples[0], lower, upper)
+    swept = line_sweeps(samples[0], lower[None], upper[None], first[None, None], 3, budget)[0][0, 0]
+    solutions = programmed(samples[0], lower, upper, swept, programs, scenarios, nodes, budget, stream)
+    good = [point for point in (first, swept, *solutions) if qualifies(samples, point[None], tau)[0]]
     width = len(lower)
-    reach = (upper - lower).cpu()
-    directions = torch.cat(
-        [
-            torch.eye(width, dtype=torch.float64),
-            torch.randn(lines, width, dtype=torch.float64, generator=stream) * reach,
-        ]
-    ).to(lower)
-    points = [
+    across = torch.randn(lines, width, dtype=torch.float64, generator=stream) * (upper - lower).cpu()
+    directions = torch.cat([torch.eye(width, dtype=torch.float64), across]).to(lower)
+    pairs = list(product(good, directions[(directions != 0).any(-1)]))
+    on_lines = [
         point
-        for each, direction in in_time(list(product(good, directions[(directions != 0).any(-1)])), budget)
-        for point in along(search_scenarios, validation_scenarios, lower, upper, each, direction, tau)
+        for begin, direction in in_time(pairs, budget)
+        for point in along(samples, lower, upper, begin, direction, tau)
     ]
-    whole = torch.stack([*good, *points]) if good else lower.new_empty(0, width)
-    return origin + whole[qualifies(search_scenarios, validation_scenarios, whole, tau)]
+    points = torch.stack([*good, *on_lines]) if good else lower.new_empty(0, width)
+    return origin + points[qualifies(samples, points, tau)]
 
 
-def qualifies(
-    search_scenarios: Scenarios, validation_scenarios: Scenarios, actions: Tensor, tau: float
-) -> Tensor:
-    """Whether enough scenarios of both samples are desired, (m, k) -> (m,) bool."""
-    each = actions.unsqueeze(-2)
-    return torch.stack(
-        [part.share(each).squeeze(-1) >= tau for part in (search_scenarios, validation_scenarios)]
-    ).all(0)
+def qualifies(samples: tuple[Scenarios, ...], actions: Tensor, tau: float) -> Tensor:
+    """Whether enough scenarios of every sample are desired, (m, k) -> (m,) bool."""
+    return torch.stack([part.share(actions.unsqueeze(-2)).squeeze(-1) >= tau for part in samples]).all(0)
 
 
 def relaxed(scenarios: Scenarios, lower: Tensor, upper: Tensor, steps: int = 60) -> Tensor:
@@ -175,9 +157,7 @@ def relaxed(scenarios: Scenarios, lower: Tensor, upper: Tensor, steps: int = 60)
         slack = (room - gains @ best) / spread
         hazard = torch.exp(-slack.square() / 2 - 0.5 * math.log(2 * math.pi) - torch.special.log_ndtr(slack))
         ascent = -(hazard / spread) @ gains * width
-        moved = torch.minimum(
-            torch.maximum(best + length * width * ascent / ascent.norm().clamp_min(1e-300), lower), upper
-        )
+        moved = (best + length * width * ascent / ascent.norm().clamp_min(1e-300)).clamp(lower, upper)
         other = torch.special.log_ndtr((room - gains @ moved) / spread).sum()
         best, value, length = (moved, other, length * 1.3) if other > value else (best, value, length / 2)
     return best
@@ -209,7 +189,7 @@ def programmed(
         )
         if solution.action is not None:
             answer = torch.from_numpy(np.asarray(solution.action)).to(begin)
-            answers.append(torch.minimum(torch.maximum(answer, lower), upper))
+            answers.append(answer.clamp(lower, upper))
         satisfied = part.desired(answers[-1][None] if answers else begin[None])[:, 0]
         dropped = satisfied & (torch.rand(len(satisfied), generator=stream) < 0.5).to(satisfied.device)
         rest = torch.cat([rest[:count][~dropped], rest[count:]])
@@ -217,27 +197,22 @@ def programmed(
 
 
 def along(
-    search_scenarios: Scenarios,
-    validation_scenarios: Scenarios,
+    samples: tuple[Scenarios, ...],
     lower: Tensor,
     upper: Tensor,
     point: Tensor,
     direction: Tensor,
     tau: float,
 ) -> list[Tensor]:
-    """Ends and midpoints of the qualifying intervals on the line through a point, each (k,)."""
-    moves = direction != 0
-    one, other = ((end - point)[moves] / direction[moves] for end in (lower, upper))
-    first, last = (
-        torch.minimum(one, other).amax().clamp_max(0.0),
-        torch.maximum(one, other).amin().clamp_min(0.0),
-    )
+    """Ends and midpoints of the intervals that qualify in both samples on the line through a point, (k,)
+    each.
+    """
+    first, last = chord(point[None], direction[None], lower, upper)
     unions = []
-    for part in (search_scenarios, validation_scenarios):
-        left, right = intervals(
-            part.gains @ direction, part.slack - (part.gains @ point).unsqueeze(-2), first[None], last[None]
-        )
+    for part in samples:
+        slack = part.slack - (part.gains @ point).unsqueeze(-2)
+        left, right = intervals(part.gains @ direction, slack, first, last)
         unions.append(Cover.of(left[:, 0], right[:, 0]).at_least(math.ceil(tau * len(left) - 1e-9)).to(point))
     both = meet(*unions)
     steps = torch.cat([both[:, 0], both[:, 1], both.mean(-1)])
-    return list(torch.minimum(torch.maximum(point + steps.unsqueeze(-1) * direction, lower), upper))
+    return list((point + steps.unsqueeze(-1) * direction).clamp(lower, upper))

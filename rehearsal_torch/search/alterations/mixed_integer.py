@@ -30,6 +30,7 @@ from torch import Tensor
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.data.question import Kind
+from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.scenario_success import CountObjective
 from rehearsal_torch.search.alterations.interval_sweep import best_of, line_sweeps, swept
@@ -85,28 +86,22 @@ class MixedInteger(BatchSearch[Candidates[CountObjective]]):
         batch_size: int = 32,
         budget_s: float | None = None,
     ) -> None:
-        if min(scenarios, nodes, starts, rounds, screening_draws, batch_size) < 1 or gap < 0:
-            given = (
-                f"scenarios={scenarios}, nodes={nodes}, gap={gap}, starts={starts}, "
-                f"rounds={rounds}, screening_draws={screening_draws}"
-            )
-            raise ValueError(f"expected positive numbers; got {given}, batch_size={batch_size}")
+        sizes = {"scenarios": scenarios, "nodes": nodes, "starts": starts, "rounds": rounds}
+        sizes |= {"screening_draws": screening_draws, "batch_size": batch_size}
+        require(min(sizes.values()) > 0 and gap >= 0, "positive numbers", **sizes, gap=gap)
         self.scenarios, self.nodes, self.gap = scenarios, nodes, gap
-        self.begin, self.rounds, self.screening_draws, self.batch_size = (
-            starts,
-            rounds,
-            screening_draws,
-            batch_size,
-        )
-        self.budget_s = checked_budget(budget_s)
+        self.begin, self.rounds, self.screening_draws = starts, rounds, screening_draws
+        self.batch_size, self.budget_s = batch_size, checked_budget(budget_s)
 
     @torch.no_grad()
     def batch_search(self, objective: Candidates[CountObjective]) -> list[Decision]:
         """Returns the best set and action for each case."""
         budget = Budget(self.budget_s)
         sets = objective.sets
-        actions, traces = zip(*(self.best(one, budget) for one in in_time(sets, budget)), strict=True)
-        values = torch.stack([one.share(each) for one, each in zip(sets, actions, strict=False)])
+        actions, traces = zip(
+            *(self.best(candidate, budget) for candidate in in_time(sets, budget)), strict=True
+        )
+        values = torch.stack([candidate.share(best) for candidate, best in zip(sets, actions, strict=False)])
         winner = values.argmax(0).tolist()
         facts = [traces[which][index] for index, which in enumerate(winner)]
         return chosen(objective, list(actions), ranked(values), "mixed_integer", budget, facts, self.declines)
@@ -117,10 +112,8 @@ class MixedInteger(BatchSearch[Candidates[CountObjective]]):
         """The best actions of one set, (B, k), and for each the remaining gap of its program."""
         if len(objective.names) == 1:
             return swept(objective, 1, 1, self.screening_draws), [{} for _ in objective.cases]
-        some = objective.search_scenarios.first(self.scenarios)
-        alone = swept(objective, self.begin, self.rounds, self.screening_draws, budget)
-        origin = objective.origin
-        alone = alone - origin
+        some, origin = objective.search_scenarios.first(self.scenarios), objective.origin
+        alone = swept(objective, self.begin, self.rounds, self.screening_draws, budget) - origin
         known = some.desired(alone).sum(0).tolist()
         answers, facts = alone.clone(), list[dict[str, Any]]()
         box = (objective.lower - origin, objective.upper - origin)
@@ -129,24 +122,16 @@ class MixedInteger(BatchSearch[Candidates[CountObjective]]):
             if budget.out():
                 facts.append({})
                 continue
-            found = solve(
-                gains,
-                some.slack[:, index].cpu().numpy(),
-                lower[index],
-                upper[index],
-                int(known[index]),
-                self.nodes,
-                budget.left(),
-                self.gap,
-            )
-            if found.action is not None:
-                answers[index] = torch.from_numpy(found.action).to(answers)
-            gap = (found.bound - max(found.count, known[index])) / max(found.bound, 1.0)
+            slack, reached = some.slack[:, index].cpu().numpy(), int(known[index])
+            limits = (reached, self.nodes, budget.left(), self.gap)
+            solution = solve(gains, slack, lower[index], upper[index], *limits)
+            if solution.action is not None:
+                answers[index] = torch.from_numpy(solution.action).to(answers)
+            gap = (solution.bound - max(solution.count, reached)) / max(solution.bound, 1.0)
             facts.append({"program_gap": round(max(gap, 0.0), 4)})
-        starts = torch.stack([alone, torch.minimum(torch.maximum(answers, box[0]), box[1])])
-        return objective.project(
-            origin + best_of(*line_sweeps(objective.search_scenarios, *box, starts, self.rounds, budget))
-        ), facts
+        starts = torch.stack([alone, answers.clamp(*box)])
+        ends = line_sweeps(objective.search_scenarios, *box, starts, self.rounds, budget)
+        return objective.project(origin + best_of(*ends)), facts
 
 
 def solve(
@@ -164,10 +149,8 @@ def solve(
     Args:
         gains: G, (n, l, k).
         slack: h, (n, l).
-        lower: The box, (k,).
-        upper: (k,).
+        lower: The box, (k,), like `upper`.
         known: A count that some alteration is known to reach.
-        nodes: Maximum number of nodes.
         seconds: Time limit; infinite for none.
         gap: Relative gap at which to stop.
     """
@@ -187,34 +170,28 @@ def solve(
     if not len(undecided):
         return Solution((lower + upper) / 2 * size, free, float(free))
     which, row = np.nonzero(max_excess[undecided] > 0)
-    violation, coefficients, limits = (
-        max_excess[undecided][which, row],
-        gains[undecided][which, row],
-        slack[undecided][which, row],
-    )
+    violation, coefficients = max_excess[undecided][which, row], gains[undecided][which, row]
+    limits = slack[undecided][which, row]
     # g' z + a e <= h + a, every row scaled to a largest entry of one: outcomes come in any unit.
     unit = np.maximum(np.abs(coefficients).max(-1), violation)
     violation, coefficients, limits = violation / unit, coefficients / unit[:, None], limits / unit
     rows = np.arange(len(which))
     entries = np.concatenate([coefficients.ravel(), violation])
-    place = (
+    indices = (
         np.concatenate([np.repeat(rows, width), rows]),
         np.concatenate([np.tile(np.arange(width), len(rows)), width + which]),
     )
     total = width + len(undecided)
     cost = np.concatenate([np.zeros(width), -np.ones(len(undecided))])
-    constraints = [
-        LinearConstraint(
-            coo_array((entries, place), shape=(len(rows), total)).tocsc(), -np.inf, limits + violation
-        )
-    ]
+    matrix = coo_array((entries, indices), shape=(len(rows), total)).tocsc()
+    constraints = [LinearConstraint(matrix, -np.inf, limits + violation)]
     if known > free:
         constraints.append(LinearConstraint(-cost[None], known - free, np.inf))
     bounds = Bounds(
         np.concatenate([lower, np.zeros(len(undecided))]), np.concatenate([upper, np.ones(len(undecided))])
     )
     timed = {"time_limit": seconds} if seconds < math.inf else {}
-    found = milp(
+    result = milp(
         cost,
         integrality=(cost < 0).astype(int),
         bounds=bounds,
@@ -222,11 +199,8 @@ def solve(
         options={"node_limit": nodes, "mip_rel_gap": gap} | timed,
     )
     # The bound: of the tree where it gives one, else of counting.
-    bound = free + (
-        -found.mip_dual_bound
-        if found.mip_dual_bound is not None and np.isfinite(found.mip_dual_bound)
-        else float(len(undecided))
-    )
-    if found.x is None:
+    dual = result.mip_dual_bound
+    bound = free + (-dual if dual is not None and np.isfinite(dual) else float(len(undecided)))
+    if result.x is None:
         return Solution(None, 0, bound)
-    return Solution(found.x[:width] * size, free + round(float(found.x[width:].sum())), bound)
+    return Solution(result.x[:width] * size, free + round(float(result.x[width:].sum())), bound)

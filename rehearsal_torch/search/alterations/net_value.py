@@ -203,7 +203,7 @@ def decided(search: BatchSearch[Any], objective: Any) -> list[Decision]:
     if (
         not isinstance(objective, Candidates)
         or isinstance(search, NoAction)
-        or not any(weighing(each) for each in objective.cases)
+        or not any(weighing(each.costs) for each in objective.cases)
     ):
         return search.batch_search(objective)
     check_worth(type(objective.whole[0]), search)
@@ -211,7 +211,8 @@ def decided(search: BatchSearch[Any], objective: Any) -> list[Decision]:
     alone = search.batch_search(objective)
     found = _largest(objective, alone, budget, search.declines)
     return [
-        best if weighing(case) else own for case, own, best in zip(objective.cases, alone, found, strict=True)
+        best if weighing(case.costs) else own
+        for case, own, best in zip(objective.cases, alone, found, strict=True)
     ]
 
 

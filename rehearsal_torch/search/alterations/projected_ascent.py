@@ -23,6 +23,7 @@ from torch import Tensor
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.data.question import Kind
+from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.objective import AlterationObjective
 from rehearsal_torch.search.budget import UNLIMITED, Budget, checked_budget
@@ -63,39 +64,34 @@ class ProjectedAscent(BatchSearch[Candidates[AlterationObjective]]):
         declines: bool = True,
         budget_s: float | None = None,
     ) -> None:
-        if min(starts, steps, batch_size) < 1 or (rate is not None and rate <= 0):
-            raise ValueError(
-                f"expected positive numbers; got starts={starts}, steps={steps}, rate={rate}, "
-                f"batch_size={batch_size}"
-            )
-        self.starts, self.steps, self.rate, self.single, self.batch_size = (
-            starts,
-            steps,
-            rate,
-            single,
-            batch_size,
+        sizes = {"starts": starts, "steps": steps, "batch_size": batch_size}
+        require(
+            min(sizes.values()) > 0 and (rate is None or rate > 0), "positive numbers", **sizes, rate=rate
         )
+        self.starts, self.steps, self.batch_size = starts, steps, batch_size
+        self.rate, self.single = rate, single
         self.declines, self.budget_s = declines, checked_budget(budget_s)
 
     @torch.no_grad()
     def batch_search(self, objective: Candidates[AlterationObjective]) -> list[Decision]:
         """See `BatchSearch.batch_search`. Trace: ``starts``, ``steps`` used."""
         budget = Budget(self.budget_s)
-        found, values, used = [], [], 0
-        for one in in_time(objective.sets, budget):
-            actions, steps = self.ascend(one, budget)
-            compared, acceptable = ranked(one.comparison_value(actions)), one.acceptable(actions)
+        best_actions, values, used = [], [], 0
+        for candidate in in_time(objective.sets, budget):
+            actions, steps = self.ascend(candidate, budget)
+            compared, acceptable = ranked(candidate.comparison_value(actions)), candidate.acceptable(actions)
             if not bool(acceptable.any(0).all()):
-                actions, compared, acceptable = self._with_starts(one, actions, compared, acceptable)
+                actions, compared, acceptable = self._with_starts(candidate, actions, compared, acceptable)
             # The best acceptable action; if there is none, the best end point of an ascent.
-            allowed = torch.where(acceptable.any(0), acceptable, torch.ones_like(acceptable))
-            best = compared.where(allowed, -torch.inf).argmax(0)
-            which = torch.arange(len(best), device=best.device)
-            found.append(actions[best, which])
-            values.append(compared[best, which])
+            compared = compared.where(acceptable | ~acceptable.any(0), -torch.inf)
+            value, best = compared.max(0)
+            best_actions.append(actions[best, torch.arange(len(best), device=best.device)])
+            values.append(value)
             used = max(used, steps)
         facts = [{"starts": self.starts, "steps": used} for _ in objective.cases]
-        return chosen(objective, found, torch.stack(values), "projected_ascent", budget, facts, self.declines)
+        return chosen(
+            objective, best_actions, torch.stack(values), "projected_ascent", budget, facts, self.declines
+        )
 
     def _with_starts(
         self, objective: AlterationObjective, ends: Tensor, compared: Tensor, acceptable: Tensor
@@ -126,10 +122,7 @@ class ProjectedAscent(BatchSearch[Candidates[AlterationObjective]]):
                     continue
                 # A step to an undefined value is not made; that start stays where it is.
                 defined = value.isfinite().unsqueeze(-1)
-                points, gradients = (
-                    torch.where(defined, moved, points),
-                    torch.where(defined, new_gradients, torch.zeros_like(gradients)),
-                )
+                points, gradients = moved.where(defined, points), new_gradients.where(defined, 0.0)
             return inside.units(points), self.steps
         value, length = ranked(value), torch.full_like(value, 0.1)
         for step in range(self.steps):
@@ -139,38 +132,24 @@ class ProjectedAscent(BatchSearch[Candidates[AlterationObjective]]):
             moved = inside.clipped(points + length.unsqueeze(-1) * ascent_direction)
             other, new_gradients = objective.value_and_gradient_in_frame(moved)
             better = other > value
-            points, gradients = (
-                torch.where(better.unsqueeze(-1), moved, points),
-                torch.where(better.unsqueeze(-1), new_gradients, gradients),
-            )
-            value, length = (
-                torch.where(better, other, value),
-                torch.where(better, length * LONGER, length * SHORTER),
-            )
+            wide = better.unsqueeze(-1)
+            points, gradients = moved.where(wide, points), new_gradients.where(wide, gradients)
+            value = other.where(better, value)
+            length = torch.where(better, length * LONGER, length * SHORTER)
             if bool((length < MIN_STEP).all()):
                 return inside.units(points), step + 1
             if (step + 1) % HALVED == 0 and len(points) > MIN_STARTS:
                 kept = value.topk(max(MIN_STARTS, len(points) // 2), dim=0).indices
                 wide = kept.unsqueeze(-1).expand(*kept.shape, points.shape[-1])
-                points, gradients, value, length = (
-                    points.gather(0, wide),
-                    gradients.gather(0, wide),
-                    value.gather(0, kept),
-                    length.gather(0, kept),
-                )
+                points, gradients = points.gather(0, wide), gradients.gather(0, wide)
+                value, length = value.gather(0, kept), length.gather(0, kept)
         return inside.units(points), self.steps
 
 
 @dataclass(frozen=True)
 class _Frame:
-    """The box in the standardised coordinates of an ascent.
-
-    Attributes:
-        objective: The objective with this box.
-        location: (k,), in the actions' units.
-        scale: (k,), in the actions' units.
-        lower: (B, k), in the frame, in the ascent's precision.
-        upper: (B, k).
+    """The box (B, k) in the standardised coordinates, and the precision, of an ascent; location and scale
+    (k,) are in the actions' units.
     """
 
     objective: AlterationObjective
@@ -187,7 +166,7 @@ class _Frame:
 
     def clipped(self, points: Tensor) -> Tensor:
         """The nearest points of the box, (..., B, k)."""
-        return torch.minimum(torch.maximum(points, self.lower), self.upper)
+        return points.clamp(self.lower, self.upper)
 
     def points(self, actions: Tensor) -> Tensor:
         """From the actions' units to the frame, (..., B, k)."""

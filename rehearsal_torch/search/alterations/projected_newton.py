@@ -27,6 +27,7 @@ from torch import Tensor
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.data.question import Kind
+from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
 from rehearsal_torch.objectives.region_probability.rectangle import OPEN, RectangleProbability
@@ -43,18 +44,13 @@ def centred(base: Tensor, effect: Tensor, lower: Tensor, upper: Tensor, target: 
     Args:
         base: m, (B,).
         effect: e, (k,).
-        lower: The box, (B, k).
-        upper: (B, k).
+        lower: The box, (B, k), like `upper`.
         target: (B,) or (); may be infinite.
     """
-    lowest, highest = torch.where(effect > 0, lower, upper), torch.where(effect > 0, upper, lower)
+    lowest, highest = lower.where(effect > 0, upper), upper.where(effect > 0, lower)
     low, high = base + lowest @ effect, base + highest @ effect
     span = high - low
-    share = torch.where(
-        span > 0,
-        (target - low) / torch.where(span > 0, span, torch.ones_like(span)),
-        torch.full_like(span, 0.5),
-    ).clamp(0.0, 1.0)
+    share = ((target - low) / span.where(span > 0, 1.0)).where(span > 0, 0.5).clamp(0.0, 1.0)
     return lowest + share.unsqueeze(-1) * (highest - lowest)
 
 
@@ -86,8 +82,9 @@ class ProjectionNewton(BatchSearch[Candidates[GaussianSuccess]]):
         declines: bool = True,
         budget_s: float | None = None,
     ) -> None:
-        if steps < 1 or not tolerance > 0:
-            raise ValueError(f"expected steps >= 1 and tolerance > 0; got {steps} and {tolerance}")
+        require(
+            steps >= 1 and tolerance > 0, "steps >= 1 and tolerance > 0", steps=steps, tolerance=tolerance
+        )
         self.steps, self.tolerance, self.batch_size = steps, tolerance, batch_size
         self.predictive, self.declines, self.budget_s = predictive, declines, checked_budget(budget_s)
 
@@ -96,10 +93,11 @@ class ProjectionNewton(BatchSearch[Candidates[GaussianSuccess]]):
         """Returns the best set and action for each case."""
         budget = Budget(self.budget_s)
         sets = objective.sets
-        actions = [self.best(one, budget) for one in in_time(sets, budget)]
-        values = torch.stack(
-            [self.compared_value(one, each) for one, each in zip(sets, actions, strict=False)]
-        )
+        actions = [self.best(candidate, budget) for candidate in in_time(sets, budget)]
+        compared = [
+            self.compared_value(candidate, best) for candidate, best in zip(sets, actions, strict=False)
+        ]
+        values = torch.stack(compared)
         return chosen(objective, actions, ranked(values), "projection_newton", budget, declines=self.declines)
 
     def compared_value(self, objective: GaussianSuccess, actions: Tensor) -> Tensor:
@@ -109,19 +107,11 @@ class ProjectionNewton(BatchSearch[Candidates[GaussianSuccess]]):
     @torch.no_grad()
     def best(self, objective: GaussianSuccess, budget: Budget = UNLIMITED) -> Tensor:
         """The best actions of one set, (B, k)."""
-        region_probability = objective.region_probability
-        if isinstance(region_probability, RectangleProbability) and len(region_probability.directions) == 1:
-            base, effect = (
-                objective.base @ region_probability.directions[0],
-                region_probability.directions[0] @ objective.effect,
-            )
-            return centred(
-                base,
-                effect,
-                objective.lower,
-                objective.upper,
-                _middle(region_probability.lower[0], region_probability.upper[0]),
-            )
+        region = objective.region_probability
+        if isinstance(region, RectangleProbability) and len(region.directions) == 1:
+            direction, target = region.directions[0], _middle(region.lower[0], region.upper[0])
+            base, effect = objective.base @ direction, direction @ objective.effect
+            return centred(base, effect, objective.lower, objective.upper, target)
         return self.ascend(objective, objective.starts(1)[0], budget)
 
     @torch.no_grad()
@@ -134,22 +124,16 @@ class ProjectionNewton(BatchSearch[Candidates[GaussianSuccess]]):
         for step_count in range(self.steps):
             if step_count and budget.out():
                 break
-            found = objective.expansion(z, left)
+            expansion = objective.expansion(z, left)
             # In units of each variable's range, so that one tolerance and one ridge suit all.
-            gradient, curvature = (
-                found.gradient * unit,
-                -found.curvature * unit.unsqueeze(-1) * unit.unsqueeze(-2),
-            )
-            projected = clipped(z + gradient * unit, lower, upper) - z
-            near = (
-                torch.minimum(
-                    (projected / unit).abs().amax(-1, keepdim=True), torch.full_like(unit[:, :1], 1e-3)
-                )
-                * unit
-            )
+            gradient = expansion.gradient * unit
+            curvature = -expansion.curvature * unit.unsqueeze(-1) * unit.unsqueeze(-2)
+            projected = (z + gradient * unit).clamp(lower, upper) - z
+            near = (projected / unit).abs().amax(-1, keepdim=True).clamp_max(1e-3) * unit
             active = ((z <= lower + near) & (gradient < 0)) | ((z >= upper - near) & (gradient > 0))
             step = _newton(gradient, curvature, active)
-            moved = self._armijo(objective, left, z, found.value, gradient, step, active, unit, lower, upper)
+            value = expansion.value
+            moved = self._armijo(objective, left, z, value, gradient, step, active, unit, lower, upper)
             converged = ((moved - z) / unit).abs().amax(-1) < self.tolerance
             answer[left] = moved
             if converged.all():
@@ -172,28 +156,21 @@ class ProjectionNewton(BatchSearch[Candidates[GaussianSuccess]]):
         upper: Tensor,
     ) -> Tensor:
         moved, rest, size = z.clone(), torch.arange(len(z), device=z.device), 1.0
-        free_gain = torch.where(active, torch.zeros_like(gradient), gradient * step).sum(-1)
+        free_gain = (gradient * step).where(~active, 0.0).sum(-1)
         for _ in range(40):
-            trial = clipped(z[rest] + size * step[rest] * unit[rest], lower[rest], upper[rest])
-            at_bound = torch.where(
-                active[rest], gradient[rest] * (trial - z[rest]) / unit[rest], torch.zeros_like(trial)
-            ).sum(-1)
+            trial = (z[rest] + size * step[rest] * unit[rest]).clamp(lower[rest], upper[rest])
+            at_bound = gradient[rest] * (trial - z[rest]) / unit[rest]
+            at_bound = at_bound.where(active[rest], 0.0).sum(-1)
             gain = objective.values(trial, which[rest]) - value[rest]
             # Rounding of log P may hide a gain: a step that is level up to rounding is accepted.
-            good = gain >= SUFFICIENT_DECREASE * (size * free_gain[rest] + at_bound) - 1e-14 * (
-                1 + value[rest].abs()
-            )
+            level = 1e-14 * (1 + value[rest].abs())
+            good = gain >= SUFFICIENT_DECREASE * (size * free_gain[rest] + at_bound) - level
             moved[rest[good]] = trial[good]
             rest = rest[~good]
             if not len(rest):
                 break
             size *= STEP_REDUCTION
         return moved
-
-
-def clipped(values: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
-    """The nearest points of boxes, (n, k) each."""
-    return torch.minimum(torch.maximum(values, lower), upper)
 
 
 def _newton(gradient: Tensor, curvature: Tensor, active: Tensor) -> Tensor:
@@ -205,10 +182,8 @@ def _newton(gradient: Tensor, curvature: Tensor, active: Tensor) -> Tensor:
     both = free.unsqueeze(-1) & free.unsqueeze(-2)
     # More actions than outcomes leave directions without curvature; a ridge keeps the step in the others.
     ridge = 1e-9 * diagonal.amax(-1, keepdim=True) + 1e-14
-    matrix = torch.where(both, curvature, torch.zeros_like(curvature)) + torch.diag_embed(
-        torch.where(free, ridge.expand_as(diagonal), diagonal + ridge)
-    )
-    root, failed = torch.linalg.cholesky_ex(matrix)
+    added = torch.where(free, ridge.expand_as(diagonal), diagonal + ridge)
+    root, failed = torch.linalg.cholesky_ex(curvature.where(both, 0.0) + torch.diag_embed(added))
     step = torch.cholesky_solve(gradient.unsqueeze(-1), root).squeeze(-1)
     return torch.where((failed > 0).unsqueeze(-1), gradient, step)
 

@@ -28,6 +28,7 @@ from torch import Tensor
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.data.question import Kind
+from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.objective import AlterationObjective
 from rehearsal_torch.search.budget import UNLIMITED, Budget, checked_budget
@@ -71,11 +72,9 @@ class SampledRefinement(BatchSearch[Candidates[AlterationObjective]]):
         declines: bool = True,
         budget_s: float | None = None,
     ) -> None:
-        if min(starts, samples, rounds, kept, perturbations, batch_size) < 1:
-            raise ValueError(
-                f"expected positive numbers; got starts={starts}, samples={samples}, rounds={rounds}, "
-                f"kept={kept}, perturbations={perturbations}, batch_size={batch_size}"
-            )
+        sizes = {"starts": starts, "samples": samples, "rounds": rounds, "kept": kept}
+        sizes |= {"perturbations": perturbations, "batch_size": batch_size}
+        require(min(sizes.values()) > 0, "positive numbers", **sizes)
         self.starts, self.samples, self.rounds, self.kept = starts, samples, rounds, kept
         self.perturbations, self.seed, self.batch_size = perturbations, seed, batch_size
         self.declines, self.budget_s = declines, checked_budget(budget_s)
@@ -84,10 +83,10 @@ class SampledRefinement(BatchSearch[Candidates[AlterationObjective]]):
     def batch_search(self, objective: Candidates[AlterationObjective]) -> list[Decision]:
         """See `BatchSearch.batch_search`. Trace: ``evaluations`` of the objective in a case and set."""
         budget = Budget(self.budget_s)
-        found, values, accepted = [], [], []
+        actions, values, accepted = [], [], []
         used = torch.zeros(len(objective.cases), dtype=torch.long)
-        for one in in_time(objective.sets, budget):
-            table = one.tabulated()
+        for candidate in in_time(objective.sets, budget):
+            table = candidate.tabulated()
             action, value, may, count = self._best_accepted(table, budget)
             evaluations = torch.full_like(used, count)
             if not bool(may.all()):
@@ -96,22 +95,22 @@ class SampledRefinement(BatchSearch[Candidates[AlterationObjective]]):
                 better, evaluations = allowed & ~may, evaluations + more * ~may.cpu()
                 action = torch.where(better.unsqueeze(-1), other, action)
                 value, may = torch.where(better, among, value), may | better
-            found.append(action)
+            actions.append(action)
             values.append(value)
             accepted.append(may)
             used = torch.maximum(used, evaluations)
-        facts = [{"evaluations": each} for each in used.tolist()]
+        facts = [{"evaluations": count} for count in used.tolist()]
         stacked, may = torch.stack(values), torch.stack(accepted)
-        return chosen(objective, found, stacked, "sampled_refinement", budget, facts, self.declines, may)
+        return chosen(objective, actions, stacked, "sampled_refinement", budget, facts, self.declines, may)
 
     def _halved(self) -> Self:
         """The same search with half as many of everything but rounds: what is acceptable costs more than a
         value.
         """
-        made = copy(self)
-        made.starts, made.samples = -(-self.starts // 2), -(-self.samples // 2)
-        made.kept, made.perturbations = -(-self.kept // 2), -(-self.perturbations // 2)
-        return made
+        half = copy(self)
+        half.starts, half.samples = -(-self.starts // 2), -(-self.samples // 2)
+        half.kept, half.perturbations = -(-self.kept // 2), -(-self.perturbations // 2)
+        return half
 
     def _best_accepted(
         self, table: AlterationObjective, budget: Budget, accepting: bool = False
@@ -121,25 +120,21 @@ class SampledRefinement(BatchSearch[Candidates[AlterationObjective]]):
         """
         actions, evaluations = self.refined(table, budget, accepting)
         compared, acceptable = ranked(table.comparison_value(actions)), table.acceptable(actions)
-        allowed = torch.where(acceptable.any(0), acceptable, torch.ones_like(acceptable))
-        best = compared.where(allowed, -torch.inf).argmax(0)
+        value, best = compared.where(acceptable | ~acceptable.any(0), -torch.inf).max(0)
         which = torch.arange(len(best), device=best.device)
-        return actions[best, which], compared[best, which], acceptable.any(0), evaluations
+        return actions[best, which], value, acceptable.any(0), evaluations
 
     def refined(
         self, objective: AlterationObjective, budget: Budget = UNLIMITED, accepting: bool = False
     ) -> tuple[Tensor, int]:
         """The best candidates of each case, (m, B, k) in the actions' units, and the number of evaluations.
-        The budget ends the search after a round.
-
-        Args:
-            objective: What is maximised.
-            accepting: Whether candidates that the objective accepts come before all others.
+        The budget ends the search after a round. With `accepting`, candidates that the objective accepts come
+        before all others.
         """
 
         def value(points: Tensor) -> Tensor:
-            found = ranked(objective(points))
-            return found - REFUSED * (~objective.acceptable(points)).to(found) if accepting else found
+            values = ranked(objective(points))
+            return values - REFUSED * (~objective.acceptable(points)).to(values) if accepting else values
 
         stream = generator(self.seed)
         unit = sobol(len(objective.names), self.seed).draw(self.samples, dtype=torch.float64)

@@ -16,7 +16,6 @@ Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 4, Eq. 11, Algorithm 2 (App. E
 
 import heapq
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, final
@@ -27,12 +26,18 @@ from torch import Tensor
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.data.question import Kind
+from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import Reward
 from rehearsal_torch.search.budget import Budget, checked_budget
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.sequences.baselines import greedy_sequence, nothing_open
-from rehearsal_torch.search.sequences.decision_process import CounterfactualProcess, Effort, sequence_decision
+from rehearsal_torch.search.sequences.decision_process import (
+    CounterfactualProcess,
+    Effort,
+    limit_reached,
+    sequence_decision,
+)
 from rehearsal_torch.search.sequences.lipschitz_bound import (
     NO_SUM,
     Anchors,
@@ -55,8 +60,6 @@ class AStar(Search[CounterfactualReturn]):
         lookahead: Bound each child by Eq. 11 (as published) instead of by the anchors at its own time.
         batch: Maximum number of nodes expanded at once; 1 is strictly best first (as published).
         incumbent: Start from the greedy sequence instead of the observed one (as published).
-        constants: Returns tighter constants K_t, (T - 1,), for an episode, valid for all states of its search
-            and anchors, or None.
         budget_s: Time limit in seconds, after which the best sequence so far is returned with its gap; None
             for no limit. A step is a round of the greedy ascent, the choice of anchors, their bounds at one
             time, or the expansion of a batch.
@@ -76,30 +79,14 @@ class AStar(Search[CounterfactualReturn]):
         lookahead: bool = False,
         batch: int = 256,
         incumbent: bool = True,
-        constants: Callable[[CounterfactualReturn], Tensor | None] | None = None,
         budget_s: float | None = None,
         node_limit: int | None = None,
     ) -> None:
-        if batch < 1:
-            raise ValueError(f"expected a batch of at least 1 node; got {batch}")
+        require(batch >= 1, "a batch of at least 1 node", batch=batch)
         self.anchors = MonteCarlo() if anchors is None else anchors
-        self.pooled, self.exact, self.lookahead, self.batch, self.incumbent = (
-            pooled,
-            exact,
-            lookahead,
-            batch,
-            incumbent,
-        )
-        self.constants, self.budget_s, self.node_limit = constants, checked_budget(budget_s), node_limit
-
-    @classmethod
-    def published(
-        cls, anchors: Anchors | None = None, budget_s: float | None = None, node_limit: int | None = None
-    ) -> "AStar":
-        """The algorithm as in the paper: pooled anchors, Eq. 11 for each child, one node at a time, no
-        shortcuts.
-        """
-        return cls(anchors, True, False, True, 1, False, None, budget_s, node_limit)
+        self.pooled, self.exact, self.lookahead = pooled, exact, lookahead
+        self.batch, self.incumbent = batch, incumbent
+        self.budget_s, self.node_limit = checked_budget(budget_s), node_limit
 
     def check(self, surrogate: Surrogate, **settings: Any) -> None:
         """Refuses the return of an ensemble's worst member, and rewards without a Lipschitz constant.
@@ -136,42 +123,31 @@ class AStar(Search[CounterfactualReturn]):
             UnboundedError: if the trajectory or the reward has no finite Lipschitz constant.
             ValueError: if the sequence makes more than k changes.
         """
-        made = int((known != objective.observed).sum())
-        if made > objective.changes:
-            raise ValueError(
-                f"expected a sequence with at most {objective.changes} changes; got one with {made}"
-            )
+        changes = int((known != objective.observed).sum())
+        require(changes <= objective.changes, f"at most {objective.changes} changes", changes=changes)
         budget, effort = Budget(self.budget_s), Effort()
-        lipschitz = value_constants(objective, None if self.constants is None else self.constants(objective))
+        lipschitz = value_constants(objective)
         if nothing_open(objective):
+            facts: dict[str, Any] = {"anchors": 0, "distances": 0}
             return sequence_decision(
-                objective,
-                objective.observed,
-                effort,
-                budget,
-                search="astar",
-                gap=0.0,
-                anchors=0,
-                distances=0,
+                objective, objective.observed, effort, budget, search="astar", gap=0.0, **facts
             )
         process = CounterfactualProcess(objective, effort)
         start = greedy_sequence(process, budget) if self.incumbent else objective.observed
         if bool((known != objective.observed).any()) and float(objective(known)) > float(objective(start)):
             start = known
         effort.expanded = effort.generated = 0
-        chosen = self.anchors(process, lipschitz)
+        anchors = self.anchors(process, lipschitz)
         if self.pooled:
-            chosen = [torch.unique(torch.cat(chosen), dim=0)] * process.horizon
+            anchors = [torch.unique(torch.cat(anchors), dim=0)] * process.horizon
         else:
-            chosen = [
-                torch.cat([process.trajectory.states[time : time + 1], states])
-                for time, states in enumerate(chosen)
-            ]
-        bound = LipschitzBound(process, chosen, lipschitz, self.exact, budget)
+            own = process.trajectory.states.split(1)
+            anchors = [torch.cat(both) for both in zip(own, anchors, strict=True)]
+        bound = LipschitzBound(process, anchors, lipschitz, self.exact, budget)
         frontier = _Frontier(bound, start, self.lookahead)
         stopped = self._run(frontier, effort, budget)
         gap = 0.0 if not stopped else frontier.top() - frontier.value
-        size = len(chosen[0]) if self.pooled else sum(len(states) for states in chosen)
+        size = len(anchors[0]) if self.pooled else sum(len(states) for states in anchors)
         return sequence_decision(
             objective,
             frontier.sequence,
@@ -189,13 +165,10 @@ class AStar(Search[CounterfactualReturn]):
     def _run(self, frontier: "_Frontier", effort: Effort, budget: Budget) -> str:
         """Expands until no open node can be better; returns "", or which limit ended the search."""
         while frontier.top() > frontier.value + frontier.tolerance:
-            if self.node_limit is not None and effort.expanded >= self.node_limit:
-                return f"stopped after node_limit={self.node_limit} expanded nodes"
-            if budget.out():
-                return budget.reason()
-            frontier.expand(
-                self.batch if self.node_limit is None else min(self.batch, self.node_limit - effort.expanded)
-            )
+            if reached := limit_reached(self.node_limit, effort, budget):
+                return reached
+            left = self.batch if self.node_limit is None else self.node_limit - effort.expanded
+            frontier.expand(min(self.batch, left))
         return ""
 
 
@@ -210,21 +183,10 @@ class _Block:
     totals: Tensor
     sequences: Tensor
 
-    def split(self, size: int) -> tuple["_Block", "_Block"]:
-        """The first `size` nodes, and the rest."""
-        parts = (slice(0, size), slice(size, None))
-        first, rest = (
-            _Block(
-                self.time,
-                self.spent,
-                self.f[part],
-                self.states[part],
-                self.totals[part],
-                self.sequences[part],
-            )
-            for part in parts
-        )
-        return first, rest
+    def part(self, rows: slice) -> "_Block":
+        """Some of the nodes."""
+        own = (self.f, self.states, self.totals, self.sequences)
+        return _Block(self.time, self.spent, *(tensor[rows] for tensor in own))
 
 
 class _Frontier:
@@ -235,29 +197,16 @@ class _Frontier:
         self.bound, self.process, self.lookahead = bound, process, lookahead
         objective = process.objective
         self.sequence = sequence
-        self.value = (
-            float(objective(sequence))
-            if bool((sequence != objective.observed).any())
-            else objective.outcome()
-        )
+        changed = bool((sequence != objective.observed).any())
+        self.value = float(objective(sequence)) if changed else objective.outcome()
         # Optimal means optimal up to this tolerance, a thousand times the rounding margin of the bounds.
-        self.tolerance = objective.rounding(
-            1e-9, 1.0 + float(objective.rewards(objective.trajectory.states).abs().sum())
-        )
+        rewards = objective.rewards(objective.trajectory.states)
+        self.tolerance = objective.rounding(1e-9, 1.0 + float(rewards.abs().sum()))
         self._heap: list[tuple[float, int, _Block]] = []
         self._order = count()
-        start = process.start
+        start, observed = process.start, objective.observed.to(torch.int16).unsqueeze(0)
         self.root = float(self._bounded(start, 0, 0))
-        self._push(
-            _Block(
-                0,
-                0,
-                start.new_full((1,), self.root),
-                start,
-                start.new_zeros(1),
-                objective.observed.to(torch.int16).unsqueeze(0),
-            )
-        )
+        self._push(_Block(0, 0, start.new_full((1,), self.root), start, start.new_zeros(1), observed))
 
     def top(self) -> float:
         """The largest f of an open node; minus infinity if none is open."""
@@ -267,16 +216,13 @@ class _Frontier:
         """Expands the best open nodes, at most `size` of them, all of one time and number of changes."""
         block = heapq.heappop(self._heap)[2]
         # All nodes above the incumbent have to be expanded sooner or later; the others are dropped.
-        block = block.split(int((block.f > self.value + self.tolerance).sum()))[0]
-        block, rest = block.split(size)
-        self._push(rest)
+        block = block.part(slice(int((block.f > self.value + self.tolerance).sum())))
+        self._push(block.part(slice(size, None)))
+        block = block.part(slice(size))
         process, time, spent = self.process, block.time, block.spent
         process.effort.expanded += len(block.f)
         if time == process.horizon - 1:
-            last, action = process.final(block.states, torch.full_like(block.totals, spent))
-            self._offer(
-                block.totals + last, block.sequences, action if time < block.sequences.shape[-1] else None
-            )
+            self._offer_last(block.states, time, spent, block.totals, block.sequences)
             return
         rewards, other = process.rewards(block.states, time), process.others[time]
         kept = block.totals + process.kept(rewards, time)
@@ -286,9 +232,8 @@ class _Frontier:
             totals = (block.totals.unsqueeze(-1) + process.changed(rewards, time)).flatten()
             sequences = block.sequences.repeat_interleave(len(other), 0)
             sequences[:, time] = other.to(sequences).repeat(len(block.f))
-            self._receive(
-                time + 1, spent + 1, block.f.repeat_interleave(len(other)), states, totals, sequences
-            )
+            parents = block.f.repeat_interleave(len(other))
+            self._receive(time + 1, spent + 1, parents, states, totals, sequences)
 
     def _receive(
         self, time: int, spent: int, parents: Tensor, states: Tensor, totals: Tensor, sequences: Tensor
@@ -296,8 +241,7 @@ class _Frontier:
         """Processes children: leaves are compared with the incumbent, others are bounded and queued."""
         self.process.effort.generated += len(states)
         if self.bound.fixed(time, spent) and time == self.process.horizon - 1:
-            last, action = self.process.final(states, torch.full_like(totals, spent))
-            self._offer(totals + last, sequences, action if time < sequences.shape[-1] else None)
+            self._offer_last(states, time, spent, totals, sequences)
             return
         if self.bound.fixed(time, spent):
             # A rollout costs more than the distances to the anchors: only leaves not ruled out by these are
@@ -312,6 +256,11 @@ class _Frontier:
 
     def _bounded(self, states: Tensor, time: int, spent: int) -> Tensor:
         return (self.bound.ahead if self.lookahead else self.bound.at)(states, time, [spent])[:, 0]
+
+    def _offer_last(self, states: Tensor, time: int, spent: int, totals: Tensor, sequences: Tensor) -> None:
+        """The same for paths on which only the last reward remains."""
+        last, action = self.process.final(states, torch.full_like(totals, spent))
+        self._offer(totals + last, sequences, action if time < sequences.shape[-1] else None)
 
     def _offer(self, values: Tensor, sequences: Tensor, last: Tensor | None) -> None:
         """Compares complete sequences with the incumbent and keeps the best."""

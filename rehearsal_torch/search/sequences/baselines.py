@@ -32,6 +32,7 @@ from torch import Tensor
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import UNDEFINED, ranked
 from rehearsal_torch.data.question import Kind
+from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.search.budget import UNLIMITED, Budget, checked_budget
 from rehearsal_torch.search.search import Search
@@ -44,7 +45,6 @@ def single_changes(process: CounterfactualProcess, sequence: Tensor) -> Tensor:
     """Returns of all sequences with one action replaced.
 
     Args:
-        process: The decision process of the episode, which counts the evaluations.
         sequence: a', (H,) long.
 
     Returns:
@@ -96,16 +96,10 @@ class GreedyChanges(Search[CounterfactualReturn]):
         """Returns a local optimum; its gap is unknown unless nothing may be changed."""
         budget, effort = Budget(self.budget_s), Effort()
         sequence = greedy_sequence(CounterfactualProcess(objective, effort), budget)
-        gap = 0.0 if nothing_open(objective) else None
+        gap, equal = 0.0 if nothing_open(objective) else None, _equal(objective)
+        reason, name = budget.reason() if budget.ran_out else "", "greedy_changes"
         return sequence_decision(
-            objective,
-            sequence,
-            effort,
-            budget,
-            search="greedy_changes",
-            gap=gap,
-            equal=_equal(objective),
-            reason=budget.reason() if budget.ran_out else "",
+            objective, sequence, effort, budget, search=name, gap=gap, equal=equal, reason=reason
         )
 
 
@@ -201,8 +195,7 @@ class RandomChanges(Search[CounterfactualReturn]):
     declines = False  # the baseline includes its losses
 
     def __init__(self, count: int = 1, seed: int = 0, budget_s: float | None = None) -> None:
-        if count < 1:
-            raise ValueError(f"expected at least 1 sequence; got count={count}")
+        require(count >= 1, "at least 1 sequence", count=count)
         self.count, self.seed, self.budget_s = count, seed, checked_budget(budget_s)
 
     @torch.no_grad()
@@ -211,13 +204,7 @@ class RandomChanges(Search[CounterfactualReturn]):
         budget, effort, observed = Budget(self.budget_s), Effort(), objective.observed
         if nothing_open(objective):
             return sequence_decision(
-                objective,
-                observed,
-                effort,
-                budget,
-                search="random_changes",
-                gap=0.0,
-                draws=self.count,
+                objective, observed, effort, budget, search="random_changes", gap=0.0, draws=self.count
             )
         draws = stream(self.seed, objective.case.identity)
         free = objective.open
@@ -229,9 +216,9 @@ class RandomChanges(Search[CounterfactualReturn]):
         values = ranked(objective(sequences))
         drawn, reason = sequences[int(values.argmax())], ""
         if not bool(values.isfinite().any()):
-            drawn, reason = (
-                observed,
-                f"{UNDEFINED}: none of {self.count} random sequences can be compared with the observed one",
+            drawn = observed
+            reason = (
+                f"{UNDEFINED}: none of {self.count} random sequences can be compared with the observed one"
             )
         return sequence_decision(
             objective,
@@ -253,8 +240,5 @@ def _others(objective: CounterfactualReturn, times: Tensor, draws: torch.Generat
         # Adding 1 ... A - 1 modulo A reaches each other action once, so the draw is uniform over them.
         shift = torch.randint(1, objective.actions, times.shape, generator=draws).to(times.device)
         return (objective.observed[times] + shift) % objective.actions
-    return (
-        torch.multinomial(choices.flatten(0, 1).to(torch.float64).cpu(), 1, generator=draws)
-        .view(times.shape)
-        .to(times.device)
-    )
+    weights = choices.flatten(0, 1).to(torch.float64).cpu()
+    return torch.multinomial(weights, 1, generator=draws).view(times.shape).to(times.device)

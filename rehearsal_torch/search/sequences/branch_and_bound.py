@@ -35,12 +35,14 @@ Source: ours; the problem is Tsirtsis and Gomez-Rodriguez (2023), Eq. 9.
 
 from copy import copy
 from dataclasses import asdict, replace
-from typing import final
+from typing import Any, final
 
 import torch
 
 from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.question import Kind
+from rehearsal_torch.data.sizes import require
 from rehearsal_torch.mechanisms.trajectory import CurvedTrajectory
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import BoundedReward
@@ -95,22 +97,16 @@ class BranchAndBound(Search[CounterfactualReturn]):
         sets: int = 200_000,
         evaluations: int | None = 50_000_000,
     ) -> None:
-        if min(leaves, events, pool, sets) < 1 or looseness < 1:
-            raise ValueError(
-                f"expected leaves, events, pool, sets and looseness of at least 1; got {leaves}, {events}, "
-                f"{pool}, {sets}, {looseness}"
-            )
-        if evaluations is not None and evaluations < 1:
-            raise ValueError(f"expected at least 1 evaluation, or None for no limit; got {evaluations}")
-        self.sets, self.evaluations = sets, evaluations
-        self.leaves, self.events, self.pool, self.looseness, self.budget_s, self.node_limit = (
-            leaves,
-            events,
-            pool,
-            looseness,
-            checked_budget(budget_s),
-            node_limit,
+        sizes = {"leaves": leaves, "events": events, "pool": pool, "sets": sets, "looseness": looseness}
+        require(min(sizes.values()) >= 1, "numbers of at least 1", **sizes)
+        require(
+            evaluations is None or evaluations >= 1,
+            "at least 1 evaluation, or None for no limit",
+            evaluations=evaluations,
         )
+        self.sets, self.evaluations = sets, evaluations
+        self.leaves, self.events, self.pool, self.looseness = leaves, events, pool, looseness
+        self.budget_s, self.node_limit = checked_budget(budget_s), node_limit
         self.fallback = AStar(budget_s=budget_s, node_limit=node_limit) if fallback is None else fallback
 
     @torch.no_grad()
@@ -120,7 +116,8 @@ class BranchAndBound(Search[CounterfactualReturn]):
         limits = Limits(self.leaves, self.pool, self.looseness, budget, self.node_limit)
         curved = isinstance(objective.trajectory, CurvedTrajectory)
         if curved and objective.gradient() is None and isinstance(objective.reward, BoundedReward):
-            return self._in_boxes(StepTree(objective, effort, limits, self.sets, self.evaluations))
+            steps = StepTree(objective, effort, limits, self.sets, self.evaluations)
+            return _decision(steps, steps.run(), root_bound=steps.root)
         refused = self._refusal(objective)
         if refused:
             return self._fall_back(objective, refused, budget, effort)
@@ -128,40 +125,7 @@ class BranchAndBound(Search[CounterfactualReturn]):
         stopped = tree.run()
         if tree.loose:
             return self._fall_back(objective, tree.loose, budget, effort, tree)
-        return sequence_decision(
-            objective,
-            tree.sequence,
-            effort,
-            budget,
-            search="branch_and_bound",
-            gap=tree.gap(),
-            equal=tree.tolerance,
-            reason=stopped,
-            fallback=None,
-            root_bound=tree.observed + tree.root,
-            recentred=tree.recentred,
-            rolled_out=tree.rolled_out,
-            tolerance=tree.tolerance,
-        )
-
-    @staticmethod
-    def _in_boxes(tree: StepTree) -> Decision:
-        """The decision of the tree for rewards that are not linear."""
-        stopped = tree.run()
-        return sequence_decision(
-            tree.objective,
-            tree.sequence,
-            tree.effort,
-            tree.limits.budget,
-            search="branch_and_bound",
-            gap=tree.gap(),
-            equal=tree.tolerance,
-            reason=stopped,
-            fallback=None,
-            root_bound=tree.root,
-            rolled_out=tree.rolled_out,
-            tolerance=tree.tolerance,
-        )
+        return _decision(tree, stopped, root_bound=tree.observed + tree.root, recentred=tree.recentred)
 
     def _refusal(self, objective: CounterfactualReturn) -> str:
         """Why the model cannot be built; empty if it can."""
@@ -194,15 +158,10 @@ class BranchAndBound(Search[CounterfactualReturn]):
         try:
             decision = search.improve(objective, known) if isinstance(search, AStar) else search(objective)
         except UnboundedError as error:
-            decision = self._in_time(GreedyChanges(), budget)(objective)
-            why = f"{why}; {error}"
+            search = self._in_time(GreedyChanges(), budget)
+            decision, why = search(objective), f"{why}; {error}"
         used, gap = decision.trace.get("search", type(search).__name__), decision.trace.get("gap")
-        stopped = str(decision.trace.get("stopped", "")).partition(";")[0]
-        if budget.limit_s is not None and search.budget_s != self.fallback.budget_s:
-            # It has had the remaining time, which is not what was asked for.
-            rest, whole = Budget(search.budget_s).reason(), budget.reason()
-            stopped = stopped.replace(rest, whole)
-            decision = replace(decision, reason=decision.reason.replace(rest, whole))
+        stopped = Budget(search.budget_s).reason() if "stopped" in decision.trace else ""
         # The effort of both searches counts.
         done = {name: decision.trace.get(name, 0) + count for name, count in asdict(effort).items()}
         kept: dict[str, object] = {"search": "branch_and_bound", "fallback": used, **done}
@@ -210,33 +169,18 @@ class BranchAndBound(Search[CounterfactualReturn]):
         if tree is not None:
             bound = min(torch.inf if gap is None else decision.value + gap, tree.observed + tree.bound)
             if tree.observed + tree.best > decision.value + tree.tolerance:
-                decision = sequence_decision(
-                    objective,
-                    known,
-                    Effort(),
-                    budget,
-                    search=used,
-                    gap=None,
-                    equal=tree.tolerance,
-                    reason=decision.reason,
-                )
-            gap = (
-                None
-                if bound == torch.inf
-                else bound - decision.value
-                if bound > decision.value + tree.tolerance
-                else 0.0
-            )
-            kept |= (
-                {}
-                if tree.bound == torch.inf
-                else {
-                    "root_bound": min(decision.trace.get("root_bound", torch.inf), tree.observed + tree.bound)
-                }
-            )
-        reason = f"branch_and_bound fell back to {used}: {why}" + (
-            f"; {decision.reason}" if decision.reason else ""
-        )
+                text = "" if decision.reason is None else decision.reason.text
+                own: dict[str, Any] = {"equal": tree.tolerance, "reason": text}
+                decision = sequence_decision(objective, known, Effort(), budget, search=used, gap=None, **own)
+            above = bound - decision.value
+            gap = None if bound == torch.inf else above if above > tree.tolerance else 0.0
+            if tree.bound < torch.inf:
+                root = min(decision.trace.get("root_bound", torch.inf), tree.observed + tree.bound)
+                kept["root_bound"] = root
+        text = f"branch_and_bound fell back to {used}: {why}"
+        reason = Finding("no_gain" if decision.alteration is None else "note", text)
+        if decision.reason is not None:
+            reason = replace(decision.reason, text=f"{text}; {decision.reason.text}")
         trace = {**decision.trace, **kept, "gap": gap, "proven": gap == 0.0}
         trace |= ended(stopped, gap) if stopped else {}
         return replace(decision, trace=trace, reason=reason, seconds=budget.spent())
@@ -245,13 +189,8 @@ class BranchAndBound(Search[CounterfactualReturn]):
         """The fallback with what remains of the limits."""
         limited = self._in_time(self.fallback, budget)
         if self.node_limit is not None and isinstance(limited, AStar):
-            limited.node_limit = max(
-                0,
-                min(
-                    self.node_limit - expanded,
-                    self.node_limit if limited.node_limit is None else limited.node_limit,
-                ),
-            )
+            own = self.node_limit if limited.node_limit is None else limited.node_limit
+            limited.node_limit = max(0, min(self.node_limit - expanded, own))
         return limited
 
     @staticmethod
@@ -259,5 +198,21 @@ class BranchAndBound(Search[CounterfactualReturn]):
         """A copy of a search with the remaining time, or less if its own budget is smaller."""
         limited = copy(search)
         if budget.limit_s is not None:
-            limited.budget_s = min(budget.left(), torch.inf if limited.budget_s is None else limited.budget_s)
+            own = torch.inf if limited.budget_s is None else limited.budget_s
+            limited.budget_s = min(budget.remaining(), own)
         return limited
+
+
+def _decision(tree: EventTree | StepTree, stopped: str, **trace: Any) -> Decision:
+    """The decision of a tree, and which limit ended its search."""
+    return sequence_decision(
+        tree.objective,
+        tree.sequence,
+        tree.effort,
+        tree.limits.budget,
+        search="branch_and_bound",
+        gap=tree.gap(),
+        equal=tree.tolerance,
+        reason=stopped,
+        **{"fallback": None, **trace, "rolled_out": tree.rolled_out, "tolerance": tree.tolerance},
+    )

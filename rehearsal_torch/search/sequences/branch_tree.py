@@ -40,7 +40,7 @@ from rehearsal_torch.mechanisms.trajectory import CurvedTrajectory
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.search.budget import Budget
 from rehearsal_torch.search.sequences.change_events import ChangeEvents, change_events, roll_out
-from rehearsal_torch.search.sequences.decision_process import Effort
+from rehearsal_torch.search.sequences.decision_process import Effort, limit_reached
 from rehearsal_torch.search.sequences.gain_bound import GainBound, gain_bound
 
 WIDTH = 0.1
@@ -76,20 +76,15 @@ class SetModel:
     """
 
     def __init__(self, bound: GainBound, times: Tensor) -> None:
-        self.bound, self.gains, self.pairs, self.changes, self.times = (
-            bound,
-            bound.gains,
-            bound.pairs,
-            bound.changes,
-            times,
-        )
-        slots, place = torch.unique(times, return_inverse=True)
-        counts = torch.bincount(place, minlength=len(slots))
+        self.bound, self.times, self.changes = bound, times, bound.changes
+        self.gains, self.pairs = bound.gains, bound.pairs
+        slots, slot_of_event = torch.unique(times, return_inverse=True)
+        counts = torch.bincount(slot_of_event, minlength=len(slots))
         start = counts.cumsum(0) - counts
         lane = torch.arange(int(counts.max()) if len(counts) else 1, device=times.device)
         # Events of one time step side by side; missing lanes point to a last column of minus infinity.
         self.table = torch.where(lane < counts.unsqueeze(1), start.unsqueeze(1) + lane, len(times))
-        self.slot, self.slots = place, len(slots)
+        self.slot, self.slots = slot_of_event, len(slots)
         self.mutual, self.levels = self._shared()
 
     def sieve(self, threshold: float) -> tuple[Tensor, Tensor]:
@@ -110,24 +105,24 @@ class SetModel:
         """All sets with a bound above the threshold, unless a layer has more than `max_sets` sets."""
         sets = torch.zeros(1, 0, dtype=torch.long, device=self.times.device)
         totals, scores = self.gains.new_zeros(1), self.gains.unsqueeze(0)
-        found, bounds, extended = [sets.new_zeros(0, self.changes)], [totals[:0]], 0
+        sets_above, bounds, extended = [sets.new_zeros(0, self.changes)], [totals[:0]], 0
         firsts, ended = (torch.full_like(self.gains, -torch.inf) for _ in range(2))
         for size in range(self.changes):
             extended += len(sets)
             grown = self._grow(sets, totals, scores, self.changes - size, threshold, max_sets)
             if grown is None:
-                return EventSets(found[0], bounds[0], False, firsts, extended)
+                return EventSets(sets_above[0], bounds[0], False, firsts, extended)
             row, event, ceiling = grown
             totals, sets = totals[row] + scores[row, event], torch.cat([sets[row], event.unsqueeze(1)], 1)
             scores = scores[row] + self.pairs[event]
             own = totals > threshold
             if size:
-                found.append(torch.nn.functional.pad(sets[own], (0, self.changes - size - 1), value=-1))
+                sets_above.append(torch.nn.functional.pad(sets[own], (0, self.changes - size - 1), value=-1))
                 bounds.append(totals[own])
                 ended.scatter_reduce_(0, sets[own, 0], totals[own], "amax")
             # Sets that end here stay above the threshold, even if none of them can be extended.
             firsts = ended.scatter_reduce(0, sets[:, 0], ceiling, "amax")
-        return EventSets(torch.cat(found), torch.cat(bounds), True, firsts, extended)
+        return EventSets(torch.cat(sets_above), torch.cat(bounds), True, firsts, extended)
 
     def followers(self, first: int, threshold: float) -> Tensor:
         """The events that may belong to a set with a gain above the threshold that begins with the given
@@ -217,9 +212,9 @@ class SetModel:
         worth = self.gains
         for _ in range(2):
             share = torch.sigmoid((worth - worth.unsqueeze(1)) / (WIDTH * unit))
-            found = self._relaxed(share * pairs)
-            best = found if float(found[2]) < float(best[2]) else best
-            worth = self.gains + 0.5 * self._taken(self.changes, found[0])
+            relaxed = self._relaxed(share * pairs)
+            best = relaxed if float(relaxed[2]) < float(best[2]) else best
+            worth = self.gains + 0.5 * self._taken(self.changes, relaxed[0])
         return best[0], best[1]
 
     def _relaxed(self, shares: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -255,9 +250,9 @@ def _best_after(values: Tensor, count: int) -> Tensor:
 
 def _distinct(sets: Tensor) -> tuple[Tensor, Tensor]:
     """The distinct rows, and the index of the first occurrence of each."""
-    rows, place = torch.unique(sets, dim=0, return_inverse=True)
+    rows, group = torch.unique(sets, dim=0, return_inverse=True)
     first = torch.full((len(rows),), len(sets), device=sets.device).scatter_reduce_(
-        0, place, torch.arange(len(sets), device=sets.device), "amin"
+        0, group, torch.arange(len(sets), device=sets.device), "amin"
     )
     return rows, first
 
@@ -300,15 +295,14 @@ class EventTree:
 
     Args:
         objective: The episode; its trajectory must bound its curvature, and its reward must be linear.
-        limits: Limits of the search.
     """
 
     def __init__(self, objective: CounterfactualReturn, effort: Effort, limits: Limits) -> None:
         assert isinstance(objective.trajectory, CurvedTrajectory)
         gradient = objective.gradient()
         assert gradient is not None
-        self.effort, self.limits, self.observed = effort, limits, objective.outcome()
-        self.open = objective.open.tolist()
+        self.objective, self.effort, self.limits = objective, effort, limits
+        self.observed, self.open = objective.outcome(), objective.open.tolist()
         self.trajectory, self.gradient = objective.trajectory, gradient.to(objective.trajectory.states)
         self.tolerance = objective.rounding(1e-9, max(1.0, abs(self.observed)))
         self.best, self.sequence = 0.0, objective.observed
@@ -317,9 +311,8 @@ class EventTree:
         left = min(objective.changes, len(self.open))
         self._heap: list[tuple[float, int, _Node]] = []  # by descending bounds, then as they came
         if left:
-            self._push(
-                _Node(-torch.inf, self.trajectory.states, objective.observed, 0.0, left, objective.choices)
-            )
+            states, observed = self.trajectory.states, objective.observed
+            self._push(_Node(-torch.inf, states, observed, 0.0, left, objective.choices))
 
     @property
     def bound(self) -> float:
@@ -336,10 +329,11 @@ class EventTree:
     def run(self) -> str:
         """Expands nodes until none can be better; returns "", or which limit ended the search."""
         while self._heap and -self._heap[0][0] > self.best + self.tolerance:
-            if self.limits.nodes is not None and self.effort.expanded >= self.limits.nodes and self.recentred:
-                return f"stopped after node_limit={self.limits.nodes} expanded nodes"
-            if self.recentred and self.limits.budget.out():
-                return self.limits.budget.reason()
+            # The root is always completed.
+            if self.recentred and (
+                reached := limit_reached(self.limits.nodes, self.effort, self.limits.budget)
+            ):
+                return reached
             self._expand(heapq.heappop(self._heap)[-1])
             if self.loose:
                 return ""
@@ -357,12 +351,12 @@ class EventTree:
         self.effort.generated += len(events.gains)
         if not left:
             return
-        place = int(events.gains.argmax())
+        best_event = int(events.gains.argmax())
         sequence = node.kept.clone()
-        sequence[events.times[place]] = events.actions[place]
-        self._offer(node.gain + float(events.gains[place]), sequence)
+        sequence[events.times[best_event]] = events.actions[best_event]
+        self._offer(node.gain + float(events.gains[best_event]), sequence)
         if left == 1:
-            self.root = max(0.0, float(events.gains[place])) if first else self.root
+            self.root = max(0.0, float(events.gains[best_event])) if first else self.root
             return
         bound = gain_bound(self.trajectory, self.gradient, events, left)
         if not bound.finite:
@@ -382,23 +376,22 @@ class EventTree:
             )
             return
         events, model = self._sieve(node, events, model)
-        found = model.search(self._threshold(node), min(QUICK, self.limits.leaves))
-        self.effort.expanded += found.grown
+        enumerated = model.search(self._threshold(node), min(QUICK, self.limits.leaves))
+        self.effort.expanded += enumerated.grown
         before = len(bound.gains)
-        while not found.complete and len(events.gains) <= SHRUNK * before:
+        while not enumerated.complete and len(events.gains) <= SHRUNK * before:
             before = len(events.gains)
-            events, model = self._sieve(
-                node, events, SetModel(gain_bound(self.trajectory, self.gradient, events, left), events.times)
-            )
-            found = model.search(self._threshold(node), min(QUICK, self.limits.leaves))
-            self.effort.expanded += found.grown
-        if not found.complete:
-            found = model.search(self._threshold(node), self.limits.leaves)
-            self.effort.expanded += found.grown
-        if found.complete:
-            self._close(node, events, found)
+            model = SetModel(gain_bound(self.trajectory, self.gradient, events, left), events.times)
+            events, model = self._sieve(node, events, model)
+            enumerated = model.search(self._threshold(node), min(QUICK, self.limits.leaves))
+            self.effort.expanded += enumerated.grown
+        if not enumerated.complete:
+            enumerated = model.search(self._threshold(node), self.limits.leaves)
+            self.effort.expanded += enumerated.grown
+        if enumerated.complete:
+            self._close(node, events, enumerated)
         else:
-            self._branch(node, events, found.firsts, model)
+            self._branch(node, events, enumerated.firsts, model)
 
     def _threshold(self, node: _Node) -> float:
         """The gain over the node's path that a set must exceed to improve on the incumbent."""
@@ -413,18 +406,18 @@ class EventTree:
             events, model = events.only(kept), SetModel(model.bound.only(kept), events.times[kept])
         return events, model
 
-    def _close(self, node: _Node, events: ChangeEvents, found: EventSets) -> None:
+    def _close(self, node: _Node, events: ChangeEvents, enumerated: EventSets) -> None:
         """Rolls out all sets that may be better, best bound first."""
-        for part in found.bounds.argsort(descending=True).split(1024):
-            if len(part) and float(found.bounds[part[0]]) > self._threshold(node):
-                self._roll_out(node, events, found.sets[part])
+        for part in enumerated.bounds.argsort(descending=True).split(1024):
+            if len(part) and float(enumerated.bounds[part[0]]) > self._threshold(node):
+                self._roll_out(node, events, enumerated.sets[part])
 
     def _roll_out(self, node: _Node, events: ChangeEvents, sets: Tensor) -> None:
         gains, sequences = roll_out(self.trajectory, self.gradient, events, sets, self.effort)
         self.effort.generated += len(sets)
         self.rolled_out += len(sets)
-        place = int(gains.argmax())
-        self._offer(node.gain + float(gains[place]), sequences[place])
+        best = int(gains.argmax())
+        self._offer(node.gain + float(gains[best]), sequences[best])
 
     def _offer(self, gain: float, sequence: Tensor) -> None:
         """Updates the incumbent if the sequence is better by more than rounding."""
@@ -436,21 +429,21 @@ class EventTree:
         those later events that may follow by the model, or with all of them.
         """
         threshold = self._threshold(node)
-        for place in (bounds > threshold).nonzero()[:, 0].tolist():
-            kept, time = node.kept.clone(), int(events.times[place])
-            kept[time] = events.actions[place]
+        for event in (bounds > threshold).nonzero()[:, 0].tolist():
+            kept, time = node.kept.clone(), int(events.times[event])
+            kept[time] = events.actions[event]
             if model is None:
                 choices = node.choices.clone()
                 choices[: time + 1] = False
             else:
-                later = model.followers(place, threshold)
+                later = model.followers(event, threshold)
                 choices = torch.zeros_like(node.choices)
                 choices[events.times[later], events.actions[later]] = True
             if not choices.any():
                 continue
-            rank = max(node.rank, -(node.gain + float(bounds[place])))
-            gain = node.gain + float(events.gains[place])
-            path = node.path + events.effects[place]
+            rank = max(node.rank, -(node.gain + float(bounds[event])))
+            gain = node.gain + float(events.gains[event])
+            path = node.path + events.effects[event]
             self._push(_Node(rank, path, kept, gain, node.left - 1, choices))
         if len(self._heap) > self.limits.pool:
             ordered = sorted(self._heap)

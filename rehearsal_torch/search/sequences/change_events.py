@@ -119,8 +119,8 @@ def change_events(
         states.append(moving)
     count = len(moving)
     effects = path.new_zeros(count, horizon, path.shape[-1])
-    for place, rows_ in enumerate(states):
-        time = times[0] + place + 1
+    for offset, rows_ in enumerate(states):
+        time = times[0] + offset + 1
         effects[: len(rows_), time] = rows_ - path[time]
     gains = (effects @ gradient).sum(-1)
     empty = kept[:0]

@@ -41,6 +41,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, Estimate, action_name
+from rehearsal_torch.data.finding import Finding, FindingKind
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.sequences.return_record import taken
 from rehearsal_torch.search.budget import Budget
@@ -65,6 +66,13 @@ class Effort:
     network_evaluations: int = 0
 
 
+def limit_reached(nodes: int | None, effort: Effort, budget: Budget) -> str:
+    """Which limit ends a search, in a sentence; empty while none does."""
+    if nodes is not None and effort.expanded >= nodes:
+        return f"stopped after node_limit={nodes} expanded nodes"
+    return budget.reason() if budget.out() else ""
+
+
 def sequence_decision(
     objective: CounterfactualReturn,
     actions: Tensor,
@@ -82,8 +90,7 @@ def sequence_decision(
     """The decision to which an action sequence amounts.
 
     Args:
-        objective: The objective that was searched; calling it gives the reported value.
-        actions: The best sequence found, (H,) long.
+        actions: The best sequence found, (H,) long; calling the objective gives the reported value.
         gap: Upper bound on how far the optimum lies above the value, in the reward's unit; 0 if proven
             optimal; None if no bound is known.
         equal: The difference up to which the search counts two returns as equal, in the reward's unit:
@@ -99,13 +106,11 @@ def sequence_decision(
         gap = gap if not gap else gap + fall if gap + fall > equal else 0.0
     changed = (sequence != observed).nonzero()[:, 0].tolist()
     outcome = objective.outcome()
-    value, warnings = float(objective(sequence)) if changed else outcome, objective.warnings()
+    value, findings = float(objective(sequence)) if changed else outcome, objective.warnings()
     finite = math.isfinite(value)
     if changed and not finite:
-        changed, reason = (
-            [],
-            f"the best sequence found has the return {value}: the model is undefined there",
-        )
+        reason = f"the best sequence found has the return {value}: the model is undefined there"
+        changed = []
     elif changed and not value > outcome:
         message = (
             f"by the model's own estimate no better than the observed actions ({value:.6g} against "
@@ -114,28 +119,25 @@ def sequence_decision(
         if declines:
             changed, value, reason = [], outcome, reason or message
         else:
-            warnings = (*warnings, message)
-    default_reason = "" if changed or by_hand else PROVEN_BEST if gap == 0.0 else NONE_FOUND
-    found = {
-        "search": search,
-        **asdict(effort),
+            findings = (*findings, Finding("no_gain", message))
+    reason = reason or ("" if changed or by_hand else PROVEN_BEST if gap == 0.0 else NONE_FOUND)
+    kind: FindingKind = "note" if changed else "no_gain" if finite else "invalid"
+    work = asdict(effort) | {
         "effective_branching_factor": branching_factor(effort.expanded, objective.horizon),
         "gap": gap,
         "proven": gap == 0.0,
     }
     names = tuple(action_name(time) for time in changed)
+    doses = objective.surrogate.doses(sequence[changed]).tolist() if changed else []
     return Decision(
         Alteration(names, sequence[changed].cpu()) if changed else None,
         value,
-        status="recommended" if changed else "no_action" if finite else "refused",
         estimate=_return(value),
         baseline=_return(outcome),
-        doses=dict(zip(names, map(tuple, objective.surrogate.doses(sequence[changed]).tolist()), strict=True))
-        if changed
-        else {},
-        warnings=warnings,
-        reason=reason or default_reason,
-        trace={**found, **trace, **budget.facts(gap)},
+        doses=dict(zip(names, map(tuple, doses), strict=True)),
+        findings=findings,
+        reason=Finding(kind, reason) if reason else None,
+        trace={"search": search, **work, **trace, **budget.facts(gap)},
         seconds=budget.spent(),
     )
 
@@ -166,7 +168,6 @@ class CounterfactualProcess:
     """Steps and rewards in the search tree of one episode; every network evaluation is counted.
 
     Args:
-        objective: The episode, its reward and its limit of changes.
         dtype: Precision of states and rewards; float32 only if the trajectory supports it, otherwise the
             precision of the trajectory.
 
@@ -234,43 +235,27 @@ class CounterfactualProcess:
         return torch.cat([self._rollout(part, time) for part in states.split(ROWS)])
 
     def final(self, states: Tensor, spent: Tensor) -> tuple[Tensor, Tensor]:
-        """The best last reward and its action, (n, D), changes made (n,) -> (n,), (n,) long; at time T - 1.
-
-        The last action changes no state, so that it is chosen for its reward only; without lanes.
+        """The best last reward and its action, (n, D), changes made (n,) -> (n,), (n,) long; at time T - 1,
+        without lanes. The last action changes no state, so that it is chosen for its reward only.
         """
-        time = self.horizon - 1
-        rewards = self.rewards(states, time)
-        best, action = self.kept(rewards, time), self.trajectory.observed[time].expand(len(states))
-        if time > self.last:
-            return best, action
-        other, place = self.changed(rewards, time).max(-1)
-        better = (spent < self.changes) & (other > best)
-        return torch.where(better, other, best), torch.where(better, self.others[time][place], action)
+        return self.ended(states, spent, states.new_zeros(len(states)))
 
     def ended(self, states: Tensor, spent: Tensor, totals: Tensor) -> tuple[Tensor, Tensor]:
-        """The returns of complete paths with the best last action, and that action.
-
-        Args:
-            states: At time T - 1, (n, D).
-            spent: Changes made, (n,).
-            totals: The rewards before, (n, *lanes).
-
-        Returns:
-            (n,), (n,) long.
+        """The returns of complete paths with the best last action, and that action, from states at T - 1
+        (n, D), changes made (n,), and the rewards before, (n, *lanes); without lanes actions are compared by
+        the last reward alone.
         """
-        time = self.horizon - 1
-        if not self.objective.lanes:
-            value, action = self.final(states, spent)
-            return totals + value, action
+        time, joined = self.horizon - 1, self.objective.joined
         rewards = self.rewards(states, time)
-        best = self.objective.joined(totals + self.kept(rewards, time))
+        before = totals if self.objective.lanes else torch.zeros_like(totals)
+        value = joined(before + self.kept(rewards, time))
         action = self.trajectory.observed[time].expand(len(states))
-        if time > self.last:
-            return best, action
-        changed = self.objective.joined(totals.unsqueeze(1) + self.changed(rewards, time))
-        other, place = changed.max(-1)
-        better = (spent < self.changes) & (other > best)
-        return torch.where(better, other, best), torch.where(better, self.others[time][place], action)
+        if time <= self.last:
+            other, best = joined(before.unsqueeze(1) + self.changed(rewards, time)).max(-1)
+            better = (spent < self.changes) & (other > value)
+            value = torch.where(better, other, value)
+            action = torch.where(better, self.others[time][best], action)
+        return (value if self.objective.lanes else totals + value), action
 
     def _rollout(self, states: Tensor, time: int) -> Tensor:
         total = self.kept(self.rewards(states, time), time)

@@ -12,7 +12,7 @@ Source: brute force is the reference of Tsirtsis and Gomez-Rodriguez (2023), Sec
 """
 
 import math
-from typing import final
+from typing import Any, final
 
 import torch
 from torch import Tensor
@@ -20,6 +20,7 @@ from torch import Tensor
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.data.question import Kind
+from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.search.budget import Budget, checked_budget
 from rehearsal_torch.search.search import Search
@@ -56,20 +57,11 @@ class Exhaustive(Search[CounterfactualReturn]):
         budget_s: float | None = None,
         finalists: int = 64,
     ) -> None:
-        if precision not in PRECISIONS:
-            raise ValueError(f"expected a precision of {', '.join(PRECISIONS)}; got {precision!r}")
-        if min(chunk, node_limit, finalists) < 1:
-            raise ValueError(
-                f"expected chunk, node_limit and finalists of at least 1; got {chunk}, {node_limit}, "
-                f"{finalists}"
-            )
-        self.chunk, self.precision, self.node_limit, self.budget_s, self.finalists = (
-            chunk,
-            precision,
-            node_limit,
-            checked_budget(budget_s),
-            finalists,
-        )
+        require(precision in PRECISIONS, f"a precision of {', '.join(PRECISIONS)}", precision=precision)
+        sizes = {"chunk": chunk, "node_limit": node_limit, "finalists": finalists}
+        require(min(sizes.values()) >= 1, "numbers of at least 1", **sizes)
+        self.chunk, self.precision, self.finalists = chunk, precision, finalists
+        self.node_limit, self.budget_s = node_limit, checked_budget(budget_s)
 
     @torch.no_grad()
     def __call__(self, objective: CounterfactualReturn) -> Decision:
@@ -98,17 +90,10 @@ class Exhaustive(Search[CounterfactualReturn]):
         effort.generated = nodes if finished else effort.network_evaluations + 1
         effort.expanded = nodes - layers[-1] if finished else effort.expanded
         reason = "" if finished else f"{budget.reason()}; the sequences not evaluated may be better"
+        facts: dict[str, Any] = {"nodes": nodes, "rounding": rounding}
+        gap, name = gap if finished else None, "exhaustive"
         return sequence_decision(
-            objective,
-            sequence,
-            effort,
-            budget,
-            search="exhaustive",
-            gap=gap if finished else None,
-            equal=equal,
-            reason=reason,
-            nodes=nodes,
-            rounding=rounding,
+            objective, sequence, effort, budget, search=name, gap=gap, equal=equal, reason=reason, **facts
         )
 
     def _enumerate(self, process: CounterfactualProcess, best: "_Finalists", budget: Budget) -> bool:
@@ -133,38 +118,30 @@ class Exhaustive(Search[CounterfactualReturn]):
                 best.offer(joined(totals + process.to_go(states, time)).unsqueeze(-1), sequences)
                 continue
             rewards = process.rewards(states, time)
-            states_, totals_, spent_, sequences_ = (
-                [process.keep(states, time)],
-                [totals + process.kept(rewards, time)],
-                [spent],
-                [sequences],
-            )
+            kept = totals + process.kept(rewards, time)
+            following = [(process.keep(states, time), kept, spent, sequences)]
             other = process.others[time]
             if len(other):
-                children, gained = (
-                    process.branch(states, time),
-                    totals.unsqueeze(1) + process.changed(rewards, time),
-                )
+                children = process.branch(states, time)
+                gained = totals.unsqueeze(1) + process.changed(rewards, time)
                 full = spent == process.changes - 1
                 leaf, more = full.nonzero()[:, 0], (~full).nonzero()[:, 0]
                 if len(leaf):
-                    ahead = process.to_go(children[leaf].flatten(0, 1), time + 1).unflatten(
-                        0, (len(leaf), len(other))
-                    )
-                    found = joined(gained[leaf] + ahead)
-                    best.offer(found, sequences[leaf], time, other.expand(len(leaf), -1))
+                    ahead = process.to_go(children[leaf].flatten(0, 1), time + 1)
+                    values = joined(gained[leaf] + ahead.unflatten(0, (len(leaf), len(other))))
+                    best.offer(values, sequences[leaf], time, other.expand(len(leaf), -1))
                 if len(more):
-                    states_.append(children[more].flatten(0, 1))
-                    totals_.append(gained[more].flatten(0, 1))
-                    spent_.append((spent[more] + 1).repeat_interleave(len(other)))
-                    sequences_.append(
-                        _set(sequences[more].repeat_interleave(len(other), 0), time, other.repeat(len(more)))
+                    changed = sequences[more].repeat_interleave(len(other), 0)
+                    following.append(
+                        (
+                            children[more].flatten(0, 1),
+                            gained[more].flatten(0, 1),
+                            (spent[more] + 1).repeat_interleave(len(other)),
+                            _set(changed, time, other.repeat(len(more))),
+                        )
                     )
-            merged = (torch.cat(states_), torch.cat(totals_), torch.cat(spent_), torch.cat(sequences_))
-            blocks.extend(
-                (time + 1, *parts)
-                for parts in zip(*(tensor.split(self.chunk) for tensor in merged), strict=True)
-            )
+            merged = (torch.cat(parts).split(self.chunk) for parts in zip(*following, strict=True))
+            blocks.extend((time + 1, *parts) for parts in zip(*merged, strict=True))
         return True
 
 
@@ -211,12 +188,9 @@ class _Finalists:
         precise = self.values.dtype == torch.float64
         # A score that jumps may differ by whole points for a state that rounding moves across a limit.
         smooth = math.isfinite(objective.constant)
-        return (
-            float(exact[winner]),
-            self.sequences[winner],
-            0.0 if precise else max(0.0, left_out - float(exact[winner])) if smooth else None,
-            rounding,
-        )
+        value = float(exact[winner])
+        gap = 0.0 if precise else max(0.0, left_out - value) if smooth else None
+        return value, self.sequences[winner], gap, rounding
 
 
 def tree_size(objective: CounterfactualReturn) -> list[int]:

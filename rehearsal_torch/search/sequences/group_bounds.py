@@ -144,12 +144,12 @@ def expansions(
     """
     states = trajectory.states
     width = states.shape[-1] // members
-    reach, found, boxes = nowhere(members, changes + 1, width, states), [], []
+    reach, steps, boxes = nowhere(members, changes + 1, width, states), [], []
     for time in range(trajectory.horizon - 1):
         boxes.append(_hull(reach))
         size = torch.linalg.vector_norm(reach.size, dim=-1).amax().nan_to_num(torch.inf)
         step = _expansion(trajectory, members, time, choices[time], size)
-        found.append(step)
+        steps.append(step)
         near = size.new_zeros(members, 1, 1)
         kept = step.kept(reach, near)
         if changes and bool(choices[time].any()):
@@ -161,7 +161,7 @@ def expansions(
             )
             kept = Intervals((lower + upper) / 2, (upper - lower) / 2)
         reach = kept
-    return found, [*boxes, _hull(reach)]
+    return steps, [*boxes, _hull(reach)]
 
 
 def _hull(intervals: Intervals) -> Intervals:
@@ -183,19 +183,19 @@ def _expansion(
     width, taken = state.shape[-1] // members, int(trajectory.observed[time])
     every = allowed.clone()
     every[taken] = True
-    found = trajectory.curvature(
+    curvature = trajectory.curvature(
         state.expand(width, -1),
         time,
         torch.eye(width, dtype=state.dtype, device=state.device).repeat(1, members),
         size.expand(width),
     )
-    jacobians = _blocks(found.jacobian[0], members)
+    jacobians = _blocks(curvature.jacobian[0], members)
     jacobian = jacobians[:, taken]
     lower, upper = (jacobians[:, every] - jacobian.unsqueeze(1)).aminmax(dim=1)
     # |H_i| of each component i: the covectors are the coordinate axes.
-    bends = spectral_bound(_blocks(found.hessian, members)).transpose(1, 2)
-    certified = found.second_derivative_norm[:, every].isfinite().all()
-    third = found.hessian_lipschitz[:, every].amax(-1).masked_fill(~certified, torch.inf)
+    bends = spectral_bound(_blocks(curvature.hessian, members)).transpose(1, 2)
+    certified = curvature.second_derivative_norm[:, every].isfinite().all()
+    third = curvature.hessian_lipschitz[:, every].amax(-1).masked_fill(~certified, torch.inf)
     return StepExpansion(
         jacobian,
         ((lower + upper) / 2, (upper - lower) / 2),
@@ -210,8 +210,8 @@ def _blocks(matrices: Tensor, members: int) -> Tensor:
     width = matrices.shape[-1] // members
     return torch.stack(
         [
-            matrices[..., place * width : (place + 1) * width, place * width : (place + 1) * width]
-            for place in range(members)
+            matrices[..., member * width : (member + 1) * width, member * width : (member + 1) * width]
+            for member in range(members)
         ]
     )
 
@@ -302,7 +302,7 @@ class GroupBounds:
             kept = every[:, 0]
             lower, upper = every[:, 1:].aminmax(dim=1)
             parts.append((kept, lower - kept, upper - kept))
-        kept, lower, upper = (torch.cat(each) for each in zip(*parts, strict=True))
+        kept, lower, upper = (torch.cat(column) for column in zip(*parts, strict=True))
         return kept, (lower, upper)
 
     def of(self, paths: Paths, rows: Tensor, times: Tensor) -> Tensor:
@@ -314,9 +314,9 @@ class GroupBounds:
             times: The steps of each group that change, (n, m) long, ascending, none before the start.
         """
         order = times[:, 0].argsort(stable=True)
-        found = [self._sorted(paths, rows[part], times[part]) for part in order.split(BOXES)]
+        bounds_sorted = [self._sorted(paths, rows[part], times[part]) for part in order.split(BOXES)]
         bounds = paths.before.new_zeros((len(rows), *self.objective.lanes))
-        bounds[order] = torch.cat(found)
+        bounds[order] = torch.cat(bounds_sorted)
         return bounds
 
     def _sorted(self, paths: Paths, rows: Tensor, times: Tensor) -> Tensor:
@@ -352,14 +352,14 @@ class GroupBounds:
         """Upper bounds on the reward of a step, (n, *lanes)."""
         lower, upper = boxes.ends(states)
         kept = self.trajectory.observed[time : time + 1]
-        found = self.objective.highest_rewards(lower, upper, time, kept)[..., 0]
+        highest = self.objective.highest_rewards(lower, upper, time, kept)[..., 0]
         if self.process.acts and bool(change.any()):
             places = change.nonzero()[:, 0]
             others = self.process.others[time]
-            found[places] = self.objective.highest_rewards(lower[places], upper[places], time, others).amax(
+            highest[places] = self.objective.highest_rewards(lower[places], upper[places], time, others).amax(
                 -1
             )
-        return found
+        return highest
 
     def anywhere(self) -> float:
         """Upper bound on the return under any k changes."""

@@ -49,13 +49,8 @@ class Anchors(ABC):
 
     @abstractmethod
     def __call__(self, process: CounterfactualProcess, lipschitz: Tensor) -> list[Tensor]:
-        """Returns anchor states for each time step.
-
-        Args:
-            lipschitz: L_t, (T,).
-
-        Returns:
-            T tensors (n_t, D), each n_t at least 1, in the coordinates of the trajectory.
+        """Anchor states of each time step, T tensors (n_t, D), each n_t at least 1, in the coordinates of the
+        trajectory; `lipschitz` are L_t, (T,).
         """
 
 
@@ -108,11 +103,9 @@ class MonteCarlo(Anchors):
         """The observed sequence, then `count` random ones, (count + 1, H) long."""
         objective, observed = process.objective, process.objective.observed.cpu()
         free = objective.open
-        weights = (
-            lipschitz[free.to(lipschitz.device)].cpu()
-            if self.weights == "lipschitz"
-            else torch.ones(len(free), dtype=torch.float64)
-        )
+        weights = torch.ones(len(free), dtype=torch.float64)
+        if self.weights == "lipschitz":
+            weights = lipschitz[free.to(lipschitz.device)].cpu()
         order = free[torch.multinomial(weights.expand(count, -1), len(free), generator=generator)]
         # The first k' of a weighted permutation are a weighted draw of k' without replacement.
         changes = torch.randint(1, min(objective.changes, len(free)) + 1, (count, 1), generator=generator)
@@ -125,13 +118,12 @@ class MonteCarlo(Anchors):
         """The fewest of the drawn sequences that yield `size` states."""
         sequences, block = process.objective.observed.unsqueeze(0), 64
         while True:
-            found = (
-                torch.cat(_firsts(sequences, process.horizon)).bincount(minlength=len(sequences)).cumsum(0)
-            )
-            enough = (found >= (self.size or 1)).nonzero()
+            firsts = torch.cat(_firsts(sequences, process.horizon))
+            states = firsts.bincount(minlength=len(sequences)).cumsum(0)
+            enough = (states >= (self.size or 1)).nonzero()
             if len(enough):
                 return sequences[: int(enough[0, 0]) + 1]
-            if len(sequences) > block and int(found[-1]) == int(found[len(sequences) // 2]):
+            if len(sequences) > block and int(states[-1]) == int(states[len(sequences) // 2]):
                 return sequences
             sequences = torch.cat(
                 [sequences, self._draw(process, lipschitz, max(block, len(sequences)), generator)[1:]]
@@ -141,7 +133,7 @@ class MonteCarlo(Anchors):
 def _firsts(sequences: Tensor, horizon: int) -> list[Tensor]:
     """For each time step, the index of the first sequence of each distinct prefix, (n_t,) long, ascending."""
     group = torch.zeros(len(sequences), dtype=torch.long, device=sequences.device)
-    rows, found = torch.arange(len(sequences), device=sequences.device), []
+    rows, firsts = torch.arange(len(sequences), device=sequences.device), []
     for time in range(horizon):
         if time:
             group = torch.unique(
@@ -150,8 +142,8 @@ def _firsts(sequences: Tensor, horizon: int) -> list[Tensor]:
         first = torch.full((int(group.max()) + 1,), len(sequences), device=group.device).scatter_reduce(
             0, group, rows, "amin"
         )
-        found.append(first.sort().values)
-    return found
+        firsts.append(first.sort().values)
+    return firsts
 
 
 ENTRIES = 1 << 16  # distances held at once: few enough to stay in the processor's cache
@@ -168,12 +160,8 @@ class UnboundedError(ValueError):
     """No finite Lipschitz constant is known, so that there is no Lipschitz bound."""
 
 
-def value_constants(objective: CounterfactualReturn, constants: Tensor | None = None) -> Tensor:
+def value_constants(objective: CounterfactualReturn) -> Tensor:
     """The Lipschitz constants L_t of the value, (T,) float64.
-
-    Args:
-        constants: (T - 1,) constants K_t that hold for all states of the search and its anchors (on a ball,
-            for instance); None for the global constants of the trajectory.
 
     Raises:
         UnboundedError: if the trajectory or the reward has no finite constant, or the value is no sum over
@@ -181,7 +169,7 @@ def value_constants(objective: CounterfactualReturn, constants: Tensor | None = 
     """
     if objective.worst:
         raise UnboundedError(NO_SUM)
-    known = objective.trajectory.lipschitz() if constants is None else constants
+    known = objective.trajectory.lipschitz()
     if known is None or not bool(torch.isfinite(known).all()) or not objective.constant < torch.inf:
         missing = (
             "reward has no finite Lipschitz constant in these coordinates"
@@ -219,12 +207,11 @@ class LipschitzBound:
         budget: Budget = UNLIMITED,
     ) -> None:
         self.process, self.exact, self.lipschitz = process, exact, lipschitz
-        scale = float(process.objective.rewards(process.objective.trajectory.states).abs().sum()) + float(
-            lipschitz[0]
-        )
-        self.margin = process.objective.rounding(1e-12, 1.0 + scale)
+        objective = process.objective
+        scale = float(objective.rewards(objective.trajectory.states).abs().sum()) + float(lipschitz[0])
+        self.margin = objective.rounding(1e-12, 1.0 + scale)
         # An anchor at which the model has no finite state gives no bound.
-        self.anchors, self.distances = [each[each.isfinite().all(-1)] for each in anchors], 0
+        self.anchors, self.distances = [states[states.isfinite().all(-1)] for states in anchors], 0
         T, every = process.horizon, list(range(process.changes + 1))
         self.values = [torch.empty(0)] * T
         self.values[-1] = _above(self._last(self.anchors[-1], every))
@@ -242,7 +229,7 @@ class LipschitzBound:
         """Upper bounds on V(x, l, t) for several l, (n, D), t, (m,) -> (n, m); all l share the distances."""
         process = self.process
         out = states.new_empty(len(states), len(spent))
-        bounded = [column for column, made in enumerate(spent) if not self.fixed(time, made)]
+        bounded = [column for column, changes in enumerate(spent) if not self.fixed(time, changes)]
         if len(bounded) < len(spent):
             last = time == process.horizon - 1
             out[:] = self._last(states, spent) if last else process.to_go(states, time).unsqueeze(-1)
@@ -260,24 +247,22 @@ class LipschitzBound:
         if time == process.horizon - 1:
             return self._last(states, spent)
         rewards, other = process.rewards(states, time), process.others[time]
-        best = process.kept(rewards, time).unsqueeze(-1) + self.at(
-            process.keep(states, time), time + 1, spent
-        )
-        able = [column for column, made in enumerate(spent) if made < process.changes]
+        kept = self.at(process.keep(states, time), time + 1, spent)
+        best = process.kept(rewards, time).unsqueeze(-1) + kept
+        able = [column for column, changes in enumerate(spent) if changes < process.changes]
         if able and len(other):
-            children = self.at(
-                process.branch(states, time).flatten(0, 1), time + 1, [spent[column] + 1 for column in able]
-            )
-            gained = process.changed(rewards, time).unsqueeze(-1) + children.unflatten(
-                0, (len(states), len(other))
-            )
+            children = process.branch(states, time).flatten(0, 1)
+            more = [spent[column] + 1 for column in able]
+            bounds = self.at(children, time + 1, more).unflatten(0, (len(states), len(other)))
+            gained = process.changed(rewards, time).unsqueeze(-1) + bounds
             best[:, able] = torch.maximum(best[:, able], gained.amax(1))
         return best
 
     def _last(self, states: Tensor, spent: Sequence[int]) -> Tensor:
         """V at time T - 1, (n, D), (m,) -> (n, m)."""
-        found = [self.process.final(states, states.new_full((len(states),), made))[0] for made in spent]
-        return torch.stack(found, -1)
+        process, spents = self.process, [states.new_full((len(states),), changes) for changes in spent]
+        values = [process.final(states, changes)[0] for changes in spents]
+        return torch.stack(values, -1)
 
     def interpolated(self, states: Tensor, time: int, spent: Sequence[int]) -> Tensor:
         """Upper bounds on V(x, l, t) from the anchors at time t only, (n, D), t, (m,) -> (n, m)."""
@@ -290,8 +275,8 @@ class LipschitzBound:
             part = torch.cdist(
                 states[start : start + rows], anchors, compute_mode="donot_use_mm_for_euclid_dist"
             ).mul_(lipschitz_constant)
-            for column, made in enumerate(spent):
-                torch.amin(part + values[:, made], 1, out=out[start : start + rows, column])
+            for column, changes in enumerate(spent):
+                torch.amin(part + values[:, changes], 1, out=out[start : start + rows, column])
         return out.add_(self.margin)
 
 

@@ -16,7 +16,7 @@ Rounding: everything is computed in float64; returns that differ by less than th
 """
 
 import heapq
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations, count
 from math import comb
 
@@ -28,7 +28,7 @@ from rehearsal_torch.mechanisms.trajectory import CurvedTrajectory
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.search.sequences.baselines import greedy_sequence
 from rehearsal_torch.search.sequences.branch_tree import Limits
-from rehearsal_torch.search.sequences.decision_process import CounterfactualProcess, Effort
+from rehearsal_torch.search.sequences.decision_process import CounterfactualProcess, Effort, limit_reached
 from rehearsal_torch.search.sequences.group_bounds import GroupBounds, Paths
 
 NUMBERS = 4_000_000
@@ -61,15 +61,8 @@ class Groups:
 
     def part(self, rows: slice) -> "Groups":
         """Some of the groups."""
-        return replace(
-            self,
-            bounds=self.bounds[rows],
-            later=self.later[rows],
-            path=self.path[rows],
-            states=self.states[rows],
-            gathered=self.gathered[rows],
-            sequences=self.sequences[rows],
-        )
+        own = (self.bounds, self.later, self.path, self.states, self.gathered, self.sequences)
+        return Groups(self.time, *(tensor[rows] for tensor in own))
 
 
 class StepTree:
@@ -125,22 +118,20 @@ class StepTree:
         self._plant()
         self.root = self.bound
         while self._heap and -self._heap[0][0] > self.best + self.tolerance:
-            if self.limits.nodes is not None and self.effort.expanded >= self.limits.nodes:
-                return f"stopped after node_limit={self.limits.nodes} expanded nodes"
+            if reached := limit_reached(self.limits.nodes, self.effort, self.limits.budget):
+                return reached
             if self.evaluations is not None and self.effort.network_evaluations >= self.evaluations:
                 return f"stopped after evaluations={self.evaluations} single steps of the model"
-            if self.limits.budget.out():
-                return self.limits.budget.reason()
             self._expand(heapq.heappop(self._heap)[-1])
         return self._left_out if self.gap() else ""
 
     def _plant(self) -> None:
         """The groups of the root, one for each set of time steps."""
         path = self.bounds.observed
-        found = sum(comb(len(self.open), size) for size in range(1, self.changes + 1))
-        if found > self.sets:
+        sets = sum(comb(len(self.open), size) for size in range(1, self.changes + 1))
+        if sets > self.sets:
             self._given_up = self.bounds.anywhere()
-            self._left_out = f"its {found:,} sets of time steps are more than sets={self.sets:,}"
+            self._left_out = f"its {sets:,} sets of time steps are more than sets={self.sets:,}"
             return
         for size in range(1, self.changes + 1):
             times = torch.tensor(list(combinations(self.open, size)), device=self.device)
@@ -158,16 +149,15 @@ class StepTree:
         width = groups.states.shape[-1]
         others = self.process.others[groups.time]
         last = groups.later.shape[1] == 0
-        most = max(
-            1, NUMBERS // (len(others) * width * (1 if last else self.objective.horizon - groups.time))
-        )
+        steps = 1 if last else self.objective.horizon - groups.time
+        most = max(1, NUMBERS // (len(others) * width * steps))
         if taken > most:
             self._push(groups.part(slice(most, taken)))
             taken = most
         self.effort.expanded += taken
-        path, place = groups.path[:taken].unique(return_inverse=True)
+        path, group = groups.path[:taken].unique(return_inverse=True)
         row = torch.arange(taken, device=self.device)
-        first = torch.full_like(path, taken).scatter_reduce_(0, place, row, "amin")
+        first = torch.full_like(path, taken).scatter_reduce_(0, group, row, "amin")
         states, sequences = groups.states[first], groups.sequences[first]
         rewards = self.process.rewards(states, groups.time)
         gathered = groups.gathered[first].unsqueeze(1) + self.process.changed(rewards, groups.time)
@@ -178,19 +168,19 @@ class StepTree:
         states = self.process.branch(states, groups.time).flatten(0, 1)
         if last:
             ahead = self.process.to_go(states, groups.time + 1)
-            found = self.objective.joined(gathered + ahead.view_as(gathered))
-            self._offer(found, sequences, groups.time, others)
+            values = self.objective.joined(gathered + ahead.view_as(gathered))
+            self._offer(values, sequences, groups.time, others)
             self.rolled_out += len(ahead)
             return
-        made = self.bounds.roll(states, groups.time + 1)
-        found = self.objective.joined(gathered + made.before[:, -1].view_as(gathered))
-        self._offer(found, sequences, groups.time, others)
+        following = self.bounds.roll(states, groups.time + 1)
+        values = self.objective.joined(gathered + following.before[:, -1].view_as(gathered))
+        self._offer(values, sequences, groups.time, others)
         sequences = sequences.repeat_interleave(len(others), 0)
         sequences[:, groups.time] = others.to(sequences).repeat(len(path))
         lane = torch.arange(len(others), device=self.device)
-        rows = (place.unsqueeze(1) * len(others) + lane).flatten()
+        rows = (group.unsqueeze(1) * len(others) + lane).flatten()
         later = groups.later[:taken].repeat_interleave(len(others), 0)
-        self._grow(made, rows, later, gathered.flatten(0, 1), sequences)
+        self._grow(following, rows, later, gathered.flatten(0, 1), sequences)
 
     def _grow(self, paths: Paths, rows: Tensor, times: Tensor, gathered: Tensor, sequences: Tensor) -> None:
         """Bounds groups, and keeps those that may be better."""
@@ -201,17 +191,9 @@ class StepTree:
             here = (times[:, 0] == time).nonzero()[:, 0]
             here = here[bounds[here].argsort(descending=True)]
             path, at = rows[here], time - paths.start
-            self._push(
-                Groups(
-                    time,
-                    bounds[here],
-                    times[here, 1:],
-                    path,
-                    paths.states[path, at],
-                    gathered[path] + paths.before[path, at],
-                    sequences[path].to(torch.int16),
-                )
-            )
+            before, own = gathered[path] + paths.before[path, at], sequences[path].to(torch.int16)
+            states, later = paths.states[path, at], times[here, 1:]
+            self._push(Groups(time, bounds[here], later, path, states, before, own))
         self._prune()
 
     def _push(self, groups: Groups) -> None:
@@ -238,11 +220,11 @@ class StepTree:
     ) -> None:
         """Updates the incumbent if a return is better by more than rounding."""
         flat = ranked(values.flatten())
-        place = int(flat.argmax())
-        if not float(flat[place]) > self.best + 1e-3 * self.tolerance:
+        best = int(flat.argmax())
+        if not float(flat[best]) > self.best + 1e-3 * self.tolerance:
             return
-        self.best = float(flat[place])
-        self.sequence = sequences[place // values[0].numel()].long()
+        self.best = float(flat[best])
+        self.sequence = sequences[best // values[0].numel()].long()
         if time is not None and actions is not None:
             self.sequence = self.sequence.clone()
-            self.sequence[time] = actions[place % len(actions)]
+            self.sequence[time] = actions[best % len(actions)]

@@ -24,6 +24,7 @@ from torch import Tensor
 from rehearsal_torch.data.decision import Decision, Estimate
 from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.data.question import Kind
+from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.objective import normal_quantile
 from rehearsal_torch.objectives.trials.expected_reward import CausalObjective
 from rehearsal_torch.search.budget import Budget, checked_budget
@@ -88,14 +89,9 @@ def _claim(predicted: float, std: float) -> Estimate:
 def _runner_up(names: Sequence[str], sure: Sureness | None) -> dict[str, Any]:
     if sure is None or sure.runner_up is None or not math.isfinite(sure.chance):
         return {}
-    setting = dict(zip(names, sure.runner_up.tolist(), strict=True))
-    return {
-        "runner_up": {
-            "action": setting,
-            "predicted": sure.runner_up_predicted,
-            "chance": round(sure.chance, 6),
-        }
-    }
+    action = dict(zip(names, sure.runner_up.tolist(), strict=True))
+    predicted, chance = sure.runner_up_predicted, round(sure.chance, 6)
+    return {"runner_up": {"action": action, "predicted": predicted, "chance": chance}}
 
 
 @final
@@ -131,34 +127,17 @@ class AcquisitionSearch(Search[CausalObjective]):
         seed: int = 0,
         budget_s: float | None = None,
     ) -> None:
-        if (
-            min(screened, starts, screening_steps, kept, steps) < 1
-            or not 0 <= incumbents < starts <= screened
-        ):
-            given = (
-                f"screened={screened}, starts={starts}, incumbents={incumbents}, "
-                f"screening_steps={screening_steps}, "
-                f"kept={kept}, steps={steps}"
-            )
-            raise ValueError(f"expected positive numbers and incumbents < starts <= screened; got {given}")
-        (
-            self.screened,
-            self.starts,
-            self.incumbents,
-            self.screening_steps,
-            self.kept,
-            self.steps,
-            self.seed,
-        ) = (
-            screened,
-            starts,
-            incumbents,
-            screening_steps,
-            kept,
-            steps,
-            seed,
+        sizes = {"screened": screened, "starts": starts, "screening_steps": screening_steps}
+        sizes |= {"kept": kept, "steps": steps}
+        require(
+            min(sizes.values()) > 0 and 0 <= incumbents < starts <= screened,
+            "positive numbers and incumbents < starts <= screened",
+            **sizes,
+            incumbents=incumbents,
         )
-        self.budget_s = checked_budget(budget_s)
+        self.screened, self.starts, self.incumbents = screened, starts, incumbents
+        self.screening_steps, self.kept, self.steps = screening_steps, kept, steps
+        self.seed, self.budget_s = seed, checked_budget(budget_s)
 
     def __call__(self, objective: CausalObjective) -> Decision:
         """Returns the best candidate found; its action is the one to try."""
@@ -166,17 +145,11 @@ class AcquisitionSearch(Search[CausalObjective]):
         seed, width = round_seed(self.seed, objective.case.identity), len(objective.task.actions)
         recommended = recommend(objective, seed, budget=budget)
         region = objective.region()
-        spread = region.spread(self.screened, seed + 1)
-        known = torch.cat(
-            [
-                torch.nn.functional.pad(recommended.action.unsqueeze(0), (0, objective.further)),
-                objective.starts(self.incumbents),
-            ]
-        )
-        first = spread[
-            ranked(objective.screened(region.units(spread))).topk(self.starts - len(known) + 1).indices
-        ]
-        frame = objective.frame
+        spread, frame = region.spread(self.screened, seed + 1), objective.frame
+        best = torch.nn.functional.pad(recommended.action.unsqueeze(0), (0, objective.further))
+        known = torch.cat([best, objective.starts(self.incumbents)])
+        screened = ranked(objective.screened(region.units(spread)))
+        first = spread[screened.topk(self.starts - len(known) + 1).indices]
 
         def value(points: Tensor) -> Tensor:
             return frame.standardised(objective(points))
@@ -184,30 +157,12 @@ class AcquisitionSearch(Search[CausalObjective]):
         def rough(points: Tensor) -> Tensor:
             return frame.standardised(objective.rough(points))
 
-        found = ascend(
-            value,
-            region,
-            torch.cat([region.unit(known), first]),
-            self.steps,
-            self.screening_steps,
-            self.kept,
-            rough,
-            sure=1,
-            budget=budget,
-        )
-        best, facts = (
-            region.units(found.points[0]),
-            dict[str, Any]({"screened": self.screened, "starts": len(known) + len(first)}),
-        )
+        begin, steps = torch.cat([region.unit(known), first]), (self.steps, self.screening_steps, self.kept)
+        ends = ascend(value, region, begin, *steps, rough, sure=1, budget=budget)
+        point = region.units(ends.points[0])
+        facts: dict[str, Any] = {"screened": self.screened, "starts": len(begin)}
         if objective.further:
-            facts["perturbations"] = best[width:].tolist()
-        facts["evaluations"] = found.evaluations + recommended.evaluations
-        return decided(
-            objective,
-            best[:width],
-            frame.units(float(found.values[0])),
-            recommended,
-            "acquisition",
-            budget,
-            facts,
-        )
+            facts["perturbations"] = point[width:].tolist()
+        facts["evaluations"] = ends.evaluations + recommended.evaluations
+        reached = frame.units(float(ends.values[0]))
+        return decided(objective, point[:width], reached, recommended, "acquisition", budget, facts)

@@ -1,4 +1,5 @@
-"""Ascent in mixed regions, where some coordinates have levels: the other coordinates ascend at fixed levels.
+"""Multi-start ascent by BoTorch's `optimize_acqf`, also where some coordinates have levels: the others ascend
+at fixed levels.
 
 How levels are chosen depends on how many combinations of levels there are:
 
@@ -26,20 +27,16 @@ beside one to three other coordinates):
     `optimize_acqf_mixed_alternating`                               6 of 120 (.20)          5 of 72 (.31)
     `optimize_acqf_mixed`, to 32 combinations                       2 of 96 (.35)
 
-Batched multi-start ascent in a box, by BoTorch's `optimize_acqf`.
-
-All starts share each evaluation: one tensor of R points, one gradient. Every start has its own limited-memory
-quasi-Newton matrix and line search, so that the result is that of R separate ascents in a box. After a few
-steps, on a cheaper approximation of the function if there is one, only the best starts continue: which local
-maximum is the highest shows long before it is reached. With linear limits besides the box, the few best
-starts continue one by one by sequential quadratic programming.
+Without levels, all starts share each evaluation: one tensor of R points, one gradient. Every start has its
+own limited-memory quasi-Newton matrix and line search, so that the result is that of R separate ascents in a
+box. After a few steps, on a cheaper approximation of the function if there is one, only the best starts
+continue: which local maximum is the highest shows long before it is reached. With linear limits besides the
+box, the few best starts continue one by one by sequential quadratic programming.
 
 What BoTorch is given is the function as an `AcquisitionFunction` in unit coordinates (`unit_acquisition`).
-Where actions have levels, or are held at a value, `mixed_ascent` takes the place of the steps above.
 
-Source: Balandat et al. (2020), Sec. 4; Wan et al. (2021) (interleaved search of mixed spaces); the bounds
-are those of BoTorch (20 levels), or measured as above; Byrd et al. (1995) (L-BFGS-B); Kraft (1988)
-(sequential least squares); Balandat et al. (2020), Sec. 4 (batched restarts).
+Source: Balandat et al. (2020), Sec. 4 (batched restarts); Wan et al. (2021) (interleaved search of mixed
+spaces); the bounds are those of BoTorch (20 levels), or measured as above.
 """
 
 from dataclasses import dataclass
@@ -84,7 +81,6 @@ def ascend(
     Args:
         value: (R, d) in the actions' units -> (R,), each value a function of its own point only; of the order
             of one, since the tolerances are absolute (see `RewardFrame`).
-        region: The feasible region.
         starts: (R, d), in unit coordinates.
         steps: Maximum number of quasi-Newton steps of the starts that continue.
         screening_steps: Steps after which starts are compared; 0 compares the starts themselves.
@@ -157,17 +153,11 @@ def mixed_ascent(
     kept: int,
     sure: int,
 ) -> tuple[Tensor, Tensor]:
-    """The end points (R, d) of ascents, at levels, and their values (R,), best first.
+    """The end points (R, d) of ascents, at levels, and their values (R,), best first; see `ascend`.
 
     Args:
-        fine: What is maximised.
-        coarse: A cheaper approximation, or the same.
-        region: The feasible region.
-        starts: (R, d), in unit coordinates, feasible.
-        steps: Maximum number of quasi-Newton steps of the starts that continue.
-        screening_steps: Steps after which starts are compared.
+        coarse: A cheaper approximation of `fine`, or the same.
         kept: An eighth of the number of starts that continue; under linear limits half of it.
-        sure: Number of leading starts that continue regardless of the comparison.
     """
     if not region.free and region.combinations <= EVALUATED:
         return _enumerated(fine, coarse, region, starts, max(kept, len(starts)))
@@ -176,11 +166,11 @@ def mixed_ascent(
     points, values = _climbed(fine, region, torch.cat([starts[:sure], points]), steps)
     ended, reached = [points[:0]], [values[:0]]
     for _ in range(ALTERNATIONS):
-        moved, found = _exchanged(fine, region, points, values, CHANGES)
-        changed = found > values
+        moved, others = _exchanged(fine, region, points, values, CHANGES)
+        changed = others > values
         ended.append(moved[~changed])
-        reached.append(found[~changed])
-        points, values = moved[changed], found[changed]
+        reached.append(others[~changed])
+        points, values = moved[changed], others[changed]
         if not len(points) or fine.budget.out():
             break
         points, values = _climbed(fine, region, points, steps)
@@ -219,10 +209,10 @@ def _begun(function: UnitAcquisition, region: MixedRegion, starts: Tensor, steps
 def evaluated(function: UnitAcquisition, points: Tensor) -> Tensor:
     """The values of points (n, d), (n,); once the budget is spent, minus infinity."""
     values = points.new_full((len(points),), -torch.inf)
-    for place in range(0, len(points), CHUNK):
-        if place and function.budget.out():
+    for begin in range(0, len(points), CHUNK):
+        if begin and function.budget.out():
             break
-        part = slice(place, place + CHUNK)
+        part = slice(begin, begin + CHUNK)
         values[part] = function(points[part].unsqueeze(1))
     return values
 
@@ -276,9 +266,9 @@ def _finished(
     for _ in range(ALTERNATIONS if region.free else 0):
         if function.budget.out():
             break
-        ends, found = _climbed(function, region, points[:LAST], steps)
-        gained = bool(found[0] > values[0] + GAIN)
-        points, values = torch.cat([ends, points]), torch.cat([found, values])
+        ends, reached = _climbed(function, region, points[:LAST], steps)
+        gained = bool(reached[0] > values[0] + GAIN)
+        points, values = torch.cat([ends, points]), torch.cat([reached, values])
         order = values.argsort(descending=True, stable=True)
         order = order[_apart(region, points[order])]
         points, values = points[order], values[order]
@@ -298,9 +288,9 @@ def _exchanged(
             break
         moved, origins = region.neighbours(points[open_], RELAXED)
         origins = open_[origins]
-        found = evaluated(function, moved)
-        best = values.scatter_reduce(0, origins, found, "amax")
-        gaining = (found >= best[origins]) & (found > values[origins] + GAIN)
+        others = evaluated(function, moved)
+        best = values.scatter_reduce(0, origins, others, "amax")
+        gaining = (others >= best[origins]) & (others > values[origins] + GAIN)
         numbers = torch.arange(len(moved), device=points.device).where(gaining, len(moved))
         # Of equals the first.
         first = torch.full_like(values, len(moved), dtype=torch.long)
@@ -308,7 +298,7 @@ def _exchanged(
         open_ = (first < len(moved)).nonzero()[:, 0]
         if not len(open_):
             break
-        points[open_], values[open_] = moved[first[open_]], found[first[open_]]
+        points[open_], values[open_] = moved[first[open_]], others[first[open_]]
     return points, values
 
 

@@ -29,6 +29,7 @@ from torch import Tensor, nn
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import best_of_all, ranked
 from rehearsal_torch.data.question import Kind
+from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.trials.optimism import Optimism
 from rehearsal_torch.search.budget import Budget, checked_budget
 from rehearsal_torch.search.search import Search
@@ -53,35 +54,29 @@ class PerturbedNetworks(nn.Module):
 
     def __init__(self, inputs: dict[int, int], restarts: int, draws: torch.Generator) -> None:
         super().__init__()
-        self.places = {place: index for index, place in enumerate(inputs)}
+        self.places = {node: index for index, node in enumerate(inputs)}
         self.weights = nn.ParameterList()
         for width in inputs.values():
-            hidden = HIDDEN * width
-            offset = (
-                MARGIN + (1 - 2 * MARGIN) * torch.rand(restarts, dtype=torch.float64, generator=draws)
-            ).logit()
-            first = (
-                _uniform((restarts, hidden, width), width, draws),
-                _uniform((restarts, hidden), width, draws),
-            )
-            last = _uniform((restarts, hidden), hidden, draws), _uniform((restarts,), hidden, draws)
-            self.weights.extend(nn.Parameter(each) for each in (*first, *last, offset))
+            hidden, unit = HIDDEN * width, torch.rand(restarts, dtype=torch.float64, generator=draws)
+            inward = ((restarts, hidden, width), width), ((restarts, hidden), width)
+            outward = ((restarts, hidden), hidden), ((restarts,), hidden)
+            weights = [_uniform(shape, inputs, draws) for shape, inputs in (*inward, *outward)]
+            offset = (MARGIN + (1 - 2 * MARGIN) * unit).logit()
+            self.weights.extend(nn.Parameter(weight) for weight in (*weights, offset))
 
     def perturbation(self, place: int, scaled: Tensor) -> Tensor:
         """The perturbation eta of a node in [-1, 1], (R, S, p) -> (R, S)."""
         start = 5 * self.places[place]
         inward, threshold, outward, shift, offset = (self.weights[start + index] for index in range(5))
         middle = torch.relu(torch.einsum("rsp,rhp->rsh", scaled, inward) + threshold.unsqueeze(-2))
-        return (
-            2 * torch.sigmoid(torch.einsum("rsh,rh->rs", middle, outward) + (shift + offset).unsqueeze(-1))
-            - 1
-        )
+        last = torch.einsum("rsh,rh->rs", middle, outward) + (shift + offset).unsqueeze(-1)
+        return 2 * torch.sigmoid(last) - 1
 
     @torch.no_grad()
     def only(self, chosen: Tensor) -> None:
         """Keeps the given restarts, in the given order."""
-        for index, each in enumerate(self.weights):
-            self.weights[index] = nn.Parameter(each[chosen].clone())
+        for index, weight in enumerate(self.weights):
+            self.weights[index] = nn.Parameter(weight[chosen].clone())
 
 
 def _uniform(shape: Sequence[int], width: int, draws: torch.Generator) -> Tensor:
@@ -131,19 +126,14 @@ class OptimisticNetworks(Search[Optimism]):
         seed: int = 0,
         budget_s: float | None = None,
     ) -> None:
-        if (
-            min(restarts, kept, steps, evaluation_draws) < 1
-            or not 0 <= screening_steps <= steps
-            or not 0 <= incumbents < restarts
-            or rate <= 0
-        ):
-            given = (
-                f"restarts={restarts}, kept={kept}, screening_steps={screening_steps}, steps={steps}, "
-                f"rate={rate}, evaluation_draws={evaluation_draws}, incumbents={incumbents}"
-            )
-            raise ValueError(
-                f"expected positive numbers, screening_steps <= steps and incumbents < restarts; got {given}"
-            )
+        sizes = {"restarts": restarts, "kept": kept, "steps": steps, "evaluation_draws": evaluation_draws}
+        others = {"rate": rate, "screening_steps": screening_steps, "incumbents": incumbents}
+        ordered = 0 <= screening_steps <= steps and 0 <= incumbents < restarts
+        require(
+            min(sizes.values()) > 0 and ordered and rate > 0,
+            "positive numbers, screening_steps <= steps and incumbents < restarts",
+            **{**sizes, **others},
+        )
         self.restarts, self.kept, self.screening_steps = restarts, kept, screening_steps
         self.steps, self.rate = steps, rate
         self.evaluation_draws, self.incumbents, self.seed = evaluation_draws, incumbents, seed
@@ -155,18 +145,13 @@ class OptimisticNetworks(Search[Optimism]):
         seed, draws = round_seed(self.seed, identity), stream(self.seed, identity)
         recommended = recommend(objective, seed, budget=budget)
         region = objective.region()
-        starts = region.into(
-            INSET
-            + (1 - 2 * INSET)
-            * torch.rand(self.restarts, len(region.lower), dtype=torch.float64, generator=draws).to(
-                region.lower
-            )
-        )
+        unit = torch.rand(self.restarts, len(region.lower), dtype=torch.float64, generator=draws)
+        starts = region.into(INSET + (1 - 2 * INSET) * unit.to(region.lower))
         task = objective.network.task
         widths = {
-            place: len(task.inputs(node))
-            for place, node in enumerate(task.nodes)
-            if objective.perturbations[place] is None
+            index: len(task.inputs(node))
+            for index, node in enumerate(task.nodes)
+            if objective.perturbations[index] is None
         }
         networks = PerturbedNetworks(widths, self.restarts, draws).to(starts.device)
         known = torch.cat([recommended.action.unsqueeze(0), objective.starts(self.incumbents)])
@@ -204,11 +189,8 @@ class OptimisticNetworks(Search[Optimism]):
                 _within(region, free)
             if len(free) > self.kept:
                 with torch.no_grad():
-                    order = (
-                        ranked(_value(objective, region, free, networks, objective.noise))
-                        .topk(self.kept)
-                        .indices
-                    )
+                    values = ranked(_value(objective, region, free, networks, objective.noise))
+                    order = values.topk(self.kept).indices
                     free = nn.Parameter(free[order].clone())
                 networks.only(order)
                 if isinstance(region, MixedRegion):

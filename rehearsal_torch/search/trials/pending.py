@@ -21,6 +21,7 @@ import torch
 
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.decision import Decision, RehearsalCase
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.known_reward import WeightedSum
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.trials.log import TrialLog
@@ -46,8 +47,8 @@ def aware_of_pending(
     """
     if not log.in_states("pending", "failed"):
         return make(model, case)
-    made = class_of(make)
-    if made is not None and issubclass(made, CausalObjective) and made.takes_pending:
+    kind = class_of(make)
+    if kind is not None and issubclass(kind, CausalObjective) and kind.takes_pending:
         return make(model, case, pending=log.settings("pending", "failed"))
     impute_pending(model, log.task, log)
     return make(model, case)
@@ -110,26 +111,26 @@ def decided_beside(
     """
     plain = make(model, case)
     aware = aware_of_pending(make, deepcopy(model), case, log)
-    found = search(aware)
-    if found.alteration is None:
-        return plain, found
-    setting = dict(zip(found.alteration.names, found.alteration.values.tolist(), strict=True))
+    decision = search(aware)
+    if decision.alteration is None:
+        return plain, decision
+    setting = dict(zip(decision.alteration.names, decision.alteration.values.tolist(), strict=True))
     action = torch.tensor([setting[name] for name in log.task.actions], dtype=torch.float64)
-    value = found.value
+    value = decision.value
     if bool(log.contains(action, "pending", "failed")):
         try:
             action = another_action(aware, log, seed)
         except NothingLeftError as error:
-            return plain, _nothing_left(plain, found, case, seed, str(error))
+            return plain, _nothing_left(plain, decision, case, seed, str(error))
         with torch.no_grad():
             value = float(aware(torch.nn.functional.pad(action.to(plain.noise), (0, aware.further))[None])[0])
     recommended = recommend(plain, round_seed(seed, case.identity))
     action = action.to(recommended.action)
-    claimed = decided(plain, action, value, recommended, str(found.trace.get("search", "")), UNLIMITED, {})
-    trace = {key: each for key, each in found.trace.items() if key != "runner_up"}
-    counted = found.trace.get("evaluations", 0) + recommended.evaluations
+    claimed = decided(plain, action, value, recommended, str(decision.trace.get("search", "")), UNLIMITED, {})
+    trace = {key: entry for key, entry in decision.trace.items() if key != "runner_up"}
+    counted = decision.trace.get("evaluations", 0) + recommended.evaluations
     return plain, replace(
-        found,
+        decision,
         alteration=claimed.alteration,
         value=value,
         estimate=claimed.estimate,
@@ -139,20 +140,18 @@ def decided_beside(
 
 
 def _nothing_left(
-    plain: CausalObjective, found: Decision, case: RehearsalCase, seed: int, reason: str
+    plain: CausalObjective, decision: Decision, case: RehearsalCase, seed: int, reason: str
 ) -> Decision:
     """The decision that sets nothing, with the action to keep."""
     recommended = recommend(plain, round_seed(seed, case.identity))
-    kept = decided(
-        plain, recommended.action, found.value, recommended, str(found.trace.get("search", "")), UNLIMITED, {}
-    )
-    trace = {name: each for name, each in kept.trace.items() if name != "predicted_reward"}
+    value, search = decision.value, str(decision.trace.get("search", ""))
+    kept = decided(plain, recommended.action, value, recommended, search, UNLIMITED, {})
+    trace = {name: entry for name, entry in kept.trace.items() if name != "predicted_reward"}
     return replace(
-        found,
+        decision,
         alteration=None,
-        status="no_action",
         estimate=kept.estimate,
         recommendation=kept.recommendation,
-        reason=reason,
+        reason=Finding("nothing_left", reason),
         trace=trace,
     )

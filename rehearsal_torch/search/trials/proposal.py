@@ -65,10 +65,8 @@ def designed_action(
 
 
 def another_action(objective: CausalObjective, log: TrialLog, seed: int) -> Tensor:
-    """The best of many space-filling points that is neither pending nor failed, (k,).
-
-    Args:
-        seed: Together with the identity of the round, determines the points.
+    """The best of many space-filling points that is neither pending nor failed, (k,); the seed and the
+    identity of the round determine the points.
 
     Raises:
         NothingLeftError: if all of them are pending or failed.
@@ -93,9 +91,6 @@ def searched_action(objective: CausalObjective, search: Search[Any], log: TrialL
     """The action that a search finds, (k,); if it is pending or has failed, the best of many space-filling
     points that is neither.
 
-    Args:
-        objective: What is maximised.
-
     Raises:
         ValueError: if the search finds no action, or one that cannot be set.
     """
@@ -105,22 +100,22 @@ def searched_action(objective: CausalObjective, search: Search[Any], log: TrialL
             "the search found no action to try: "
             f"{decision.reason or type(search).__name__ + ' gave no reason'}"
         )
-    found = dict(zip(decision.alteration.names, decision.alteration.values.tolist(), strict=True))
-    missing = [name for name in names if name not in found]
+    setting = dict(zip(decision.alteration.names, decision.alteration.values.tolist(), strict=True))
+    missing = [name for name in names if name not in setting]
     if missing:
         raise ValueError(
-            f"the search gave no value for {missing}: expected a value for each of {list(names)}; got {found}"
+            f"the search gave no value for {missing}: expected a value for each of {list(names)}; got "
+            f"{setting}"
         )
-    action = torch.tensor([found[name] for name in names], dtype=torch.float64)
+    action = torch.tensor([setting[name] for name in names], dtype=torch.float64)
     check_settable(objective.task, action, "proposed")
     return another_action(objective, log, seed) if bool(log.contains(action, "pending", "failed")) else action
 
 
 def check_settable(task: CausalTask, action: Tensor, what: str) -> None:
-    """Checks that an action is finite and within bounds, levels and limits.
+    """Checks that an action (k,), in its units, is finite and within bounds, levels and limits.
 
     Args:
-        action: (k,), in the actions' units.
         what: How the action came about, for the message.
 
     Raises:

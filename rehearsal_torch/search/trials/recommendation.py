@@ -93,32 +93,26 @@ def recommend(
 
     with torch.no_grad():
         spread = region.spread(screened, seed)
-        first = ranked(
-            torch.cat([rough(part) for part in region.units(spread).split(max(1, CHUNK // len(few)))])
-        )
-    begin = torch.cat(
-        [region.unit(visited), spread[first.topk(min(starts - len(visited), screened)).indices]]
-    )
-    found = ascend(value, region, begin, steps, kept=kept, rough=rough, budget=budget)
+        parts = region.units(spread).split(max(1, CHUNK // len(few)))
+        first = ranked(torch.cat([rough(part) for part in parts]))
+    promising = spread[first.topk(min(starts - len(visited), screened)).indices]
+    begin = torch.cat([region.unit(visited), promising])
+    ends = ascend(value, region, begin, steps, kept=kept, rough=rough, budget=budget)
     with torch.no_grad():
-        actions = torch.cat([region.units(found.points[:kept]), visited])
+        actions = torch.cat([region.units(ends.points[:kept]), visited])
         values = objective.expected(actions, objective.other)
     best = best_of_all(values)
-    return Recommendation(actions[best], float(values[best]), visited, found.evaluations)
+    return Recommendation(actions[best], float(values[best]), visited, ends.evaluations)
 
 
 @torch.no_grad()
-def sureness(objective: CausalObjective, found: Recommendation) -> Sureness:
-    """How sure a recommendation is, and what it is better than.
-
-    Args:
-        objective: The one under which it was found.
-    """
-    actions = torch.cat([found.action.unsqueeze(0), found.visited])
+def sureness(objective: CausalObjective, recommended: Recommendation) -> Sureness:
+    """How sure a recommendation is, under the objective that found it, and what it is better than."""
+    actions = torch.cat([recommended.action.unsqueeze(0), recommended.visited])
     rewards = objective.plausible(actions)
     unit = objective.region(further=False).unit(actions)
     others = ((unit[1:] - unit[0]).abs().amax(-1) > SAME).nonzero()[:, 0] + 1
-    std, tried = float(rewards[0].std()), len(others) < len(found.visited)
+    std, tried = float(rewards[0].std()), len(others) < len(recommended.visited)
     if not len(others):
         return Sureness(std, tried)
     means = objective.expected(actions[others], objective.other)

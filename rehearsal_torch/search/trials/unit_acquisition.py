@@ -96,13 +96,8 @@ class OutOfTimeError(Exception):
 
 
 def ascended(function: UnitAcquisition, starts: Tensor, steps: int) -> tuple[Tensor, Tensor]:
-    """The end points (R, d) of ascents and their values (R,), best first; if the budget is spent, the best
-    points so far.
-
-    Args:
-        function: What is maximised.
-        starts: (R, d), in unit coordinates, feasible.
-        steps: Maximum number of steps.
+    """The end points (R, d) of ascents from feasible starts (R, d), in unit coordinates, and their values
+    (R,), best first; if the budget is spent, the best points so far.
     """
     function.begin(starts)
     region = function.region
@@ -111,7 +106,7 @@ def ascended(function: UnitAcquisition, starts: Tensor, steps: int) -> tuple[Ten
     limits, held = None, None
     normals, offsets = region.normals, region.offsets
     if isinstance(region, MixedRegion):
-        held = {place: starts[:, place] for place in region.places}
+        held = {coordinate: starts[:, coordinate] for coordinate in region.places}
         # A limit on coordinates with levels alone is satisfied by the starts.
         open_ = (normals[:, region.free] != 0).any(-1)
         normals, offsets = normals[open_], offsets[open_]
@@ -123,7 +118,7 @@ def ascended(function: UnitAcquisition, starts: Tensor, steps: int) -> tuple[Ten
         settings |= {"factr": FACTOR, "pgtol": GRADIENT}
     try:
         with torch.enable_grad():
-            found, values = optimize_acqf(
+            candidates, values = optimize_acqf(
                 function,
                 unit,
                 q=1,
@@ -136,7 +131,7 @@ def ascended(function: UnitAcquisition, starts: Tensor, steps: int) -> tuple[Ten
                 retry_on_optimization_warning=False,
             )
         assert values is not None
-        points = found[:, 0]
+        points = candidates[:, 0]
     except OutOfTimeError:
         assert function.points is not None
         assert function.values is not None

@@ -122,7 +122,7 @@ def test_a_variable_with_levels_has_another_level_as_runner_up(levels, best, oth
 def test_what_was_found_and_not_recommended_is_explained():
     model = learnt(changed(box={"a": [-1.0, -0.8], "m": [-1, 1]}, candidates=[["a"]]))
     found = model.explain(CASE)
-    assert found.decision.status == "no_action"
+    assert found.decision.reason.kind == "no_gain"
     assert -1 <= found.considered["a"] <= -0.8
     assert found.rows.count < 30
     verdicts = {each.text: each.verdict for each in found.edges}
@@ -134,7 +134,7 @@ def test_what_was_found_and_not_recommended_is_explained():
 def test_a_refusal_has_no_edges_to_stand_without():
     graph = {"parents": {"a": ["x"], "m": [], "y": ["m", "x"]}}
     found = learnt(changed(graph=graph, candidates=[["a"]])).explain(CASE)
-    assert (found.decision.status, found.edges) == ("refused", ())
+    assert (found.decision.reason.kind, found.edges) == ("no_path", ())
     assert found.notes == ("Single edges were not taken out: nothing is recommended that could stand.",)
     assert found.sentences()[0].startswith("Refused: the graph has no directed path from a to y")
 

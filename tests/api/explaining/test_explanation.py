@@ -15,6 +15,7 @@ from rehearsal_torch.api.explaining.explanation import (
     WithoutEdge,
 )
 from rehearsal_torch.data.decision import CHANCE, DIFFERENCE, Decision, Estimate, RehearsalCase
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.sensitivity import Sensitivity
 from rehearsal_torch.spaces.box import Alteration
 
@@ -23,7 +24,7 @@ DECISION = Decision(
     0.8,
     estimate=Estimate(0.8, CHANCE, 0.7, 0.9, 0.95),
     baseline=Estimate(0.4, CHANCE),
-    warnings=("claim: x is 9",),
+    findings=(Finding("claim", "x is 9"),),
     sensitivity=Sensitivity(1.5, "interval", 2.0, "u"),
 )
 ADJUSTED = Adjusted(("a",), ("x",), ("<u>",), (), (), True)
@@ -47,8 +48,8 @@ WHOLE = Explanation(
 
 
 def test_outside_the_data_no_number_of_the_decision_is_said():
-    warnings = ("support: few rows are like this", "claim: x is 9")
-    one = replace(WHOLE, decision=replace(DECISION, warnings=warnings))
+    findings = (Finding("support", "few rows are like this"), Finding("claim", "x is 9"))
+    one = replace(WHOLE, decision=replace(DECISION, findings=findings))
     said = one.sentences()
     assert said[0] == one.sentence() == "Recommended: a=0.5; outside the data: few rows are like this."
     assert said[5:8] == [
@@ -56,13 +57,13 @@ def test_outside_the_data_no_number_of_the_decision_is_said():
         "Without a -> y it no longer stands: no directed path leads from a to y then.",
         "It stands without any one of x -> a, u -> a.",
     ]
-    assert said[-2:] == ["Claim: x is 9.", "A note."]
+    assert said[-2:] == ["X is 9.", "A note."]
     assert not any("80 %" in text or "common cause would" in text for text in said)
     assert "+0.400" not in one._repr_html_()
     frame = one.to_frame()
     assert frame["says"][0] == said[0]
     assert frame["number"][0] == 0.8
-    none = replace(one, decision=replace(one.decision, alteration=None, status="no_action", reason="no gain"))
+    none = replace(one, decision=replace(one.decision, alteration=None, reason=Finding("no_gain", "no gain")))
     assert none.sentence().endswith(
         "no gain; the best action found was a=0.5. Outside the data: few rows are like this."
     )

@@ -1,6 +1,8 @@
 """The verb check: exit codes, what it prints, the schema, and that nothing secret is printed or recorded."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -8,6 +10,7 @@ from rehearsal_torch.cli.verbs.check import main
 from rehearsal_torch.data.missing import chained
 from rehearsal_torch.program import main as program
 from tests.data.problem_file.conftest import RIGHT, table, written  # noqa: F401
+from tests.problems.written.conftest import sequence, trials  # noqa: F401
 
 SOUND = RIGHT | {"graph": ["x -> {a d y z}", "a -> {y z}", "d -> {y z}"], "desired": "y - 2*z >= 0"}
 
@@ -168,3 +171,24 @@ def test_a_package_that_is_not_installed_is_asked_for(file, monkeypatch, capsys)
         ", missing: by: statsmodels needs statsmodels 0.15 or later; it is not installed: pip install "
         in (capsys.readouterr().err)
     )
+
+
+def test_a_check_loads_neither_botorch_nor_the_statistics_of_scipy(file, sequence, trials, tmp_path):  # noqa: F811
+    """They take as long to load as the file to read."""
+    rows = table()
+    rows.loc[rows["x"] > 0.8, "y"] = None
+    (tmp_path / "cases.yaml").write_text((tmp_path / file()).read_text())
+    (tmp_path / "care.yaml").write_text((tmp_path / file(method="care")).read_text())
+    rows.to_csv(tmp_path / "table.csv", index=False)
+    (tmp_path / "sequence.yaml").write_text(sequence().read_text())
+    trials()
+    heavy = {"botorch", "gpytorch", "scipy.stats", "sklearn", "lightning", "matplotlib"}
+    code = (
+        "import sys; from rehearsal_torch.program import main\n"
+        "names = ('cases.yaml', 'sequence.yaml', 'problem.yaml')\n"
+        "codes = [main(['check', name]) for name in names]\n"
+        f"print(codes, {heavy | {'hydra'}} & set(sys.modules), file=sys.stderr)\n"
+        f"print(main(['check', 'care.yaml']), {heavy} & set(sys.modules), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert done.stderr == "[0, 0, 0] set()\n0 set()\n", done.stderr

@@ -7,6 +7,7 @@ import pytest
 
 from rehearsal_torch.cli.verbs.decide import _another, _following
 from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.problems.causal.dropwave import Dropwave
 from rehearsal_torch.problems.causal.own_experiments import ExperimentTable
 from rehearsal_torch.problems.rehearsal.loan import Loan
@@ -74,7 +75,7 @@ def test_ones_own_experiment_is_carried_out_before_the_next_is_chosen(tmp_path):
         == f"run the experiment, add it as a row to experiments.csv, and type {again}"
     )
     assert _following(folder, Dropwave(), "c") == f"{again} decision=ucb"
-    nothing = Decision(None, 1.9, status="no_action", reason="all wait")
+    nothing = Decision(None, 1.9, reason=Finding("no_gain", "all wait"))
     line = Round(0, problem.case(0), nothing, None, {}, kind="optimise").line()
     folder.write("decisions.jsonl", f"{line}\n")
     told = f"fill in the results that experiments.csv waits for, and type {again}"

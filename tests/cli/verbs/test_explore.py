@@ -102,7 +102,7 @@ def test_a_browser_is_opened_where_there_is_one(tmp_path, monkeypatch, capsys):
 
     monkeypatch.setattr(uvicorn.Server, "startup", nothing)
     monkeypatch.setattr(uvicorn.Server, "run", lambda self, sockets: asyncio.run(self.startup()))
-    monkeypatch.setattr(command.webbrowser, "open", lambda address: asked.append(address) and False)
+    monkeypatch.setattr("webbrowser.open", lambda address: asked.append(address) and False)
     assert main([str(run_folder(tmp_path / "run")), "open=true"]) == 0
     assert asked[0].startswith("http://127.0.0.1:")
     assert "No browser was found" in capsys.readouterr().out

@@ -7,6 +7,7 @@ from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.cli.verbs.fitting import fit
 from rehearsal_torch.data.episode import Episode, transitions
 from rehearsal_torch.methods.run import build, method_of, suits
+from rehearsal_torch.problems.problem import Facts
 from rehearsal_torch.problems.rehearsal.loan import Loan
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.run_folder import RunFolder
@@ -20,14 +21,8 @@ class Untouched:
 
     kind = "look_back"
 
-    def surrogate_settings(self):
-        return {}
-
-    def reward_settings(self):
-        return {}
-
-    def imputations(self):
-        return 0
+    def facts(self):
+        return Facts()
 
     def observations(self):
         raise AssertionError("it went on to fit")

@@ -10,7 +10,7 @@ import yaml
 from rehearsal_torch.cli.verbs.decide import write_initial_design, write_proposals
 from rehearsal_torch.problems.rehearsal.loan import Loan
 from rehearsal_torch.problems.world_size import SampleSize
-from rehearsal_torch.problems.written.own_problem import OwnTrials
+from rehearsal_torch.problems.written.trials_file import OwnTrials
 from rehearsal_torch.program import main
 from rehearsal_torch.run_folder import RunFolder
 from tests.problems.written.conftest import TRIALS, experiments, trials  # noqa: F401
@@ -47,7 +47,7 @@ def _with(write, folder, table):
 def test_proposals_are_appended_to_all_columns_of_the_table(trials, tmp_path):  # noqa: F811
     table = experiments().assign(note="warm")
     problem, folder = OwnTrials(_with(trials, tmp_path, table)), RunFolder(tmp_path / "run")
-    made = [{"index": 0, "status": "recommended", "alteration": {"valve": 0.25, "dose": 2.0}}]
+    made = [{"index": 0, "status": "may", "alteration": {"valve": 0.25, "dose": 2.0}}]
     folder.write("decisions.jsonl", "".join(json.dumps(each) + "\n" for each in made))
     assert write_proposals(problem, folder) == str(tmp_path / "run" / "next.csv")
     found = pd.read_csv(tmp_path / "run/next.csv")
@@ -59,7 +59,7 @@ def test_proposals_are_appended_to_all_columns_of_the_table(trials, tmp_path):  
 def test_nothing_is_written_where_nothing_is_proposed(trials, tmp_path):  # noqa: F811
     folder = RunFolder(tmp_path / "run")
     assert write_proposals(Loan(size=SampleSize(rows=20)), folder) == ""
-    folder.write("decisions.jsonl", '{"index": 0, "status": "refused", "alteration": null}\n')
+    folder.write("decisions.jsonl", '{"index": 0, "status": "leave", "alteration": null}\n')
     assert write_proposals(OwnTrials(trials()), folder) == ""
     assert not (tmp_path / "run/next.csv").exists()
 

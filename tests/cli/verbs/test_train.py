@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import shutil
 
 import pytest
 
@@ -43,3 +44,41 @@ def test_what_to_type_next_decides_with_the_checkpoint_and_leaves_the_training_o
     follow = called(folder, "decide", *TOY[:2], *words[2:], "limit=1", "out=next")
     assert follow.code == 0, follow.err
     assert lines(folder / "next")[0]["alteration"] == lines(folder / "run")[0]["alteration"]
+
+
+def test_flags_and_callbacks_of_lightning_are_taken_and_hydra_has_its_record(tmp_path):
+    timer = "lightning.pytorch.callbacks.Timer"
+    typed = (
+        *("+trainer.gradient_clip_val=1.0", f"+trainer.callbacks=[{{_target_: {timer}, verbose: false}}]"),
+        "trainer.precision=64-true",
+    )
+    assert called(tmp_path, "train", *TOY, *QUICK, *typed).code == 0
+    run = tmp_path / "run"
+    assert {each.name for each in (run / ".hydra").iterdir()} == {
+        "config.yaml",
+        "hydra.yaml",
+        "overrides.yaml",
+    }
+    assert "+trainer.gradient_clip_val=1.0" in (run / ".hydra/overrides.yaml").read_text()
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    refused = called(tmp_path, "train", *TOY[:2], "resume=run")
+    assert refused.code == 2
+    assert timer in refused.err
+    assert f"trusted=[{timer.partition('.')[0]}]" in refused.err
+    # Nothing is read from Hydra's record, which stays as it was.
+    (run / ".hydra/config.yaml").write_text("edited")
+    shutil.rmtree(run / "checkpoint")
+    again = called(tmp_path, "train", *TOY[:2], "resume=run", "trusted=[lightning]")
+    assert again.code == 0, again.err
+    assert (run / ".hydra/config.yaml").read_text() == "edited"
+    for name in ("decisions.jsonl", "checkpoint/weights.safetensors", "config.yaml"):
+        assert (run / name).read_bytes() == before[run / name]
+    # Another run begins where this one ended.
+    longer = (*QUICK[1:-1], "trainer.max_epochs=3", *typed, "+trainer.ckpt_path=run", "out=longer")
+    answer = called(tmp_path, "train", *TOY, *longer)
+    assert answer.code == 0, answer.err
+    assert (
+        (tmp_path / "longer/metrics.csv")
+        .read_text()
+        .startswith("".join((run / "metrics.csv").read_text().splitlines(keepends=True)[:3]))
+    )

@@ -31,10 +31,10 @@ def test_a_column_of_the_name_of_an_indicator_is_a_fault():
 
 def test_rare_lost_and_unseen_classes():
     table = pd.DataFrame({"ward": ["A"] * 9 + ["B"] * 4})
-    assert rare_classes(table, CODINGS) == [
-        "ward has classes that few rows have (B in 4 of 13 rows), so that little is known of them: join them "
-        "with others, or add rows"
-    ]
+    assert rare_classes(table, CODINGS) == {
+        "ward": "has classes that few rows have (B in 4 of 13 rows), so that little is known of them: join "
+        "them with others, or add rows"
+    }
     assert unseen(CODINGS["ward"], table["ward"]) == ["C"]
     (told,) = lost_classes(coded(table, CODINGS).frame, CODINGS.values())
     assert told.startswith("ward: none of 13 rows has the class C;")

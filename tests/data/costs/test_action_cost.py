@@ -54,9 +54,9 @@ def test_a_case_in_which_everything_is_free_has_no_costs():
 
 def test_costs_count_where_a_worth_is_known():
     case = RehearsalCase("one", {}, {"bmi": (20.0, 35.0)})
-    assert not weighing(case)
-    assert not weighing(replace(case, costs=of({"bmi": BMI})))
-    assert weighing(replace(case, costs=of({"bmi": BMI}, 100.0)))
+    assert not weighing(case.costs)
+    assert not weighing(of({"bmi": BMI}))
+    assert weighing(of({"bmi": BMI}, 100.0))
 
 
 def test_costs_in_words():

@@ -4,9 +4,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.problem_file.findings import Findings, ProblemError, graph_faults, key, rows_of
 from rehearsal_torch.data.problem_file.form import DataForm
 from rehearsal_torch.data.tables.frame import NO_DATA_BASE
+from rehearsal_torch.files.schema import Fault
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 
 
@@ -14,14 +16,15 @@ def test_each_is_told_once_with_its_line():
     found = Findings("p.yaml", {"variables": 2, "variables.a": 3})
     for _ in range(2):
         found.fault(key("variables", "a", "range"), "is wrong")
-        found.warn("variables.b", "is odd")
-    found.of_reader(["variables.a: worse", "without a path"])
+        found.of_variable("b", "values", "is odd")
+    found.of_reader([Fault("variables.a", "worse"), Fault("", "without a path")])
     assert found.faults == [
         "line 3, variables.a.range: is wrong",
         "line 3, variables.a: worse",
         "without a path",
     ]
     assert found.warnings == ["line 2, variables.b: is odd"]
+    assert found.findings == (Finding("values", "b: is odd"),)
     with pytest.raises(ProblemError, match=r"p.yaml: 3 faults, nothing was fitted\n- line 3"):
         found.settle()
     Findings("p.yaml").settle()

@@ -86,7 +86,6 @@ def test_chained_equations_are_named_where_they_are_asked_for(gaps, monkeypatch)
     assert close.startswith("by: statsmodels loosens close dependences")
     assert "standard deviation (x: 0.096, z: 0.000), so that claims may be off" in close
     assert f"missing: {close}" in problem.findings.warnings[0]
-    assert problem.gaps.card()["caution: missing cells 1"] == close
     own = written_problem(gaps({"x": [3]}, missing={"impute": 7, "by": "own"}))
     assert own.gaps.doubts == ()
     assert own.gaps.imputing == Imputing(7) == Imputing(7, "own")

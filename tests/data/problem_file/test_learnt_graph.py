@@ -56,7 +56,7 @@ def test_the_arrows_of_a_world_are_found_from_its_rows_and_the_roles(file):
     (note,) = [each for each in problem.rows.notes if each.startswith("the graph was learnt")]
     assert "learnt from 899 rows, without hidden common causes" in note
     assert "the only graph that agrees with them and the roles" in note
-    assert OwnProblem(file()).possible_graphs() is None
+    assert OwnProblem(file()).facts().graphs is None
 
 
 @pytest.mark.slow
@@ -65,7 +65,7 @@ def test_graphs_that_rows_cannot_tell_apart_are_all_asked(file):
     free = {**PROBLEM["variables"], "x": "other"}
     path = file(variables=free, cases=[{"a": 0.1}], graph={"learn": True, "level": 0.01})
     problem = OwnProblem(path)
-    known = problem.possible_graphs()
+    known = problem.facts().graphs
     assert len(known.graphs) == len(problem.problem.graphs) == 2
     assert {("x", "a") in graph.edges for graph in known.graphs} == {True, False}
     (decision,) = rt.rehearse(path)
@@ -115,9 +115,9 @@ def test_edges_without_a_direction_are_all_graphs_that_have_them(file):
     graph = {"parents": {"m": ["a", "b"], "y": ["m", "x"]}, "undirected": [["x", "a"]]}
     free = {**PROBLEM["variables"], "x": "other"}
     problem = OwnProblem(file(graph=graph, variables=free, cases=[{"a": 0.1}]))
-    known = problem.possible_graphs()
+    known = problem.facts().graphs
     assert {("x", "a") in each.edges for each in known.graphs} == {True, False}
-    assert any("2 graphs have the edges of the file" in each for each in problem.notes())
+    assert any("2 graphs have the edges of the file" in each for each in problem.facts().notes)
     with pytest.raises(ProblemError, match=r"line .*graph: undirected: expected a list of pairs"):
         written_problem(file(graph={**graph, "undirected": "x"}))
 

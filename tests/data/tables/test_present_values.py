@@ -42,5 +42,5 @@ def test_what_is_assumed_is_a_note_and_a_caution():
     rows = pd.DataFrame(world.draw(60), columns=list(world.names))
     cases = pd.DataFrame({"cf": [0.1], "ei": [0.2], "raw_cost": [1.0]})
     told = RehearsalTable(rows, world.task.to_plain(), cases)
-    assert told.notes()[-1] == told.card()["caution: present values"]
-    assert "raw_cost where only self_pricing is set" in told.notes()[-1]
+    assert told.facts().notes[-1] == told.findings()[-1].text == told.card()["findings"][-1]["text"]
+    assert "raw_cost where only self_pricing is set" in told.facts().notes[-1]

@@ -16,7 +16,7 @@ LINES = [
         "index": place,
         "kind": "optimise",
         "identity": str(place),
-        "status": "recommended",
+        "status": "may",
         "alteration": {"a": 0.25 * place},
         "value": 1.0,
         "estimate": {"point": 2.0, "of": "expected reward", "lower": 1.5, "upper": 2.5, "level": 0.95},
@@ -42,7 +42,7 @@ def run(tmp_path):
     (folder / "run.json").write_text(json.dumps(record))
     config = {"dataset": {"path": "my table.csv", "task": "task.yaml"}}
     (folder / "config.yaml").write_text(yaml.safe_dump(config))
-    card = {"actions": {"a": [0, 1]}, "reward": {"weights": {"Y": 1.0}}, "caution: rows": "simulated"}
+    card = {"actions": {"a": [0, 1]}, "reward": {"weights": {"Y": 1.0}}, "caution": "simulated"}
     (folder / "data.yaml").write_text(yaml.safe_dump(card))
     return folder
 
@@ -67,7 +67,7 @@ def test_the_recommendation_is_that_of_the_report_and_a_file_can_be_made(run):
         "optimiser.read('my table.csv')  # the experiments so far",
         "# then, in a terminal: rehearsal explore trials.json method=ucb",
     ]
-    assert told["cautions"] == ["rows: simulated"]
+    assert told["cautions"] == ["simulated"]
 
 
 def test_it_cannot_be_continued(run):

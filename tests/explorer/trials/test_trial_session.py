@@ -8,6 +8,8 @@ import threading
 import pytest
 
 from rehearsal_torch.explorer.replies import BusyError, Turns
+from rehearsal_torch.explorer.trials import trial_session
+from rehearsal_torch.explorer.trials.trial_session import course, shown_trials
 from rehearsal_torch.reporting.trial_view import WIDTH
 from rehearsal_torch.user_error import RequestError
 from tests.places import ROOT
@@ -250,3 +252,35 @@ def test_other_sites_get_nothing_and_change_nothing(served, session):
     assert served.ask("/api/ask", {"count": 1}, **{"content-type": "text/plain"})[0] == 415
     assert served.ask("/api/trials", host="evil.example")[0] == 403
     assert session.file.read_bytes() == before
+
+
+def test_rows_are_the_trials(tmp_path):
+    made = quick(tmp_path / "trials.json")
+    one, two, three, four = made.ask(4)
+    made.tell(one, system(one))
+    made.tell(two.trial, {"X": 0.5, "Y": 2.0}, ran={"a": 0.5, "b": 1})
+    made.fail(three, "the pump stopped")
+    found = shown_trials(made.task, made.trials)
+    assert [row["id"] for row in found["rows"]] == [4, 3, 2, 1]
+    assert [row["state"] for row in found["rows"]] == ["pending", "failed", "completed", "completed"]
+    assert [row["id"] for row in found["pending"]] == [4]
+    assert found["pending"][0]["settings"] == dict(four)
+    ran = found["rows"][2]
+    assert (ran["settings"], ran["asked"], ran["reward"]) == ({"a": 0.5, "b": 1.0}, dict(two), 2.0)
+    assert (found["rows"][1]["reason"], found["rows"][1]["reward"]) == ("the pump stopped", None)
+    first = system(one)["Y"]
+    assert found["course"] == {"numbers": [1, 2], "rewards": [first, 2.0], "best": [first, 2.0]}
+
+
+def test_the_best_so_far_never_falls():
+    assert course([1, 3, 4], [2.0, 1.0, 3.0])["best"] == [2.0, 2.0, 3.0]
+    assert course([], [])["best"] == []
+
+
+def test_many_trials_are_counted(tmp_path, monkeypatch):
+    monkeypatch.setattr(trial_session, "LISTED", 2)
+    made = quick(tmp_path / "trials.json")
+    made.ask(5)
+    found = shown_trials(made.task, made.trials)
+    assert ([row["id"] for row in found["rows"]], found["more"]) == ([5, 4], 3)
+    assert len(found["pending"]) == 5, "each of them waits for its result"

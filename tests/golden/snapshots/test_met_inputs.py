@@ -66,7 +66,7 @@ def answers(folder):
     for line in (folder / "decisions.jsonl").read_text(encoding="utf-8").splitlines():
         made = json.loads(line)
         setting = {name: float(f"{each:.1g}") for name, each in (made["alteration"] or {}).items()}
-        yield f"{made['kind']}: {made['status']} {setting} warnings {len(made['warnings'])}"
+        yield f"{made['kind']}: {made['status']} {setting} warnings {len(made['findings'])}"
 
 
 @pytest.mark.parametrize("name", DECIDED)

@@ -109,7 +109,7 @@ def test_as_much_as_is_asked_for_is_enough(model):
     objective.before = torch.full_like(plain.before, plain.appraise(at(0.5, 1))[0].estimate.upper)
     (one,) = objective.assessed(at(0.5, 1))
     assert one.baseline.point == one.estimate.upper
-    assert (one.refused, one.declined, one.warnings) == ("", "", ())
+    assert (one.refused, one.declined, one.findings) == (None, None, ())
     assert one.trace == {"support": round(near, 2)}
 
 
@@ -118,7 +118,7 @@ def test_the_least_settings_are_allowed(model):
     objective = first(model, 2, **least, min_support=0, low_support=0)
     assert objective.supported(at(60.0, 2)).all()
     assert set(objective(at(0.5, 2)).tolist()) <= {0.0, 0.25, 0.5, 0.75, 1.0}
-    assert not any(one.refused or one.warnings for one in objective.assessed(at(60.0, 2)))
+    assert not any(one.refused or one.findings for one in objective.assessed(at(60.0, 2)))
 
 
 def test_another_level_changes_the_interval_alone(model):
@@ -132,11 +132,11 @@ def test_another_level_changes_the_interval_alone(model):
 def test_a_decision_that_the_model_knows_nothing_about_is_refused(model):
     objective = first(model)
     far = objective.appraise(at(60.0))
-    assert all("no support" in one.refused and "collect data" in one.refused for one in far)
-    assert all(one.warnings[0].startswith("support:") for one in far)
+    assert all("no support" in one.refused.text and "collect data" in one.refused.text for one in far)
+    assert all(one.findings[0].kind == "support" for one in far)
     assert not objective.acceptable(at(60.0)).any()
     assert objective.supported(at(0.0)).all()
-    assert all(not one.refused and not one.warnings for one in objective.assessed(at(0.0)))
+    assert all(not one.refused and not one.findings for one in objective.assessed(at(0.0)))
 
 
 def test_an_action_that_many_such_cases_cannot_have_had_is_refused(model):
@@ -145,8 +145,8 @@ def test_an_action_that_many_such_cases_cannot_have_had_is_refused(model):
     assert ((beyond > 0.2) & (beyond < 0.4)).all(), "a fifth of the normal u lie 2.3 deviations of .5 away"
     assert not objective.acceptable(at(0.5)).any()
     for one, share in zip(objective.appraise(at(0.5)), beyond.tolist(), strict=True):
-        assert one.unsupported.startswith("no support: for ")
-        assert one.refused == ""
+        assert one.unsupported.text.startswith("no support: for ")
+        assert one.refused is None
         assert one.trace["beyond"] == round(share, 4)
 
 
@@ -188,8 +188,8 @@ def test_a_model_of_earlier_versions_says_nothing_of_its_rows(model):
     assert torch.equal(first(other)(at(0.5)), first(model)(at(0.5)))
     assert first(other).acceptable(at(0.5)).all()
     for one in first(other).appraise(at(0.5)):
-        assert (one.refused, one.unsupported) == ("", "")
-        assert one.warnings[-1].startswith("support: it is not known whether rows are near")
+        assert (one.refused, one.unsupported) == (None, None)
+        assert one.findings[-1].text.startswith("it is not known whether rows are near")
         assert "beyond" not in one.trace
     other.load_state_dict(model.state_dict())
     assert torch.equal(first(other).beyond(at(0.5)), first(model).beyond(at(0.5)))
@@ -208,7 +208,7 @@ def test_tables_do_not_speak_of_present_values_beyond_the_bounds(model):
 def test_a_decision_that_is_surely_worse_than_nothing_is_declined(model):
     objective = first(model)
     objective.before = torch.ones_like(objective.before)
-    assert all("worse than doing nothing" in one.declined for one in objective.appraise(at(-1.0)))
+    assert all("worse than doing nothing" in one.declined.text for one in objective.appraise(at(-1.0)))
 
 
 def test_an_adjustment_that_does_not_hold_bears_a_warning():
@@ -217,7 +217,7 @@ def test_an_adjustment_that_does_not_hold_bears_a_warning():
     )
     model = fit(made, sequential_table(60))
     (one, _) = first(model, 2).appraise(at(0.0, 2, 2))
-    assert one.warnings[0].startswith("adjustment: v lie between alterations")
+    assert one.findings[0].text.startswith("v lie between alterations")
 
 
 @pytest.mark.parametrize(

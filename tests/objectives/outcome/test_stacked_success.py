@@ -128,7 +128,7 @@ def test_its_probabilities_can_be_weighed_against_costs():
 def test_what_the_outcome_regression_refuses_is_refused(model):
     made = objective(model, 0.5)
     assert not made.acceptable(at(40.0)).any()
-    assert all("no support" in one.refused for one in made.appraise(at(40.0)))
+    assert all("no support" in one.refused.text for one in made.appraise(at(40.0)))
 
 
 def test_the_support_of_the_indicator_warns_and_does_not_refuse(model):
@@ -136,14 +136,14 @@ def test_the_support_of_the_indicator_warns_and_does_not_refuse(model):
     assert not made.indicator.acceptable(at(0.7)).any()
     assert made.acceptable(at(0.7)).all()
     for found in made.appraise(at(0.7)):
-        assert found.refused == ""
-        assert any("observations lie near this decision" in each for each in found.warnings)
+        assert found.refused is None
+        assert any("observations lie near this decision" in each.text for each in found.findings)
 
 
 def test_an_alteration_that_is_surely_worse_than_nothing_is_declined(model):
     made = objective(model, 0.5)
     one, other = (Appraisal(chance(point, 0.1, 0.3), chance(0.9)) for point in (0.2, 0.25))
-    assert "worse than doing nothing (22 % against 90 %)" in made._both(one, other).declined
+    assert "worse than doing nothing (22 % against 90 %)" in made._both(one, other).declined.text
 
 
 def test_an_interval_that_reaches_the_baseline_is_not_worse_than_nothing(model):
@@ -151,7 +151,7 @@ def test_an_interval_that_reaches_the_baseline_is_not_worse_than_nothing(model):
     one, other = (Appraisal(chance(point, 0.1, 0.3), chance(0.9)) for point in (0.2, 0.25))
     upper = made._both(one, other).estimate.upper
     same = [Appraisal(each.estimate, chance(upper)) for each in (one, other)]
-    assert made._both(*same).declined == ""
+    assert made._both(*same).declined is None
 
 
 def test_what_one_of_the_two_does_not_know_the_stack_does_not_know(model):
@@ -165,7 +165,7 @@ def test_what_one_of_the_two_does_not_know_the_stack_does_not_know(model):
     for pair in ((whole, none), (none, whole), (whole, bare), (bare, whole)):
         found = made._both(*pair)
         assert found.estimate is None
-        assert found.declined == ""
+        assert found.declined is None
         assert (found.baseline is None) == (none in pair)
     assert made._both(none, whole).trace["estimates"] == {"outcome": 0.2}
     assert made._both(whole, none).trace["estimates"] == {"indicator": 0.2}
@@ -188,7 +188,7 @@ def test_a_decision_says_which_of_the_two_spoke(model):
         StackedSuccess.for_cases(model, cases)
     ):
         assert decision.trace["indicator_weight"] == pytest.approx(model.weight, abs=1e-4)
-        assert "estimated by two regressions" in decision.reason
+        assert "estimated by two regressions" in decision.reason.text
         assert float(decision.alteration.values) > 0.5
 
 

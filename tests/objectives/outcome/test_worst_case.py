@@ -7,6 +7,7 @@ import torch
 
 import rehearsal_torch as rt
 from rehearsal_torch.data.decision import CHANCE, Estimate
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.objectives.objective import Appraisal
 from rehearsal_torch.objectives.outcome.worst_case import allowed, withheld
 
@@ -24,13 +25,13 @@ def test_rows_nearby_or_little_to_lose_allow_an_action() -> None:
 def test_what_is_withheld_says_how_much_could_be_lost():
     made = [Appraisal(Estimate(0.94, CHANCE), None)] * 3
     fine, some, most = withheld(made, at(0.05, 0.3, 0.7), at(0.9, 0.9, 0.9))
-    assert (fine.refused, fine.unsupported, fine.trace) == ("", "", {"beyond": 0.05})
-    assert some.unsupported.startswith("no support: for 30 % of such cases no row is near this action")
-    assert "26 % of the probability is lost" in some.unsupported
-    assert (some.refused, most.refused) == ("", "")
-    assert most.unsupported.startswith("no support: for 70 % of such cases no row is near this action")
-    (other,) = withheld([Appraisal(None, None, refused="why")], at(1.0), at(0.9))
-    assert other.refused == "why"
+    assert (fine.refused, fine.unsupported, fine.trace) == (None, None, {"beyond": 0.05})
+    assert some.unsupported.text.startswith("no support: for 30 % of such cases no row is near this action")
+    assert "26 % of the probability is lost" in some.unsupported.text
+    assert (some.refused, most.refused) == (None, None)
+    assert most.unsupported.text.startswith("no support: for 70 % of such cases no row is near this action")
+    (other,) = withheld([Appraisal(None, None, refused=Finding("invalid", "why"))], at(1.0), at(0.9))
+    assert other.refused.text == "why"
 
 
 def dosed(kind: str, seed: int, count: int = 1000) -> tuple[pd.DataFrame, dict]:
@@ -61,7 +62,7 @@ def test_doses_that_nobody_like_the_case_has_had_are_not_recommended(kind: str, 
     cases = [{"x": float(value)} for value in np.linspace(-1.5, 1.5, 9)]
     decisions = rt.rehearse(frame, task, cases, method=method, seed=1)
     assert [each.alteration for each in decisions] == [None] * 9
-    beyond = [each.trace["beyond"] for each in decisions if each.status == "refused"]
+    beyond = [each.trace["beyond"] for each in decisions if each.undecided]
     assert min(beyond, default=1) > 0.1
 
 

@@ -69,7 +69,7 @@ def test_there_is_a_row_of_doses_for_each_action_that_may_change(dosed):
 
 def test_where_nothing_changes_the_return_is_the_observed_one():
     objective = scored_episode(2, members=1)
-    record = return_record(objective, Decision(None, objective.outcome(), status="no_action"))
+    record = return_record(objective, Decision(None, objective.outcome()))
     assert record["actions"] == record["observed_actions"] == objective.observed.tolist()
     assert record["value"] == record["observed"] == objective.outcome()
     assert record["improvement"] == 0.0

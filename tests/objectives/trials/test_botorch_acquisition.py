@@ -122,7 +122,7 @@ def test_bad_settings_are_refused(given):
 
 
 def test_nothing_visited_or_nothing_defined_is_refused():
-    with pytest.raises(ValueError, match=r"at least one visited action; got .* 0 actions"):
+    with pytest.raises(ValueError, match=r"at least one visited action; got .* actions=0"):
         BotorchAcquisition(linear_chain(visited=()), one_case(linear_chain().task))
     undefined = WrittenModel(
         one_node().task, {"Y": WrittenLaw(lambda w: w[..., 0] + math.nan, lambda w: w[..., 0])}, [[0.1]]

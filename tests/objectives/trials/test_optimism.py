@@ -119,7 +119,7 @@ def test_a_reward_that_is_no_weighted_sum_has_no_push_of_its_own():
 
 @pytest.mark.parametrize("beta", [-0.5, math.inf, math.nan])
 def test_a_beta_that_is_no_number_of_standard_deviations_is_refused(beta):
-    with pytest.raises(ValueError, match=f"expected beta >= 0; got {beta}"):
+    with pytest.raises(ValueError, match=f"expected beta >= 0; got beta={beta}"):
         optimism(beta=beta)
 
 

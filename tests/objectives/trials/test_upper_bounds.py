@@ -76,7 +76,7 @@ def test_a_larger_beta_makes_a_larger_bound(name):
 @pytest.mark.parametrize("name", PROPAGATE)
 @pytest.mark.parametrize("beta", [-0.5, math.inf, math.nan])
 def test_a_beta_that_is_no_number_of_standard_deviations_is_refused(name, beta):
-    with pytest.raises(ValueError, match=f"expected beta >= 0; got {beta}"):
+    with pytest.raises(ValueError, match=f"expected beta >= 0; got beta={beta}"):
         made(PROPAGATE[name], beta)
 
 

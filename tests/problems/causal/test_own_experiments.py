@@ -100,16 +100,16 @@ def test_a_frame_is_read_as_a_file_is(tmp_path, frame):
 def test_rows_without_a_result_are_pending(tmp_path, frame):
     """They were faults."""
     whole = ExperimentTable(*written(tmp_path, frame))
-    assert whole.under_way() is None
+    assert whole.facts().waiting is None
     frame.loc[[2, 6], ["X", "Y"]] = float("nan")
     problem = ExperimentTable(*written(tmp_path, frame))
     assert torch.equal(problem.past.values, whole.past.values[[0, 1, 3, 4, 5]])
     assert problem.waiting.tolist() == whole.past.columns(["a", "b"])[[2, 6]].tolist()
-    assert "2 rows without a value of Y wait for their result (lines 4, 8)" in problem.notes()[-1]
+    assert "2 rows without a value of Y wait for their result (lines 4, 8)" in problem.facts().notes[-1]
     assert problem.card()["rows that wait for their result"] == 2
     assert "rows that wait for their result" not in whole.card()
     assert problem.case(0).identity == "experiment 8"
-    log = problem.under_way()
+    log = problem.facts().waiting
     assert torch.equal(log.table.values, problem.past.values)
     assert torch.equal(log.settings("pending"), problem.waiting)
     lines = problem.with_proposals([{"a": 0.5, "b": 2.5}]).splitlines()

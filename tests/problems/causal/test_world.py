@@ -9,6 +9,7 @@ import torch
 
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.problems.causal.noise import MixtureNoise
 from rehearsal_torch.problems.causal.world import CausalWorld
@@ -40,13 +41,8 @@ class Toy(CausalWorld):
     def equation(self, node, inputs, noise):
         return 3 * inputs["a"] + noise if node == "X" else inputs["X"] + inputs["b"] ** 2 + noise / 2
 
-    @property
-    def optimal_value(self):
-        return 11.0
-
-    @property
-    def optimal_action(self):
-        return self.task.box.upper
+    def best(self):
+        return self.task.box.upper, 11.0
 
 
 def setting(*values, names=("a", "b"), keep=None):
@@ -100,7 +96,7 @@ def test_a_batch_of_actions_is_answered_row_by_row_with_noise_of_its_own():
     assert len(rows) == 2
     assert not torch.equal(rows.values[0], rows.values[1])
     reward = 2 * rows.columns(["Y"]) - rows.columns(["X"])
-    assert world.reward(rows) == pytest.approx(float(reward.mean()))
+    assert world.verdict(rows).reward == pytest.approx(float(reward.mean()))
 
 
 def test_actions_may_be_named_in_any_order():
@@ -115,8 +111,8 @@ def test_actions_may_be_named_in_any_order():
     ("decision", "said"),
     [
         (
-            Decision(None, 0.0, status="refused", reason="too little is known"),
-            r"expected a decision that sets \['a', 'b'\]; got none \(refused: too little is known\)",
+            Decision(None, 0.0, reason=Finding("invalid", "too little is known")),
+            r"expected a decision that sets \['a', 'b'\]; got none \(too little is known\)",
         ),
         (setting(0.5, names=("a",)), r"expected a decision that sets \['a', 'b'\]; got"),
         (setting(0.5, 7.0), r"b may be set within \[0, 2\]; got 7"),

@@ -20,7 +20,7 @@ def doing(changed: dict[int, int]) -> Decision:
     """The decision that gives other actions at some steps, as somebody else's search would write it."""
     names = tuple(action_name(step) for step in changed)
     alteration = Alteration(names, torch.tensor(list(changed.values()))) if changed else None
-    return Decision(alteration, 0.0, status="recommended" if changed else "no_action")
+    return Decision(alteration, 0.0)
 
 
 def observed_actions(problem: SepsisSimulated, index: int) -> torch.Tensor:

@@ -5,13 +5,14 @@ import torch
 import yaml
 
 from rehearsal_torch.data.decision import Decision, action_name
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.files.schema import plain_of
 from rehearsal_torch.problems.episodes.machine_dynamics import TASK, costs, points, true_returns
 from rehearsal_torch.problems.episodes.machines import Machines
 from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable
 from rehearsal_torch.spaces.box import Alteration
 
-NOTHING = Decision(None, 0.0, status="no_action", reason="none")
+NOTHING = Decision(None, 0.0, reason=Finding("no_gain", "none"))
 
 
 @pytest.fixture(scope="module")

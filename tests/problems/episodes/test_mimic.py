@@ -170,8 +170,7 @@ def test_truth_values_and_empty_cells_are_read():
 def test_other_values_leave_the_outcome_out_and_say_so(values: list, why: str):
     found = observed_outcomes(table(died_in_hosp=values, mortality_90d=[0] * 5))
     assert found.of("1") == {"mortality_90d": 0.0}
-    (caution,) = (str(text) for key, text in found.facts().items() if key == "caution: outcome died_in_hosp")
-    assert caution == f"{why}: death in hospital is left out"
+    assert found.left_out["died_in_hosp"] == f"{why}: death in hospital is left out"
 
 
 def test_two_columns_of_one_name_are_left_out():

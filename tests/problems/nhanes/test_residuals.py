@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from scipy.stats import kstest, spearmanr
 
 from rehearsal_torch.problems.nhanes.residuals import PairedRanks, ResidualDistribution
+from reproduction.nhanes.fitting import grouped, paired_ranks
 
 
 def pair(count=4000, seed=0):
@@ -15,7 +16,7 @@ def pair(count=4000, seed=0):
 
 def test_draws_are_distributed_like_the_residuals():
     residuals = pair()[0]
-    drawn = ResidualDistribution.of(residuals).quantile(np.random.default_rng(1).random(20_000))
+    drawn = grouped(residuals).quantile(np.random.default_rng(1).random(20_000))
     assert kstest(residuals, drawn).statistic < 0.02
     assert drawn.mean() == pytest.approx(residuals.mean(), abs=0.03)
     assert drawn.std() == pytest.approx(residuals.std(), rel=0.03)
@@ -23,17 +24,17 @@ def test_draws_are_distributed_like_the_residuals():
 
 def test_no_residual_is_kept():
     residuals = pair()[0]
-    distribution = ResidualDistribution.of(residuals)
+    distribution = grouped(residuals)
     assert not set(np.float32(distribution.means).tolist()) & set(np.float32(residuals).tolist())
     assert distribution.means.max() < residuals.max()
     with pytest.raises(ValueError, match="a single participant's"):
-        ResidualDistribution.of(residuals[:300])
+        grouped(residuals[:300])
 
 
 @settings(derandomize=True, max_examples=30, deadline=None)
 @given(st.floats(0.002, 0.998))
 def test_below_undoes_quantile(uniform):
-    distribution = ResidualDistribution.of(pair()[0])
+    distribution = grouped(pair()[0])
     assert float(distribution.below(distribution.quantile(np.array(uniform)))) == pytest.approx(
         uniform, abs=1e-9
     )
@@ -41,7 +42,7 @@ def test_below_undoes_quantile(uniform):
 
 def test_ranks_keep_margins_and_dependence():
     first, second = pair()
-    ranks = PairedRanks.of(first, second)
+    ranks = paired_ranks(first, second)
     stream = np.random.default_rng(2)
     one = stream.random(40_000)
     other = ranks.second(one, stream.random(40_000))
@@ -61,7 +62,7 @@ def test_the_joint_distribution_agrees_with_draws_and_bounds(u, v):
 
 
 def _drawn():
-    ranks, stream = PairedRanks.of(*pair()), np.random.default_rng(3)
+    ranks, stream = paired_ranks(*pair()), np.random.default_rng(3)
     one = stream.random(40_000)
     return ranks, one, ranks.second(one, stream.random(40_000))
 

@@ -2,8 +2,8 @@ import pytest
 import torch
 
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.problems.rehearsal.additive_noise_world import std
-from rehearsal_torch.problems.rehearsal.linear_world import Drift, LinearEquations
+from rehearsal_torch.problems.rehearsal.equation_world import std
+from rehearsal_torch.problems.rehearsal.linear_world import Drift, LinearEquations, LinearWorld
 
 NAMES = ("x", "z", "w", "y")
 WEIGHTS = {"z": {"x": 2.0}, "w": {"z": -1.0, "x": 0.5}, "y": {"w": 3.0, "z": 1.0}}
@@ -81,12 +81,6 @@ def test_two_readings_of_printed_noise():
 
 
 def test_context_noise_must_be_its_own():
-    from rehearsal_torch.problems.rehearsal.linear_world import LinearEquations, LinearWorld
-
-    class Leaky(LinearWorld):
-        def source(self):
-            return "a test"
-
     task = RehearsalTask.of(
         {
             "graph": {"parents": {"y": ["x", "z"]}},
@@ -99,12 +93,12 @@ def test_context_noise_must_be_its_own():
     covariance[0, 2] = covariance[2, 0] = 0.5
     weights = {"y": {"x": 1.0, "z": 1.0}}
     with pytest.raises(ValueError, match="independent of the noise of the other"):
-        Leaky(task, LinearEquations(("x", "z", "y"), weights, covariance))
+        LinearWorld(task, LinearEquations(("x", "z", "y"), weights, covariance), "a test")
     with pytest.raises(ValueError, match="expected equations for"):
-        Leaky(task, LinearEquations(("x", "v", "y"), {}, torch.eye(3, dtype=torch.float64)))
+        LinearWorld(task, LinearEquations.of({}, dict.fromkeys("xvy", 1.0), names="xvy"), "a test")
     # An open side: the more the better, up to the box.
-    values, best = Leaky(
-        task, LinearEquations(("x", "z", "y"), weights, torch.eye(3, dtype=torch.float64))
+    values, best = LinearWorld(
+        task, LinearEquations.of(weights, dict.fromkeys("xzy", 1.0), names="xzy"), "a test"
     ).optimal(torch.zeros(1, 1, dtype=torch.float64), ["z"])
     assert values.tolist() == [[1.0]]
     assert float(best) == pytest.approx(0.8413, abs=1e-4)

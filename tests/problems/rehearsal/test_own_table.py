@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from rehearsal_torch.data.decision import Decision, Estimate
+from rehearsal_torch.data.finding import texts_of
 from rehearsal_torch.data.reading import TableError
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.task_file import TaskError
@@ -82,12 +83,7 @@ def test_cases_may_come_from_a_second_file(tmp_path, file):
     problem = RehearsalTable(file, TASK, cases, identity="who")
     assert (len(problem.observations()), problem.count()) == (60, 2)
     assert problem.case(1).facts() == {"identity": "bob", "given": {"X1": 0.5, "X2": 0.3}}
-    assert (
-        problem.score(
-            problem.case(1), Decision(None, 0.0, status="no_action", baseline=Estimate(0.5, "chance"))
-        )
-        == {}
-    )
+    assert problem.score(problem.case(1), Decision(None, 0.0, baseline=Estimate(0.5, "chance"))) == {}
     assert problem.card()["kept_aside"] == 0
 
 
@@ -103,7 +99,7 @@ def test_the_prediction_without_an_alteration_is_compared_with_the_record(file, 
         "constant_no_action": problem.share,
         "brier_no_action": (0.25 - desired) ** 2,
     }
-    assert problem.score(case, Decision(None, 0.0, status="no_action")) == {}
+    assert problem.score(case, Decision(None, 0.0)) == {}
 
 
 def test_the_card_warns_of_what_no_row_shows(file):
@@ -112,18 +108,20 @@ def test_the_card_warns_of_what_no_row_shows(file):
     problem = RehearsalTable(file, far)
     card = problem.card()
     assert card["desired"] == 0
-    (told,) = problem.notes()
+    (told,) = problem.facts().notes
     assert told.startswith("none of the 48 rows lies in the desired region: Y1 is at most ")
-    assert card["caution: outcomes"] == told
-    assert RehearsalTable(file, TASK).notes() == ()
-    assert "may be set to 5 ... 6, outside the observed range" in card["caution: A2"]
+    assert told in texts_of(card)
+    assert RehearsalTable(file, TASK).facts().notes == ()
+    (beyond,) = [each for each in problem.findings() if each.text.startswith("A2: ")]
+    assert beyond.kind == "range"
+    assert "may be set from 5 to 6; the rows go from" in beyond.text
 
 
 @pytest.mark.parametrize("kept", ["random", "last"])
 def test_rows_of_a_unit_are_held_out_together(frame, kept):
     frame["shop"] = [f"shop {row % 10}" for row in range(60)]
     problem = RehearsalTable(frame, {**TASK, "unit": "shop"}, kept=kept, seed=3)
-    units = problem.units()
+    units = problem.facts().units
     assert units is not None
     assert (len(units), len(problem.observations()), len(problem.held_out())) == (48, 48, 12)
     assert problem.aside_units is not None
@@ -133,7 +131,7 @@ def test_rows_of_a_unit_are_held_out_together(frame, kept):
     assert [problem.case(index).unit for index in range(12)] == list(problem.aside_units)
     assert problem.case(0).facts()["unit"] == problem.aside_units[0]
     assert problem.task.to_plain()["unit"] == "shop"
-    assert RehearsalTable(frame, TASK).units() is None
+    assert RehearsalTable(frame, TASK).facts().units is None
 
 
 def test_it_knows_whether_a_fit_has_seen_the_held_out_rows(file):

@@ -70,7 +70,7 @@ def setting(name="a", value=0.5):
     return Decision(Alteration((name,), torch.tensor([value], dtype=DOUBLE)), 0.0)
 
 
-NOTHING = Decision(None, 0.0, status="no_action")
+NOTHING = Decision(None, 0.0)
 
 
 def test_contexts_depend_on_seed_and_index_alone():
@@ -173,8 +173,8 @@ def test_success_is_that_all_rows_are_as_desired_also_where_a_disc_is_wanted():
         return Table.observed(("x", "a", "b", "y"), table)
 
     world = Toy(TASK)
-    assert world.success(rows(0.0, 3.0))
-    assert not world.success(rows(0.0, -0.1))
+    assert world.verdict(rows(0.0, 3.0)).success
+    assert not world.verdict(rows(0.0, -0.1)).success
     disc = Toy(TASK, wanted=Disc(("y",), (1.0,), 0.5))
     assert disc.desired(torch.tensor([[1.4], [0.4], [1.6]], dtype=DOUBLE)).tolist() == [True, False, False]
 
@@ -192,7 +192,7 @@ def test_sizes_that_make_no_world_are_refused(settings_, said):
 
 def test_the_card_is_plain_data_with_the_share_of_desired_rows():
     world = Toy(TASK, SampleSize(rows=200, contexts=7), validation=0.5)
-    world.facts["source"] = "by hand"
+    world.details["source"] = "by hand"
     card, table = world.card(), world.observations()
     assert json.loads(json.dumps(card)) == card
     assert (card["world"], card["rows"], card["contexts"], card["source"]) == ("Toy", 100, 7, "by hand")

@@ -8,7 +8,9 @@ from rehearsal_torch.data.problem_file.compiled import ProblemError, written_pro
 from rehearsal_torch.problems.causal.own_experiments import ExperimentTable
 from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable
 from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
-from rehearsal_torch.problems.written.own_problem import OwnProblem, OwnSequence, OwnTrials
+from rehearsal_torch.problems.written.own_problem import OwnProblem
+from rehearsal_torch.problems.written.sequence_file import OwnSequence
+from rehearsal_torch.problems.written.trials_file import OwnTrials
 from tests.data.problem_file.conftest import RIGHT, written  # noqa: F401
 from tests.problems.written.conftest import experiments, pumps
 from tests.problems.written.test_sequence_file import TASK
@@ -22,7 +24,8 @@ def test_it_is_the_table_with_the_task(written):  # noqa: F811
     assert problem.held_out().fingerprint() == table.held_out().fingerprint()
     assert problem.count() == table.count() == 24
     assert problem.case(5).facts() == table.case(5).facts()
-    assert problem.card() == table.card()
+    # The file has other columns, too.
+    assert {**problem.card(), "findings": []} == {**table.card(), "findings": []}
 
 
 def test_each_case_has_its_own_bounds(written):  # noqa: F811
@@ -44,10 +47,10 @@ def test_each_case_has_its_own_bounds(written):  # noqa: F811
 
 def test_units_are_those_of_the_file(written):  # noqa: F811
     named = RIGHT["variables"] | {"x": {"role": "context", "unit": "years"}}
-    assert OwnProblem(written(variables=named)).wording() == {"units_of": {"x": "years", "z": "kg"}}
+    assert OwnProblem(written(variables=named)).facts().wording == {"units_of": {"x": "years", "z": "kg"}}
     bare = {name: about for name, about in RIGHT["variables"].items() if name != "z"}
     without = written(variables=bare | {"z": {**RIGHT["variables"]["z"], "unit": None}})
-    assert OwnProblem(without).wording() == {}
+    assert OwnProblem(without).facts().wording == {}
 
 
 def test_held_out_rows_are_bounded_by_their_own_values(written):  # noqa: F811
@@ -68,7 +71,7 @@ def test_lines_of_the_file_name_the_cases(written):  # noqa: F811
     problem = OwnProblem(file)
     assert [problem.case(place).identity for place in range(2)] == ["3", "4"]
     torch.testing.assert_close(problem.case(0).given["x"], torch.tensor(0.5, dtype=torch.float64))
-    assert "separated by semicolons and written with decimal commas" in problem.notes()[0]
+    assert "separated by semicolons and written with decimal commas" in problem.facts().notes[0]
 
 
 def holes(file, rows=(3, 50, 77)):
@@ -81,10 +84,10 @@ def holes(file, rows=(3, 50, 77)):
 def test_rows_with_gaps_are_left_out_of_rows_and_cases(written):  # noqa: F811
     problem = OwnProblem(holes(written()))
     assert len(problem.every) == 117
-    assert problem.imputations() == 0
+    assert problem.facts().imputations == 0
     assert not {"5", "52", "79"} & set(problem.identities)
     assert problem.card()["missing cells"] == "3 of 120 rows, left out; by column: y: 3"
-    assert "3 of 120 rows have a missing cell and are left out" in problem.notes()[0]
+    assert "3 of 120 rows have a missing cell and are left out" in problem.facts().notes[0]
     with pytest.raises(ProblemError, match="3 of 120 values are missing"):
         OwnProblem(holes(written(missing="refuse")))
 
@@ -96,7 +99,7 @@ def test_imputed_rows_are_learnt_from_and_complete_ones_held_out(written):  # no
         variables=RIGHT["variables"] | {"a": {"role": "action", "range": [-9, 9]}},
     )
     problem = OwnProblem(holes(file))
-    assert problem.imputations() == 3
+    assert problem.facts().imputations == 3
     table = problem.observations()
     assert len(table) == 120 - 23
     assert int(table.missing.sum()) == 3
@@ -116,7 +119,7 @@ def test_what_imputes_is_that_of_the_file(written):  # noqa: F811
     own = OwnProblem(holes(written(missing={"impute": 2})))
     other = OwnProblem(holes(written(missing={"impute": 2, "by": "statsmodels"})))
     assert (own.observations().by, other.observations().by) == ("own", "statsmodels")
-    assert other.imputations() == 2
+    assert other.facts().imputations == 2
     assert own.card()["fingerprint"] != other.card()["fingerprint"]
     assert "(by: own)" in own.card()["missing cells"]
     assert "(by: statsmodels 0." in other.card()["missing cells"]
@@ -142,11 +145,11 @@ def test_a_sequence_is_the_table_with_the_task(sequence):
     problem, table = OwnSequence(file, seed=3), EpisodeTable(file.parent / "pumps.csv", TASK, seed=3)
     assert problem.card() == table.card()
     assert problem.case(1).facts() == table.case(1).facts()
-    assert problem.surrogate_settings() == table.surrogate_settings()
-    assert problem.reward_settings() == table.reward_settings()
-    assert problem.notes() == ("maker: its values are A, B, of which A is the reference",)
-    assert problem.method_named() is None
-    assert OwnSequence(sequence(method="astar")).method_named() == "astar"
+    assert problem.facts().surrogate == table.facts().surrogate
+    assert problem.facts().reward == table.facts().reward
+    assert problem.facts().notes == ("maker: its values are A, B, of which A is the reference",)
+    assert problem.facts().method is None
+    assert OwnSequence(sequence(method="astar")).facts().method == "astar"
 
 
 def test_any_table_will_do(sequence, tmp_path):
@@ -161,9 +164,9 @@ def test_trials_are_the_table_with_the_task(trials):
     table = ExperimentTable(file.parent / "experiments.csv", problem.task)
     assert problem.card() == table.card()
     assert problem.case(0).facts() == table.case(0).facts()
-    assert problem.wording() == {"units_of": {"dose": "ml", "temperature": "degrees"}}
+    assert problem.facts().wording == {"units_of": {"dose": "ml", "temperature": "degrees"}}
     assert problem.to_begin() is None
-    assert OwnTrials(trials(method="ucb")).method_named() == "ucb"
+    assert OwnTrials(trials(method="ucb")).facts().method == "ucb"
 
 
 def test_what_is_held_is_held_unless_something_else_is_typed(trials):

@@ -8,15 +8,13 @@ import yaml
 from rehearsal_torch.data.problem_file.findings import ProblemError
 from rehearsal_torch.data.reading import ReadTable, TableError
 from rehearsal_torch.problems.written.draft_columns import MARK
-from rehearsal_torch.problems.written.own_problem import OwnSequence
-from rehearsal_torch.problems.written.sequence_check import counted, warned
 from rehearsal_torch.problems.written.sequence_draft import (
     by_values,
     sequence_draft,
     step_lines,
     unit_and_time,
 )
-from rehearsal_torch.problems.written.sequence_file import sequence_problem
+from rehearsal_torch.problems.written.sequence_file import OwnSequence, sequence_problem
 from tests.problems.written.conftest import pumps
 
 
@@ -131,8 +129,8 @@ def test_every_suggestion_holds_once_the_comment_is_taken_away(tmp_path, change)
     problem = OwnSequence(tmp_path / "problem.yaml")
     assert len(problem.all) >= 20
     assert set(yaml.safe_load(text)["reward"]) == set(rewards)
-    assert counted(problem).startswith(f"{len(problem.all)} pump")
-    assert not [each for each in warned(problem) if "reward" in each]
+    assert problem.counted().startswith(f"{len(problem.all)} pump")
+    assert not [each for each in problem.found.warnings if "reward" in each]
 
 
 def said(frame):

@@ -7,10 +7,8 @@ import yaml
 from rehearsal_torch.data.problem_file.findings import ProblemError
 from rehearsal_torch.data.reading import ReadTable
 from rehearsal_torch.problems.written.draft_columns import MARK
-from rehearsal_torch.problems.written.own_problem import OwnTrials
-from rehearsal_torch.problems.written.trials_check import counted, warned
 from rehearsal_torch.problems.written.trials_draft import trials_draft
-from rehearsal_torch.problems.written.trials_file import trials_problem
+from rehearsal_torch.problems.written.trials_file import OwnTrials, trials_problem
 from tests.problems.written.conftest import experiments
 
 
@@ -65,8 +63,8 @@ def test_every_suggestion_holds_once_the_comment_is_taken_away(tmp_path, change)
     problem = OwnTrials(tmp_path / "problem.yaml")
     assert len(problem.past) == len(frame)
     assert problem.task.limits is not None
-    assert counted(problem).startswith(f"{len(frame)} experiment")
-    assert not [each for each in warned(problem) if "no directed path" in each]
+    assert problem.counted().startswith(f"{len(frame)} experiment")
+    assert not [each for each in problem.found.warnings if "no directed path" in each]
 
 
 def test_rows_without_a_result_wait_and_what_is_empty_in_them_is_no_action(tmp_path):

@@ -9,9 +9,8 @@ from matplotlib.colors import to_hex
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.reporting.figures.graph import draw_graph, graph_figure
-from rehearsal_torch.reporting.figures.graph_layout import PASSING, layout
-from rehearsal_torch.reporting.style import SKY, VERMILION
+from rehearsal_torch.reporting.figures.graph import PASSING, draw_graph, graph_figure, layout
+from rehearsal_torch.reporting.style import VERMILION
 from tests.toys.random_graphs import random_graph
 
 EDGES = [("w", "rec"), ("w", "con"), ("con", "time"), ("w", "time"), ("time", "rating"), ("w", "rating")]
@@ -58,6 +57,32 @@ def test_tiers_stand_from_left_to_right():
         layout(GRAPH, ("q",))
 
 
+SMALL = RehearsalGraph.mixed([], [("x", "z"), ("z", "y"), ("x", "y"), ("x", "z2")], [("z", "z2")])
+
+
+def test_tiers_run_from_context_to_outcomes():
+    placed = layout(SMALL, ["x"], ["y"])
+    assert placed.column == {"x": 0, "z": 1, "z2": 1, "y": 2}
+    assert placed.tiers == (("X", 0, 0), ("Z", 1, 1), ("Y", 2, 2))
+    assert set(placed.passing) == {("x", 1)}, "x -> y passes the column of z"
+
+
+def test_heights_are_centred_and_a_clique_stands_one_below_the_other():
+    placed = layout(SMALL, ["x"], ["y"])
+    assert placed.height["x"] == placed.height["y"] == 0.0
+    assert abs(placed.height["z"] - placed.height["z2"]) == 1.0
+    # Two variables and one passing edge, of heights 1, 1 and 1/2.
+    assert placed.span == 2.5
+    middle = (placed.height["z"] + placed.height["z2"]) / 2
+    assert {abs(middle), abs(placed.passing["x", 1])} == {0.25, 1.0}
+
+
+def test_without_parts_there_is_one_tier_without_a_label():
+    placed = layout(RehearsalGraph.mixed(["a", "b"], [("a", "b")], []))
+    assert placed.tiers == (("", 0, 1),)
+    assert placed.passing == {}
+
+
 def arrows(figure):
     return [patch for patch in figure.axes[0].patches if isinstance(patch, FancyArrowPatch)]
 
@@ -82,17 +107,6 @@ def test_an_arrow_beside_a_hidden_common_cause_is_drawn_with_it():
     assert len(arrows(figure)) == 3
 
 
-def test_an_alteration_graph_loses_the_arrows_into_what_is_altered():
-    figure = graph_figure(GRAPH, **PARTS, altered=("rec",))
-    assert len(arrows(figure)) == len(GRAPH.altered(["rec"]).edges) == len(GRAPH.edges)
-    assert all(to_hex(patch.get_edgecolor()).upper() != VERMILION for patch in arrows(figure))
-    assert [to_hex(patch.get_facecolor()).upper() for patch in boxes(figure)].count(SKY) == 1
-    whole, altered = graph_figure(GRAPH, **PARTS), figure
-    assert [text.get_position() for text in whole.axes[0].texts] == [
-        text.get_position() for text in altered.axes[0].texts
-    ], "nothing moves"
-
-
 def test_probable_edges_are_thicker():
     shares = {(one, "->", other): 0.1 for one, other in GRAPH.edges} | {("con", "<->", "rec"): 0.9}
     widths = [patch.get_linewidth() for patch in arrows(graph_figure(GRAPH, probabilities=shares))]
@@ -103,8 +117,6 @@ def test_probable_edges_are_thicker():
 def test_unknown_variables_are_refused():
     with pytest.raises(ValueError, match=r"unknown variables \['q'\]"):
         graph_figure(GRAPH, alterable=("q",))
-    with pytest.raises(ValueError, match=r"cannot alter \['q'\]"):
-        graph_figure(GRAPH, altered=("q",))
 
 
 @pytest.mark.parametrize("name", ["price in $", "$\\frac{1}{0}$"])

@@ -11,11 +11,10 @@ def shown(of):
 
 
 def test_verdicts_count_the_answers():
-    kinds = ["recommended", "refused", "refused", "no_action"]
-    assert (
-        verdicts([{"status": kind} for kind in kinds])
-        == "1 with a recommendation, 1 without action, 2 refused"
-    )
+    refused = recorded_runs.refused()
+    nothing = refused | {"reason": {"kind": "no_gain", "text": "nothing is better"}}
+    lines = [recorded_runs.recommended(), refused, refused, nothing]
+    assert verdicts(lines) == "1 with a recommendation, 1 without action, 2 refused"
     assert verdicts([]) == ""
 
 

@@ -12,7 +12,7 @@ def test_a_checkpoint_that_has_seen_the_rows_is_told(tmp_path):
 
 
 def test_no_warnings_are_told(tmp_path):
-    line = recorded_runs.recommended() | {"warnings": []}
+    line = recorded_runs.recommended() | {"findings": []}
     found = material(recorded_runs.alterations(tmp_path, [line], card={}))
     assert cautions(found) == "<p>The run recorded no warnings.</p>"
     assert notice(found) is None

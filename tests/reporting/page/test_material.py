@@ -5,6 +5,7 @@ import math
 import pytest
 
 from rehearsal_torch.data.decision import RehearsalCase
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.files.plain import PlainFileError
 from rehearsal_torch.objectives.present_values import leaving
 from rehearsal_torch.reporting.page.cautions import cautions
@@ -14,7 +15,6 @@ from rehearsal_torch.reporting.page.material import (
     listed,
     mapping,
     material,
-    sentence_without,
     shown,
     without_values,
 )
@@ -103,64 +103,78 @@ BETWEEN = "; the observations lie between 18 and 42"
 @pytest.mark.parametrize(
     ("text", "left"),
     [
-        (f"range: bmi is 51.25{BETWEEN}", f"range: bmi is beyond the rows{BETWEEN}"),
-        (f"range: what it is is -5e-07{BETWEEN}", f"range: what it is is beyond the rows{BETWEEN}"),
-        (f"range: bmi is set to 51{BETWEEN}", f"range: bmi is set to 51{BETWEEN}"),
-        ("range: rate is far out", "range: rate is far out"),
-        ("gain: no better than leaving bmi at 31 and bp at 90.5 (71.0 %)",
-         "gain: no better than leaving bmi as it is and bp as it is (71.0 %)"),
+        (f"bmi is 51.25{BETWEEN}", f"bmi is beyond the rows{BETWEEN}"),
+        (f"what it is is -5e-07{BETWEEN}", f"what it is is beyond the rows{BETWEEN}"),
+        (f"bmi is set to 51{BETWEEN}", f"bmi is set to 51{BETWEEN}"),
+        ("rate is far out", "rate is far out"),
+        ("no better than leaving bmi at 31 and bp at 90.5 (71.0 %)",
+         "no better than leaving bmi as it is and bp as it is (71.0 %)"),
         ("the present value of bmi (31) is not used", "the present value of bmi is not used"),
         ("leaving smoker at not yet", "leaving smoker as it is"),
         ("setting bmi at 310, bp at 90.55 or hbp at 90.5", "setting bmi at 310, bp at 90.55 or hbp at 90.5"),
     ],
 )  # fmt: skip
 def test_a_sentence_keeps_all_but_the_values_of_the_case(text, left):
-    assert sentence_without(text, {"bmi": "31", "bp": "90.5", "smoker": "not yet"}) == left
+    one = {"present": {"bmi": 31.0, "bp": 90.5, "smoker": "not yet"}}
+    one["findings"] = [{"kind": "range", "text": text, "numbers": {"value": 51.25}}]
+    assert without_values(one) == {"findings": [{"kind": "range", "text": left}]}
 
 
 def test_the_sentences_are_those_that_decisions_have():
     found = chain()
     overlap = Overlap(found.task, (found.task.graph,))
     overlap.solve(*overlap.examples(found.table(60)))
-    (said,) = overlap.outside(found.task.context[:1], [1e4])
-    assert "10000" in said
-    assert "10000" not in sentence_without(said, {})
+    (beyond,) = overlap.outside(found.task.context[:1], [1e4])
+    assert "10000" in beyond.text
+    assert "10000" not in str(without_values({"findings": [beyond.to_dict()]}))
     case = RehearsalCase("0", {}, {"x": (0.0, 9.0)}, present={"x": 1.23456})
-    one = {"present": dict(case.present), "warnings": [f"not told apart from {leaving(case, ['x'])}: so"]}
-    assert without_values(one) == {"warnings": ["not told apart from leaving x as it is: so"]}
+    text = f"not told apart from {leaving(case, ['x'])}: so"
+    one = {"present": dict(case.present), "findings": [Finding("note", text).to_dict()]}
+    assert without_values(one) == {
+        "findings": [{"kind": "note", "text": "not told apart from leaving x as it is: so"}]
+    }
 
 
 def test_the_record_stays_and_values_that_are_no_numbers_are_left_out():
-    one = {"present": {"x": 10**400, "y": [1], "z": 2}, "given": {"c": 1}, "reason": "x at 3, z at 2"}
+    one = {
+        "present": {"x": 10**400, "y": [1], "z": 2},
+        "given": {"c": 1},
+        "reason": {"kind": "no_gain", "text": "x at 3, z at 2"},
+    }
     before = dict(one)
-    assert without_values(one) == {"reason": "x at 3, z as it is"}
+    assert without_values(one) == {"reason": {"kind": "no_gain", "text": "x at 3, z as it is"}}
     assert one == before
     assert without_values({"present": "edited", "index": 3}) == {"index": 3}
 
 
 def test_no_part_of_a_page_states_the_value_of_a_held_out_row_unless_rows_are_asked_for(tmp_path):
     held = {"score": {"desired_no_action": 1.0}, "given": {"score": 7.125}, "present": {"rate": 3.375}}
-    outside = "range: score is 7.125; the observations lie between 0 and 1"
+    outside = "score is 7.125; the observations lie between 0 and 1"
     lines = [
-        recorded_runs.recommended() | held | {"warnings": [outside]},
-        recorded_runs.refused() | held | {"reason": "no better than leaving rate at 3.375 (20 %)"},
+        recorded_runs.recommended() | held | {"findings": [{"kind": "range", "text": outside}]},
+        recorded_runs.refused()
+        | held
+        | {"reason": {"kind": "no_gain", "text": "no better than leaving rate at 3.375 (20 %)"}},
     ]
     folder = recorded_runs.alterations(tmp_path, lines)
     kept = page(material(folder))
     assert "7.125" not in kept
     assert "3.375" not in kept
-    said = ": score is beyond the rows; the observations lie between 0 and 1"
+    said = "score is beyond the rows; the observations lie between 0 and 1"
     assert kept.count(said) == 2, "with the case, and under all warnings"
     assert said in cautions(material(folder))
     assert "no better than leaving rate as it is (20 %)" in why(material(folder))
     asked = page(material(folder, rows=True))
-    assert asked.count(outside.removeprefix("range")) == 2
+    assert asked.count(outside) == 2
     assert "leaving rate at 3.375 (20 %)" in asked
 
 
 def test_cases_that_were_given_are_told_with_their_values(tmp_path):
-    outside = "range: score is 7.125; the observations lie between 0 and 1"
-    line = recorded_runs.recommended() | {"given": {"score": 7.125}, "warnings": [outside]}
+    outside = "score is 7.125; the observations lie between 0 and 1"
+    line = recorded_runs.recommended() | {
+        "given": {"score": 7.125},
+        "findings": [{"kind": "range", "text": outside}],
+    }
     found = material(recorded_runs.alterations(tmp_path, [line]))
-    assert found.told is found.run.decisions
-    assert page(found).count(outside.removeprefix("range")) == 2
+    assert found.decisions is found.run.decisions
+    assert page(found).count(outside) == 2

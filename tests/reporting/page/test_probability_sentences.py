@@ -29,7 +29,7 @@ def test_what_is_missing_is_left_out():
     assert context(one) == ""
     assert chances(one)[0].startswith("The estimated chance of a desired outcome is 80 % (95%")
     assert chances(one | {"estimate": None}) == ["The method estimates no chance for this."]
-    assert chances({"status": "no_action", "alteration": None}) == []
+    assert chances({"status": "leave", "alteration": None}) == []
     assert truth(one) == []
 
 
@@ -101,21 +101,21 @@ def test_the_difference_is_that_of_the_numbers_beside_it():
     assert "to 87.57 % (82.00 % to 92.00 %): a difference of 1.14 " in chances(rounded)[0]
 
 
-OUTSIDE = "range: score is 9; the observations lie between 0 and 1"
+OUTSIDE = {"kind": "range", "text": "score is 9; the observations lie between 0 and 1"}
 
 
 def test_outside_the_data_the_reason_stands_in_place_of_every_number():
-    few = "support: few rows are like this"
+    few = {"kind": "support", "text": "few rows are like this"}
     reason = ["Outside the data: score is 9; the observations lie between 0 and 1."]
     for one in (AGAINST | {"cost": 3.0}, recommended(), refused()):
-        assert chances(one | {"warnings": [few, OUTSIDE]}) == reason
+        assert chances(one | {"findings": [few, OUTSIDE]}) == reason
     bounds = {"truth_lower": 0.5, "truth_upper": 0.95, "level": 0.9}
-    assert truth(recommended() | {"certificate": bounds, "warnings": [few]}) == []
+    assert truth(recommended() | {"certificate": bounds, "findings": [few]}) == []
 
 
 def test_the_mean_is_over_the_cases_within_the_data():
     inside = [recommended(point=0.8, before=0.4)] * 3
-    beyond = recommended(point=1.0, before=0.0) | {"warnings": [OUTSIDE]}
+    beyond = recommended(point=1.0, before=0.0) | {"findings": [OUTSIDE]}
     assert overall([*inside, beyond, refused(), refused()]) == (
         "In 4 of 6 cases an alteration is recommended; in the 3 of these within the data, the estimated "
         "chance of a desired outcome rises on average from 40 % to 80 %."

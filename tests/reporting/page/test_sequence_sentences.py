@@ -18,7 +18,7 @@ def test_a_dose_that_keeps_its_level_stays_as_it_was_given():
     one["trajectory"]["level_doses"] = [[0.0, 0.0], [0.05, 285.0], [0.0, 0.0]]
     first = "Time step 1: vasopressor from 0.04 to 0.113 mcg/kg/min, fluids stays at 279 mL/4 h."
     assert said_of_episode(one, WORDS)[2][0] == first
-    withdrawn = one | {"status": "refused", "alteration": None}
+    withdrawn = one | {"status": "leave", "alteration": None}
     withdrawn["trace"] = one["trace"] | {"would_set": {"action[1]": 12}}
     assert said_of_episode(withdrawn, WORDS)[2][-1] == f"Withdrawn: {first}"
 
@@ -40,11 +40,11 @@ def test_models_that_disagree_bookkeeping_and_truth_are_said():
 
 def test_a_refusal_says_why_and_what_was_withdrawn():
     one = decision(0) | {
-        "status": "refused",
+        "status": "leave",
         "alteration": None,
-        "reason": "the models disagree",
+        "reason": {"kind": "invalid", "text": "the models disagree"},
         "doses": {"action[1]": [0.04, 10.0]},
-        "warnings": ["range: far"],
+        "findings": [{"kind": "range", "text": "far"}],
     }
     one["trace"]["would_set"] = {"action[1]": 3}
     _, headline, said = said_of_episode(one, WORDS)
@@ -53,9 +53,12 @@ def test_a_refusal_says_why_and_what_was_withdrawn():
         "Cumulative SOFA (points) as observed: 50.",
         "Why: the models disagree.",
         "Withdrawn: Time step 1: vasopressor stays at 0.04 mcg/kg/min, fluids from 279 to 10 mL/4 h.",
-        "Warning: range: far.",
+        "Warning: far.",
     ]
-    assert said_of_episode(one | {"status": "no_action"}, WORDS)[1] == "No change is recommended."
+    assert (
+        said_of_episode(one | {"reason": {"kind": "no_gain", "text": "none"}}, WORDS)[1]
+        == "No change is recommended."
+    )
 
 
 def test_without_doses_the_number_of_the_action_is_named():

@@ -34,13 +34,8 @@ class Chain(CausalWorld):
             return 2 * inputs["a"] + noise
         return 1.5 * inputs["X"] - inputs["b"] + self.shift + noise
 
-    @property
-    def optimal_value(self):
-        return 3.0 + self.shift
-
-    @property
-    def optimal_action(self):
-        return torch.tensor([1.0, 0.0], dtype=torch.float64)
+    def best(self):
+        return torch.tensor([1.0, 0.0], dtype=torch.float64), 3.0 + self.shift
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ def rows(problem, method, seed, ends, start=0.0, optimum=10.0):
             "identity": str(index),
             "kind": "optimise",
             "given": {},
-            "status": "recommended",
+            "status": "may",
             "alteration": {"a": 0.5},
             "recommendation": {"a": 0.5},
             "estimate": {"point": 1.0, "of": "reward"},

@@ -58,7 +58,7 @@ def test_no_point_of_a_grid_qualifies_at_a_lower_cost(learnt, level, weights, re
     best = max(float(one(grid).max()) for one, grid in zip(made.sets, grids, strict=True))
     if decision.alteration is None:
         assert best == -math.inf
-        assert decision.reason == "no candidate alteration qualifies"
+        assert decision.reason.text == "no candidate alteration qualifies"
         return
     assert decision.value >= best - 1e-9
     one = made.sets[list(CHAIN.task.candidates).index(decision.alteration.names)]
@@ -97,9 +97,9 @@ def test_where_nothing_qualifies_the_most_probable_is_taken_and_said():
         )
         assert math.log(decision.estimate.point) == decision.value == pytest.approx(best)
     assert all(
-        each.alteration is None and "no candidate" in each.reason
+        each.alteration is None and "no candidate" in each.reason.text
         for each in searched(made, fallback=False)
-        if "helps" not in each.reason
+        if "helps" not in each.reason.text
     )
 
 

@@ -66,7 +66,7 @@ def test_what_nothing_reaches_is_refused_and_says_how_far_one_gets():
     decision = asked(tau=0.999)
     best = max(TOY.success(z) for z in np.linspace(-3, 3, 301))
     assert decision.alteration is None
-    assert "nothing found reaches tau=0.999" in decision.reason
+    assert "nothing found reaches tau=0.999" in decision.reason.text
     assert decision.trace["most_probable"]["a"] == pytest.approx(best, abs=0.02)
     assert decision.trace["would_set"]["a"] == pytest.approx(1.5, abs=0.3)
     assert decision.trace["qualifying"] == []
@@ -91,7 +91,7 @@ def test_a_budget_bounds_what_is_spent():
     assert float(bound.alteration.values[0]) == pytest.approx(1.5)
     assert asked(tau=0.9, budget={"limit": 0.1}).alteration is None
     none = asked(tau=0.3, budget={"limit": 0.0, "reference": {"a": 50.0}})
-    assert none.reason == "the cost budget allows none of the candidate alterations: raise its limit"
+    assert none.reason.text == "the cost budget allows none of the candidate alterations: raise its limit"
 
 
 def test_two_pieces_that_qualify_are_both_looked_at():
@@ -197,7 +197,7 @@ def test_pools_of_different_sizes_and_a_share_of_zero():
 def test_what_was_not_searched_in_time_has_no_points():
     nothing = {"limit": 0.0, "reference": {"a": 50.0, "b": 50.0}}
     first, second = decided(lambda z: z, lambda z: z, budget=nothing, budget_s=1e-9)
-    assert "no affordable candidate alteration was found before budget_s was spent" in first.reason
+    assert "no affordable candidate alteration was found before budget_s was spent" in first.reason.text
     assert [each.trace["evaluations"] for each in (first, second)] == [0, 0]
     found, _ = decided(lambda z: z, lambda z: z, budget_s=1e-9)
     assert (found.trace["qualifying"], float(found.alteration.values)) == ([["a"]], 6.0)

@@ -111,18 +111,18 @@ def test_ends_and_middles_of_a_line_are_those_that_hold_in_both_samples():
     point, direction = torch.tensor([[0.5, 1.0], [2.0, 0.0]], dtype=torch.float64)
     box = torch.tensor([[-0.25, 0.0], [9.0, 2.0]], dtype=torch.float64)
     # Half of them: a + 2 b in [1, 3] or [4, 6], of which the box cuts away a < -.25.
-    found = along(search, validation, *box, point, direction, 0.5)
+    found = along((search, validation), *box, point, direction, 0.5)
     assert torch.stack(found).tolist() == [[value, 1.0] for value in (-0.25, 2, 1, 4, 0.375, 3)]
     # Three quarters hold in [2, 5] and nowhere in the validation.
-    assert along(search, validation, *box, point, direction, 0.75) == []
+    assert along((search, validation), *box, point, direction, 0.75) == []
 
 
 def test_every_share_that_is_reached_exactly_is_enough():
     search, validation = bands([(0, 4), (3, 9)], **ACROSS), bands([(0, 2), (1, 9)], **ACROSS)
     sums = torch.tensor([0.5, 1.5, 3.5, 9.5], dtype=torch.float64)
     actions = torch.stack([sums, torch.zeros(4).double()], -1)
-    assert qualifies(search, validation, actions, 0.5).tolist() == [True, True, True, False]
-    assert qualifies(search, validation, actions, 0.51).tolist() == [False] * 4
+    assert qualifies((search, validation), actions, 0.5).tolist() == [True, True, True, False]
+    assert qualifies((search, validation), actions, 0.51).tolist() == [False] * 4
 
 
 def test_a_program_gets_what_earlier_ones_left_and_what_is_known(monkeypatch):
@@ -182,7 +182,6 @@ def test_a_spent_budget_leaves_one_line():
 def test_costs_are_prices_times_distances():
     budget = AlterationBudget.of({"limit": 3.0, "costs": {"a": 2.0}, "reference": {"b": 1.0}})
     actions = torch.tensor([[1.0, 2.0], [1.0, 2.1], [-1.0, 0.0]], dtype=torch.float64)
-    assert budget.cost(("a", "b"), actions).tolist() == pytest.approx([3.0, 3.1, 3.0])
     assert budget.affordable(("a", "b"), actions).tolist() == [True, False, True]
 
 
@@ -215,5 +214,5 @@ def test_nothing_may_be_spent_and_everything_be_free():
     budget = AlterationBudget(0.0, {"free": 0.0}, {"a": 2.0})
     actions = torch.tensor([[2.0, 1e9], [2.0 + 1e-12, 0.0]], dtype=torch.float64)
     assert budget.affordable(("a", "free"), actions).tolist() == [True, False]
-    with pytest.raises(ValueError, match=r"negative costs for \['b'\]"):
+    with pytest.raises(ValueError, match="a limit and costs of at least 0"):
         AlterationBudget(1.0, {"a": 1.0, "b": -1.0})

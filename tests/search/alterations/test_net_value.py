@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import rehearsal_torch as rt
 from rehearsal_torch.data.costs.action_cost import ActionCost, CaseCosts
 from rehearsal_torch.data.decision import Decision, RehearsalCase
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance
 from rehearsal_torch.search.alterations.net_value import check_worth, climb, decided, evaluated
@@ -62,8 +63,8 @@ def test_what_is_kept_is_kept_to_the_last_bit_and_doing_nothing_may_be_best():
     first, second, third = rehearsed()
     # b has half the effect of a, at three quarters of the price.
     assert [each.alteration.values.tolist()[1] for each in (first, second)] == [0.0, 0.0]
-    assert third.status == "no_action"
-    assert third.reason == "no change nets more than leaving a at 2 and b at 1"
+    assert third.reason.kind == "no_gain"
+    assert third.reason.text == "no change nets more than leaving a at 2 and b at 1"
     assert first.trace["without_costs"]["b"] == 2.5
 
 
@@ -158,7 +159,7 @@ def test_levels_are_compared_by_their_net_value():
     levels = (-1.0, 0.0, 0.5, 1.0)
     every = [of(case(levels, up=up))[0] for up in (1.0, 3.0, 5.0, 30.0)]
     assert [each.alteration and float(each.alteration.values) for each in every] == [1.0, 1.0, 0.5, None]
-    assert of(case(levels, up=1.0, fixed=9.0))[0].status == "no_action"
+    assert of(case(levels, up=1.0, fixed=9.0))[0].reason.kind == "no_gain"
 
 
 def test_cases_in_which_nothing_costs_anything_keep_the_decision_of_the_search():
@@ -169,7 +170,7 @@ def test_cases_in_which_nothing_costs_anything_keep_the_decision_of_the_search()
     assert torch.equal(both[0].alteration.values, alone.alteration.values)
     assert decided(ProjectedAscent(), Candidates([free], [Bell([free], ("a",))]))[0].trace == alone.trace
     (never,) = decided(NoAction(), Candidates([priced], [Bell([priced], ("a",))]))
-    assert (never.status, never.reason) == ("no_action", "this method never acts")
+    assert never.reason == Finding("never_acts", "this method never acts")
     assert both[1].trace["search"] == "net_value"
     assert both[1].cost == pytest.approx(3 * (float(both[1].alteration.values) + 1))
 

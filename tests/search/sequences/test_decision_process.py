@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, EpisodeCase
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import LinearReward
 from rehearsal_torch.search.budget import Budget
@@ -225,7 +226,7 @@ def decided(sequence: list[int], gap: float | None = None, effort: Effort | None
 
 def test_a_gain_is_recommended_with_its_doses_and_its_effort() -> None:
     decision = decided([1, 0, 1], gap=0.5, effort=Effort(9, 20, 33), depth=7)
-    assert (decision.status, decision.reason, decision.warnings) == ("recommended", "", ())
+    assert (decision.status, decision.reason, decision.warnings) == ("may", None, ())
     assert (decision.value, decision.estimate.point, decision.baseline.point) == (4.0, 4.0, 0.0)
     assert decision.actions() == {0: 1, 2: 1}
     assert decision.doses == {"action[0]": (1.0,), "action[2]": (1.0,)}
@@ -246,12 +247,12 @@ def test_no_gain_is_declined_or_warned_of(sequence: list[int]) -> None:
     """The second one returns what was returned."""
     value = float(whole_numbers()(torch.tensor(sequence)))
     declined = decided(sequence)
-    assert (declined.status, declined.alteration, declined.value) == ("no_action", None, 0.0)
-    assert declined.reason == f"{LOSS} ({value:g} against 0)"
+    assert (declined.reason.kind, declined.alteration, declined.value) == ("no_gain", None, 0.0)
+    assert declined.reason.text == f"{LOSS} ({value:g} against 0)"
     assert declined.estimate.point == declined.baseline.point == 0.0
-    assert decided(sequence, reason="told").reason == "told"
+    assert decided(sequence, reason="told").reason.text == "told"
     made = decided(sequence, declines=False)
-    assert (made.status, made.value, made.reason) == ("recommended", value, "")
+    assert (made.status, made.value, made.reason) == ("may", value, None)
     assert made.warnings == (f"{LOSS} ({value:g} against 0)",)
     assert made.estimate.point == value
 
@@ -259,19 +260,21 @@ def test_no_gain_is_declined_or_warned_of(sequence: list[int]) -> None:
 def test_an_undefined_return_is_refused() -> None:
     for declines in (True, False):
         decision = decided([1, 3, 0], declines=declines, reason="told")
-        assert (decision.status, decision.alteration, decision.estimate) == ("refused", None, None)
-        assert decision.reason == "the best sequence found has the return nan: the model is undefined there"
+        assert (decision.alteration, decision.estimate) == (None, None)
+        assert (
+            decision.reason.text == "the best sequence found has the return nan: the model is undefined there"
+        )
         assert decision.baseline.point == 0.0
         assert decision.doses == {}
 
 
 def test_the_reason_says_what_is_known_of_other_sequences() -> None:
-    assert decided([0, 0, 0], gap=0.0).reason == PROVEN_BEST
+    assert decided([0, 0, 0], gap=0.0).reason == Finding("no_gain", PROVEN_BEST)
     assert decided([0, 0, 0], gap=0.0).trace["proven"] is True
-    assert decided([0, 0, 0], gap=None).reason == NONE_FOUND
+    assert decided([0, 0, 0], gap=None).reason == Finding("no_gain", NONE_FOUND)
     assert decided([0, 0, 0], gap=None).trace["proven"] is False
-    assert decided([0, 0, 0], by_hand=True).reason == ""
-    assert decided([1, 0, 0], by_hand=True, reason="told").reason == "told"
+    assert decided([0, 0, 0], by_hand=True).reason is None
+    assert decided([1, 0, 0], by_hand=True, reason="told").reason.text == "told"
 
 
 @pytest.mark.parametrize(
@@ -284,7 +287,7 @@ def test_the_gap_grows_by_what_is_undone_and_is_none_up_to_what_counts_as_equal(
     decision = decided([0, 0, 1], gap=gap, equal=2.0)
     assert decision.trace["gap"] == expected
     assert decision.trace["proven"] == (expected == 0.0)
-    assert decision.reason == (PROVEN_BEST if expected == 0.0 else NONE_FOUND)
+    assert decision.reason.text == (PROVEN_BEST if expected == 0.0 else NONE_FOUND)
 
 
 def test_changes_that_gain_nothing_stay_where_no_tolerance_is_given() -> None:
@@ -298,7 +301,7 @@ def test_an_action_of_the_same_doses_is_what_was_done(monkeypatch) -> None:
     made = sequence_decision(
         objective, torch.tensor([1, 1, 0]), Effort(), Budget(), search="own", gap=None, declines=False
     )
-    assert (made.alteration, made.value, made.reason) == (None, 0.0, NONE_FOUND)
+    assert (made.alteration, made.value, made.reason.text) == (None, 0.0, NONE_FOUND)
 
 
 def test_a_budget_that_ran_out_is_named_in_the_trace() -> None:

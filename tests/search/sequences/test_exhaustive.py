@@ -136,7 +136,7 @@ def test_no_time_expands_nothing_and_says_so() -> None:
     assert (decision.alteration, decision.value) == (None, objective.outcome())
     assert (decision.trace["expanded"], decision.trace["generated"]) == (0, 1)
     assert (decision.trace["gap"], decision.trace["proven"]) == (None, False)
-    assert decision.reason == "stopped after budget_s=1e-09; the sequences not evaluated may be better"
+    assert decision.reason.text == "stopped after budget_s=1e-09; the sequences not evaluated may be better"
     assert decision.trace["nodes"] == sum(tree_size(objective))
 
 

@@ -72,7 +72,7 @@ def test_some_early_ends_prove_nothing():
     unproven = [decision for decision in gaps if not decision.trace["proven"]]
     assert unproven
     for decision in unproven:
-        assert "25 sets of time steps are more than sets=1" in decision.reason
+        assert "25 sets of time steps are more than sets=1" in decision.reason.text
         assert decision.trace["gap"] > 0
 
 

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.known_reward import FunctionReward
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.trials.log import TrialLog
@@ -184,7 +185,7 @@ def settings(decision):
 def test_what_sets_nothing_is_returned_as_it_is(fitted):
     model, log = fitted
     log, _ = log.ask(torch.tensor([0.1, 0.2], dtype=torch.float64))
-    none = Decision(None, 0.0, status="no_action", reason="nothing to try")
+    none = Decision(None, 0.0, reason=Finding("no_gain", "nothing to try"))
     case, make = one_case(CHAIN), partial(ConfidenceBound, draws=4)
     objective, found = decided_beside(make, lambda _: none, model, case, log, seed=0)
     assert found is none
@@ -275,8 +276,8 @@ def test_where_all_that_is_spread_waits_the_action_to_keep_is_said(monkeypatch) 
     search = gave(log, log.settings("pending")[0].tolist(), evaluations=7)
     objective, found = decided_beside(make, search, model, case, log, seed=0)
     kept = recommend(objective, round_seed(0, case.identity))
-    assert (found.alteration, found.status) == (None, "no_action")
-    assert found.reason.startswith("nothing is left to try")
+    assert (found.alteration, found.reason.kind) == (None, "nothing_left")
+    assert found.reason.text.startswith("nothing is left to try")
     assert found.recommendation.values.tolist() == kept.action.tolist()
     assert found.estimate.point == kept.predicted
     assert "predicted_reward" not in found.trace

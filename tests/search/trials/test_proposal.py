@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.trials.log import TrialLog
 from rehearsal_torch.objectives.trials.confidence_bound import ConfidenceBound
@@ -238,8 +239,7 @@ def gave(**settings_):
     """A search that finds these settings; none without any."""
     values = torch.tensor(list(settings_.values()), dtype=DOUBLE)
     found = Alteration(tuple(settings_), values) if settings_ else None
-    status = "recommended" if settings_ else "no_action"
-    return lambda objective: Decision(found, 0.0, status=status)
+    return lambda objective: Decision(found, 0.0)
 
 
 def searched(search, log=None):
@@ -266,7 +266,7 @@ def test_what_is_pending_or_has_failed_gives_way_to_another_action(failed) -> No
 def test_a_search_that_finds_no_setting_or_only_some_is_refused() -> None:
     with pytest.raises(ValueError, match="the search found no action to try: function gave no reason"):
         searched(gave())
-    none = Decision(None, 0.0, status="no_action", reason="all is lost")
+    none = Decision(None, 0.0, reason=Finding("no_gain", "all is lost"))
     with pytest.raises(ValueError, match=r"the search found no action to try: all is lost$"):
         searched(lambda objective: none)
     with pytest.raises(

@@ -1,4 +1,4 @@
-"""Warnings about a problem that can be decided by, and may not mean what its author means.
+"""Findings about a table and a task that can be decided by, and may not mean what their author means.
 
     few rows                 fewer than 10 for each variable, or fewer than 50
     no context               every case gets the same answer
@@ -31,7 +31,8 @@ Source: `data.graph_check` for the test of the graph; the birthday problem for w
 ours.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -39,15 +40,18 @@ import torch
 
 from rehearsal_torch.data.codings.class_actions import offered, offered_words, whole
 from rehearsal_torch.data.codings.coding import Coding
-from rehearsal_torch.data.codings.columns import rare_classes
 from rehearsal_torch.data.codings.texts import sentence_in_words
 from rehearsal_torch.data.graph_check import untrue_graph
-from rehearsal_torch.data.problem_file.findings import key
+from rehearsal_torch.data.problem_file.compiled import WrittenProblem
+from rehearsal_torch.data.problem_file.findings import Findings
 from rehearsal_torch.data.reading import numbers_of
 from rehearsal_torch.data.tables.identifiers import identifier
+from rehearsal_torch.data.tables.present_values import assumed_usual
 from rehearsal_torch.graphs.influence_paths import reaches
 from rehearsal_torch.graphs.separation import adjustment
-from rehearsal_torch.problems.written.own_problem import OwnProblem
+
+if TYPE_CHECKING:
+    from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
 
 SHARE, DISCRETE, CHANCE, SHOWN = 0.05, 20, 5, 3
 
@@ -90,65 +94,69 @@ HARDLY, MOSTLY = 0.95, 0.8
 MANY, SEVERAL = 3, 0.005
 
 
-def warned(problem: OwnProblem) -> list[str]:
-    """The warnings, those of the file itself first; each with its line."""
-    found, table, task = problem.problem.findings, problem.every, problem.task
+def note_findings(problem: "RehearsalTable", found: Findings, written: WrittenProblem | None = None) -> None:
+    """Adds the findings of a table with a task; with a problem file also those of its other columns."""
+    table, task = problem.every, problem.task
     rows, names = len(table), task.graph.names
     usual = max(FEW, FEW_EACH * len(names))
     if rows < usual:
-        found.warn(
-            "data",
-            f"{rows} rows for {len(names)} variables: estimates will be rough; {usual} rows are usual",
-        )
+        words = f"{rows} rows for {len(names)} variables: estimates will be rough; {usual} rows are usual"
+        found.warn("data", "rows", words, rows=rows, usual=usual)
     if not task.context:
-        found.warn("variables", "no variable has the role context: every case gets the same answer")
-    if sentence := repeated(problem.problem.rows.frame):
-        found.warn("data", sentence)
-    _stand_ins(problem)
-    _outside(problem)
+        words = "no variable has the role context: every case gets the same answer"
+        found.warn("variables", "context", words)
+    if written is not None and (sentence := repeated(written.rows.frame)):
+        found.warn("data", "rows", sentence)
+    _stand_ins(problem, found)
+    _outside(problem, found)
     for name in names:
         column = table.columns((name,))[:, 0]
         values, counts = column.unique(return_counts=True)
         if len(values) > 2 and float(counts.max()) > HARDLY * rows:
-            found.warn(
-                key("variables", name),
-                f"{int(counts.max())} of {rows} rows have the value "
-                f"{_said(problem, name, float(values[counts.argmax()]))}: it hardly varies, so that little "
-                "is learnt of its effect",
+            usual_value = _said(problem, name, float(values[counts.argmax()]))
+            found.of_variable(
+                name,
+                "values",
+                f"{int(counts.max())} of {rows} rows have the value {usual_value}: it hardly varies, so that "
+                "little is learnt of its effect",
             )
-    for name, coding in problem.problem.codings.items():
-        for sentence in rare_classes(problem.problem.rows.frame, {name: coding}):
-            found.warn(key("variables", name), sentence.removeprefix(f"{name} "))
-    _identifiers(problem)
+    for name, words in problem.rare.items():
+        found.of_variable(name, "values", words)
+    if written is not None:
+        _identifiers(problem, found, written)
     for name in task.variables(task.box.names):
         columns = task.coded[name].columns if name in task.coded else (name,)
         if not reaches((task.graph,), columns, task.outcomes):
-            found.warn(
-                key("variables", name),
-                f"no directed path leads from {name} to {' or '.join(task.outcomes)}: it will never be set",
+            words = (
+                f"no directed path leads from {name} to {' or '.join(task.outcomes)}: it will never be set"
             )
-    _identified(problem)
-    for sentence in untrue_graph(table, task):
-        found.warn("", sentence)
-    inside = float(task.region.contains(table.columns(task.outcomes)).double().mean())
-    for sentence in problem.region_notes():
-        found.warn("desired", sentence)
-    if MOSTLY < inside < 1:
+            found.of_variable(name, "no_path", words)
+    for reason, altered in _unidentified(problem):
         found.warn(
-            "desired",
-            f"{inside:.0%} of the rows lie in the desired region already: there is little left to avoid",
+            "graph",
+            "adjustment",
+            f"{reason}: what setting {altered} does cannot be told from these rows, and estimates of it are "
+            "biased; measure the common cause, or run an experiment",
         )
-    _beyond(problem)
-    _present(problem)
-    return found.warnings
+    for finding in untrue_graph(table, task):
+        found.add("graph", finding)
+    inside = float(task.region.contains(table.columns(task.outcomes)).double().mean())
+    for sentence in problem.region_notes:
+        found.warn("desired", "desired", sentence)
+    if MOSTLY < inside < 1:
+        words = f"{inside:.0%} of the rows lie in the desired region already: there is little left to avoid"
+        found.warn("desired", "desired", words, inside=inside)
+    _beyond(problem, found)
+    _present(problem, found)
+    if assumed := assumed_usual(task, problem.present):
+        found.warn("candidates", "present", assumed)
 
 
-def _stand_ins(problem: OwnProblem) -> None:
-    """Warnings of values at one end of a column, in many rows, further from all others than these are from
-    each other.
-    """
-    found, table = problem.problem.findings, problem.every
-    for name in (each for each in problem.task.graph.names if each not in problem.problem.codings):
+def _stand_ins(problem: "RehearsalTable", found: Findings) -> None:
+    """Values at one end of a column, in many rows, further from all others than these are from each other."""
+    table, coded = problem.every, problem.task.coded
+    indicators = {column for each in coded.values() for column in each.columns}
+    for name in (each for each in problem.task.graph.names if each not in indicators):
         values, counts = table.columns((name,))[:, 0].unique(return_counts=True)
         for at, inner in ((0, slice(1, None)), (-1, slice(None, -1))):
             rest, many = values[inner], int(counts[at])
@@ -156,96 +164,94 @@ def _stand_ins(problem: OwnProblem) -> None:
                 continue
             low, high = float(rest[0]), float(rest[-1])
             if abs((low if at == 0 else high) - float(values[at])) > high - low:
-                found.warn(
-                    key("variables", name),
+                found.of_variable(
+                    name,
+                    "values",
                     f"{many} of {len(table)} rows have {float(values[at]):g}, far from all others, which go "
                     f"from {low:g} to {high:g}: if it stands for a missing cell, leave the cell empty",
                 )
 
 
-def _outside(problem: OwnProblem) -> None:
-    """A warning of each context variable that lies outside of the rows in some case."""
+def _outside(problem: "RehearsalTable", found: Findings) -> None:
+    """Context variables that lie outside of the rows in some case."""
     if problem.recorded:
         return
-    found, table, codings = problem.problem.findings, problem.every, problem.problem.codings
-    cases = [problem.case(place) for place in range(problem.count())]
-    for name in (each for each in problem.task.context if each in table.names and each not in codings):
+    table, task = problem.every, problem.task
+    indicators = {column for each in task.coded.values() for column in each.columns}
+    for place, name in enumerate(task.context):
+        if name in indicators or name not in table.names:
+            continue
         low, high = (float(each) for each in torch.aminmax(table.columns((name,))[:, 0]))
-        out = [
-            f"case {case.identity} has {float(case.given[name]):g}"
-            for case in cases
-            if name in case.given and not low <= float(case.given[name]) <= high
-        ]
+        values = problem.given[:, place]
+        out = ((values < low) | (values > high)).nonzero()[:, 0].tolist()
         if out:
+            first = f"case {problem.identities[out[0]]} has {float(values[out[0]]):g}"
             more = f" and {len(out) - 1} more" if len(out) > 1 else ""
             found.warn(
                 "cases",
-                f"{name} goes from {low:g} to {high:g} in the rows, and {out[0]}{more}: what is estimated "
+                "range",
+                f"{name} goes from {low:g} to {high:g} in the rows, and {first}{more}: what is estimated "
                 "there is a guess",
             )
 
 
-def _identified(problem: OwnProblem) -> None:
-    """Warnings of sets of actions whose effect the graph does not let anybody tell from observations."""
-    task, told = problem.task, dict[str, str]()
+def _unidentified(problem: "RehearsalTable") -> Iterator[tuple[str, str]]:
+    """Why the graph does not let anybody tell the effect of some actions from observations, and of which."""
+    task, reasons = problem.task, dict[str, str]()
     for altered in task.candidates:
         for reason in adjustment(task.graph, task.context, altered, task.outcomes).reasons:
-            told.setdefault(sentence_in_words(reason, task.coded), ", ".join(task.variables(altered)))
-    for reason, names in told.items():
-        problem.problem.findings.warn(
-            "graph",
-            f"{reason}: what setting {names} does cannot be told from these rows, and estimates of it are "
-            "biased; measure the common cause, or run an experiment",
-        )
+            reasons.setdefault(sentence_in_words(reason, task.coded), ", ".join(task.variables(altered)))
+    yield from reasons.items()
 
 
-def _said(problem: OwnProblem, name: str, value: float) -> str:
+def _said(problem: "RehearsalTable", name: str, value: float) -> str:
     """A value as the file has it: its text, if it has one."""
-    (said,) = problem.task.worded({name: value}).values()
-    return said if isinstance(said, str) else f"{said:g}"
+    (text,) = problem.task.worded({name: value}).values()
+    return text if isinstance(text, str) else f"{text:g}"
 
 
-def _identifiers(problem: OwnProblem) -> None:
-    """Warnings of variables that look like identifiers, and of names of cases that may be private."""
-    found, written = problem.problem.findings, problem.problem
+def _identifiers(problem: "RehearsalTable", found: Findings, written: WrittenProblem) -> None:
+    """Variables that look like identifiers, and names of cases that may be private."""
     for name in problem.task.variables(problem.task.graph.names):
-        told = identifier(name, written.rows.frame[name])
-        if told is not None:
-            found.warn(
-                key("variables", name),
-                f"{told.reason}: is it a row number or an identifier, and no variable? Nothing can be learnt "
+        if (why := identifier(name, written.rows.frame[name])) is not None:
+            found.of_variable(
+                name,
+                "identifier",
+                f"{why.reason}: is it a row number or an identifier, and no variable? Nothing can be learnt "
                 f"from such a column: take it out, or let it name the cases by identity: {name}",
             )
     name = written.identity or ""
     frame = (written.rows if written.cases is None else written.cases).frame
-    told = identifier(name, frame[name]) if name in frame.columns else None
-    if told is not None:
-        what = "a person's data" if told.personal else "an identifier"
+    why = identifier(name, frame[name]) if name in frame.columns else None
+    if why is not None:
+        what = "a person's data" if why.personal else "an identifier"
         found.warn(
             "identity",
-            f"{name} names the cases, and looks like {what} ({told.reason}): its values stand in the files "
+            "identifier",
+            f"{name} names the cases, and looks like {what} ({why.reason}): its values stand in the files "
             "of a run, in tables and in the report; share these as you would share the column, or leave "
             "identity out",
         )
 
 
-def _beyond(problem: OwnProblem) -> None:
-    """Warnings of actions that may be set further than any row goes."""
-    found, table = problem.problem.findings, problem.every
+def _beyond(problem: "RehearsalTable", found: Findings) -> None:
+    """Actions that may be set further than any row goes."""
     for name, (lower, upper) in problem.task.box.bounds().items():
-        column = table.columns((name,))[:, 0]
+        column = problem.every.columns((name,))[:, 0]
         low, high = (float(each) for each in torch.aminmax(column))
         slack = 1e-9 * (1 + abs(low) + abs(high))
         if lower < low - slack or upper > high + slack:
-            found.warn(
-                key("variables", name, "range"),
+            found.of_variable(
+                name,
+                "range",
                 f"may be set from {lower:g} to {upper:g}; the rows go from {low:g} to {high:g}: beyond them "
                 "nothing was observed",
+                "range",
             )
 
 
-def _present_class(problem: OwnProblem, coding: Coding) -> None:
-    """The same of a variable of classes of which only some are offered."""
+def _present_class(problem: "RehearsalTable", found: Findings, coding: Coding) -> None:
+    """The present class of cases, of a variable of which only some classes are offered."""
     levels = problem.task.box.levels
     some = [coding.levels[place] for place in offered(coding, levels)]
     now = [problem.task.worded(each).get(coding.name) for each in problem.present]
@@ -255,10 +261,8 @@ def _present_class(problem: OwnProblem, coding: Coding) -> None:
         if isinstance(text, str) and text not in some
     ]
     if outside:
-        problem.problem.findings.warn(
-            key("variables", coding.name, "offered"),
-            f"may be set to {offered_words(coding, levels)}, and {_several(outside)}",
-        )
+        words = f"may be set to {offered_words(coding, levels)}, and {_several(outside)}"
+        found.of_variable(coding.name, "present", words, "offered")
 
 
 def _several(outside: Sequence[str]) -> str:
@@ -270,14 +274,14 @@ def _several(outside: Sequence[str]) -> str:
     )
 
 
-def _present(problem: OwnProblem) -> None:
-    """Warnings of present values outside of what an action may be set to: leaving it alone may be better than
-    all that is offered.
+def _present(problem: "RehearsalTable", found: Findings) -> None:
+    """Present values outside of what an action may be set to: leaving it alone may be better than all that is
+    offered.
     """
-    found, bounds = problem.problem.findings, problem.task.box.bounds()
+    bounds = problem.task.box.bounds()
     classes = whole(problem.task.box.names, problem.task.codings)
     for coding in classes:
-        _present_class(problem, coding)
+        _present_class(problem, found, coding)
     apart = {column for each in classes for column in each.columns}
     for name in dict.fromkeys(name for each in problem.present for name in each if name not in apart):
         lower, upper = bounds[name]
@@ -287,7 +291,5 @@ def _present(problem: OwnProblem) -> None:
             if name in each and not lower <= each[name] <= upper
         ]
         if outside:
-            found.warn(
-                key("variables", name, "range"),
-                f"may be set from {lower:g} to {upper:g}, and {_several(outside)}",
-            )
+            words = f"may be set from {lower:g} to {upper:g}, and {_several(outside)}"
+            found.of_variable(name, "present", words, "range")

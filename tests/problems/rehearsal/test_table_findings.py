@@ -1,11 +1,11 @@
-"""Warnings about problems that can be decided by."""
+"""Findings about tables and tasks that can be decided by."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from rehearsal_torch.problems.rehearsal.table_findings import repeated
 from rehearsal_torch.problems.written.own_problem import OwnProblem
-from rehearsal_torch.problems.written.sample_warnings import repeated, warned
 from tests.data.problem_file.conftest import RIGHT, table, written  # noqa: F401
 
 QUIET = {
@@ -17,7 +17,7 @@ QUIET = {
 def said(file, frame=None):
     if frame is not None:
         frame.to_csv(file.parent / "table.csv", index=False)
-    return warned(OwnProblem(file))
+    return OwnProblem(file).found.warnings
 
 
 def test_a_sound_problem_has_no_warnings(written):  # noqa: F811

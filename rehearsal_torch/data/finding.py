@@ -1,0 +1,149 @@
+"""Findings: what is said of an action, or of the data that it rests on, each with a kind that programs decide
+by and a sentence for readers.
+
+    why nothing is altered
+        no_gain          nothing is better by the method's own estimate
+        never_acts       the method never alters anything
+        nothing_left     all that could be tried was tried, or is waited for
+        no_path          the graph has no directed path from what would be set to an outcome
+        no_support       too few observations are near
+        unqualified      no alteration meets what the method asks of one
+        invalid          the model or the search has no finite answer
+        model_error      what the model takes for noise can be predicted: it is wrong where answers come from
+        losing_members   members of an ensemble predict no gain
+        falling_score    a score that is guarded beside the reward falls
+        bad_fit          the model does not fit the observations
+    what must be known before acting
+        range            a value lies outside its observed range
+        support          few observations are near
+        gain             the gain is not told apart from zero
+        graph            the graph, or another one that may be true, speaks against it
+        refuted_graph    the observations contradict the graph
+        adjustment       the adjustment for common causes is not valid
+        present          a present value is not used
+        claim            by rows that did not choose it, it is no better
+        noise            it is not known whether the model's noise is noise
+        imputed          it rests on values that were filled in
+        constraint       a constraint of the method is not met
+        replay           the search claims another value than the model gives
+    what must be known of the data, before anything is fitted (`Problem.findings`)
+        rows             there are few rows or units, or some are repeated or left out
+        values           values of a column may not mean what they seem to, or few rows have them
+        identifier       a column identifies persons or rows
+        context          nothing is known of a case before deciding
+        desired          the rows lie inside or outside of the desired region, nearly all of them
+        unused           a column, a variable or a cost does nothing
+    what else is said
+        note             how a decision was found or estimated, or how the search ended
+
+The first kinds are warnings where a method acts nevertheless, such as a preset that reproduces a publication.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+FindingKind = Literal[
+    "no_gain",
+    "never_acts",
+    "nothing_left",
+    "no_path",
+    "no_support",
+    "unqualified",
+    "invalid",
+    "model_error",
+    "losing_members",
+    "falling_score",
+    "bad_fit",
+    "range",
+    "support",
+    "gain",
+    "graph",
+    "refuted_graph",
+    "adjustment",
+    "present",
+    "claim",
+    "noise",
+    "imputed",
+    "constraint",
+    "replay",
+    "rows",
+    "values",
+    "identifier",
+    "context",
+    "desired",
+    "unused",
+    "note",
+]
+KINDS: tuple[FindingKind, ...] = get_args(FindingKind)
+NOTHING_BETTER: tuple[FindingKind, ...] = ("no_gain", "never_acts", "nothing_left")
+"""Reasons for altering nothing that answer the question; by the others, the method cannot answer it."""
+OUTSIDE: tuple[FindingKind, ...] = ("range", "support")
+"""Findings by which a claim lies outside the data."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that is said of an action.
+
+    Attributes:
+        kind: What programs decide by.
+        text: The sentence for readers, without an initial capital and a full stop.
+        numbers: The numbers behind the sentence, by name.
+
+    Raises:
+        ValueError: if there is no such kind.
+    """
+
+    kind: FindingKind
+    text: str
+    numbers: Mapping[str, float] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ValueError(f"expected a kind of finding among {list(KINDS)}; got {self.kind!r}")
+
+    def __str__(self) -> str:
+        return self.text
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        numbers = {"numbers": dict(self.numbers)} if self.numbers else {}
+        return {"kind": self.kind, "text": self.text, **numbers}
+
+    @classmethod
+    def of(cls, plain: Mapping[str, Any]) -> "Finding":
+        """The finding that `to_dict` wrote."""
+        return cls(plain["kind"], plain["text"], dict(plain.get("numbers") or {}))
+
+
+def recorded(findings: Iterable[Finding]) -> dict[str, Any]:
+    """Findings as the entry of a record; empty without any."""
+    plain = [each.to_dict() for each in findings]
+    return {"findings": plain} if plain else {}
+
+
+def findings_of(line: Mapping[str, Any]) -> tuple[Finding, ...]:
+    """The findings of a recorded decision, or of a data card."""
+    return tuple(Finding.of(each) for each in line.get("findings") or ())
+
+
+def texts_of(line: Mapping[str, Any]) -> list[str]:
+    """The sentences of the findings of a recorded decision, or of a data card."""
+    return [str(each["text"]) for each in line.get("findings") or ()]
+
+
+def reason_of(line: Mapping[str, Any]) -> str:
+    """The sentence of a recorded decision's reason; empty without one."""
+    return str((line.get("reason") or {}).get("text", ""))
+
+
+def undecided(line: Mapping[str, Any]) -> bool:
+    """Whether a recorded decision alters nothing because the method cannot tell; see `Decision.undecided`."""
+    reason = line.get("reason") or {"kind": NOTHING_BETTER[0]}
+    return line.get("alteration") is None and reason["kind"] not in NOTHING_BETTER
+
+
+def joined(*findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """All findings in order, each once."""
+    return tuple(dict.fromkeys(each for some in findings for each in some))

@@ -1,0 +1,51 @@
+"""Findings: kinds that programs decide by, and sentences for readers."""
+
+import pytest
+
+from rehearsal_torch.data.finding import (
+    KINDS,
+    NOTHING_BETTER,
+    OUTSIDE,
+    Finding,
+    findings_of,
+    joined,
+    reason_of,
+    texts_of,
+    undecided,
+)
+
+NO_PATH = {"kind": "no_path", "text": "no arrow"}
+FAR = Finding("range", "x is 40", {"value": 40.0})
+
+
+def test_a_finding_is_plain_data_and_back():
+    assert Finding.of(FAR.to_dict()) == FAR
+    assert Finding("gain", "small").to_dict() == {"kind": "gain", "text": "small"}
+    assert str(FAR) == "x is 40"
+
+
+def test_a_kind_that_does_not_exist_is_refused():
+    with pytest.raises(ValueError, match="expected a kind of finding among"):
+        Finding("perhaps", "x")
+    assert {*NOTHING_BETTER, *OUTSIDE} <= set(KINDS)
+
+
+def test_what_was_said_is_said_once():
+    near = Finding("support", "few rows")
+    assert joined([FAR], [near, FAR]) == (FAR, near)
+
+
+def test_a_recorded_decision_says_what_it_found():
+    line = {
+        "alteration": None,
+        "findings": [FAR.to_dict()],
+        "reason": {"kind": "no_path", "text": "no arrow"},
+    }
+    assert findings_of(line) == (FAR,)
+    assert texts_of(line) == ["x is 40"]
+    assert reason_of(line) == "no arrow"
+    assert undecided(line)
+    assert not undecided(line | {"reason": {"kind": "no_gain", "text": "none helps"}})
+    assert not undecided(line | {"alteration": {"a": 1.0}})
+    assert not undecided({"alteration": None})
+    assert reason_of({}) == ""
