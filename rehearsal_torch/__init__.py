@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rehearsal_torch.data.decision import Decision, EpisodeCase, RehearsalCase
     from rehearsal_torch.data.episode import Episode, transitions
     from rehearsal_torch.data.estimates.estimate import Estimate
+    from rehearsal_torch.data.finding import Finding
     from rehearsal_torch.data.rehearsal_task import RehearsalTask
     from rehearsal_torch.data.table import Table
     from rehearsal_torch.data.trials.trial import Trial
@@ -50,6 +51,7 @@ _HOME = {
     "CausalTask": "data.causal_task",
     "Decision": "data.decision",
     "Estimate": "data.estimates.estimate",
+    "Finding": "data.finding",
     "RehearsalCase": "data.decision",
     "EpisodeCase": "data.decision",
     "Episode": "data.episode",
@@ -100,6 +102,7 @@ __all__ = [
     "EpisodeModel",
     "Estimate",
     "Explanation",
+    "Finding",
     "LookedBack",
     "Mechanism",
     "Objective",
