@@ -154,32 +154,3 @@ def _sentence(error: Exception) -> str:
     """What is wrong, without what to do about it."""
     text = error.what if isinstance(error, UserError) else str(error)
     return " ".join(text.split()).rstrip(".")
-
-
-def wished(problem: Problem) -> str | None:
-    """The method that a problem file names; None if it names none.
-
-    Raises:
-        UserError: if there is no such method for its question.
-    """
-    found = problem.facts().method
-    if found is None:
-        return None
-    if decides_for(found, problem.kind):
-        task = problem.question()
-        weighed = isinstance(task, RehearsalTask) and task.worth is not None and task.costs
-        if weighed and found != AUTO and not capabilities(found).costs:
-            raise UserError(
-                f"{found} does not look for the largest probability of a desired outcome, so that costs "
-                "cannot be weighed against worth by it",
-                "method",
-                "Leave worth out, so that costs are told and do not count, or name another method, such as "
-                "cme_stack or care",
-            )
-        return found
-    known = methods(problem.kind)
-    raise UserError(
-        f"there is no method {found!r} for {_ASKED[problem.kind]}",
-        "method",
-        did_you_mean(found, known) or f"Choose from {', '.join(sorted(known))}",
-    )
