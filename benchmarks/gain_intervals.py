@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 
+from rehearsal_torch.claims.row_cases import part_of
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.loop import rounds
 from rehearsal_torch.method_choice.comparison import compared
@@ -27,7 +28,6 @@ from rehearsal_torch.methods.applicable import applicable, with_method
 from rehearsal_torch.methods.build import problem_of
 from rehearsal_torch.methods.conf import CONF
 from rehearsal_torch.methods.run import build
-from rehearsal_torch.row_cases import part_of
 from rehearsal_torch.training.fit import fit
 from rehearsal_torch.training.folds import folds_of
 

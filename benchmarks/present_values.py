@@ -22,7 +22,6 @@ from rehearsal_torch.methods.conf import composed, with_settings
 from rehearsal_torch.methods.judged import cross_fitted_claims
 from rehearsal_torch.methods.run import build
 from rehearsal_torch.objectives.objective import objective_for
-from rehearsal_torch.objectives.present_values import kept
 from rehearsal_torch.problems.rehearsal.lin_syn1 import LinSyn1
 from rehearsal_torch.problems.rehearsal.loan import Loan
 from rehearsal_torch.problems.rehearsal.non_syn2 import NonSyn2
@@ -67,7 +66,7 @@ def measured(name: str, method: str, rows: int, seeds: Sequence[int], claims: st
         for case, one in zip(*decided(world, name, method, seed, claims), strict=True):
             if one.alteration is None or one.unchanged is None:
                 continue
-            now = Decision(kept(case, one.alteration.names), 0.0)
+            now = Decision(case.kept(one.alteration.names), 0.0)
             after, before = (world.score(case, each)["probability"] for each in (one, now))
             sure = one.gain is not None and one.gain.lower > 0
             lines.append(

@@ -32,7 +32,7 @@ from scipy.special import betainccinv, betaincinv
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, RehearsalCase
-from rehearsal_torch.objectives.candidates import Candidates
+from rehearsal_torch.objectives.objective import Candidates
 from rehearsal_torch.objectives.success_probability import SuccessProbability, fresh
 from rehearsal_torch.surrogates.structural.sampled_models import ScenarioModel
 from rehearsal_torch.surrogates.surrogate import Surrogate

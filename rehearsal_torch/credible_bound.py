@@ -34,7 +34,7 @@ from torch import Tensor
 
 from rehearsal_torch.certificate import Certificate, PacBound, decided, sample_seed
 from rehearsal_torch.data.decision import Decision
-from rehearsal_torch.objectives.candidates import Candidates
+from rehearsal_torch.objectives.objective import Candidates
 from rehearsal_torch.objectives.scenario_success import success
 from rehearsal_torch.objectives.success_probability import MODELS, STAGES
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate

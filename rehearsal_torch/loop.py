@@ -2,6 +2,7 @@
 
     case     = problem.case(index)
     decision = search(objective(surrogate, case))
+    decision = annotated(context, decision)                 the list of `claims`, in its order
     yield Round(index, case, decision, certificate, score)
 
 and in an online (sequential) run, where the world responds and the surrogate is refitted after each round,
@@ -30,14 +31,19 @@ episode after the other).
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from typing import Any
 
 from rehearsal_torch.certificate import Certify
+from rehearsal_torch.claims.context import Annotator, Context
+from rehearsal_torch.claims.models import Claims, Judged, Overturned, OverturnedSequences
+from rehearsal_torch.claims.rules import RULES, annotated
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.objectives.objective import objective_for
+from rehearsal_torch.objectives.sequences.return_record import trajectory_record
 from rehearsal_torch.objectives.sequences.sequence_overturning import SequenceOverturning
 from rehearsal_torch.problems.problem import Problem, World
 from rehearsal_torch.round_line import Round
@@ -50,8 +56,6 @@ from rehearsal_torch.surrogates.surrogate import Surrogate
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
 
-Claims = Callable[[Sequence[Any], Sequence[Decision]], list[Decision]]
-
 
 @dataclass(frozen=True)
 class _Method:
@@ -63,34 +67,13 @@ class _Method:
     search: Search[Any]
     certify: Certify | None
     seed: int
-    overturning: Overturning | None
-    claims: Claims | None = None
-    hidden: SequenceOverturning | None = None
+    annotators: tuple[Annotator, ...] = RULES
 
     def rounds(self, indices: Sequence[int]) -> list[Round]:
         """The rounds of one batch of cases; the same at every call and in every process."""
         cases = [self.problem.case(index) for index in indices]
         with in_numbers("the fitted surrogate"), seeded(paired_seed(self.seed, indices[0])):
-            if isinstance(self.search, BatchSearch):
-                objective = objective_for(self.objective, self.surrogate, cases)
-                decisions = decided(self.search, objective)
-            elif (log := self.problem.facts().waiting) is not None:
-                beside: tuple[Any, ...] = (
-                    self.objective,
-                    self.search,
-                    self.surrogate,
-                    cases[0],
-                    log,
-                    self.seed,
-                )
-                # Only trials need BoTorch, which takes as long to load as a table to decide for.
-                from rehearsal_torch.search.trials.pending import decided_beside
-
-                objective, decision = decided_beside(*beside)
-                decisions = [decision]
-            else:
-                objective = objective_for(self.objective, self.surrogate, cases, batch=False)
-                decisions = [self.search(objective)]
+            objective, decisions = self._searched(cases)
             if len(decisions) != len(cases):
                 raise ValueError(
                     f"{type(self.search).__name__} gave {len(decisions)} decisions: expected one for each of "
@@ -99,30 +82,34 @@ class _Method:
             for case, decision in zip(cases, decisions, strict=True):
                 if isinstance(case, RehearsalCase):
                     case.check(decision.alteration)
-            # A user-supplied search may not have applied the guard.
-            decisions = objective.guarded(decisions, self.search.declines)
-            if self.claims is not None:
-                decisions = self.claims(cases, decisions)
-            trajectories = [objective.trajectory_record(decision) for decision in decisions]
-            certificates = [
-                None if self.certify is None else self.certify(self.surrogate, objective, decision)
-                for decision in decisions
-            ]
-            if self.overturning is not None:
-                decisions = [
-                    self.overturning.with_sensitivity(decision, certificate)
-                    for decision, certificate in zip(decisions, certificates, strict=True)
-                ]
-            if self.hidden is not None:
-                decisions = [self.hidden.with_hidden_cause(objective, each) for each in decisions]
-            scores = [
-                self.problem.score(case, decision) for case, decision in zip(cases, decisions, strict=True)
-            ]
+            certify = None if self.certify is None else partial(self.certify, self.surrogate, objective)
+            context = Context(objective, cases, self.search.declines, certify)
+            decisions = annotated(context, decisions, self.annotators)
+            certificates = [context.certificate(place, each) for place, each in enumerate(decisions)]
+            pairs = list(zip(cases, decisions, strict=True))
+            scores = [self.problem.score(case, decision) for case, decision in pairs]
+            trajectories = [trajectory_record(objective, decision) for decision in decisions]
         rows = zip(indices, cases, decisions, certificates, scores, strict=True)
         return [
-            Round(*row, trajectory=each, kind=self.problem.kind)
-            for row, each in zip(rows, trajectories, strict=True)
+            Round(*row, trajectory=trajectory, kind=self.problem.kind)
+            for row, trajectory in zip(rows, trajectories, strict=True)
         ]
+
+    def _searched(self, cases: Sequence[Any]) -> tuple[Any, list[Decision]]:
+        """The objective of some cases, and what the search finds for it."""
+        if isinstance(self.search, BatchSearch):
+            objective = objective_for(self.objective, self.surrogate, cases)
+            return objective, decided(self.search, objective)
+        if (log := self.problem.facts().waiting) is not None:
+            # Only trials need BoTorch, which takes as long to load as a table to decide for.
+            from rehearsal_torch.search.trials.pending import decided_beside
+
+            make: Any = self.objective
+            model: Any = self.surrogate
+            objective, decision = decided_beside(make, self.search, model, cases[0], log, self.seed)
+            return objective, [decision]
+        objective = objective_for(self.objective, self.surrogate, cases, batch=False)
+        return objective, [self.search(objective)]
 
     def batches(self, indices: Sequence[int]) -> list[Sequence[int]]:
         """The indices in batches that are decided jointly, in order."""
@@ -194,7 +181,13 @@ def rounds(
         overturning = for_question(surrogate.question(), problem.observations)
     look_back = not learn and problem.kind == "look_back"
     hidden = SequenceOverturning(surrogate, problem.observations) if look_back else None
-    method = _Method(problem, surrogate, objective, search, certify, seed, overturning, claims, hidden)
+    annotators: tuple[Annotator, ...] = (
+        *RULES,
+        *([] if claims is None else [Judged(claims)]),
+        *([] if overturning is None else [Overturned(overturning)]),
+        *([] if hidden is None else [OverturnedSequences(hidden)]),
+    )
+    method = _Method(problem, surrogate, objective, search, certify, seed, annotators)
     if learn:
         if workers > 1 or begin != len(answers):
             message = (

@@ -9,7 +9,7 @@ from scipy.stats import norm
 from rehearsal_torch.certificate import PacBound, sample_seed
 from rehearsal_torch.credible_bound import CredibleBound, fewest_models, quantiles
 from rehearsal_torch.data.decision import Decision
-from rehearsal_torch.objectives.candidates import Candidates
+from rehearsal_torch.objectives.objective import Candidates
 from rehearsal_torch.problems.rehearsal.ride_hailing import RideHailing
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.spaces.box import Alteration

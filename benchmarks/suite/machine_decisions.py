@@ -31,6 +31,7 @@ from torch import Tensor
 
 from benchmarks.suite.job import Job
 from benchmarks.suite.measuring import Contest, Quality
+from rehearsal_torch.claims.rules import ruled
 from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.methods.build import build, surrogate_of, trainer_of
 from rehearsal_torch.methods.conf import CONF
@@ -117,7 +118,7 @@ def in_retrospect(world: Machines, cases: list[EpisodeCase], epochs: int, seed: 
     objective, search, found = build(config, "objective"), build(config, "search"), []
     for case in cases:
         asked = objective(surrogate, case)
-        (decision,) = asked.guarded([search(asked)], search.declines)
+        (decision,) = ruled(asked, [search(asked)], search.declines)
         found.append(world.actions(case.episode, decision)[1])
     return found
 

@@ -13,8 +13,9 @@ import torch
 from omegaconf import DictConfig
 
 from rehearsal_torch.checkpoint import check_usable
+from rehearsal_torch.claims.models import Claims
 from rehearsal_torch.data.decision import Decision
-from rehearsal_torch.loop import Claims, rounds
+from rehearsal_torch.loop import rounds
 from rehearsal_torch.methods.build import seed_and_use_one_thread
 from rehearsal_torch.methods.conf import composed, options, with_settings
 from rehearsal_torch.methods.fitting import fitted

@@ -31,7 +31,7 @@ class LookedBack(Decision):
     Attributes:
         case: The episode, and which of its actions are fixed.
         trajectory: The rewards, doses and actions step by step, as observed and under the decision
-            (`CounterfactualReturn.trajectory_record`).
+            (`return_record`).
         words: What the numbers are called.
     """
 

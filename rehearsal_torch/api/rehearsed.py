@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from rehearsal_torch.api.decisions import Decisions
-from rehearsal_torch.claims import CrossFittedClaims
+from rehearsal_torch.claims.cross_fitting import CrossFittedClaims
+from rehearsal_torch.claims.row_cases import Untouched, untouched_rows
 from rehearsal_torch.data.codings.recorded import wanted_in
 from rehearsal_torch.data.decision import Decision, DecisionContext
 from rehearsal_torch.method_choice.words import sentence
 from rehearsal_torch.objectives.objective import AlterationObjective, class_of
 from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
 from rehearsal_torch.reporting.untouched_score import UntouchedScore, score_of
-from rehearsal_torch.row_cases import Untouched, untouched_rows
 from rehearsal_torch.surrogates.surrogate import Surrogate
 
 if TYPE_CHECKING:

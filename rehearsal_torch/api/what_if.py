@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from rehearsal_torch.claims.rules import claimed
 from rehearsal_torch.data.codings.recorded import wanted_in
 from rehearsal_torch.data.decision import Decision, Estimate
 from rehearsal_torch.data.estimates.outside import further, outside
@@ -29,9 +30,7 @@ from rehearsal_torch.data.estimates.percent import (
 )
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.finite import in_numbers
-from rehearsal_torch.objectives.candidates import Candidates, claimed
-from rehearsal_torch.objectives.guard import linked, no_path
-from rehearsal_torch.objectives.objective import AlterationObjective, objective_for
+from rehearsal_torch.objectives.objective import AlterationObjective, Candidates, objective_for
 from rehearsal_torch.objectives.set_difference import between_sets
 from rehearsal_torch.reporting.page.probability_sentences import settings
 from rehearsal_torch.seeding import paired_seed, seed_draws
@@ -335,7 +334,7 @@ def _claim(objective: Candidates[AlterationObjective], guarded: Decision, units:
     setting, estimate = guarded.alteration, guarded.estimate
     assert setting is not None
     assert estimate is not None
-    pathless = "" if linked(objective, setting.names) else no_path(objective, setting.names).text
+    pathless = "" if objective.linked(setting.names) else objective.no_path(setting.names).text
     refused, unsupported = (str(guarded.trace[name]) for name in ("refused", "unsupported"))
     values = dict(zip(setting.names, setting.values.tolist(), strict=True))
     task = objective.surrogate.task if objective.surrogate is not None else None

@@ -17,9 +17,9 @@ and Gomez-Rodriguez (2023), Sec. 3 (episodes) and 5 (outcome and effort).
 """
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Self
 
 import torch
 from torch import Tensor
@@ -30,7 +30,7 @@ from rehearsal_torch.data.codings.texts import worded
 from rehearsal_torch.data.costs.action_cost import CaseCosts
 from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.data.estimates.estimate import CHANCE, DIFFERENCE, NET_GAIN, NET_VALUE, Estimate, net
-from rehearsal_torch.data.finding import NOTHING_BETTER, Finding
+from rehearsal_torch.data.finding import NOTHING_BETTER, Finding, joined
 from rehearsal_torch.data.hidden_cause import HiddenCause
 from rehearsal_torch.data.sensitivity import Sensitivity
 from rehearsal_torch.spaces.box import Alteration, levels_text, margin, nearest, setting_text
@@ -115,6 +115,13 @@ class RehearsalCase:
         return {
             name: each if isinstance(each, str) else setting_text(float(each)) for name, each in said.items()
         }
+
+    def kept(self, names: Sequence[str]) -> Alteration | None:
+        """The present values of variables; None if some are unknown."""
+        if not names or not set(names) <= set(self.present):
+            return None
+        values = torch.tensor([self.present[name] for name in names], dtype=torch.float64)
+        return Alteration(tuple(names), values)
 
     def check(self, alteration: Alteration | None) -> None:
         """Refuses an infeasible alteration; None is no action.
@@ -292,6 +299,24 @@ class Decision:
     def warnings(self) -> tuple[str, ...]:
         """The sentences of the findings."""
         return tuple(each.text for each in self.findings)
+
+    def told(self, findings: Iterable[Finding]) -> Self:
+        """The decision with further findings, each once."""
+        whole = joined(self.findings, findings)
+        return self if whole == self.findings else replace(self, findings=whole)
+
+    def withdrawn(self, reason: Finding) -> Self:
+        """The decision without its alteration; the trace holds what it ``would_set``."""
+        assert self.alteration is not None
+        would = dict(zip(self.alteration.names, self.alteration.values.tolist(), strict=True))
+        decided = self.cost is not None and reason.kind in NOTHING_BETTER
+        return replace(
+            self,
+            alteration=None,
+            reason=reason,
+            cost=0.0 if decided else None,
+            trace=self.trace | {"would_set": would},
+        )
 
     @property
     def before(self) -> Estimate | None:

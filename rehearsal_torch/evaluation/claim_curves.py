@@ -15,14 +15,14 @@ from typing import Any
 
 import torch
 
+from rehearsal_torch.claims.rules import claimed
 from rehearsal_torch.data.codings.class_actions import in_indicators, in_places, offered
 from rehearsal_torch.data.decision import CHANCE, Decision, Estimate, RehearsalCase
 from rehearsal_torch.data.estimates.outside import outside
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.evaluation.recorded_run import Decided, before, claim
 from rehearsal_torch.evaluation.rehearsal_rows import number
-from rehearsal_torch.objectives.candidates import Candidates, claimed
-from rehearsal_torch.objectives.objective import objective_for
+from rehearsal_torch.objectives.objective import Candidates, objective_for
 from rehearsal_torch.problems.problem import Problem
 from rehearsal_torch.seeding import paired_seed, seeded
 from rehearsal_torch.spaces.box import Alteration

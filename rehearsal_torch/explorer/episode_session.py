@@ -48,6 +48,7 @@ from torch import Tensor
 
 from rehearsal_torch.api.configured import decided, in_words, undisturbed
 from rehearsal_torch.api.one_episode import OneEpisode
+from rehearsal_torch.claims.rules import ruled
 from rehearsal_torch.data.decision import Decision, EpisodeCase
 from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.data.finding import Finding
@@ -56,7 +57,7 @@ from rehearsal_torch.explorer.replies import PATIENCE, Turns, reply
 from rehearsal_torch.methods.run import Method
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.objective import objective_for
-from rehearsal_torch.objectives.sequences.return_record import given_doses
+from rehearsal_torch.objectives.sequences.return_record import given_doses, return_record
 from rehearsal_torch.reporting.page.assumptions import SEQUENCES
 from rehearsal_torch.reporting.page.cautions import of_the_run
 from rehearsal_torch.reporting.page.material import counted, finite, mapping, shown
@@ -104,7 +105,7 @@ def course(
 
     Args:
         sequence: The actions, (H,) long.
-        record: `CounterfactualReturn.trajectory_record` of the sequence.
+        record: `return_record` of the sequence.
         shown: Whether the replay may be shown.
 
     Returns:
@@ -197,7 +198,7 @@ def sequence_answer(
         where the replay lies outside the data.
     """
     sequence = objective.sequence(decision)
-    record = objective.trajectory_record(decision)
+    record = return_record(objective, decision)
     reasons = beyond(objective, sequence)
     withheld = f"outside the data: {'; '.join(reasons)}" if reasons else ""
     changed = (sequence != objective.observed).nonzero()[:, 0].tolist()
@@ -443,7 +444,7 @@ class EpisodeSession:
                 objective, torch.tensor(list(actions)), Effort(), Budget(), search="by hand", gap=None,
                 declines=False, by_hand=True,
             )  # fmt: skip
-            (guarded,) = objective.guarded([decision], declines=False)
+            (guarded,) = ruled(objective, [decision], declines=False)
             return sequence_answer(objective, guarded, self.words, searched=False)
 
     def _objective(self, case: EpisodeCase, changes: int) -> CounterfactualReturn:

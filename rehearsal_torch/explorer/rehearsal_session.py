@@ -44,7 +44,6 @@ from rehearsal_torch.explorer.charts import curves, densities
 from rehearsal_torch.explorer.replies import Turns, reply
 from rehearsal_torch.explorer.run_material import Opened
 from rehearsal_torch.files.schema import LARGEST
-from rehearsal_torch.objectives.present_values import kept
 from rehearsal_torch.reporting.page.assumptions import ALTERATIONS
 from rehearsal_torch.reporting.page.cautions import of_the_run
 from rehearsal_torch.reporting.page.markup import name_of
@@ -387,7 +386,7 @@ class RehearsalSession:
     def _left(self, asked_case: RehearsalCase, names: tuple[str, ...]) -> list[Finding]:
         """Why leaving the present values of variables would lie outside the data; empty if it would not."""
         overlap, task = self.model.surrogate.overlap, self.model.task
-        now = kept(asked_case, names)
+        now = asked_case.kept(names)
         if now is None or not overlap.fitted or not overlap.known:
             return []
         reasons = overlap.outside(names, now.values.tolist())

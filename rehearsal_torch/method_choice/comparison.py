@@ -59,11 +59,11 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from rehearsal_torch.claims.row_cases import part_of, weighed
 from rehearsal_torch.data.rehearsal_task import MIN_ROWS, RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.separation import adjustment
 from rehearsal_torch.method_choice.one_split import Candidate, Comparison, Limits, Split, split
-from rehearsal_torch.row_cases import part_of, weighed
 from rehearsal_torch.seeding import generator, round_seed
 from rehearsal_torch.shared_tasks import results, worth
 from rehearsal_torch.training.folds import folds_of

@@ -16,14 +16,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rehearsal_torch.claims.costs import paid
+from rehearsal_torch.claims.row_cases import alterations_for, in_batches, part_of, row_cases, weighed
+from rehearsal_torch.claims.rules import ruled
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.data.rehearsal_task import MIN_ROWS, RehearsalTask
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.objectives.candidates import Candidates, appraisals
-from rehearsal_torch.objectives.net_value import paid
-from rehearsal_torch.objectives.objective import AlterationObjective
-from rehearsal_torch.row_cases import alterations_for, in_batches, part_of, row_cases, weighed
+from rehearsal_torch.objectives.objective import AlterationObjective, Candidates
 from rehearsal_torch.search.alterations.net_value import decided
 from rehearsal_torch.search.search import BatchSearch, Search
 from rehearsal_torch.seeding import generator, round_seed, seeded
@@ -235,7 +235,7 @@ class _OneSplit:
         for batch in in_batches(cases, search.batch_size if isinstance(search, BatchSearch) else 1):
             objective = self._objective(candidate.name, model, batch)
             made = decided(search, objective) if isinstance(search, BatchSearch) else [search(objective)]
-            found += objective.guarded(made, search.declines)
+            found += ruled(objective, made, search.declines)
         return found
 
     def _objective(
@@ -261,7 +261,7 @@ def _points(objective: Candidates[AlterationObjective], decisions: Sequence[Deci
     it says nothing.
     """
     found = torch.full((2, len(decisions)), torch.nan, dtype=torch.float64)
-    appraised = appraisals(objective.whole, decisions)
+    appraised = objective.appraisals(decisions)
     if any(each is None for each in appraised):
         first = objective.whole[0]
         idle = first.appraise(first.starts(1)[0])

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from rehearsal_torch.claims import CrossFittedClaims, cross_fitted
+from rehearsal_torch.claims.cross_fitting import CrossFittedClaims, cross_fitted
+from rehearsal_torch.claims.member_graphs import member_graphs
+from rehearsal_torch.claims.models import Claims
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.graph_class import graph_class
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.loop import Claims
-from rehearsal_torch.member_graphs import member_graphs
 from rehearsal_torch.methods.build import made, seed_and_use_one_thread
 from rehearsal_torch.methods.run import Run
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate

@@ -16,7 +16,7 @@ their mean (the default), or by the smallest, which is the largest return that e
 
 The worst member's return is no sum over steps: searches carry one sum for each member and join them at the
 end (`sums`, `joined`). A change is recommended only if every member predicts a gain, unless `agreement` is
-"none" (`objectives.guard`); under the worst member's return, they all do.
+"none" (`claims.sequences`); under the worst member's return, they all do.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 7-9, Def. 1 and Sec. 5; the ways to join members are ours.
 """
@@ -35,10 +35,8 @@ from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.finite import NoFiniteValueError
 from rehearsal_torch.data.question import Kind
 from rehearsal_torch.mechanisms.trajectory import replay
-from rehearsal_torch.objectives.guard import guarded_sequence
 from rehearsal_torch.objectives.objective import Objective
 from rehearsal_torch.objectives.reward import BoundedReward, Doses, LinearReward, Reward
-from rehearsal_torch.objectives.sequences.return_record import return_record, taken
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, Surrogate
 
 MEMBERS = ("mean", "worst")
@@ -367,15 +365,6 @@ class CounterfactualReturn(Objective):
             chosen[step] = action
         return self.settled(chosen)
 
-    def guarded(self, decisions: list[Decision], declines: bool = True) -> list[Decision]:
-        """The decisions after the rule of `objectives.guard`: each sequence is replayed."""
-        return [guarded_sequence(self, decision, declines) for decision in decisions]
-
-    @torch.no_grad()
-    def trajectory_record(self, decision: Decision) -> dict[str, Any]:
-        """The effect of a decision step by step, as plain data; see `return_record`."""
-        return return_record(self, decision)
-
     def warnings(self) -> tuple[Finding, ...]:
         """Where the episode leaves the range of the observations."""
         return self.surrogate.outside(self.case.episode)
@@ -391,3 +380,10 @@ def _check_use(members: str, agreement: str) -> None:
         raise ValueError(f"objective.members: expected {' or '.join(MEMBERS)}; got {members!r}")
     if agreement not in AGREEMENT:
         raise ValueError(f"objective.agreement: expected {' or '.join(AGREEMENT)}; got {agreement!r}")
+
+
+def taken(rewards: Tensor, actions: Tensor) -> Tensor:
+    """The rewards of the actions taken, (..., T, A) or (..., T, 1) and (..., H) -> (..., T)."""
+    if rewards.shape[-1] > 1:
+        rewards = rewards.gather(-1, actions.unsqueeze(-1))
+    return rewards[..., 0]

@@ -4,7 +4,14 @@ Given a surrogate and a case, an objective maps candidate actions to values. Sea
 
 An `AlterationObjective` is the value of altering one set of k variables, in B cases that are decided in one
 batch: it maps actions (..., B, k) to values (..., B). A task that leaves open which variables to alter has
-several sets with one objective each (see `candidates`).
+several sets with one objective each (`Candidates`).
+
+Variables may have levels, the only values that they may be set to; of the indicators of a variable of classes
+at most one is 1 (`codings.class_actions`). Where all variables of a set have levels, every combination is
+evaluated in one batch, and each case keeps the one with the largest `level_value` that the objective accepts
+(or the largest, if it accepts none): a box that is this point. Else, and where a search does not look for the
+largest value (`enumerable` is false), there is one box for every combination, and searches take the best box,
+as they take the best set. So every search returns a level, and its objective appraises that level.
 
 Every rehearsal method is one: the kernel value, the Gaussian success probability, the cost under a chance
 constraint, the distance to the centre of the region, the share of successful scenarios.
@@ -14,24 +21,30 @@ Source: Du et al. (2026), Eq. (1); Qin et al. (2023), Sec. 4.2 (candidate altera
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from statistics import NormalDist
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.codings.class_actions import parts
+from rehearsal_torch.data.codings.class_actions import combinations, parts
 from rehearsal_torch.data.codings.texts import worded
 from rehearsal_torch.data.decision import CHANCE, DIFFERENCE, Decision, Estimate, RehearsalCase
 from rehearsal_torch.data.finding import Finding
+from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.data.question import Kind
-from rehearsal_torch.objectives.candidates import Candidates
+from rehearsal_torch.data.rehearsal_task import SEARCHES
+from rehearsal_torch.graphs.influence_paths import reaches
 from rehearsal_torch.spaces.box import Alteration
+from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from rehearsal_torch.surrogates.surrogate import Surrogate
+
+# Actions that are evaluated at once.
+AT_ONCE = 64
 
 
 class Objective(ABC):
@@ -83,21 +96,6 @@ class Objective(ABC):
     @abstractmethod
     def starts(self, count: int) -> Tensor:
         """At most `count` promising candidates from which a search may start, (<= count, k)."""
-
-    def guarded(self, decisions: list[Decision], declines: bool = True) -> list[Decision]:  # noqa: ARG002
-        """The decisions that a search found for this objective, after the method's own rule of when not to
-        act; unchanged by default.
-
-        Args:
-            decisions: The decisions, in order.
-            declines: Whether a decision may be refused or become no action; if False, it carries a warning
-                instead.
-        """
-        return decisions
-
-    def trajectory_record(self, decision: Decision) -> dict[str, Any]:  # noqa: ARG002
-        """The effect of a decision step by step, as plain data; empty if there are no steps."""
-        return {}
 
 
 @dataclass(frozen=True)
@@ -186,7 +184,7 @@ class AlterationObjective(Objective, ABC):
         lower: Lower bounds of the actions in their units, (B, k), on that device.
         upper: Upper bounds, likewise.
         levels: The levels of those of the variables that have some, the same in all cases.
-        fixed: Values at which variables with levels are held (see `objectives.candidates`).
+        fixed: Values at which variables with levels are held (see `boxes`).
         enumerable: Whether searches look for the largest `level_value`, so that a set whose variables all
             have levels is decided by evaluating every combination.
         of_success: Whether its values are probabilities of a desired outcome, or follow from them, so that
@@ -227,7 +225,7 @@ class AlterationObjective(Objective, ABC):
             self.levels = own
 
     @classmethod
-    def for_cases(cls, surrogate: Any, cases: Sequence[Any], **settings: Any) -> Candidates[Self]:
+    def for_cases(cls, surrogate: Any, cases: Sequence[Any], **settings: Any) -> "Candidates[Self]":
         """One objective for each candidate set, over the B cases.
 
         Args:
@@ -360,9 +358,152 @@ class AlterationObjective(Objective, ABC):
         values, gradients = self.value_and_gradient(location + scale * points.to(location))
         return values.to(points), (gradients * scale).to(points)
 
+    def boxes(self) -> Iterator[Self]:
+        """What searches maximise over in place of a set with levels: the best of all combinations where all
+        variables have levels, else one box for every combination.
+
+        Raises:
+            ValueError: if there are too many combinations to be searched one by one.
+        """
+        if not self.levels:
+            yield self
+            return
+        if self.enumerable and len(self.levels) == len(self.names):
+            best = self.highest(self.every_combination())
+            yield self.within(best, best, {})
+            return
+        count = len(combinations(self.levels, self.cases[0].codings))
+        if count > SEARCHES:
+            raise ValueError(
+                f"{', '.join(self.names)}: {count} combinations of values; {type(self).__name__} is searched "
+                f"for each by itself, at most {SEARCHES}: offer fewer values, or use a method that maximises "
+                "the probability of success, such as decision=cme"
+            )
+        yield from self.held()
+
+    def held(self) -> Iterator[Self]:
+        """One box for every combination of the levels, in which the variables with levels are held."""
+        places = [self.names.index(name) for name in self.levels]
+        for combination in combinations(self.levels, self.cases[0].codings):
+            lower, upper = self.lower.clone(), self.upper.clone()
+            lower[:, places] = upper[:, places] = self.lower.new_tensor(combination)
+            yield self.within(lower, upper, dict(zip(self.levels, combination, strict=True)))
+
+    def every_combination(self) -> Tensor:
+        """All combinations of the levels of a set whose variables all have some, (c, k)."""
+        names = list(self.levels)
+        order = [names.index(name) for name in self.names]
+        return self.lower.new_tensor(combinations(self.levels, self.cases[0].codings))[:, order]
+
+    @torch.no_grad()
+    def highest(self, actions: Tensor, value: Callable[[Tensor], Tensor] | None = None) -> Tensor:
+        """The best acceptable of some actions in each case, or the best if none is, (c, k) -> (B, k); the
+        first one among equals.
+
+        Args:
+            value: What is to be largest, (..., B, k) -> (..., B); None takes `level_value`.
+        """
+        value = self.level_value if value is None else value
+        blocks = [block.unsqueeze(1).expand(-1, len(self.cases), -1) for block in actions.split(AT_ONCE)]
+        values = torch.cat([ranked(value(block)) for block in blocks])
+        order = values.argsort(dim=0, descending=True, stable=True)
+        best, found = actions[order[0]], torch.zeros(order.shape[1], dtype=torch.bool, device=order.device)
+        # From the best down, as acceptance may cost more than a value.
+        for places in order.split(AT_ONCE):
+            ranking = actions[places]
+            accepted = self.acceptable(ranking).to(found.device)
+            first = accepted.to(torch.long).argmax(0)
+            new = accepted.any(0) & ~found
+            chosen = ranking[first, torch.arange(len(found), device=order.device)]
+            best, found = torch.where(new.unsqueeze(-1), chosen, best), found | new
+            if bool(found.all()):
+                break
+        return best
+
     @abstractmethod
     def appraise(self, actions: Tensor) -> list[Appraisal]:
         """The assessment of the action of each case, (B, k) -> B appraisals."""
+
+
+T_co = TypeVar("T_co", bound=AlterationObjective, covariant=True)
+
+
+class Candidates(Generic[T_co]):
+    """One objective for each candidate set of variables, over B cases.
+
+    A task that leaves open which variables to alter has several candidate sets. Their values are comparable,
+    and a search returns the best set for each case.
+
+    Args:
+        sets: One objective per candidate set, over the same cases; kept as `whole`.
+        surrogate: The surrogate behind them; its graphs and observations determine which answers must be
+            refused or need a warning. None skips these checks.
+
+    Attributes:
+        whole: The objectives as given.
+        kind: The kind of problem that it applies to; see `Objective`.
+    """
+
+    kind: Kind | None = "rehearse"
+
+    def __init__(
+        self,
+        cases: Sequence[RehearsalCase],
+        sets: Sequence[T_co],
+        surrogate: RehearsalSurrogate | None = None,
+    ) -> None:
+        self.cases, self.surrogate = tuple(cases), surrogate
+        self.whole: tuple[T_co, ...] = tuple(sets)
+
+    @cached_property
+    def sets(self) -> tuple[T_co, ...]:
+        """What searches maximise over: the objectives as given, those of variables with levels once for every
+        combination to be searched, or at the best one (`AlterationObjective.boxes`).
+        """
+        return tuple(box for one in self.whole for box in one.boxes())
+
+    def linked(self, names: tuple[str, ...]) -> bool:
+        """Whether setting variables can change an outcome according to one of the surrogate's graphs; True
+        without a surrogate.
+        """
+        known = self.surrogate
+        return (
+            known is None
+            or not set(names) <= set(known.task.graph.names)
+            or reaches(known.overlap.graphs, names, known.task.outcomes)
+        )
+
+    def no_path(self, names: tuple[str, ...]) -> Finding:
+        """What is said of variables without a directed path to an outcome."""
+        assert self.surrogate is not None
+        task = self.surrogate.task
+        variables = ", ".join(task.variables(names))
+        return Finding(
+            "no_path",
+            f"the graph has no directed path from {variables} to {', '.join(task.outcomes)}: setting "
+            f"{variables} changes no outcome; add the missing edge to the graph, or remove it from the "
+            "variables that may be set",
+        )
+
+    def appraisals(self, decisions: Sequence[Decision]) -> list[Appraisal | None]:
+        """What the objectives say of given decisions, each by that of its variables; None where nothing is
+        altered.
+
+        Args:
+            decisions: One for each case.
+        """
+        found: list[Appraisal | None] = [None] * len(decisions)
+        for one in self.whole:
+            mine = {
+                index: each.alteration
+                for index, each in enumerate(decisions)
+                if each.alteration is not None and each.alteration.names == one.names
+            }
+            if mine:
+                appraised = one.appraise(one.with_alterations(mine))
+                for index in mine:
+                    found[index] = appraised[index]
+        return found
 
 
 def class_of(objective: Callable[..., Any]) -> type[Objective] | None:

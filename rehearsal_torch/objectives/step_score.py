@@ -30,7 +30,7 @@ exactly.
 If a criterion reads a dose, the reward depends on the action. Such a score also falls when the drug is
 withheld, whatever happens to the patient; `StepScore.without_doses` leaves these criteria out, and charges
 nothing for a drug. Both scores are reported for the same actions (`StepScore.related`), and a change is
-recommended only where neither falls (`objectives.guard`).
+recommended only where neither falls (`claims.sequences`).
 
 Source: the SOFA score by the rules in `conf/reward/sofa_score.yaml` (Vincent et al., 1996; Komorowski et al.,
 2018); the representation is ours.

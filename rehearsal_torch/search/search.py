@@ -18,13 +18,10 @@ from typing import Any, Generic, TypeVar, get_args, get_origin
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.question import Kind
-from rehearsal_torch.objectives.candidates import Candidates
-from rehearsal_torch.objectives.guard import declined, linked, no_path
-from rehearsal_torch.objectives.objective import AlterationObjective, Objective
-from rehearsal_torch.objectives.present_values import better_judged, kept
+from rehearsal_torch.objectives.objective import AlterationObjective, Candidates, Objective
 from rehearsal_torch.search.budget import Budget, checked_budget
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.surrogate import Surrogate
@@ -39,7 +36,7 @@ class Search(ABC, Generic[Sought]):
     Attributes:
         kind: The kind of problem whose objectives it maximises (`Problem.kind`); None for any.
         declines: Whether the search may decline to act where its own estimate is against acting
-            (`objectives.guard`); if False, the decision carries a warning instead. Random baselines, presets
+            (`claims.rules`); if False, the decision carries a finding instead. Random baselines, presets
             that reproduce a publication and methods that learn online set it to False.
         weighs: Whether it looks for the largest probability of a desired outcome, so that it can be weighed
             against costs (`search.alterations.net_value`).
@@ -112,13 +109,13 @@ def chosen(
     declines: bool = True,
     accepted: Tensor | None = None,
 ) -> list[Decision]:
-    """Selects the best candidate set for each case and applies the rule of `objectives.guard`.
+    """Selects the best candidate set for each case.
 
     Args:
         actions: The best actions of each set, (B, k) each; only of the first sets if the time ran out before
             the others were searched.
         values: (sets, B), their values; the largest wins, the first one among equals, without those that
-            another set judges better (`objectives.present_values`). A case is refused if all its values are
+            another set judges better (`better_judged`). A case is refused if all its values are
             minus infinity or NaN.
         name: The name of the search, for the trace.
         facts: Further trace entries, one dictionary per case; a finding under ``refused`` withdraws the
@@ -131,8 +128,8 @@ def chosen(
         of a budget that ended the search.
     """
     every = objective.sets
-    sets, connected = every[: len(actions)], any(linked(objective, one.names) for one in every)
-    reaching = [linked(objective, one.names) for one in sets]
+    sets, connected = every[: len(actions)], any(objective.linked(one.names) for one in every)
+    reaching = [objective.linked(one.names) for one in sets]
     values = values.nan_to_num(nan=-math.inf, posinf=-math.inf, neginf=-math.inf)
     if declines and any(reaching):
         values = values.masked_fill(~torch.tensor(reaching, device=values.device).unsqueeze(-1), -math.inf)
@@ -176,13 +173,40 @@ def chosen(
             seconds=seconds,
         )
         if declines and not connected:
-            refused = no_path(objective, task_actions(objective))
-        # With present values, the rule of the guard compares with these, not with what is usual.
-        worse = None if kept(objective.cases[index], sets[which].names) else found.declined
+            refused = objective.no_path(task_actions(objective))
+        # With present values, the rules compare with these, not with what is usual.
+        worse = None if objective.cases[index].kept(sets[which].names) else found.declined
         if against := refused or worse:
-            decision = declined(decision, against)
+            decision = decision.withdrawn(against)
         decisions.append(decision)
-    return objective.guarded(decisions, declines)
+    return decisions
+
+
+def better_judged(objective: Candidates[AlterationObjective], sets: Sequence[AlterationObjective]) -> Tensor:
+    """Which sets another one judges better in a case, (sets, B) bool: one that also holds the actions which
+    the first leaves at known present values, within their bounds. What is not set is assumed to take what is
+    usual for such a case, and the other set can leave it where it is.
+
+    Args:
+        sets: Its sets, or the first ones.
+    """
+    offered = {frozenset(one.names) for one in sets}
+    found = torch.zeros(len(sets), len(objective.cases), dtype=torch.bool)
+    if objective.surrogate is None:
+        return found
+    for place, one in enumerate(sets):
+        for index, case in enumerate(objective.cases):
+            left = objective.surrogate.task.left_alone(one.names, case.present) if case.present else ()
+            both = frozenset((*one.names, *left))
+            found[place, index] = bool(left) and both in offered and all(_holds(case, name) for name in left)
+    return found
+
+
+def _holds(case: RehearsalCase, name: str) -> bool:
+    """Whether a variable may be left at its present value."""
+    lower, upper = case.feasible[name]
+    value, levels = case.present[name], case.levels.get(name)
+    return lower <= value <= upper and (levels is None or value in levels)
 
 
 def _settings(one: AlterationObjective, actions: Tensor) -> list[tuple[Tensor, bool]]:

@@ -10,7 +10,7 @@ are fitted to training rows, and compared on the rows of units that were held ou
 
     R2_i = 1 - sum (u_i - predicted u_i)^2 / sum (u_i - mean u_i)^2,
 
-0 or below for noise, above 0 for error. `objectives.guard` refuses to recommend from it.
+0 or below for noise, above 0 for error. `claims.sequences` refuses to recommend from it.
 
 Source: Hastie, Tibshirani and Friedman (2009), Ch. 10 (boosted trees); residuals that covariates predict as a
 check of a model: Cox and Snell (1968); its use for counterfactuals is ours.

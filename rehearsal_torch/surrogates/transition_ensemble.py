@@ -2,7 +2,7 @@
 
 A single learnt model claims more than it keeps: a search finds the actions at which its errors are largest,
 and two trainings of one class recommend differently. An ensemble shows this. Its prediction is the mean over
-its members, and a recommendation is made only where every member predicts a gain (`objectives.guard`).
+its members, and a recommendation is made only where every member predicts a gain (`claims.sequences`).
 
 Each member draws n of the n transitions with replacement, by a seed of its own: of the training rows, and of
 those held out for early stopping. They are drawn one by one rather than patient by patient, so that members

@@ -11,11 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rehearsal_torch.claims import CrossFittedClaims
+from rehearsal_torch.claims.cross_fitting import CrossFittedClaims
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.evaluation.rehearsal_rows import number
-from rehearsal_torch.objectives.candidates import Candidates, appraisals
-from rehearsal_torch.objectives.objective import objective_for
+from rehearsal_torch.objectives.objective import Candidates, objective_for
 from rehearsal_torch.surrogates.surrogate import Surrogate
 
 # The entry of the trace: level, as text, to the two ends.
@@ -74,7 +73,7 @@ class IntervalLevels:
             return found
         for level in self.levels:
             sets = [each for each in (one.at_level(level) for one in objective.whole) if each is not None]
-            for index, appraisal in enumerate(appraisals(sets, decisions)):
+            for index, appraisal in enumerate(Candidates(cases, sets).appraisals(decisions)):
                 estimate, own = None if appraisal is None else appraisal.estimate, decisions[index].estimate
                 if estimate is None or own is None or estimate.lower is None or estimate.upper is None:
                     continue

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.methods.conf import plain
+from rehearsal_torch.objectives.sequences.return_record import return_record
 from rehearsal_torch.reporting.figures import (
     improvement_distribution,
     lipschitz_grid,
@@ -159,6 +160,6 @@ def _patient(options: Options, episode: str) -> Figure:
     decision_case = EpisodeCase(next(each for each in cohort(options)[0].chosen if each.identity == episode))
     case = replace(DEFAULT, search=BOUND, anchors="", size=0)
     decision = decide(options, decision_case, case)
-    trajectory = objective(options, decision_case, case).trajectory_record(decision)
+    trajectory = return_record(objective(options, decision_case, case), decision)
     words = wording(plain(configuration(options)))
     return patient_panel.draw({"identity": episode, "trajectory": trajectory}, words)

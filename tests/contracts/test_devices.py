@@ -15,12 +15,13 @@ import torch
 from hydra.utils import instantiate
 from torch import Tensor
 
+from rehearsal_torch.claims.present_values import with_unchanged
 from rehearsal_torch.credible_bound import CredibleBound
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.estimators.kernel import lower_root
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.objective import objective_for
-from rehearsal_torch.objectives.present_values import with_unchanged
+from rehearsal_torch.objectives.sequences.return_record import return_record
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.sequences.astar import AStar
 from rehearsal_torch.search.sequences.baselines import GreedyChanges, RandomChanges, TopK
@@ -206,10 +207,10 @@ def test_a_moved_transition_model_is_searched_as_on_the_cpu(name, search, place)
     with place.entered() as device:
         there = elsewhere(here, device)
         other = search()(there)
-        record = there.trajectory_record(other)
+        record = return_record(there, other)
     same([one], [other], place)
     assert other.trace["proven"] == one.trace["proven"]
-    assert record["value"] == pytest.approx(here.trajectory_record(one)["value"], abs=1e-6)
+    assert record["value"] == pytest.approx(return_record(here, one)["value"], abs=1e-6)
 
 
 QUICK = AcquisitionSearch(screened=32, starts=6, incumbents=2, screening_steps=3, kept=2, steps=6)

@@ -10,6 +10,7 @@ import torch
 from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import LinearReward
+from rehearsal_torch.objectives.sequences.return_record import return_record
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.sequences.astar import AStar
 from rehearsal_torch.search.sequences.baselines import GreedyChanges, RandomChanges, TopK
@@ -83,7 +84,7 @@ TRAJECTORY = {
 def test_every_search_answers_alike(name: str, episode: str) -> None:
     objective, search = EPISODES[episode](), SEARCHES[name]()
     decision = search(objective)
-    trace, trajectory = decision.trace, objective.trajectory_record(decision)
+    trace, trajectory = decision.trace, return_record(objective, decision)
     sequence, observed = objective.sequence(decision), objective.observed
     changed = (sequence != observed).nonzero()[:, 0]
 

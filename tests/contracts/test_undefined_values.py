@@ -10,11 +10,16 @@ from hydra.utils import instantiate
 
 from rehearsal_torch.data.decision import EpisodeCase, RehearsalCase
 from rehearsal_torch.data.finite import NoFiniteValueError, best_of_all, ranked
-from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.chance_cost import ChanceCost
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
-from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance, objective_for
+from rehearsal_torch.objectives.objective import (
+    AlterationObjective,
+    Appraisal,
+    Candidates,
+    chance,
+    objective_for,
+)
 from rehearsal_torch.objectives.reward import Reward
 from rehearsal_torch.objectives.scenario_success import CountObjective, Scenarios
 from rehearsal_torch.objectives.success_probability import SuccessProbability

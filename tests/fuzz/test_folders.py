@@ -20,6 +20,7 @@ from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.objectives.sequences.return_record import return_record
 from rehearsal_torch.reporting.run_report import report
 from rehearsal_torch.search.sequences.baselines import GreedyChanges
 from rehearsal_torch.spaces.box import Box
@@ -182,7 +183,7 @@ def used(kind, surrogate, episode):
         objective = CounterfactualReturn(surrogate, episode.case, episode.reward, 2)
         decision = GreedyChanges()(objective)
         sound(decision)
-        objective.trajectory_record(decision)
+        return_record(objective, decision)
     elif kind in REHEARSED:
         given = {"x": torch.tensor(0.3, dtype=torch.float64)}
         case = RehearsalCase("1", given, Box.of({"a": (-1.5, 1.5)}).bounds())

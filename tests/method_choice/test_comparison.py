@@ -20,7 +20,7 @@ from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.training.fit import fit
 from rehearsal_torch.training.folds import folds_of
-from tests.test_claims import LEVELS, TASK, Best, Share, Shares, rows
+from tests.claims.test_cross_fitting import LEVELS, TASK, Best, Share, Shares, rows
 
 FEW = Limits(rows=1000, cases=5, repeats=2)
 

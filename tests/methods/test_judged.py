@@ -18,8 +18,8 @@ from rehearsal_torch.methods.judged import cross_fitted_claims, judged_by_graphs
 from rehearsal_torch.methods.run import build
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.user_error import UserError
+from tests.claims.test_member_graphs import PARENTS, TABLE, TASK
 from tests.scripts.typing_in import lines
-from tests.test_member_graphs import PARENTS, TABLE, TASK
 
 
 def run_of(*typed):

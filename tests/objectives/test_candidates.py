@@ -5,22 +5,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rehearsal_torch.claims.rules import claimed, ruled
 from rehearsal_torch.data.codings.class_actions import no_class
 from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.objectives.candidates import (
-    Candidates,
-    appraisals,
-    claimed,
-    estimates,
-    highest,
-    levelled,
-)
 from rehearsal_torch.objectives.chance_cost import ChanceCost
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
 from rehearsal_torch.objectives.kernel_value import KernelValue
-from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance
+from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, Candidates, chance
 from rehearsal_torch.objectives.scenario_success import ScenarioCount
 from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton
 from rehearsal_torch.spaces.box import Alteration
@@ -85,28 +78,19 @@ def test_each_action_is_appraised_by_the_objective_of_its_variables():
     objective = GaussianSuccess.for_cases(fit(LinearStructural(world.task), world.table(300)), world.cases(3))
     decisions = ProjectionNewton().batch_search(objective)
     decisions[1] = Decision(None, 0.0)
-    found = appraisals(objective.sets, decisions)
+    found = objective.appraisals(decisions)
     assert found[1] is None
-    points, draws = estimates(objective, decisions)
-    assert draws == [None] * 3
-    assert bool(points[1].isnan())
     for place in (0, 2):
         decided = decisions[place]
         assert found[place].estimate == decided.estimate
-        assert float(points[place]) == decided.estimate.point
     others = [each for each in objective.sets if each.names != decisions[0].alteration.names]
-    assert appraisals(others, decisions[:1] * 3) == [None] * 3
-
-
-def test_an_alteration_has_no_steps_to_record():
-    made = Candidates([RehearsalCase("0", {}, {"a": (0.0, 1.0)})], [])
-    assert made.trajectory_record(Decision(None, 0.0)) == {}
+    assert Candidates(objective.cases, others).appraisals(decisions[:1] * 3) == [None] * 3
 
 
 def test_decisions_are_withdrawn_unless_the_guard_is_told_not_to():
     made = Candidates([RehearsalCase("0", {}, {"a": (0.0, 1.0)})], [])
     worse = Decision(alterations()[0], 0.0, estimate=chance(0.2), baseline=chance(0.3))
-    ((withdrawn,), (warned,)) = made.guarded([worse]), made.guarded([worse], declines=False)
+    ((withdrawn,), (warned,)) = ruled(made, [worse]), ruled(made, [worse], declines=False)
     assert withdrawn.reason.kind == "no_gain"
     assert (warned.status, warned.alteration) == ("may", worse.alteration)
     assert warned.findings == (withdrawn.reason,)
@@ -127,14 +111,6 @@ class Claims:
         return [self.said if index in actions else None for index in range(2)]
 
 
-class Unguarded(Candidates):
-    """Candidates whose decisions come back as they are, with what the guard was told."""
-
-    def guarded(self, decisions, declines=True):
-        self.declines = declines
-        return decisions
-
-
 def alterations():
     return [Alteration((name,), torch.ones(1, dtype=torch.float64)) for name in ("a", "b")]
 
@@ -147,9 +123,10 @@ def test_what_is_said_of_somebody_elses_alterations_is_kept_and_nothing_is_withd
         declined=Finding("no_gain", "too near"),
         trace={"n": 3},
     )
-    made = Unguarded([RehearsalCase(str(index), {}, {"a": (0.0, 1.0)}) for index in range(2)], [Claims(said)])
+    made = Candidates(
+        [RehearsalCase(str(index), {}, {"a": (0.0, 1.0)}) for index in range(2)], [Claims(said)]
+    )
     first, second = claimed(made, alterations())
-    assert made.declines is False
     assert second is None, "no objective has its variable"
     assert (first.estimate, first.baseline, first.warnings) == (said.estimate, said.baseline, ("far",))
     assert (first.reason, first.trace) == (said.declined, {"n": 3, "refused": "", "unsupported": ""})
@@ -195,13 +172,13 @@ def cases(count=2, levels=LEVELS):
 
 def test_objectives_without_levels_stay():
     one = Hill(cases(levels={}), ("a", "b"))
-    assert levelled([one]) == (one,)
+    assert list(one.boxes()) == [one]
     assert one.label() == "a+b"
 
 
 @pytest.mark.parametrize("names", [("a", "b"), ("b", "a")])
 def test_where_all_have_levels_each_case_keeps_its_best_combination(names):
-    (only,) = levelled([Hill(cases(), names)])
+    (only,) = Hill(cases(), names).boxes()
     expected = torch.tensor([[1.0, -1.0], [3.0, -1.0]]).double()[:, [("a", "b").index(n) for n in names]]
     assert torch.equal(only.lower, expected)
     assert torch.equal(only.upper, expected)
@@ -212,14 +189,14 @@ def test_where_all_have_levels_each_case_keeps_its_best_combination(names):
 def test_what_is_acceptable_comes_first_and_without_any_the_largest():
     one = Hill(cases(), ("a",), near=0.5)
     grid = torch.tensor(LEVELS["a"]).double().unsqueeze(-1)
-    assert highest(one, grid).flatten().tolist() == [0.0, 0.0]
+    assert one.highest(grid).flatten().tolist() == [0.0, 0.0]
     one.near = -1.0
-    assert highest(one, grid).flatten().tolist() == [1.0, 3.0]
+    assert one.highest(grid).flatten().tolist() == [1.0, 3.0]
 
 
 def test_where_some_have_levels_there_is_a_box_for_each():
     whole = Hill(cases(levels={"a": LEVELS["a"]}), ("b", "a"))
-    made = levelled([whole])
+    made = list(whole.boxes())
     assert [each.fixed for each in made] == [{"a": 0.0}, {"a": 1.0}, {"a": 3.0}]
     assert [each.label() for each in made] == ["b+a=0", "b+a=1", "b+a=3"]
     for each, level in zip(made, LEVELS["a"], strict=True):
@@ -239,15 +216,15 @@ def test_candidates_keep_the_whole_sets_beside_those_that_are_searched():
 def test_too_many_boxes_are_refused_by_name():
     levels = {"a": tuple(each / 100 for each in range(301))}
     one = Hill(cases(levels=levels), ("a",))
-    assert len(levelled([one])) == 1
+    assert len(list(one.boxes())) == 1
     one.enumerable = False
     most = Hill(cases(levels={"a": levels["a"][:256]}), ("a",))
     most.enumerable = False
-    assert len(levelled([most])) == 256
+    assert len(list(most.boxes())) == 256
     with pytest.raises(
         ValueError, match="a: 301 combinations of values; Hill is searched for each by itself"
     ):
-        levelled([one])
+        list(one.boxes())
 
 
 def test_cases_of_a_batch_have_the_same_levels():
@@ -279,14 +256,14 @@ def test_what_is_searched_holds_one_class_of_each_variable(one, other, free, enu
     )
     whole = Ranked([case], names, seed)
     whole.enumerable = enumerable
-    made = levelled([whole])
+    made = list(whole.boxes())
     assert len(made) == (1 if enumerable and not free else one * other * (1 if free else 3))
     for each in made:
         assert no_class(names, each.lower, codings) is None
         assert torch.equal(each.lower[:, :-2], each.upper[:, :-2])
         assert no_class(names, each.project(torch.full_like(each.lower, 9.0)), codings) is None
     if enumerable and not free:
-        every = [each.lower for each in levelled([_searched(whole)])]
+        every = [each.lower for each in _searched(whole).boxes()]
         assert float(whole(made[0].lower)) == pytest.approx(max(float(whole(each)) for each in every))
 
 
@@ -305,5 +282,5 @@ def test_a_held_class_is_told_by_its_name():
         levels={"v=B": (0.0, 1.0), "v=C": (0.0, 1.0)},
         codings=(coding,),
     )
-    made = levelled([Hill([case], ("d", "v=B", "v=C"))])
+    made = list(Hill([case], ("d", "v=B", "v=C")).boxes())
     assert [each.label() for each in made] == ["d+v=A", "d+v=B", "d+v=C"]

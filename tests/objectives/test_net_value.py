@@ -7,12 +7,15 @@ from dataclasses import replace
 import pytest
 import torch
 
+from rehearsal_torch.claims.context import Context
+from rehearsal_torch.claims.costs import costs, paid
+from rehearsal_torch.claims.improvement import nets_no_more
 from rehearsal_torch.data.costs.action_cost import ActionCost, CaseCosts
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
-from rehearsal_torch.objectives.net_value import NetValue, nets_no_more, paid, with_costs
-from rehearsal_torch.objectives.objective import chance
+from rehearsal_torch.objectives.net_value import NetValue
+from rehearsal_torch.objectives.objective import Candidates, chance
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
 from rehearsal_torch.training.fit import fit
@@ -31,6 +34,11 @@ def case(cost=2.0, worth=10.0, present=0.0, **parts):
 @pytest.fixture(scope="module")
 def model():
     return fit(LinearStructural(WORLD.task), WORLD.table(2000))
+
+
+def with_costs(cases, decisions):
+    """The decisions with the costs of their cases."""
+    return costs(Context(Candidates(cases, []), cases), decisions)
 
 
 def setting(value, names=("m",)):

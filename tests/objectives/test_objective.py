@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rehearsal_torch.data.decision import Decision, RehearsalCase
+from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.objectives.objective import (
     CHANCE,
     AlterationObjective,
@@ -172,7 +172,6 @@ def test_that_nothing_helps_is_said_with_both_numbers():
 
 
 def test_an_objective_without_steps_has_no_trajectory_and_refuses_no_settings():
-    assert BOTH.trajectory_record(Decision(Alteration(("a",), torch.ones(1)), 0.0)) == {}
     assert Objective.check(None, anything=1) is None
     assert (Objective.kind, AlterationObjective.kind) == (None, "rehearse")
     with pytest.raises(TypeError, match="abstract"):
@@ -274,7 +273,5 @@ def test_by_default_nothing_is_estimated_beside_the_value():
     assert BOTH.enumerable
     assert BOTH.tabulated() is BOTH
     assert (BOTH.at_level(0.5), BOTH.contrast(actions, actions)) == (None, None)
-    decisions = [Decision(None, 0.0)]
-    assert BOTH.guarded(decisions) is decisions
     with pytest.raises(ValueError, match=r"Cubic with ProjectedAscent\) looks for something else"):
         check_worth(Cubic, ProjectedAscent())

@@ -13,6 +13,7 @@ from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.episode_reward import EpisodeReward
 from rehearsal_torch.objectives.reward import Doses, LinearReward
+from rehearsal_torch.objectives.sequences.return_record import return_record
 from rehearsal_torch.objectives.step_score import WITH, WITHOUT, StepFunction, StepScore
 from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
 from rehearsal_torch.problems.episodes.simulator import STATES, sofa
@@ -112,7 +113,7 @@ def test_a_record_tells_what_is_bookkeeping():
     values[:, -1] = float(model.levels.medians[0, 2])
     score = StepScore({"a": {"x0": {"> -1e9": 1}, drug: {"> 0": 3}}}, [drug])
     wanted = CounterfactualReturn(model, EpisodeCase(Episode("one", names, values)), score, 2)
-    record = wanted.trajectory_record(GreedyChanges()(wanted))
+    record = return_record(wanted, GreedyChanges()(wanted))
     assert record["related"] == {
         WITHOUT: {"value": -5.0, "observed": -5.0},
         WITH: {"value": -11.0, "observed": -15.0},

@@ -5,7 +5,7 @@ from dataclasses import replace
 import torch
 
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.objectives.candidates import Candidates
+from rehearsal_torch.objectives.objective import Candidates
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from tests.toys.linear_truth import chain

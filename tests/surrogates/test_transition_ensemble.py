@@ -4,11 +4,12 @@ import pytest
 import torch
 
 import rehearsal_torch as rt
+from rehearsal_torch.claims.rules import ruled
 from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
-from rehearsal_torch.objectives.guard import guarded_sequence
 from rehearsal_torch.objectives.reward import LinearReward
+from rehearsal_torch.objectives.sequences.return_record import return_record
 from rehearsal_torch.objectives.step_score import StepScore
 from rehearsal_torch.search.sequences.astar import AStar
 from rehearsal_torch.search.sequences.baselines import GreedyChanges, RandomChanges, TopK
@@ -84,7 +85,7 @@ def test_searches_find_the_best_mean_and_prove_it(ensemble):
     assert certified.trace["proven"]
     assert certified.value == pytest.approx(best.value, abs=1e-9)
     assert GreedyChanges()(wanted).value <= best.value + 1e-9
-    record = wanted.trajectory_record(best)
+    record = return_record(wanted, best)
     assert len(record["member_gains"]) == 3
     assert sum(record["member_gains"]) / 3 == pytest.approx(record["value"] - record["observed"])
     for low, middle, high in zip(
@@ -97,7 +98,7 @@ def test_a_change_against_which_a_member_speaks_is_refused(ensemble):
     """The second member's networks are shifted so that it sees harm where the others see a gain."""
     wanted = objective(ensemble, LinearReward({"x": -1.0}))
     best = Exhaustive()(wanted)
-    assert guarded_sequence(wanted, best).alteration is not None
+    assert ruled(wanted, [best])[0].alteration is not None
 
     class Against(CounterfactualReturn):
         def member_returns(self, actions):
@@ -106,14 +107,14 @@ def test_a_change_against_which_a_member_speaks_is_refused(ensemble):
             return found - changed * torch.tensor([0.0, 1e6, 0.0], dtype=torch.float64)
 
     doubtful = Against(ensemble, wanted.case, wanted.reward, 2)
-    refused = guarded_sequence(doubtful, best)
+    refused = ruled(doubtful, [best])[0]
     assert refused.undecided
     assert refused.reason.text.startswith("1 of the 3 members of the model predict no improvement")
-    warned = guarded_sequence(doubtful, best, declines=False)
+    warned = ruled(doubtful, [best], declines=False)[0]
     assert warned.alteration is not None
     assert any("1 of the 3 members" in each for each in warned.warnings)
     alone = Against(ensemble, wanted.case, wanted.reward, 2, agreement="none")
-    assert guarded_sequence(alone, best) == warned
+    assert ruled(alone, [best])[0] == warned
 
 
 @pytest.mark.parametrize("reward", [LinearReward({"x": -1.0, "y": 0.5}), SCORE])
@@ -135,7 +136,7 @@ def test_the_return_of_the_worst_member_is_searched_and_recorded(ensemble, rewar
         found = search(wanted)
         assert found.value == pytest.approx(float(wanted(wanted.sequence(found))))
         assert found.value <= best.value + 1e-9
-    record = wanted.trajectory_record(best)
+    record = return_record(wanted, best)
     assert sum(record["rewards"]) == pytest.approx(record["value"])
     assert record["value"] - record["observed"] == pytest.approx(min(record["member_gains"]))
     for related in record.get("related", {}).values():

@@ -3,8 +3,7 @@
 import torch
 
 from rehearsal_torch.data.decision import RehearsalCase
-from rehearsal_torch.objectives.candidates import Candidates
-from rehearsal_torch.objectives.objective import Appraisal, chance
+from rehearsal_torch.objectives.objective import Appraisal, Candidates, chance
 from rehearsal_torch.objectives.scenario_success import CountObjective, Scenarios
 
 

@@ -12,10 +12,10 @@ import torch
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.part import Solved
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.objective import (
     AlterationObjective,
     Appraisal,
+    Candidates,
     Objective,
     chance,
 )

@@ -4,7 +4,7 @@ For every directed edge into an altered variable, an outcome, or a variable on a
 the graph without it is taken for true:
 
     no directed path     nothing that is set reaches an outcome any more: the gain is 0
-    same fit             the fit does not change (`member_graphs.fit_key`), nor does the gain
+    same fit             the fit does not change (`claims.member_graphs.fit_key`), nor does the gain
     another fit          the method is fitted again under the graph, and judges the same action
 
 A recommendation stands if the gain, its estimate minus that for no action (or for the present values, where
@@ -26,11 +26,11 @@ from torch import Tensor
 from rehearsal_torch.api.configured import decisions
 from rehearsal_torch.api.explaining.explanation import Verdict, WithoutEdge
 from rehearsal_torch.api.new_cases import NewCases
+from rehearsal_torch.claims.member_graphs import fault, fit_key, gains
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.graphs.influence_paths import reaches
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.member_graphs import fault, fit_key, gains
 from rehearsal_torch.spaces.box import Box
 
 if TYPE_CHECKING:

@@ -41,9 +41,8 @@ from rehearsal_torch.data.decision import DIFFERENCE, Decision, Estimate, Rehear
 from rehearsal_torch.data.finite import in_numbers, ranked
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.separation import adjustment
-from rehearsal_torch.objectives.candidates import Candidates, appraisals
 from rehearsal_torch.objectives.net_value import NetValue
-from rehearsal_torch.objectives.objective import AlterationObjective
+from rehearsal_torch.objectives.objective import AlterationObjective, Candidates
 from rehearsal_torch.objectives.set_difference import between_sets
 from rehearsal_torch.search.alterations.net_value import decided
 from rehearsal_torch.search.search import BatchSearch
@@ -260,7 +259,7 @@ def _compared(
     assert action.alteration is not None
     assert other.alteration is not None
     names, values = other.alteration.names, other.alteration.values
-    (mine,), (found,) = (appraisals(objective.whole, [each]) for each in (action, other))
+    (mine,), (found,) = (objective.appraisals([each]) for each in (action, other))
     setting = dict(zip(names, values.tolist(), strict=True))
     estimate, own = None if found is None else found.estimate, None if mine is None else mine.estimate
     apart = None

@@ -9,8 +9,8 @@ In the last form, edges have no direction yet: the graphs with these edges and n
 with what is known (`graphs.graph_class`). Learning tests conditional independences of the complete rows by
 partial correlations (the PC algorithm), with the roles as background knowledge: the context comes before, and
 outcomes come after all others; rows leave some directions open as well. The task has the first of the graphs
-that agree; decisions are told with the share of these graphs under which they stand (`member_graphs`). Hidden
-common causes are not considered: ``rehearsal learn-graph`` does that, and resamples the rows.
+that agree; decisions are told with the share of these graphs under which they stand (`claims.member_graphs`).
+Hidden common causes are not considered: ``rehearsal learn-graph`` does that, and resamples the rows.
 
 The graph of a problem file: written there, or in a file of its own.
 

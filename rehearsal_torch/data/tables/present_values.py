@@ -2,7 +2,7 @@
 
     cases: [{age: 50, sex: 1, bmi: 30, bp: 100}]        bmi and bp may be set, and are 30 and 100 at present
 
-A decision is then compared with the present values of what it sets (`objectives.present_values`). The other
+A decision is then compared with the present values of what it sets (`claims.present_values`). The other
 actions are assumed to take what is usual for such a case, as everything is that a decision does not set.
 """
 

@@ -4,18 +4,17 @@ The rewards of the steps add up to the return. Where the worst member of an ense
 the member with the smallest return.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from rehearsal_torch.data.decision import Decision
-    from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, taken
 
 
 @torch.no_grad()
-def return_record(objective: "CounterfactualReturn", decision: "Decision") -> dict[str, Any]:
+def return_record(objective: CounterfactualReturn, decision: Decision) -> dict[str, Any]:
     """The effect of a decision step by step, as plain data.
 
     Returns:
@@ -53,7 +52,12 @@ def return_record(objective: "CounterfactualReturn", decision: "Decision") -> di
     }
 
 
-def given_doses(objective: "CounterfactualReturn") -> Tensor:
+def trajectory_record(objective: Any, decision: Decision) -> dict[str, Any]:
+    """The same, or nothing for a decision that has no steps."""
+    return return_record(objective, decision) if isinstance(objective, CounterfactualReturn) else {}
+
+
+def given_doses(objective: CounterfactualReturn) -> Tensor:
     """The doses that were given with each action that may be changed, (H, p) in their units; those of the
     actions' levels if the episode lacks the columns.
     """
@@ -64,14 +68,7 @@ def given_doses(objective: "CounterfactualReturn") -> Tensor:
     return episode.columns(names)[: len(levels)].to(levels)
 
 
-def taken(rewards: Tensor, actions: Tensor) -> Tensor:
-    """The rewards of the actions taken, (..., T, A) or (..., T, 1) and (..., H) -> (..., T)."""
-    if rewards.shape[-1] > 1:
-        rewards = rewards.gather(-1, actions.unsqueeze(-1))
-    return rewards[..., 0]
-
-
-def _steps(objective: "CounterfactualReturn", states: Tensor, actions: Tensor) -> list[float]:
+def _steps(objective: CounterfactualReturn, states: Tensor, actions: Tensor) -> list[float]:
     """The reward at each step, T numbers."""
     if objective.worst:
         every = objective.by_member(states, actions)
@@ -82,7 +79,7 @@ def _steps(objective: "CounterfactualReturn", states: Tensor, actions: Tensor) -
     return found
 
 
-def _bands(objective: "CounterfactualReturn", states: Tensor, actions: Tensor) -> dict[str, Any]:
+def _bands(objective: CounterfactualReturn, states: Tensor, actions: Tensor) -> dict[str, Any]:
     """The members' gains, and the range of their rewards at each step; empty for a single model."""
     if objective.surrogate.members == 1:
         return {}
@@ -94,7 +91,7 @@ def _bands(objective: "CounterfactualReturn", states: Tensor, actions: Tensor) -
     }
 
 
-def _related(objective: "CounterfactualReturn", states: Tensor, actions: Tensor) -> dict[str, Any]:
+def _related(objective: CounterfactualReturn, states: Tensor, actions: Tensor) -> dict[str, Any]:
     """The returns by the related rewards; empty if there are none, or the surrogate lacks their doses."""
     before, observed = objective.trajectory.states, objective.trajectory.observed
     whole = torch.cat([actions, observed[len(actions) :]])

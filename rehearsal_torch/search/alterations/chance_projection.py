@@ -12,8 +12,8 @@ import torch
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.data.question import Kind
-from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.chance_cost import ChanceCost
+from rehearsal_torch.objectives.objective import Candidates
 from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton
 from rehearsal_torch.search.budget import Budget, checked_budget
 from rehearsal_torch.search.search import BatchSearch, chosen, in_time

@@ -54,7 +54,7 @@ from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.data.question import Kind
 from rehearsal_torch.data.sizes import require
-from rehearsal_torch.objectives.candidates import Candidates
+from rehearsal_torch.objectives.objective import Candidates
 from rehearsal_torch.objectives.success_probability import SuccessProbability
 from rehearsal_torch.search.alterations.interval_sweep import Cover, intervals, meet, spread, swept
 from rehearsal_torch.search.alterations.joint_candidates import AlterationBudget, joint_candidates

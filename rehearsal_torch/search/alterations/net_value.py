@@ -37,9 +37,8 @@ from torch import Tensor
 from rehearsal_torch.data.costs.action_cost import weighing
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import ranked
-from rehearsal_torch.objectives.candidates import Candidates, every_combination, held, highest
 from rehearsal_torch.objectives.net_value import NetValue
-from rehearsal_torch.objectives.objective import AlterationObjective, class_of, settings_of
+from rehearsal_torch.objectives.objective import AlterationObjective, Candidates, class_of, settings_of
 from rehearsal_torch.search.budget import UNLIMITED, Budget
 from rehearsal_torch.search.search import BatchSearch, NoAction, Search, chosen, in_time
 
@@ -224,7 +223,7 @@ def _largest(
     boxes = [
         box
         for one in objective.whole
-        for box in (held(one) if one.levels and len(one.levels) < len(one.names) else (one,))
+        for box in (one.held() if one.levels and len(one.levels) < len(one.names) else (one,))
     ]
     searched: Candidates[AlterationObjective] = Candidates(
         objective.cases, objective.whole, objective.surrogate
@@ -254,7 +253,7 @@ def _best(one: AlterationObjective, own: Sequence[dict[str, float]], budget: Bud
     none.
     """
     if one.levels:
-        return highest(one, every_combination(one), NetValue.of(one))
+        return one.highest(one.every_combination(), NetValue.of(one))
     table = one.tabulated()
     value, origin = NetValue.of(table), NetValue.of(one).costs.origin.to(one.lower)
     starts = one.starts(STARTS).to(one.lower)

@@ -24,8 +24,7 @@ from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.data.question import Kind
 from rehearsal_torch.data.sizes import require
-from rehearsal_torch.objectives.candidates import Candidates
-from rehearsal_torch.objectives.objective import AlterationObjective
+from rehearsal_torch.objectives.objective import AlterationObjective, Candidates
 from rehearsal_torch.search.budget import UNLIMITED, Budget, checked_budget
 from rehearsal_torch.search.search import BatchSearch, chosen, in_time
 

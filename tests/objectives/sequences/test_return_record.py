@@ -17,7 +17,7 @@ def test_rewards_of_the_steps_add_up_to_the_return(use, dosed):
     objective = scored_episode(2, members=3, dosed=dosed, use=use)
     decision = GreedyChanges()(objective)
     record = return_record(objective, decision)
-    assert record == objective.trajectory_record(decision)
+    assert record == return_record(objective, decision)
     assert sum(record["rewards"]) == pytest.approx(record["value"])
     assert sum(record["observed_rewards"]) == pytest.approx(record["observed"])
     gain = record["value"] - record["observed"]

@@ -4,10 +4,10 @@ import math
 
 import pytest
 
+from rehearsal_torch.claims.present_values import leaving
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.files.plain import PlainFileError
-from rehearsal_torch.objectives.present_values import leaving
 from rehearsal_torch.reporting.page.cautions import cautions
 from rehearsal_torch.reporting.page.material import (
     finite,

@@ -4,9 +4,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.centre_distance import VALIDATION, CentreDistance
-from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance
+from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, Candidates, chance
 from rehearsal_torch.search.alterations.adam_in_box import AdamInBox
 from rehearsal_torch.search.budget import Budget
 from rehearsal_torch.surrogates.structural.flow_scm import FlowStructural

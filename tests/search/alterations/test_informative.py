@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from rehearsal_torch.objectives.candidates import Candidates
+from rehearsal_torch.objectives.objective import Candidates
 from rehearsal_torch.objectives.success_probability import SuccessProbability
 from rehearsal_torch.search.alterations.informative import Informative, Programs, Qualifying, apart, explored
 from rehearsal_torch.search.alterations.interval_sweep import spread, swept

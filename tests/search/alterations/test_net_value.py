@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rehearsal_torch as rt
+from rehearsal_torch.claims.rules import ruled
 from rehearsal_torch.data.costs.action_cost import ActionCost, CaseCosts
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.objectives.candidates import Candidates
-from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance
+from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, Candidates, chance
 from rehearsal_torch.search.alterations.net_value import check_worth, climb, decided, evaluated
 from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
 from rehearsal_torch.search.budget import Budget
@@ -138,7 +138,8 @@ def case(levels=None, present=-1.0, **parts):
 
 
 def of(*cases):
-    return decided(ProjectedAscent(), Candidates(cases, [Bell(cases, ("a",))]))
+    objective = Candidates(cases, [Bell(cases, ("a",))])
+    return ruled(objective, decided(ProjectedAscent(), objective))
 
 
 @settings(max_examples=25, deadline=None)
@@ -271,9 +272,9 @@ def test_what_a_search_would_have_set_without_costs_is_told():
     one = RehearsalCase("one", {}, {"a": (-1.0, -0.9)}, present={"a": -1.0}, costs=costs)
     objective = Candidates([one], [Bell([one], ("a",))])
     (alone,) = ProjectedAscent().batch_search(objective)
-    assert alone.alteration is None
     (found,) = decided(ProjectedAscent(), objective)
-    assert found.trace["without_costs"] == alone.trace["would_set"]
+    assert found.trace["without_costs"] == {"a": float(alone.alteration.values)}
+    assert ruled(objective, [alone])[0].alteration is None
 
 
 DOUBLE = torch.float64

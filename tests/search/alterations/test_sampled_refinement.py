@@ -4,8 +4,7 @@ import pytest
 import torch
 
 from rehearsal_torch.data.decision import RehearsalCase
-from rehearsal_torch.objectives.candidates import Candidates
-from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance
+from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, Candidates, chance
 from rehearsal_torch.search.alterations.sampled_refinement import SampledRefinement
 
 WIDE = {"a": (-2.0, 2.0), "b": (-1.0, 3.0)}

@@ -7,13 +7,13 @@ import pytest
 import torch
 
 from rehearsal_torch import shared_tasks
-from rehearsal_torch.claims import CrossFittedClaims, cross_fitted
+from rehearsal_torch.claims.cross_fitting import CrossFittedClaims, cross_fitted
+from rehearsal_torch.claims.row_cases import Untouched
 from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance
-from rehearsal_torch.row_cases import Untouched
 from rehearsal_torch.search.budget import Budget
 from rehearsal_torch.search.search import BatchSearch, Search, chosen
 from rehearsal_torch.spaces.box import Alteration, Box

@@ -48,16 +48,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
-from rehearsal_torch.data.estimates.percent import apart
-from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.data.finite import in_numbers
-from rehearsal_torch.data.rehearsal_task import MIN_ROWS, RehearsalTask
-from rehearsal_torch.data.table import Table
-from rehearsal_torch.objectives.candidates import appraisals, estimates
-from rehearsal_torch.objectives.objective import difference, normal_quantile
-from rehearsal_torch.objectives.present_values import kept
-from rehearsal_torch.row_cases import (
+from rehearsal_torch.claims.row_cases import (
     Untouched,
     alterations_for,
     in_batches,
@@ -65,6 +56,13 @@ from rehearsal_torch.row_cases import (
     row_cases,
     untouched_rows,
 )
+from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
+from rehearsal_torch.data.estimates.percent import apart
+from rehearsal_torch.data.finding import Finding
+from rehearsal_torch.data.finite import in_numbers
+from rehearsal_torch.data.rehearsal_task import MIN_ROWS, RehearsalTask
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.objectives.objective import AlterationObjective, Candidates, difference, normal_quantile
 from rehearsal_torch.search.search import BatchSearch, Search
 from rehearsal_torch.seeding import generator, seeded
 from rehearsal_torch.shared_tasks import results
@@ -220,7 +218,7 @@ class CrossFittedClaims:
         draws: list[int | None] = [None] * len(decisions)
         for row, model in enumerate(models):
             made = alterations_for(self.objective, model, cases)
-            for index, each in enumerate(appraisals(made.whole, decisions)):
+            for index, each in enumerate(made.appraisals(decisions)):
                 if each is not None and each.estimate is not None:
                     points[row, index], draws[index] = each.estimate.point, each.draws
                 if each is not None and each.baseline is not None:
@@ -236,8 +234,7 @@ def _counting(point: float, draws: int | None) -> float:
 def _left(case: RehearsalCase, decision: Decision) -> Decision:
     """The present values of what a decision sets, as a decision; none where it is not compared with them."""
     names = () if decision.alteration is None or decision.unchanged is None else decision.alteration.names
-    now = kept(case, names)
-    return Decision(now, 0.0)
+    return Decision(case.kept(names), 0.0)
 
 
 def _ends(point: float, half: float) -> tuple[float, float]:
@@ -368,8 +365,15 @@ def _excess(
         own = alterations_for(objective, chooser, batch)
         decisions = search.batch_search(own) if isinstance(search, BatchSearch) else [search(own)]
         other = alterations_for(objective, judge, batch)
-        found.append(estimates(own, decisions)[0] - estimates(other, decisions)[0])
+        found.append(_points(own, decisions) - _points(other, decisions))
     return float(torch.cat(found).nanmean().nan_to_num(0.0))
+
+
+def _points(objective: Candidates[AlterationObjective], decisions: Sequence[Decision]) -> Tensor:
+    """An objective's estimates for given decisions, (B,); NaN where nothing is altered."""
+    estimates = [None if each is None else each.estimate for each in objective.appraisals(decisions)]
+    points = [math.nan if each is None else each.point for each in estimates]
+    return torch.tensor(points, dtype=torch.float64)
 
 
 def _untouched(

@@ -5,18 +5,14 @@ from dataclasses import replace
 import pytest
 import torch
 
+from rehearsal_torch.claims.present_values import changes_nothing, leaving, with_unchanged
+from rehearsal_torch.claims.rules import ruled
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
 from rehearsal_torch.objectives.objective import chance
-from rehearsal_torch.objectives.present_values import (
-    better_judged,
-    changes_nothing,
-    kept,
-    leaving,
-    with_unchanged,
-)
 from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
+from rehearsal_torch.search.search import better_judged
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
 from rehearsal_torch.training.fit import fit
@@ -56,8 +52,8 @@ def test_without_the_present_value_of_everything_that_is_set_nothing_is_compared
     decisions = [decided(("a", "m"), 0.5, 0.5)] * 3
     found = with_unchanged(objective(*cases), decisions)
     assert [each.unchanged is not None for each in found] == [False, False, True]
-    assert kept(cases[1], ("a", "m")) is None
-    assert kept(cases[2], ()) is None
+    assert cases[1].kept(("a", "m")) is None
+    assert cases[2].kept(()) is None
     assert leaving(cases[2], ("a", "m")) == "leaving a at 0.1 and m at 0.2"
 
 
@@ -66,10 +62,11 @@ def test_the_search_recommends_what_is_better_than_the_present_though_worse_than
     world = replace(WORLD.task, candidates=(("m",),))
     far = replace(case(1.0, world, m=-0.5), feasible={"m": (-0.5, 0.9), "a": (-3.0, 3.0)})
     searched = objective(far, task=world)
-    (found,) = ProjectedAscent().batch_search(searched)
+    (found,) = ruled(searched, ProjectedAscent().batch_search(searched))
     assert found.alteration is not None
     assert found.unchanged.point < found.estimate.point < found.baseline.point
-    (without,) = ProjectedAscent().batch_search(objective(replace(far, present={}), task=world))
+    usual = objective(replace(far, present={}), task=world)
+    (without,) = ruled(usual, ProjectedAscent().batch_search(usual))
     assert without.reason.kind == "no_gain"
 
 
@@ -77,12 +74,13 @@ def test_what_is_no_better_than_the_present_is_no_reason_to_act():
     world = replace(WORLD.task, candidates=(("m",),))
     # The best value of m is kept out of reach, and it is the present one.
     good = replace(case(0.0, world, m=1.1), feasible={"m": (-3.0, 0.6), "a": (-3.0, 3.0)})
-    (found,) = ProjectedAscent().batch_search(objective(good, task=world))
+    searched = objective(good, task=world)
+    (found,) = ruled(searched, ProjectedAscent().batch_search(searched))
     assert found.reason.kind == "no_gain"
     assert found.reason.text.startswith("predicted no better than leaving m at 1.1 (")
     assert found.trace["would_set"]["m"] == pytest.approx(0.6)
     eager = ProjectedAscent(declines=False)
-    (told,) = eager.batch_search(objective(good, task=world))
+    (told,) = ruled(searched, eager.batch_search(searched), declines=False)
     assert told.alteration is not None
     assert any(text.startswith("predicted no better than leaving m at 1.1") for text in told.warnings)
 

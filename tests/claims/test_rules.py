@@ -7,25 +7,18 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from rehearsal_torch.claims.context import Context
+from rehearsal_torch.claims.rules import ruled
+from rehearsal_torch.claims.sequences import model_error, sequences, unknown_noise
 from rehearsal_torch.data.costs.action_cost import ActionCost, CaseCosts
 from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.graphs.written_graph import graph_of
-from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.episode_reward import EpisodeReward
-from rehearsal_torch.objectives.guard import (
-    declined,
-    guarded,
-    guarded_sequence,
-    linked,
-    model_error,
-    no_path,
-    unknown_noise,
-)
-from rehearsal_torch.objectives.objective import chance
+from rehearsal_torch.objectives.objective import Candidates, chance
 from rehearsal_torch.objectives.reward import LinearReward, Reward
 from rehearsal_torch.objectives.step_score import WITH, WITHOUT, StepScore
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive
@@ -75,7 +68,7 @@ def test_what_is_above_doing_nothing_and_among_the_observations_is_left_as_it_is
     decision = setting()
     for declines in (True, False):
         searched = objective()
-        (kept,) = guarded(searched, [decision], declines)
+        (kept,) = ruled(searched, [decision], declines)
         distance = kept.trace["distance"]
         assert kept.to_dict() == decision.to_dict() | {"trace": {"search": "test", "distance": distance}}
         assert searched.surrogate is not None
@@ -85,7 +78,7 @@ def test_what_is_above_doing_nothing_and_among_the_observations_is_left_as_it_is
 @pytest.mark.parametrize("declines", [True, False])
 @pytest.mark.parametrize(("done", "undone"), [(0.3, 0.3), (0.2, 0.3)])
 def test_an_estimate_that_is_not_above_doing_nothing_is_no_reason_to_act(done, undone, declines):
-    (kept,) = guarded(objective(None), [setting(done=done, undone=undone)], declines)
+    (kept,) = ruled(objective(None), [setting(done=done, undone=undone)], declines)
     message = f"predicted no better than doing nothing ({100 * done:.0f} % against 30 %)"
     if declines:
         assert (kept.alteration, kept.reason) == (None, Finding("no_gain", message))
@@ -133,7 +126,7 @@ def claimed(lower, upper):
     ],
 )
 def test_a_gain_that_may_be_none_is_warned_of(more, doubt):
-    (kept,) = guarded(objective(None), [setting(**more)])
+    (kept,) = ruled(objective(None), [setting(**more)])
     assert kept.warnings == ((f"not told apart from no action: {doubt}",) if doubt else ())
     assert kept.alteration is not None
 
@@ -141,11 +134,11 @@ def test_a_gain_that_may_be_none_is_warned_of(more, doubt):
 def test_a_gain_over_the_present_value_is_told_in_its_words():
     (case,) = objective(None).cases
     known = Candidates([replace(case, present={"a": 0.1})], [])
-    (kept,) = guarded(known, [setting(unchanged=chance(0.45), gain=apart(-0.1, 0.5))])
+    (kept,) = ruled(known, [setting(unchanged=chance(0.45), gain=apart(-0.1, 0.5))])
     (told,) = kept.warnings
     assert told.startswith("not told apart from leaving a at 0.1: ")
     assert told.endswith("the interval of the difference, -10 to 50 percentage points, contains zero")
-    (kept,) = guarded(known, [setting(unchanged=chance(0.45), estimate=claimed(0.3, 0.9))])
+    (kept,) = ruled(known, [setting(unchanged=chance(0.45), estimate=claimed(0.3, 0.9))])
     assert kept.warnings[0].endswith("contains what leaving it gives, 45 %")
 
 
@@ -153,7 +146,7 @@ def weighed(decision, present=0.0, declines=True):
     """A decision about a, of which a unit costs 10 and a desired outcome is worth 100."""
     (case,) = objective(None).cases
     costs = CaseCosts({"a": ActionCost(10.0, 10.0)}, {"a": present}, 100.0)
-    (kept,) = guarded(
+    (kept,) = ruled(
         Candidates([replace(case, present={"a": present}, costs=costs)], []), [decision], declines
     )
     return kept
@@ -195,35 +188,35 @@ def test_a_net_gain_that_may_be_none_is_warned_of(lower, told):
 @pytest.mark.parametrize("left_out", ["estimate", "baseline"])
 def test_without_a_claim_or_a_baseline_nothing_is_compared(left_out):
     decision = setting(done=0.1, undone=0.9, **{left_out: None})
-    assert guarded(objective(None), [decision])[0].to_dict() == decision.to_dict()
+    assert ruled(objective(None), [decision])[0].to_dict() == decision.to_dict()
 
 
 def test_what_leads_nowhere_is_refused_whatever_its_estimate_says():
     for done in (0.9, 0.1):
-        (kept,) = guarded(objective(CUT), [setting(("a", "m"), done=done)])
+        (kept,) = ruled(objective(CUT), [setting(("a", "m"), done=done)])
         assert kept.undecided
         assert kept.reason.text == (
             "the graph has no directed path from a, m to y: setting a, m changes no outcome; add the missing "
             "edge to the graph, or remove it from the variables that may be set"
         )
         assert kept.trace["would_set"] == {"a": 0.2, "m": 0.2}
-    (kept,) = guarded(objective(CUT), [setting("a")], declines=False)
+    (kept,) = ruled(objective(CUT), [setting("a")], declines=False)
     assert kept.alteration is not None
     assert any(text.startswith("the graph has no directed path from a to y") for text in kept.warnings)
 
 
 def test_a_path_by_any_graph_that_may_be_true_is_enough():
     over = objective(CUT, graphs=(CUT.graph, HALF.graph))
-    assert linked(over, ("a",))
-    assert not linked(over, ("m",))
-    assert linked(over, ("m", "a"))
-    assert guarded(over, [setting("a")])[0].alteration is not None
-    assert no_path(over, ("m",)).text.startswith("the graph has no directed path from m to y: ")
+    assert over.linked(("a",))
+    assert not over.linked(("m",))
+    assert over.linked(("m", "a"))
+    assert ruled(over, [setting("a")])[0].alteration is not None
+    assert over.no_path(("m",)).text.startswith("the graph has no directed path from m to y: ")
 
 
 def test_nothing_is_known_of_variables_outside_the_graph_nor_without_a_surrogate():
-    assert linked(objective(CUT), ("elsewhere",))
-    assert linked(objective(None), ("a",))
+    assert objective(CUT).linked(("elsewhere",))
+    assert objective(None).linked(("a",))
 
 
 def test_only_bi_directional_edges_to_an_outcome_are_warned_of():
@@ -233,19 +226,19 @@ def test_only_bi_directional_edges_to_an_outcome_are_warned_of():
         "m and y are connected through bi-directional edges only; if these stand for a hidden common "
         "cause, setting m changes nothing"
     )
-    (kept,) = guarded(objective(task), [setting("m", 0.3)])
+    (kept,) = ruled(objective(task), [setting("m", 0.3)])
     assert kept.alteration is not None
     assert any(text.startswith(message) for text in kept.warnings)
-    (kept,) = guarded(objective(task), [setting("a")])
+    (kept,) = ruled(objective(task), [setting("a")])
     assert not any("bi-directional" in text for text in kept.warnings)
 
 
 def test_a_case_and_a_setting_beyond_the_rows_are_warned_of():
-    (kept,) = guarded(objective(x=40.0), [setting(value=30.0)])
+    (kept,) = ruled(objective(x=40.0), [setting(value=30.0)])
     assert [text.split(";")[0].split(" is ")[0] for text in kept.warnings[:2]] == ["x", "a"]
     assert kept.warnings[2].startswith("few rows are like this case with these settings: the fifth ")
     assert kept.warnings[2].endswith("the answer is an extrapolation")
-    (kept,) = guarded(objective(x=40.0), [NOTHING])
+    (kept,) = ruled(objective(x=40.0), [NOTHING])
     assert len(kept.warnings) == 1
     assert kept.reason.kind == "no_gain"
     assert kept.reason.text == "nothing helps"
@@ -253,7 +246,7 @@ def test_a_case_and_a_setting_beyond_the_rows_are_warned_of():
 
 def test_a_setting_of_everything_that_may_be_set_is_compared_with_the_rows_too():
     names = WORLD.task.box.names
-    (kept,) = guarded(objective(), [setting(names, 9.0)])
+    (kept,) = ruled(objective(), [setting(names, 9.0)])
     assert all(any(name in each for each in kept.warnings) for name in names)
 
 
@@ -262,7 +255,7 @@ def test_a_hole_among_the_rows_is_told_although_no_range_is_left():
     angle = torch.linspace(0, 6.28, 60, dtype=DOUBLE)
     x, a = angle.cos(), angle.sin()
     rows = Table.observed(("x", "a", "m", "y"), torch.stack([x, a, x * a, a], -1))
-    (kept,) = guarded(objective(table=rows), [setting(value=0.0)])
+    (kept,) = ruled(objective(table=rows), [setting(value=0.0)])
     assert len(kept.warnings) == 1
     # A distance is said in digits that tell it from the limit.
     overlap = objective(table=rows).surrogate.overlap
@@ -270,11 +263,11 @@ def test_a_hole_among_the_rows_is_told_although_no_range_is_left():
     far = float(overlap.distance(names, near, near)[0])
     one = objective(table=rows)
     one.surrogate.overlap.limits = one.surrogate.overlap.limits * 0 + far - 2e-4
-    (told,) = guarded(one, [setting(value=0.0)])[0].warnings
+    (told,) = ruled(one, [setting(value=0.0)])[0].warnings
     assert re.search(r"is (\d\.\d{3,}) standard.* it is within (\d\.\d{3,}):", told)
     # Six rows of sixty on the ring are at most 0.32 radii apart; the radius is 2^0.5 standard deviations.
     assert "is 1.4" in kept.warnings[0]
-    (kept,) = guarded(objective(table=rows, x=1.0), [setting(value=0.0)])
+    (kept,) = ruled(objective(table=rows, x=1.0), [setting(value=0.0)])
     assert kept.warnings == ()
 
 
@@ -289,10 +282,10 @@ def test_many_cases_get_what_each_gets_alone():
             setting(("a", "m"), 9.0, done=0.3, undone=0.5),
         ],
     )
-    alone = [guarded(objective(x=x), [each])[0] for x, each in zip(given, decisions, strict=True)]
+    alone = [ruled(objective(x=x), [each])[0] for x, each in zip(given, decisions, strict=True)]
     one = objective()
     cases = [replace(one.cases[0], given={"x": torch.tensor(x, dtype=DOUBLE)}) for x in given]
-    together = guarded(Candidates(cases, [], one.surrogate), decisions)
+    together = ruled(Candidates(cases, [], one.surrogate), decisions)
     assert [each.to_dict() for each in together] == [each.to_dict() for each in alone]
     assert {len(each.warnings) for each in alone} == {0, 2, 3}
 
@@ -300,26 +293,26 @@ def test_many_cases_get_what_each_gets_alone():
 def test_between_the_few_values_that_rows_repeat_is_said_in_other_words():
     four = torch.cartesian_prod(*[torch.tensor([-1.0, 1.0], dtype=DOUBLE)] * 3).repeat(12, 1)
     rows = Table.observed(("x", "a", "m", "y"), torch.cat([four, four.sum(-1, keepdim=True)], -1))
-    (kept,) = guarded(objective(table=rows, x=1.0), [setting(value=0.5)])
+    (kept,) = ruled(objective(table=rows, x=1.0), [setting(value=0.5)])
     (message,) = kept.warnings
     assert "the rows repeat the same few values, and this is not one of them" in message
-    assert guarded(objective(table=rows, x=1.0), [setting(value=-1.0)])[0].warnings == ()
+    assert ruled(objective(table=rows, x=1.0), [setting(value=-1.0)])[0].warnings == ()
 
 
 def test_of_a_set_that_is_no_candidate_only_the_ranges_are_known():
     task = replace(WORLD.task, candidates=(("m",),))
-    (kept,) = guarded(objective(task), [setting("a", 30.0)])
+    (kept,) = ruled(objective(task), [setting("a", 30.0)])
     assert [each.text[:9] for each in kept.findings if each.kind == "range"] == ["a is set "]
 
 
 def test_contradictions_between_graph_and_table_stand_beside_every_answer():
     for decision in (setting("a"), NOTHING):
-        (kept,) = guarded(objective(CUT, WORLD.table(200)), [decision])
+        (kept,) = ruled(objective(CUT, WORLD.table(200)), [decision])
         assert sum("in the observations they depend on it" in text for text in kept.warnings) == 2
 
 
 def test_a_surrogate_that_has_seen_too_few_rows_says_nothing_of_them():
-    (kept,) = guarded(objective(table=WORLD.table(5), x=40.0), [setting(value=30.0)])
+    (kept,) = ruled(objective(table=WORLD.table(5), x=40.0), [setting(value=30.0)])
     assert kept.warnings == ()
 
 
@@ -339,14 +332,14 @@ def test_guarding_twice_changes_nothing(task, declines):
         NOTHING,
     ):
         over = objective(task, x=3.0)
-        once = guarded(over, [decision], declines)
-        assert [each.to_dict() for each in guarded(over, once, declines)] == [each.to_dict() for each in once]
+        once = ruled(over, [decision], declines)
+        assert [each.to_dict() for each in ruled(over, once, declines)] == [each.to_dict() for each in once]
         assert once[0].warnings[: len(decision.warnings)] == decision.warnings
 
 
 def test_what_is_taken_back_is_remembered():
     decision = setting(("a", "m"), 0.25, findings=(Finding("note", "few rows"),))
-    kept = declined(decision, Finding("no_support", "too far away"))
+    kept = decision.withdrawn(Finding("no_support", "too far away"))
     assert kept.to_dict() == {
         **decision.to_dict(),
         "status": "leave",
@@ -354,6 +347,13 @@ def test_what_is_taken_back_is_remembered():
         "reason": {"kind": "no_support", "text": "too far away"},
         "trace": {"search": "test", "would_set": {"a": 0.25, "m": 0.25}},
     }
+
+
+def replayed(objective, decision, declines=True):
+    """The decision for an episode after the rules."""
+    context = Context(objective, [None], declines)
+    (found,) = sequences(context, [decision])
+    return found
 
 
 def singles(episode):
@@ -376,23 +376,23 @@ def test_an_episodes_claim_is_compared_with_its_replay(declines):
     found = sorted((float(episode(sequence)), sequence.tolist()) for sequence in singles(episode))
     (low, worst), (high, best) = found[0], found[-1]
     assert low < episode.outcome() < high
-    kept = guarded_sequence(episode, Decision(changed(episode, worst), high + 5.0), declines)
+    kept = replayed(episode, Decision(changed(episode, worst), high + 5.0), declines)
     message = f"the search claims a return of {high + 5:.6g}; replayed by the model, it is {low:.6g}"
     worse = f"by the model's own estimate no better than the observed actions ({low:.6g} against "
     assert message in kept.warnings
     assert kept.status == ("leave" if declines else "may")
     assert (kept.reason or kept.findings[-1]).text.startswith(worse)
-    kept = guarded_sequence(episode, Decision(changed(episode, best), high + 5.0), declines)
+    kept = replayed(episode, Decision(changed(episode, best), high + 5.0), declines)
     assert kept.alteration == changed(episode, best)
     assert any("replayed by the model" in text for text in kept.warnings)
     honest = Decision(changed(episode, best), high, estimate=Estimate(high, "return of the episode"))
-    kept = guarded_sequence(episode, honest, declines)
-    told = (*episode.warnings(), unknown_noise(episode))
+    kept = replayed(episode, honest, declines)
+    told = (*episode.warnings(), *unknown_noise(episode))
     assert kept.to_dict() == replace(honest, findings=told).to_dict()
-    assert guarded_sequence(episode, NOTHING, declines) is NOTHING
+    assert replayed(episode, NOTHING, declines) is NOTHING
 
 
-class Replayed:
+class Replayed(CounterfactualReturn):
     """An episode of one step whose return is 1 as observed and 3 changed, and what each member gains. Members
     differ in what they say of the observed actions."""
 
@@ -435,7 +435,7 @@ class Replayed:
 )
 def test_a_member_that_predicts_no_gain_refuses_unless_agreement_is_none(gains, losing, agreement, declines):
     one = Decision(Alteration(("action[0]",), torch.tensor([1.0])), 3.0)
-    kept = guarded_sequence(Replayed(gains, agreement), one, declines)
+    kept = replayed(Replayed(gains, agreement), one, declines)
     against = f"{losing} of the {len(gains)} members of the model predict no improvement"
     if not losing:
         assert kept == one, "one model alone is not compared with itself"
@@ -454,7 +454,7 @@ def test_a_sequence_that_returns_what_was_observed_is_no_better():
     one = Decision(Alteration(("action[0]",), torch.tensor([1.0])), 1.0)
     same = Replayed([0.0])
     same.__class__ = type("Same", (Replayed,), {"__call__": lambda self, sequence: 1.0})
-    kept = guarded_sequence(same, one)
+    kept = replayed(same, one)
     assert kept.reason.kind == "no_gain"
     assert kept.reason.text == "by the model's own estimate no better than the observed actions (1 against 1)"
 
@@ -480,9 +480,7 @@ def test_a_change_that_pays_for_one_score_by_the_other_is_refused(declines, agre
             value = float(objective(sequence))
             if value <= objective.outcome():
                 continue
-            kept = guarded_sequence(
-                objective, Decision(changed(objective, sequence.tolist()), value), declines
-            )
+            kept = replayed(objective, Decision(changed(objective, sequence.tolist()), value), declines)
             falls = float(gains[other]) < 0
             seen.add((other, falls))
             if not falls:
@@ -513,9 +511,9 @@ def test_sequences_that_are_not_allowed_are_refused():
         tuple(f"action[{step}]" for step in range(3)), (episode.observed[:3] + 1) % episode.actions
     )
     with pytest.raises(ValueError, match="expected at most 2 changed actions; got 3"):
-        guarded_sequence(episode, Decision(many, 0.0))
+        replayed(episode, Decision(many, 0.0))
     with pytest.raises(ValueError, match="whole numbers"):
-        guarded_sequence(episode, Decision(Alteration(("action[0]",), torch.tensor([0.4])), 0.0))
+        replayed(episode, Decision(Alteration(("action[0]",), torch.tensor([0.4])), 0.0))
 
 
 def test_a_replay_may_differ_by_a_millionth_of_the_larger_return():
@@ -523,7 +521,7 @@ def test_a_replay_may_differ_by_a_millionth_of_the_larger_return():
     high, best = max((float(episode(sequence)), sequence.tolist()) for sequence in singles(episode))
     allowed = 1e-6 * max(1.0, abs(high), abs(episode.outcome()))
     for error, told in ((0.9 * allowed, False), (1.1 * allowed, True), (-1.1 * allowed, True)):
-        kept = guarded_sequence(episode, Decision(changed(episode, best), high + error))
+        kept = replayed(episode, Decision(changed(episode, best), high + error))
         assert any("replayed by the model" in text for text in kept.warnings) is told
 
 
@@ -537,9 +535,9 @@ def test_graphs_are_asked_once_for_all_cases(monkeypatch):
         lambda self, names, cut=(): asked.append((names, cut)) or whole(self, names, cut),
     )
     decisions = [setting("a"), setting("m"), NOTHING] * 10
-    found = guarded(several, decisions)
+    found = ruled(several, decisions)
     assert len(set(asked)) == len(asked) == 4
-    alone = [guarded(one, [each])[0] for each in decisions]
+    alone = [ruled(one, [each])[0] for each in decisions]
     assert [each.trace for each in found] == [each.trace for each in alone]
     assert [each.warnings for each in found] == [each.warnings for each in alone]
     assert [each.status for each in found] == [each.status for each in alone]
@@ -560,19 +558,20 @@ def test_states_of_the_reward_are_judged_and_others_are_not():
 
 def test_a_reward_of_costs_alone_reads_no_state_and_none_is_judged():
     costs = EpisodeReward((), {"drug0": 1.0})
-    assert model_error(episode(0.9, 0.9, reward=costs)) == unknown_noise(episode(reward=costs)) is None
+    assert model_error(episode(0.9, 0.9, reward=costs)) is None
+    assert unknown_noise(episode(reward=costs)) == []
 
 
 def test_a_recommendation_says_where_the_noise_was_never_checked():
     unknown, known = episode(), episode(0.05, 0.0)
     found = Exhaustive()(known)
-    (kept,) = unknown.guarded([found])
+    (kept,) = ruled(unknown, [found])
     assert kept.alteration is not None
     (told,) = (each.text for each in kept.findings if each.kind == "noise")
     assert "it is not known" in told
     assert "fewer than 100 steps" in told
-    assert not any(each.kind == "noise" for each in known.guarded([found])[0].findings)
-    assert unknown_noise(equation_episode(0)) is None  # the truth is no model of rows
+    assert not any(each.kind == "noise" for each in ruled(known, [found])[0].findings)
+    assert unknown_noise(equation_episode(0)) == []  # the truth is no model of rows
 
 
 @pytest.mark.parametrize("declines", [True, False])
@@ -580,9 +579,9 @@ def test_a_model_with_errors_recommends_nothing_and_says_why(declines):
     good, bad = episode(0.05, 0.0), episode(0.48, 0.0)
     found = Exhaustive()(good)
     assert found.alteration is not None
-    (kept,) = good.guarded([found], declines)
+    (kept,) = ruled(good, [found], declines)
     assert kept.alteration is not None
-    (kept,) = bad.guarded([found], declines)
+    (kept,) = ruled(bad, [found], declines)
     assert kept.undecided == declines
     told = kept.reason if declines else kept.findings[-1]
     assert told.kind == "model_error"
@@ -590,6 +589,6 @@ def test_a_model_with_errors_recommends_nothing_and_says_why(declines):
     assert "x0 0.48" in told.text
     assert "trainer.max_epochs" in told.text
     agreed = CounterfactualReturn(bad.surrogate, bad.case, bad.reward, 2, agreement="none")
-    assert agreed.guarded([found], declines)[0].alteration is not None
+    assert ruled(agreed, [found], declines)[0].alteration is not None
     nothing = Decision(None, bad.outcome())
-    assert guarded_sequence(bad, nothing) is nothing
+    assert replayed(bad, nothing) is nothing

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 import torch
 
+from rehearsal_torch.claims.row_cases import alterations_for, in_batches, part_of, row_cases, weighed
 from rehearsal_torch.data.costs.action_cost import ActionCost
-from rehearsal_torch.row_cases import alterations_for, in_batches, part_of, row_cases, weighed
-from tests.test_claims import TASK, Share, fitted, rows
+from tests.claims.test_cross_fitting import TASK, Share, fitted, rows
 
 
 def test_cases_have_the_contexts_of_their_rows_and_the_actions_of_the_task():

@@ -28,6 +28,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rehearsal_torch.claims.costs import paid
+from rehearsal_torch.claims.present_values import with_unchanged
 from rehearsal_torch.data.codings.written import expanded
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.estimates.percent import change
@@ -37,10 +39,7 @@ from rehearsal_torch.graphs.graph_class import GraphClass
 from rehearsal_torch.graphs.influence_paths import reaches
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.graphs.separation import adjustment
-from rehearsal_torch.objectives.candidates import Candidates, appraisals
-from rehearsal_torch.objectives.net_value import paid
-from rehearsal_torch.objectives.objective import objective_for
-from rehearsal_torch.objectives.present_values import with_unchanged
+from rehearsal_torch.objectives.objective import Candidates, objective_for
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from rehearsal_torch.surrogates.surrogate import Surrogate
 
@@ -204,7 +203,7 @@ def gains(
         each
         if appraised is None or each.alteration is None
         else Decision(each.alteration, 0.0, estimate=appraised.estimate, baseline=appraised.baseline)
-        for each, appraised in zip(decisions, appraisals(made.whole, decisions), strict=True)
+        for each, appraised in zip(decisions, made.appraisals(decisions), strict=True)
     ]
     for index, one in enumerate(with_unchanged(made, claimed)):
         if one.alteration is not None and one.estimate is not None and one.before is not None:

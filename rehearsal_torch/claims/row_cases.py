@@ -16,8 +16,7 @@ from rehearsal_torch.data.costs.action_cost import CaseCosts
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.objectives.candidates import Candidates
-from rehearsal_torch.objectives.objective import AlterationObjective, objective_for
+from rehearsal_torch.objectives.objective import AlterationObjective, Candidates, objective_for
 from rehearsal_torch.surrogates.surrogate import Surrogate
 
 AT_ONCE = 256

@@ -1,0 +1,139 @@
+"""When the changes of an episode are withdrawn, and what is said of them.
+
+A proposed sequence is withdrawn if what the model takes for noise can be predicted from state and action.
+Else it is replayed: if its return does not exceed the observed one, there is no gain; it is also withdrawn if
+not all members of an ensemble predict a gain, or if one predicts a fall of a score that is guarded beside the
+reward (`Reward.guarded`: with and without the points of doses). Where the objective asks for no agreement
+(`CounterfactualReturn.agreement`), only a missing gain withdraws. A return that the search claims and that
+differs from the replayed one is a finding.
+
+Error of the model in the noise of an episode: a replay keeps the noise of the observed episode. Where the
+noise of a state that the reward reads can be predicted from state and action on held-out units
+(`surrogates.noise_check`), it holds errors of the model, and gains of a search are gains in these errors.
+With an R2 above .1 nothing is recommended: on a simulator of another class, where claims of 2.8 came true by
+.04, it was .5 and more; where claims came true, about 0. Where it is not known, the recommendation says so
+(`unknown_noise`). A reward that names doses and no state (`Reward.reads_doses`, such as costs alone) reads no
+state.
+
+Source: Qin et al. (2023), Sec. 4.2 (refusal as an answer); the rules are ours.
+"""
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from rehearsal_torch.claims.context import Context
+from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.finding import Finding
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.surrogates.noise_check import FEWEST
+
+MOST = 0.1
+"""The largest R2 of a state's noise with which a change is recommended."""
+
+
+def sequences(context: Context, decisions: Sequence[Decision]) -> list[Decision]:
+    """The decisions for an episode, replayed.
+
+    Raises:
+        ValueError: if a decision changes more actions than allowed, or one that may not be changed.
+    """
+    if not isinstance(context.objective, CounterfactualReturn):
+        return list(decisions)
+    return [_replayed(context, context.objective, each) for each in decisions]
+
+
+def _replayed(context: Context, objective: CounterfactualReturn, decision: Decision) -> Decision:
+    sequence, outcome = objective.sequence(decision), objective.outcome()
+    if decision.alteration is None:
+        return decision
+    value = float(objective(sequence))
+    findings = list(objective.warnings())
+    if abs(value - decision.value) > 1e-6 * max(1.0, abs(value), abs(outcome)):
+        findings.append(
+            Finding(
+                "replay",
+                f"the search claims a return of {decision.value:.6g}; replayed by the model, it is "
+                f"{value:.6g}",
+                {"claimed": decision.value, "replayed": value},
+            )
+        )
+    against = model_error(objective)
+    if against is None and not value > outcome:
+        text = (
+            f"by the model's own estimate no better than the observed actions ({value:.6g} against "
+            f"{outcome:.6g})"
+        )
+        against = Finding("no_gain", text)
+    against = against or _losing(objective, sequence) or _falling(objective, sequence)
+    if against is None:
+        return decision.told([*findings, *unknown_noise(objective)])
+    decision = decision.told(findings)
+    if context.declines and (against.kind == "no_gain" or objective.agreement != "none"):
+        return decision.withdrawn(against)
+    return decision.told([*unknown_noise(objective), against])
+
+
+def _losing(objective: CounterfactualReturn, sequence: Tensor) -> Finding | None:
+    """That members of an ensemble predict no gain; None if all do."""
+    if objective.surrogate.members == 1:
+        return None
+    gains = objective.member_returns(sequence) - objective.member_returns(objective.observed)
+    losing = int((~(gains > 0)).sum())
+    each = ", ".join(f"{gain:.4g}" for gain in gains.tolist())
+    text = f"{losing} of the {len(gains)} members of the model predict no improvement (their gains: {each})"
+    return Finding("losing_members", text) if losing else None
+
+
+def _falling(objective: CounterfactualReturn, sequence: Tensor) -> Finding | None:
+    """That a guarded score falls by a member of the model; None if none does by more than rounding."""
+    slack = objective.rounding(1e-9, max(1.0, abs(objective.outcome())))
+    for name, gains in objective.guarded_gains(sequence).items():
+        falling = int((~(gains >= -slack)).sum())
+        if falling:
+            each = ", ".join(f"{gain:.4g}" for gain in gains.tolist())
+            who, whose = "the model predicts", "its gain"
+            if len(gains) > 1:
+                who = f"{falling} of the {len(gains)} members of the model predict"
+                whose = "their gains"
+            text = f"by the score {name}, {who} a worse outcome ({whose}: {each})"
+            return Finding("falling_score", text)
+    return None
+
+
+def model_error(objective: CounterfactualReturn) -> Finding | None:
+    """Why the model may not recommend, with the R2 of the states; None if it may, or nothing is known of its
+    noise.
+    """
+    known = objective.surrogate.noise_shares()
+    found = {name: known[name] for name in _read(objective) if known.get(name, 0.0) > MOST}
+    if not found:
+        return None
+    states = ", ".join(f"{name} {share:.2g}" for name, share in found.items())
+    return Finding(
+        "model_error",
+        "the model has errors where its answers come from: what it takes for noise of the rewarded states "
+        f"can be predicted from state and action on held-out units (R2: {states}; at most {MOST:g} is noise) "
+        "and would be carried on: train it longer (trainer.max_epochs, trainer.patience), allow "
+        "it more (surrogate.member.mechanism.location_constant, surrogate.member.effects=dense), add the "
+        "states that are missing, or reward others",
+        found,
+    )
+
+
+def unknown_noise(objective: CounterfactualReturn) -> list[Finding]:
+    """That a model of rows was never checked; empty if it was, or the reward reads no state."""
+    shares = objective.surrogate.predictable_noise
+    if shares is None or len(shares) or not _read(objective):
+        return []
+    text = (
+        "it is not known whether what the model takes for noise is noise: it was fitted with fewer "
+        f"than {FEWEST} steps of training or of held-out units, or by an earlier version"
+    )
+    return [Finding("noise", text)]
+
+
+def _read(objective: CounterfactualReturn) -> tuple[str, ...]:
+    """The states that the reward reads; all of them if it does not say."""
+    reward = objective.reward
+    return reward.reads or (() if reward.reads_doses else objective.surrogate.names)
