@@ -23,7 +23,7 @@ Source: Qin et al. (2023), Thm. 7 and its proof (App. D).
 import math
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,6 +96,10 @@ def pac_bound(failures: int, n: int, delta: float = 0.05) -> Bound:
     high = 1 - float(betaincinv(failures, n - failures + 1, risk)) if failures > 0 else 1.0
     hoeffding = (share - reach, share + reach)
     return Bound(share, max(low, hoeffding[0]), min(high, hoeffding[1]), hoeffding, (low, high))
+
+
+# Returns a certificate for a decision, name to number or text.
+Certify = Callable[[Surrogate, Any, Decision], Mapping[str, float | str]]
 
 
 class Certificate(ABC):

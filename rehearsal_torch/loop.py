@@ -35,7 +35,8 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from rehearsal_torch.claims.context import Annotator, Certificate, Context
+from rehearsal_torch.certificate import Certify
+from rehearsal_torch.claims.context import Annotator, Context
 from rehearsal_torch.claims.models import Claims, Judged, Overturned, OverturnedSequences
 from rehearsal_torch.claims.rules import RULES, annotated
 from rehearsal_torch.data.decision import Decision, RehearsalCase
@@ -54,8 +55,6 @@ from rehearsal_torch.surrogates.overturning import Overturning, for_question
 from rehearsal_torch.surrogates.surrogate import Surrogate
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
-
-Certify = Callable[[Surrogate, Any, Decision], Certificate]
 
 
 @dataclass(frozen=True)

@@ -51,11 +51,7 @@ class BayesianRegression(Solved, ABC):
 
     def sizes(self) -> Sizes:
         """One score; a location and a scale for each of p parents and c values."""
-        return {
-            "score": (),
-            "location": (self.parents + self.outputs,),
-            "scale": (self.parents + self.outputs,),
-        }
+        return {"score": (), **dict.fromkeys(("location", "scale"), (self.parents + self.outputs,))}
 
     @abstractmethod
     def solve(self, *examples: Tensor) -> None:

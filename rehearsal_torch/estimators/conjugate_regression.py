@@ -107,11 +107,8 @@ class ConjugateRegression(BayesianRegression):
             whole = weight @ products, weight.sum()
             evidence = self._evidence(*whole)
             # By the chain rule the log predictive densities add up to the increase of the log evidence.
-            self.score = (
-                torch.logsumexp(evidence, 0)
-                - torch.logsumexp(start, 0)
-                - to_predict.sum() * self.scale[self.parents :].log().sum()
-            )
+            units = to_predict.sum() * self.scale[self.parents :].log().sum()
+            self.score = torch.logsumexp(evidence, 0) - torch.logsumexp(start, 0) - units
         else:
             self.score, evidence = self._followed(
                 rows, products, weight, to_predict.nonzero().squeeze(-1), start

@@ -123,11 +123,8 @@ class DriftingRegression(Solved):
         unit = torch.where(self.there, self.scale[self.place], torch.ones_like(ensemble[:, 1:]))
         gains = ensemble[:, 1:] * self.scale[child].unsqueeze(-1) / unit
         gains = torch.where(self.there, gains, torch.zeros_like(gains))
-        intercepts = (
-            self.location[child]
-            + self.scale[child] * ensemble[:, 0]
-            - (gains * self.location[self.place]).sum(-1)
-        )
+        start = self.location[child] + self.scale[child] * ensemble[:, 0]
+        intercepts = start - (gains * self.location[self.place]).sum(-1)
         return intercepts, gains
 
     def _begin(self, rows: Tensor, start: Tensor, noise: Tensor) -> None:
@@ -135,11 +132,9 @@ class DriftingRegression(Solved):
         self.scale = torch.where(scale > 0, scale, torch.ones_like(scale))
         child = list(self.child)
         standardised_noise = noise / self.scale[child].square()
-        self.rates = (
-            torch.full_like(standardised_noise, self.rate)
-            if self.rate is not None
-            else self.slowness / standardised_noise.clamp_min(1e-6)
-        )
+        self.rates = self.slowness / standardised_noise.clamp_min(1e-6)
+        if self.rate is not None:
+            self.rates = torch.full_like(standardised_noise, self.rate)
         gains = torch.where(
             self.there, start[:, 1:] * self.scale[self.place], torch.zeros_like(start[:, 1:])
         ) / self.scale[child].unsqueeze(-1)

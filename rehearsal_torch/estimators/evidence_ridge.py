@@ -129,9 +129,5 @@ class EvidenceRidge(BayesianRegression):
         size = shared.diagonal().clamp_min(1e-300).sqrt()
         # Correlations are shrunk slightly, since a correlation of one would leave no density.
         correlation = 0.999 * shared / size / size.unsqueeze(-1)
-        correlation = (
-            correlation
-            - torch.diag(correlation.diagonal())
-            + torch.eye(self.outputs, dtype=size.dtype, device=size.device)
-        )
+        correlation.fill_diagonal_(1.0)
         self.root = self.noise.sqrt().unsqueeze(-1) * torch.linalg.cholesky(correlation)

@@ -112,11 +112,8 @@ def log_posterior(rows: Rows, factored: Factors, hyper: HyperParameters, free_no
 
 def standing(rows: Rows) -> HyperParameters:
     """Default hyper-parameters: the modes of the priors."""
-    lengths = (
-        (length_mean(rows.used) - LENGTH_SPREAD**2)
-        .clamp_min(math.log(2 * LENGTH_FLOOR))
-        .expand(rows.used.shape)
-    )
+    shortest = math.log(2 * LENGTH_FLOOR)
+    lengths = (length_mean(rows.used) - LENGTH_SPREAD**2).clamp_min(shortest).expand(rows.used.shape)
     noise = torch.tensor(NOISE_MEAN - NOISE_SPREAD**2, dtype=torch.float64, device=rows.inputs.device)
     return HyperParameters(lengths.clone(), noise.repeat(len(rows.used)))
 
@@ -258,12 +255,8 @@ class Posterior:
         inverse = inverse_root(factored.root[index][kept][:, kept]).mT.contiguous()
         kind = 0 if rows.kinds is None else int(rows.kinds[index])
         vague = (hyper.log_noises[index].exp() / kept.sum()).sqrt()
-        halves, weights, mean = (
-            0.5 * places.square().sum(-1),
-            factored.weights[index][kept],
-            factored.mean[index],
-        )
-        return cls(scales, places, halves, weights, inverse, mean, vague, kind)
+        halves, weights = 0.5 * places.square().sum(-1), factored.weights[index][kept]
+        return cls(scales, places, halves, weights, inverse, factored.mean[index], vague, kind)
 
     def products(self, scaled: Tensor) -> Tensor:
         """k(w, W), (..., p) -> (..., n)."""

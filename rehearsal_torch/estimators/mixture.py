@@ -80,11 +80,8 @@ class GaussianMixtures(Solved):
             range(1, self.max_components + 1) if self.components == "bic" else sorted(set(allowed.tolist()))
         )
         best = values.new_full((self.count,), -math.inf)
-        chosen = [
-            values.new_zeros(self.count, self.max_components),
-            values.new_zeros(self.count, self.max_components),
-            values.new_ones(self.count, self.max_components),
-        ]
+        shape = (self.count, self.max_components)
+        chosen = [values.new_zeros(shape), values.new_zeros(shape), values.new_ones(shape)]
         for size in tried:
             likelihood, *parameters = _best_of(values, kept, size, last)
             score = 2 * likelihood - (3 * size - 1) * rows.double().log()
@@ -177,16 +174,9 @@ def _by_quantiles(values: Tensor, kept: Tensor, size: int) -> tuple[Tensor, Tens
 def _by_distance(values: Tensor, kept: Tensor, size: int) -> tuple[Tensor, Tensor, Tensor]:
     """One wide component and narrow ones inside: heavy tails, and peaks within a broad distribution."""
     weights, means, variances = _of_groups(values, kept, torch.zeros_like(values), 1)
-    narrow = torch.tensor(
-        [4.0 ** -(index + 0.5) if index else 1.5 for index in range(size)],
-        dtype=values.dtype,
-        device=values.device,
-    )
-    return (
-        weights.expand(-1, size) / size,
-        means.expand(-1, size).clone(),
-        (variances * narrow).clamp_min(FLOOR),
-    )
+    narrow = values.new_tensor([4.0 ** -(index + 0.5) if index else 1.5 for index in range(size)])
+    spread = (variances * narrow).clamp_min(FLOOR)
+    return weights.expand(-1, size) / size, means.expand(-1, size).clone(), spread
 
 
 def _ranks(values: Tensor, kept: Tensor) -> Tensor:

@@ -131,11 +131,8 @@ class MixtureRegression(GaussianProcesses, Solved):
     def _density(self, rows: Rows, places: Tensor) -> Tensor:
         """Leave-one-out log densities under normal noise with the mixture fitted afterwards, (M,)."""
         residual, variance = factors(rows, self.log_lengths[places], self.log_noises[places]).left_out()
-        components = (
-            self.weights[places].unsqueeze(1),
-            self.means[places].unsqueeze(1),
-            self.variances[places].unsqueeze(1),
-        )
+        mixtures = (self.weights, self.means, self.variances)
+        components = [parameter[places].unsqueeze(1) for parameter in mixtures]
         density = log_densities(residual / variance.sqrt(), *components).logsumexp(-1) - 0.5 * variance.log()
         return (density * rows.kept).sum(-1)
 

@@ -202,11 +202,8 @@ def all_represented_graphs(
 
 def signature(graph: RehearsalGraph) -> tuple[frozenset, frozenset, frozenset]:
     """Variables and edges as sets: equal for graphs that differ only in the order of these."""
-    return (
-        frozenset(graph.names),
-        frozenset(graph.edges),
-        frozenset(frozenset(pair) for pair in graph.bidirected),
-    )
+    hidden = frozenset(frozenset(pair) for pair in graph.bidirected)
+    return frozenset(graph.names), frozenset(graph.edges), hidden
 
 
 def _segments(names: Iterable[str], following: dict[str, str]) -> list[tuple[str, ...]]:

@@ -83,11 +83,8 @@ def is_mark(word: str) -> bool:
 
 def unjoined(a: str, b: str) -> str:
     """What to do with two variables that follow each other without an arrow."""
-    circle = (
-        "; a circle, o, marks an end that may be a cause or an effect: choose"
-        if _CIRCLE.fullmatch(a) or _CIRCLE.fullmatch(b)
-        else ""
-    )
+    circled = _CIRCLE.fullmatch(a) or _CIRCLE.fullmatch(b)
+    circle = "; a circle, o, marks an end that may be a cause or an effect: choose" if circled else ""
     return (
         f"no arrow joins {a!r} and {b!r}{circle}; {WRITE} between them, {{a b}} for several variables, "
         'a name with a blank in quotation marks, "a b", and ; or a new line between two edges'

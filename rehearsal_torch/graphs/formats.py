@@ -114,11 +114,8 @@ def write_graph(graph: RehearsalGraph, path: str | Path) -> Path:
         return write_text(file, to_dagitty(graph))
     if file.suffix in (".dot", ".gv"):
         return write_text(file, to_dot(graph))
-    lines = (
-        nx.generate_graphml(to_networkx(graph))
-        if file.suffix == ".graphml"
-        else nx.generate_gml(to_networkx(graph))
-    )
+    generate = nx.generate_graphml if file.suffix == ".graphml" else nx.generate_gml
+    lines = generate(to_networkx(graph))
     return write_text(file, "".join(f"{line}\n" for line in lines))
 
 

@@ -319,11 +319,8 @@ class RehearsalGraph:
     def to_plain(self) -> dict[str, list]:
         """Plain lists, from which `RehearsalGraph(**plain)` restores the graph."""
         bows = {"bows": [list(edge) for edge in self.bows]} if self.bows else {}
-        return {
-            "cliques": [list(clique) for clique in self.cliques],
-            "edges": [list(edge) for edge in self.edges],
-            **bows,
-        }
+        cliques, edges = ([list(names) for names in sets] for sets in (self.cliques, self.edges))
+        return {"cliques": cliques, "edges": edges, **bows}
 
 
 def closure(

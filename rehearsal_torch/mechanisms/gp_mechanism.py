@@ -163,11 +163,10 @@ class ClosedForm(NodeMechanism):
 
     def abduct(self, parents: Tensor, values: Tensor) -> Tensor:
         """(x - mu(w)) / sigma(w) - c, (..., p), (..., 1) -> (..., 1)."""
-        mean, epistemic = (
-            self._process(parents)
-            if self.predictive
-            else (self.posterior.posterior_mean(parents), self.scale)
-        )
+        if self.predictive:
+            mean, epistemic = self._process(parents)
+        else:
+            mean, epistemic = self.posterior.posterior_mean(parents), self.scale
         residual = (values.squeeze(-1) - self.centre) / self.scale - mean
         return (residual / self._sigma(parents, epistemic) - self.shift).unsqueeze(-1)
 

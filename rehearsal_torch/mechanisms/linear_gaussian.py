@@ -155,11 +155,8 @@ class LinearGaussian(Solved, GenerativeMechanism):
         factor = root @ inverse_wishart_root(square, freedom, stream).to(device) * freedom**0.5
         half = _root(self.spread)
         weights = self.weights + half @ normal(count, self.parents, self.outputs).to(device) @ factor.mT
-        middle = (
-            self.intercept
-            + self.centre @ self.weights
-            + (factor @ normal(count, self.outputs, 1).to(device)).squeeze(-1) / rows**0.5
-        )
+        deviation = (factor @ normal(count, self.outputs, 1).to(device)).squeeze(-1) / rows**0.5
+        middle = self.intercept + self.centre @ self.weights + deviation
         return AffineMechanism(weights, middle - (self.centre @ weights), factor @ factor.mT)
 
 

@@ -158,11 +158,8 @@ class LipschitzNetwork(nn.Module):
             for weight in (self.inner, self.outer)
             for dtype in (self.inner.dtype, torch.float64)
         ]
-        norms = (
-            torch.stack([spectral_norm(weight).to(torch.float64) for weight in stored], -1)
-            .unflatten(-1, (2, 2))
-            .amax(-1)
-        )
+        every = torch.stack([spectral_norm(weight).to(torch.float64) for weight in stored], -1)
+        norms = every.unflatten(-1, (2, 2)).amax(-1)
         for where, constant, (inner, outer) in zip(names, self.constants, norms.tolist(), strict=True):
             if constant is not None and max(inner, outer) > 1 + slack:
                 raise ValueError(

@@ -220,12 +220,8 @@ class StackedCurvedTrajectory(StackedTrajectory, CurvedTrajectory):
 
     def curvature(self, states: Tensor, time: int, covectors: Tensor, radii: Tensor) -> Curvature:
         """(n, M D), t, (n, M D), (n,) -> derivatives and their bounds on the balls."""
-        curvatures = [
-            member.curvature(part, time, covector, radii)
-            for member, part, covector in zip(
-                self.curved, states.split(self.width, -1), covectors.split(self.width, -1), strict=True
-            )
-        ]
+        parts = zip(self.curved, states.split(self.width, -1), covectors.split(self.width, -1), strict=True)
+        curvatures = [member.curvature(part, time, covector, radii) for member, part, covector in parts]
         return Curvature(
             _diagonal([member.jacobian for member in curvatures]),
             _diagonal([member.hessian for member in curvatures]),

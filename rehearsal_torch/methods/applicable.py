@@ -26,12 +26,14 @@ from rehearsal_torch.method_choice.rule import (
 )
 from rehearsal_torch.methods.build import same_kind
 from rehearsal_torch.methods.conf import composed, plain
-from rehearsal_torch.methods.presets import CHOOSE, nodes
+from rehearsal_torch.methods.presets import AUTO, CHOOSE, capabilities, decides_for, methods, nodes
 from rehearsal_torch.methods.run import Run, build, suits
 from rehearsal_torch.problems.problem import Problem
 from rehearsal_torch.surrogates.surrogate import Surrogate
 from rehearsal_torch.training.fit import fit
-from rehearsal_torch.user_error import UserError, as_user_error
+from rehearsal_torch.user_error import UserError, as_user_error, did_you_mean
+
+_ASKED = {"rehearse": "cases of a table", "look_back": "a sequence", "optimise": "trials"}
 
 
 def choose(
@@ -113,6 +115,35 @@ def fits(problem: Problem, name: str) -> None:
     """
     run = build(with_method(composed("own_problem"), name), problem)
     suits(run, run.surrogate())
+
+
+def wished(problem: Problem) -> str | None:
+    """The method that a problem file names; None if it names none.
+
+    Raises:
+        UserError: if there is no such method for its question.
+    """
+    found = problem.facts().method
+    if found is None:
+        return None
+    if decides_for(found, problem.kind):
+        task = problem.question()
+        weighed = isinstance(task, RehearsalTask) and task.worth is not None and task.costs
+        if weighed and found != AUTO and not capabilities(found).costs:
+            raise UserError(
+                f"{found} does not look for the largest probability of a desired outcome, so that costs "
+                "cannot be weighed against worth by it",
+                "method",
+                "Leave worth out, so that costs are told and do not count, or name another method, such as "
+                "cme_stack or care",
+            )
+        return found
+    known = methods(problem.kind)
+    raise UserError(
+        f"there is no method {found!r} for {_ASKED[problem.kind]}",
+        "method",
+        did_you_mean(found, known) or f"Choose from {', '.join(sorted(known))}",
+    )
 
 
 def _fitted(run: Run, table: Table) -> Surrogate:

@@ -17,24 +17,22 @@ from omegaconf import DictConfig
 
 from rehearsal_torch.cli.run_summary import described
 from rehearsal_torch.cli.spelling import weighed
-from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.files.forms import NUMBER, WHOLE, checked
 from rehearsal_torch.files.rows import as_csv
 from rehearsal_torch.method_choice.rule import Choice, Noted
 from rehearsal_torch.method_choice.words import rows, sentences
-from rehearsal_torch.methods.applicable import choose, with_method
+from rehearsal_torch.methods.applicable import choose, wished, with_method
 from rehearsal_torch.methods.build import problem_of, same_kind, seed_and_use_one_thread
 from rehearsal_torch.methods.conf import plain
-from rehearsal_torch.methods.presets import AUTO, CHOOSE, GROUPS, capabilities, decides_for, methods
+from rehearsal_torch.methods.presets import CHOOSE, GROUPS, methods
 from rehearsal_torch.methods.run import Run, build
 from rehearsal_torch.objectives.objective import class_of, settings_of
 from rehearsal_torch.problems.problem import Problem
 from rehearsal_torch.run_folder import RunFolder
-from rehearsal_torch.user_error import UserError, did_you_mean
+from rehearsal_torch.user_error import UserError
 
 TABLE, RECORD = "method_choice.csv", "method_choice.json"
 _FORMS = {"chosen": "a string", "best": "a string", "value": NUMBER, "bias": NUMBER, "rows": WHOLE}
-_ASKED = {"rehearse": "cases of a table", "look_back": "a sequence", "optimise": "trials"}
 
 
 def settled(
@@ -116,35 +114,6 @@ def _tell_costs(run: Run, sweep: bool) -> None:
         f"Note: the cost of {', '.join(named)} does not count here: {why}. To weigh it, add the line worth: "
         f"NUMBER, what a desired outcome is worth{other}",
         flush=True,
-    )
-
-
-def wished(problem: Problem) -> str | None:
-    """The method that a problem file names; None if it names none.
-
-    Raises:
-        UserError: if there is no such method for its question.
-    """
-    found = problem.facts().method
-    if found is None:
-        return None
-    if decides_for(found, problem.kind):
-        task = problem.question()
-        weighed = isinstance(task, RehearsalTask) and task.worth is not None and task.costs
-        if weighed and found != AUTO and not capabilities(found).costs:
-            raise UserError(
-                f"{found} does not look for the largest probability of a desired outcome, so that costs "
-                "cannot be weighed against worth by it",
-                "method",
-                "Leave worth out, so that costs are told and do not count, or name another method, such as "
-                "cme_stack or care",
-            )
-        return found
-    known = methods(problem.kind)
-    raise UserError(
-        f"there is no method {found!r} for {_ASKED[problem.kind]}",
-        "method",
-        did_you_mean(found, known) or f"Choose from {', '.join(sorted(known))}",
     )
 
 

@@ -96,8 +96,7 @@ def _check_method(problem: "OfFile") -> list[str]:
     """
     facts, named = problem.facts(), None
     if facts.method is not None:
-        from rehearsal_torch.cli.choice.settled import wished
-        from rehearsal_torch.methods.applicable import fits
+        from rehearsal_torch.methods.applicable import fits, wished
         from rehearsal_torch.methods.presets import AUTO
 
         named = wished(problem)

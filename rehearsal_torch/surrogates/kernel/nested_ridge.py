@@ -270,11 +270,9 @@ class NestedRidge(AdjustedSurrogate, SeparateMembers):
                     f"{estimator.widths_of_rows}"
                 )
         width = self.no_action.directions.shape[-1]
-        return (
-            faults
-            if width == context
-            else [*faults, f"no_action.directions: expected {context} columns; got {width}"]
-        )
+        if width != context:
+            faults.append(f"no_action.directions: expected {context} columns; got {width}")
+        return faults
 
     def values(self) -> list[AlterationValue]:
         """The estimators, in the order of the task's candidate sets."""

@@ -418,11 +418,7 @@ class LandmarkRidge(ProductRidge):
         scaled = [block[among] / width for block, width in zip(blocks, self.widths[0], strict=True)]
         places = self._place(blocks, among, scaled)
         first = self._first(blocks, targets)
-        self.factor, self.profile, self.coefficients = (
-            first.factor,
-            first.total,
-            first.theta[None],
-        )
+        self.factor, self.profile, self.coefficients = first.factor, first.total, first.theta[None]
         self.amplitudes = ((targets.square().sum(0) - first.explained) / (count * ridge))[None]
         if blocks[1].shape[1]:
             self.context_centres = scaled[0][self._marks(scaled[0])]

@@ -96,12 +96,8 @@ class SpectralRidge(AlterationValue):
         stream = generator(self.seed)
         order = torch.randperm(len(whole), generator=stream).to(whole.device)
         self._choose(whole, targets[:, :1] - targets[:, :1].mean(0), scores, order)
-        unit = (
-            sobol(len(self.directions), self.seed)
-            .draw(self.features, dtype=torch.float64)
-            .clamp(1e-6, 1 - 1e-6)
-        )
-        frequencies = torch.special.ndtri(unit).to(whole) @ self.directions
+        unit = sobol(len(self.directions), self.seed).draw(self.features, dtype=torch.float64)
+        frequencies = torch.special.ndtri(unit.clamp(1e-6, 1 - 1e-6)).to(whole) @ self.directions
         self.on_context, self.on_covariates, self.on_actions = (
             part.contiguous()
             for part in frequencies.split([context.shape[1], covariates.shape[1], actions.shape[1]], -1)

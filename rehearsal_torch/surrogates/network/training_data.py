@@ -52,22 +52,18 @@ class NodeRows:
 
     def values(self, table: Table) -> Tensor:
         """Node values, (n, N)."""
-        return (
-            self.task.reward_of(table).unsqueeze(-1)
-            if self.structure == "black_box"
-            else table.columns(self.structured_task.nodes)
-        )
+        if self.structure == "black_box":
+            return self.task.reward_of(table).unsqueeze(-1)
+        return table.columns(self.structured_task.nodes)
 
     def kept(self, table: Table) -> Tensor:
         """The rows from which each node is learnt, (n, N) bool."""
         masks = []
         for node in self.structured_task.nodes:
             own = self.task.reward.names if self.structure == "black_box" else (node,)
-            between = (
-                own
-                if self.structure == "graph"
-                else tuple(self.task.graph.ancestors(own) - set(self.task.actions))
-            )
+            between = frozenset(own)
+            if self.structure != "graph":
+                between = self.task.graph.ancestors(own) - set(self.task.actions)
             places = [table.names.index(name) for name in between if name in table.names]
             masks.append(~table.altered[:, places].any(-1))
         return torch.stack(masks, -1)

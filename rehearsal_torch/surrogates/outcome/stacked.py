@@ -119,11 +119,8 @@ class StackedRegression(RehearsalSurrogate, SeparateMembers):
     ) -> None:
         super().__init__(task)
         self.indicator, self.outcome = indicator(task=self.task), outcome(task=self.task)
-        other = {
-            type(estimator).__name__
-            for estimator in self.indicator.values()
-            if not isinstance(estimator, SpectralEnsemble)
-        }
+        estimators = self.indicator.values()
+        other = {type(part).__name__ for part in estimators if not isinstance(part, SpectralEnsemble)}
         if other:
             raise ValueError(
                 f"indicator.estimator: expected a SpectralEnsemble, which predicts rows left out; got "

@@ -92,11 +92,11 @@ class DriftingLinear(LinearSurrogate):
         begin = sum(len(earlier.members) for earlier in self.equations[:which])
         end = begin + len(equation.members)
         intercepts, gains = self.regressions.coefficients()
-        return AffineMechanism(
+        weights, covariance = (
             gains[begin:end, : len(equation.parents)].mT,
-            intercepts[begin:end],
             self.mechanisms()[which].covariance,
         )
+        return AffineMechanism(weights, intercepts[begin:end], covariance)
 
     def drawn(self, equation: Equation) -> AffineMechanism | None:  # noqa: ARG002
         """None: an ensemble of experts has no posterior."""

@@ -6,8 +6,9 @@ import shlex
 import pytest
 
 from rehearsal_torch.cli.choice import settled as module
-from rehearsal_torch.cli.choice.settled import settled, wished
+from rehearsal_torch.cli.choice.settled import settled
 from rehearsal_torch.method_choice.rule import SIMPLEST_FIRST, chosen
+from rehearsal_torch.methods.applicable import wished
 from rehearsal_torch.problems.written.own_problem import OwnProblem
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.user_error import UserError
