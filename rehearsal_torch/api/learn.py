@@ -45,28 +45,9 @@ def learn(
 ) -> RehearsalModel:
     """Fits a rehearsal method to a table.
 
-    Args:
-        table: Observations, or a problem file without a task, as for `rehearse`.
-        task: Graph, context, box and region, as for `rehearse`.
-        method: The name of a file in ``conf/decision``, as for `rehearse`; "auto" takes one by the rows, and
-            the model's `choice` says why.
-        settings: Overrides of the method's configuration, as for `rehearse`;
-            ``**{"dataset.validation": 0.2}`` holds a fifth of the rows out, and the model's card says how
-            well it predicts them.
-
-    Returns:
-        The fitted method (`api.rehearsal_model`): `decide`, `what_if`, `compare`,
-        `explain`, `save` and `card`.
-
-    Warns:
-        RequestWarning: if none of the rows to learn from, or every one, lies in the desired region.
-
-    Raises:
-        TableError: if the table cannot be read, or a column is missing, not numeric, incomplete or constant;
-            all faults are listed.
-        TaskError: if the task cannot be used; all faults are listed.
-        RequestError: if there is no such method or setting, or the method is for another kind of problem.
-        ValueError: base class of all of the above.
+    Arguments, warnings and errors are those of `rehearse`; with the method "auto", the model's `choice` says
+    why one was taken. ``**{"dataset.validation": 0.2}`` holds a fifth of the rows out, and the model's card
+    says how well it predicts them.
     """
     request = Request.of(table, task, method, seed, settings)
     with in_words(), undisturbed():
@@ -86,12 +67,7 @@ def model_of(
     score: UntouchedScore | None,
     choice: Choice | None = None,
 ) -> RehearsalModel:
-    """The model of a fit.
-
-    Args:
-        score: The held-out score of untouched rows; None if it was not measured.
-        choice: The choice of the method from the rows; None if it was asked for by name.
-    """
+    """The model of a fit, with the held-out score and the choice of the method for its card."""
     problem = run.problem
     assert isinstance(problem, RehearsalTable)
     assert isinstance(surrogate, RehearsalSurrogate)

@@ -112,7 +112,7 @@ class RehearsalModel(FittedMethod):
         """Decides which alteration to make in each case.
 
         Args:
-            cases: The cases, one per row, with the context's columns, in any of the forms of `rehearse`.
+            cases: In any of the forms of `rehearse`.
             workers: Processes that share the cases, each with one thread; the decisions do not depend on it
                 (those of a model on a GPU but for rounding, see `to`).
 
@@ -120,8 +120,7 @@ class RehearsalModel(FittedMethod):
             RequestWarning: if the problem file of the fit has bounds for each case, which are not kept.
 
         Raises:
-            TableError: if the cases cannot be read, or a column of the context is missing, not numeric or
-                incomplete; all faults are listed.
+            TableError: if the cases cannot be read; all faults are listed.
             RequestError: if the cases are of another type, there is none, or `workers` is below 1.
         """
         check_workers(workers)
