@@ -44,19 +44,13 @@ class SimulatedUnits(ABC):
         features: The names of the numbers of an observation.
         actions: The names of what is set at a step.
         levels: How many levels each of these has.
+        world: The units as they were simulated.
     """
 
     features: tuple[str, ...]
     actions: tuple[str, ...]
     levels: tuple[int, ...]
-
-    @abstractmethod
-    def horizons(self) -> Tensor:
-        """The number of steps of each unit, (n,) long."""
-
-    @abstractmethod
-    def start(self, unit: int) -> Tensor:
-        """The latent state at the first step, (d,)."""
+    world: simulator.Cohort | machine_dynamics.Fleet
 
     @abstractmethod
     def shown(self, unit: int, time: int, latent: Tensor) -> Tensor:
@@ -71,8 +65,8 @@ class SimulatedUnits(ABC):
         """The latent state of the next step, (d,)."""
 
     @abstractmethod
-    def recorded(self, unit: int, time: int) -> list[float]:
-        """The doses or levels in the record."""
+    def recorded(self, unit: int, time: int) -> Tensor:
+        """The doses (mcg/kg/min, and mL in four hours) or levels in the record, (actions,)."""
 
 
 class SepsisUnits(SimulatedUnits):
@@ -89,18 +83,11 @@ class SepsisUnits(SimulatedUnits):
     def __init__(self, cohort: simulator.Cohort, reward: str) -> None:
         if reward not in REWARDS:
             raise ValueError(f"reward: expected one of {', '.join(REWARDS)}; got {reward!r}")
-        self.cohort, self.of = cohort, reward
-
-    def horizons(self) -> Tensor:
-        """See `SimulatedUnits.horizons`."""
-        return self.cohort.horizon
-
-    def start(self, unit: int) -> Tensor:
-        """See `SimulatedUnits.start`."""
-        return self.cohort.latent[unit, 0]
+        self.world = self.cohort = cohort
+        self.of = reward
 
     def shown(self, unit: int, time: int, latent: Tensor) -> Tensor:
-        """See `SimulatedUnits.shown`."""
+        """Static features, ventilation and vital signs."""
         known = (self.cohort.static[unit], self.cohort.ventilated[unit, time].reshape(1))
         return torch.cat((*known, simulator.emit(latent)))
 
@@ -109,20 +96,18 @@ class SepsisUnits(SimulatedUnits):
         return torch.stack((simulator.VASOPRESSOR[chosen[0]], simulator.FLUID[chosen[1]]))
 
     def reward(self, latent: Tensor, chosen: Tensor) -> float:
-        """See `SimulatedUnits.reward`."""
+        """Minus the SOFA score, with or without the points for the vasopressor."""
         vasopressor = self.doses(chosen)[0] if self.of == "score" else torch.zeros((), dtype=torch.float64)
         return -float(simulator.sofa(simulator.emit(latent), vasopressor))
 
     def moved(self, unit: int, time: int, latent: Tensor, chosen: Tensor) -> Tensor:
-        """See `SimulatedUnits.moved`."""
-        one = self.cohort
-        noise, ventilated = one.noise[unit, time], one.ventilated[unit, time]
-        return simulator.move(latent, one.level[unit], self.doses(chosen), ventilated, noise)
+        """The next state with the patient's own noise."""
+        noise, ventilated = self.cohort.noise[unit, time], self.cohort.ventilated[unit, time]
+        return simulator.move(latent, self.cohort.level[unit], self.doses(chosen), ventilated, noise)
 
-    def recorded(self, unit: int, time: int) -> list[float]:
-        """See `SimulatedUnits.recorded`: in mcg/kg/min and mL in four hours."""
-        found: list[float] = self.cohort.doses[unit, time].tolist()
-        return found
+    def recorded(self, unit: int, time: int) -> Tensor:
+        """The doses that were given."""
+        return self.cohort.doses[unit, time]
 
 
 class MachineUnits(SimulatedUnits):
@@ -133,33 +118,24 @@ class MachineUnits(SimulatedUnits):
     levels = (len(machine_dynamics.SERVICES), len(machine_dynamics.LOADS))
 
     def __init__(self, fleet: machine_dynamics.Fleet) -> None:
-        self.fleet = fleet
-
-    def horizons(self) -> Tensor:
-        """See `SimulatedUnits.horizons`."""
-        return self.fleet.horizon
-
-    def start(self, unit: int) -> Tensor:
-        """See `SimulatedUnits.start`."""
-        return self.fleet.latent[unit, 0]
+        self.world = self.fleet = fleet
 
     def shown(self, unit: int, time: int, latent: Tensor) -> Tensor:  # noqa: ARG002
-        """See `SimulatedUnits.shown`."""
+        """Static features and what is measured."""
         return torch.cat((self.fleet.static[unit], machine_dynamics.recorded(latent)))
 
     def reward(self, latent: Tensor, chosen: Tensor) -> float:
-        """See `SimulatedUnits.reward`."""
+        """Minus risk points and costs of the week."""
         state = machine_dynamics.recorded(latent)
         return -float(machine_dynamics.points(state) + machine_dynamics.costs(chosen))
 
     def moved(self, unit: int, time: int, latent: Tensor, chosen: Tensor) -> Tensor:
-        """See `SimulatedUnits.moved`."""
+        """The next state with the machine's own noise."""
         return machine_dynamics.move(latent, self.fleet.static[unit], chosen, self.fleet.noise[unit, time])
 
-    def recorded(self, unit: int, time: int) -> list[float]:
-        """See `SimulatedUnits.recorded`: numbers of levels."""
-        found: list[float] = self.fleet.actions[unit, time].double().tolist()
-        return found
+    def recorded(self, unit: int, time: int) -> Tensor:
+        """The levels that were set."""
+        return self.fleet.actions[unit, time].double()
 
 
 class EpisodeEnvironment(gymnasium.Env):
@@ -184,7 +160,7 @@ class EpisodeEnvironment(gymnasium.Env):
         self.action_space = gymnasium.spaces.MultiDiscrete(np.array(self.units.levels))
         self.render_mode = None
         self.unit, self.time, self._next, self._over = 0, 0, 0, True
-        self._latent = self.units.start(0)
+        self._latent = self.units.world.latent[0, 0]
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -200,10 +176,10 @@ class EpisodeEnvironment(gymnasium.Env):
             self._next = 0
             if seed != self._seed:
                 self.units, self._seed = self.make(seed), seed
-        count = len(self.units.horizons())
+        count = len(self.units.world.horizon)
         self.unit = int((options or {}).get("unit", self._next)) % count
         self._next, self.time, self._over = self.unit + 1, 0, False
-        self._latent = self.units.start(self.unit)
+        self._latent = self.units.world.latent[self.unit, 0]
         return self._observation(), self._info()
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
@@ -217,17 +193,15 @@ class EpisodeEnvironment(gymnasium.Env):
             raise RuntimeError("the episode is over: call reset() before the next step")
         chosen = torch.as_tensor(np.asarray(action)).reshape(-1).long()
         if not self.action_space.contains(np.asarray(chosen.numpy())):
-            names = [f"{name} 0 to {count - 1}" for name, count in self._levels()]
+            levels = zip(self.units.actions, self.units.levels, strict=True)
+            names = [f"{name} 0 to {count - 1}" for name, count in levels]
             raise ValueError(f"expected the levels of {', '.join(names)}; got {np.asarray(action).tolist()}")
         reward, info = self.units.reward(self._latent, chosen), self._info()
-        self._over = self.time + 1 == int(self.units.horizons()[self.unit])
+        self._over = self.time + 1 == int(self.units.world.horizon[self.unit])
         if not self._over:
             self._latent = self.units.moved(self.unit, self.time, self._latent, chosen)
             self.time += 1
         return self._observation(), reward, self._over, False, info
-
-    def _levels(self) -> list[tuple[str, int]]:
-        return list(zip(self.units.actions, self.units.levels, strict=True))
 
     def _observation(self) -> np.ndarray:
         values: np.ndarray = self.units.shown(self.unit, self.time, self._latent).numpy().astype(np.float64)
@@ -235,7 +209,7 @@ class EpisodeEnvironment(gymnasium.Env):
 
     def _info(self) -> dict[str, Any]:
         """Unit and step, and what the record has there, by action."""
-        recorded = zip(self.units.actions, self.units.recorded(self.unit, self.time), strict=True)
+        recorded = zip(self.units.actions, self.units.recorded(self.unit, self.time).tolist(), strict=True)
         return {"unit": self.unit, "time": self.time, "recorded": dict(recorded)}
 
 

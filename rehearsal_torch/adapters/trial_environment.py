@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from rehearsal_torch.adapters.gymnasium import TRIALS
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.problems.causal.world import CausalWorld
 from rehearsal_torch.problems.world_size import Rounds
@@ -25,20 +26,6 @@ from rehearsal_torch.spaces.box import Alteration
 
 # Imported by name, so that type checks pass where it is not installed.
 gymnasium: Any = import_module("gymnasium")
-
-# The worlds by the names under which they are registered.
-WORLDS: Mapping[str, str] = {
-    "Ackley": "ackley",
-    "Alpine2": "alpine2",
-    "Branin": "benchmark_functions",
-    "Chemostat": "chemostat",
-    "Dropwave": "dropwave",
-    "Epidemic": "epidemic",
-    "Hartmann": "benchmark_functions",
-    "Levy": "benchmark_functions",
-    "PooledTesting": "pooled_testing",
-    "Rosenbrock": "rosenbrock",
-}
 
 
 class TrialEnvironment(gymnasium.Env):
@@ -136,7 +123,7 @@ def trials(
     """The environment of a world by name.
 
     Args:
-        world: A name of `WORLDS`.
+        world: A name of `adapters.gymnasium.TRIALS`.
         rounds: The experiments of a campaign.
         seed: The seed of the first world.
         settings: Further arguments of the world.
@@ -144,8 +131,8 @@ def trials(
     Raises:
         ValueError: if there is no such world.
     """
-    if world not in WORLDS:
-        raise ValueError(f"world: expected one of {', '.join(WORLDS)}; got {world!r}")
-    made = getattr(import_module(f"rehearsal_torch.problems.causal.{WORLDS[world]}"), world)
+    if world not in TRIALS:
+        raise ValueError(f"world: expected one of {', '.join(TRIALS)}; got {world!r}")
+    made = getattr(import_module(f"rehearsal_torch.problems.causal.{TRIALS[world]}"), world)
     size = settings.pop("size", Rounds(rounds))
     return TrialEnvironment(lambda number: made(**settings, size=size, seed=number), seed, scored)

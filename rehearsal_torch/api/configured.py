@@ -29,12 +29,7 @@ from rehearsal_torch.user_error import RequestError, UserError, as_user_error, d
 
 @contextmanager
 def in_words() -> Iterator[None]:
-    """Re-raises errors of the configuration and the data with their message alone, without chained library
-    errors.
-
-    Raises:
-        ValueError: `RequestError` in place of `UserError`; others unchanged.
-    """
+    """Raises `RequestError` in place of `UserError`, and other ValueErrors, without those of libraries."""
     try:
         yield
     except UserError as error:
@@ -108,9 +103,6 @@ def configuration(
 def learnt(run: Run, workers: int = 1) -> Surrogate:
     """The fitted surrogate of a run, as ``rehearsal decide`` fits it; nothing is written.
 
-    Args:
-        workers: The number of processes that share the fits.
-
     Raises:
         UserError: if surrogate, method and data are incompatible.
         CheckpointError: if a number of what was fitted is not finite.
@@ -132,15 +124,7 @@ def decisions(
     claims: Claims | None = None,
     overturning: Overturning | None = None,
 ) -> list[Decision]:
-    """A decision for each case of a problem, in order.
-
-    Args:
-        workers: The number of processes that share the cases.
-        claims: Replaces the claims of the decisions; None keeps the method's own.
-
-    Raises:
-        UserError: if the method does not suit the surrogate, or the surrogate yields non-finite numbers.
-    """
+    """A decision for each case of a problem, in order, as of `decided`."""
     return [each.decision for each in decided(problem, surrogate, method, seed, workers, claims, overturning)]
 
 
@@ -153,10 +137,14 @@ def decided(
     claims: Claims | None = None,
     overturning: Overturning | None = None,
 ) -> list[Round]:
-    """The rounds of all cases of a problem, in order: what `decisions` returns, with cases and trajectories.
+    """The rounds of all cases of a problem, in order: decisions with cases and trajectories.
+
+    Args:
+        workers: The number of processes that share the cases.
+        claims: Replaces the claims of the decisions; None keeps the method's own.
 
     Raises:
-        UserError: see `decisions`.
+        UserError: if the method does not suit the surrogate, or the surrogate yields non-finite numbers.
     """
     suits(method, surrogate)
     seed_and_use_one_thread(seed)

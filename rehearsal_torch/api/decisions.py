@@ -12,7 +12,7 @@ One of them is a `Decision` that knows its case, and equals one of the same cont
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.data.codings.texts import said
@@ -47,48 +47,16 @@ class CaseDecision(Decision):
     library: str = field(default="pandas", repr=False)
     units: Mapping[str, str] = field(default_factory=dict, repr=False)
 
-    @classmethod
-    def of(
-        cls,
-        decision: Decision,
-        name: str,
-        case: DecisionContext | None,
-        label: Any,
-        wanted: str,
-        library: str,
-        units: Mapping[str, str],
-    ) -> Self:
-        """A decision with its case.
-
-        Args:
-            case: The case; None if it is not known.
-            label: Its index in a data frame, of length one; None if it has none.
-            wanted: The desired region in words.
-            units: Variable to its unit.
-        """
-        plain = {each.name: getattr(decision, each.name) for each in fields(Decision)}
-        return cls(
-            **plain, name=name, case=case, label=label, wanted=wanted, library=library, units=dict(units)
-        )
-
     def sentence(self) -> str:
         """What to set, and the chances without and with it; or why nothing is set."""
         return self._alone().sentences()[0]
 
     def to_frame(self, library: str | None = None) -> Any:
-        """One row, with the columns of `Decisions.to_frame`.
-
-        Args:
-            library: "pandas", "polars" or "pyarrow"; None for that in which the case was given.
-        """
+        """One row, as `Decisions.to_frame` has it."""
         return self._alone().to_frame(library)
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Draws the estimate with its interval, beside that for no action, as `Decisions.plot` does.
-
-        Args:
-            ax: Where to draw; None makes a new figure of matplotlib.pyplot.
-        """
+        """Draws the estimate with its interval, beside that for no action, as `Decisions.plot` does."""
         return self._alone().plot(ax)
 
     def __eq__(self, other: object) -> bool:
@@ -104,7 +72,6 @@ class CaseDecision(Decision):
         return "\n".join([self.sentence(), *self.warnings])
 
     def _repr_html_(self) -> str:
-
         return decision_html(self.to_frame("pandas"), [self.sentence()])
 
     def _alone(self) -> "Decisions":
@@ -119,21 +86,14 @@ SHOWN = 10
 class Decisions(list[Decision]):
     """Decisions, in the order of their cases.
 
-    Args:
+    Attributes:
         cases: The cases, in the same order; without them, decisions are numbered from 1, and no context is
             shown.
         labels: The index of the data frame from which the cases come; None if they come from elsewhere.
         wanted: The desired region in words (`data.codings.recorded`); empty where these are too long.
         library: The library of the frames that `to_frame` returns where none is asked for: that in which the
             cases were given.
-        units: Variable to its unit, where it is known; None for none.
-
-    Attributes:
-        cases: The cases; empty if they are not known.
-        labels: The same.
-        wanted: The same.
-        library: The same.
-        units: The same.
+        units: Variable to its unit, where it is known.
 
     Raises:
         ValueError: if there is not one case, or not one label, for each decision.
@@ -154,13 +114,19 @@ class Decisions(list[Decision]):
         for what, given in (("case", self.cases or self), ("label", self if labels is None else labels)):
             if len(given) != len(self):
                 raise ValueError(f"expected one {what} for each of {len(self)} decisions; got {len(given)}")
-        for place, each in enumerate(self):
+        for row, decision in enumerate(self):
             # A decision of another class has displays of its own.
-            if type(each) is Decision:
-                case = self.cases[place] if self.cases else None
-                called = str(place + 1) if case is None else case.identity
-                label = None if labels is None else labels[place : place + 1]
-                self[place] = CaseDecision.of(each, called, case, label, wanted, library, self.units)
+            if type(decision) is Decision:
+                case = self.cases[row] if self.cases else None
+                self[row] = CaseDecision(
+                    **{each.name: getattr(decision, each.name) for each in fields(Decision)},
+                    name=str(row + 1) if case is None else case.identity,
+                    case=case,
+                    label=None if labels is None else labels[row : row + 1],
+                    wanted=wanted,
+                    library=library,
+                    units=self.units,
+                )
 
     def to_frame(self, library: str | None = None) -> Any:
         """One row per case: what to set (``set/NAME``), the estimate with its interval, the estimate for no
@@ -174,7 +140,6 @@ class Decisions(list[Decision]):
         return in_library(self._frame(), library or self.library)
 
     def _frame(self) -> "pd.DataFrame":
-
         of = {column: each.name for each in self.codings.values() for column in each.columns}
         feasible = [name for each in self.cases if isinstance(each, RehearsalCase) for name in each.feasible]
         actions = dict.fromkeys(of.get(name, name) for name in feasible)
@@ -206,13 +171,13 @@ class Decisions(list[Decision]):
         it; or why nothing is. Where they lie outside the data, that reason in place of the chances, as in
         `WhatIf.sentence`; the frame keeps the numbers.
         """
-        said = []
+        sentences = []
         for line in self._lines():
             parts = [headline(line, self.units), *chances(line, self.wanted)]
             if line.get("alteration") is None and (reason := reason_of(line)):
                 parts.append(f"Why: {reason}.")
-            said.append(f"Case {line['identity']}: {' '.join(part for part in parts if part)}")
-        return said
+            sentences.append(f"Case {line['identity']}: {' '.join(part for part in parts if part)}")
+        return sentences
 
     def __str__(self) -> str:
         more = len(self) - SHOWN
@@ -220,7 +185,6 @@ class Decisions(list[Decision]):
         return "\n".join([*self.sentences()[:SHOWN], *rest, *self._sentences()])
 
     def _repr_html_(self) -> str:
-
         return decision_html(self._frame(), self._sentences())
 
     def _sentences(self) -> list[str]:
@@ -233,10 +197,8 @@ class Decisions(list[Decision]):
             {"identity": each.name if isinstance(each, CaseDecision) else str(number)}
             for number, each in enumerate(self, 1)
         ]
-        codings = self.codings
-        return [
-            said({**each, **decision.to_dict()}, codings) for each, decision in zip(facts, self, strict=True)
-        ]
+        pairs = zip(facts, self, strict=True)
+        return [said({**case, **decision.to_dict()}, self.codings) for case, decision in pairs]
 
     @property
     def codings(self) -> dict[str, Coding]:

@@ -98,12 +98,6 @@ class EpisodeReading:
     keep_last: int = 1
     amounts: Mapping[str, float] = field(default_factory=dict)
 
-    @classmethod
-    def of(cls, problem: EpisodeTable) -> "EpisodeReading":
-        """That of a table to which a model was fitted."""
-        amounts = {each.name: problem.largest[each.name] for each in problem.roles.actions if not each.levels}
-        return cls(problem.roles, problem.length, problem.first, problem.keep_last, amounts)
-
 
 @dataclass(frozen=True)
 class EpisodeModel:
@@ -131,9 +125,6 @@ class EpisodeModel:
     def to(self, device: torch.device | str) -> Self:
         """Moves the fitted model, such as to a GPU: ``model.to("cuda")``. It then looks back there, and its
         answers are on the CPU as before.
-
-        Args:
-            device: As torch names it.
 
         Raises:
             RuntimeError: if there is no such device.
@@ -235,7 +226,7 @@ class EpisodeModel:
 
     def beyond(self, episode: Episode) -> tuple[Finding, ...]:
         """A finding for each action of which an episode has more than the data of the fit."""
-        found = []
+        findings = []
         for name, largest in self.reading.amounts.items():
             most = float(episode.columns([name]).max())
             if most > largest * (1 + SLACK):
@@ -243,15 +234,12 @@ class EpisodeModel:
                     f"{name} is up to {setting_text(most, 6)}; the observations lie between 0 and "
                     f"{setting_text(largest, 6)}, and it is taken as the highest of their levels"
                 )
-                found.append(Finding("range", text))
-        return tuple(found)
+                findings.append(Finding("range", text))
+        return tuple(findings)
 
     def save(self, folder: str | Path) -> Path:
         """Saves the fitted model as a checkpoint, which `rt.load` and ``checkpoint=FOLDER`` read: weights,
-        configuration and card.
-
-        Args:
-            folder: The folder; files of a checkpoint in it are replaced.
+        configuration and card. Files of a checkpoint in the folder are replaced.
         """
         card = dict(self.card) if self.problem is None else self._card(self.problem)
         settings = {key: _plain(value) for key, value in self.settings.items()}
@@ -380,5 +368,7 @@ def learn_episodes(
         assert isinstance(surrogate, EpisodeSurrogate)
         kept = {key: value for key, value in settings.items() if key.partition(".")[0] in LOOKING}
         changes = (written.changes if written is not None else None) or CHANGES
-        node, reading = run.config["surrogate"], EpisodeReading.of(problem)
+        roles, node = problem.roles, run.config["surrogate"]
+        amounts = {each.name: problem.largest[each.name] for each in roles.actions if not each.levels}
+        reading = EpisodeReading(roles, problem.length, problem.first, problem.keep_last, amounts)
         return EpisodeModel(surrogate, reading, method, seed, kept, node, changes, problem)

@@ -8,7 +8,7 @@ same.
 """
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,18 +16,20 @@ from typing import Any
 from narwhals.typing import IntoDataFrame
 
 from rehearsal_torch.api.configured import in_words, learnt, undisturbed
-from rehearsal_torch.api.explaining.fitted_rows import FittedRows
+from rehearsal_torch.api.explaining.explain import FittedRows
 from rehearsal_torch.api.model_card import model_card
 from rehearsal_torch.api.rehearsal_model import NODES, RehearsalModel, left_behind
-from rehearsal_torch.api.rehearsed import untouched_score
 from rehearsal_torch.api.request import Request
+from rehearsal_torch.claims.cross_fitting import CrossFittedClaims
+from rehearsal_torch.claims.row_cases import Untouched, untouched_rows
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.method_choice.rule import Choice
 from rehearsal_torch.methods.judged import fitted_under
 from rehearsal_torch.methods.run import Run
+from rehearsal_torch.objectives.objective import AlterationObjective, class_of
 from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
-from rehearsal_torch.reporting.untouched_score import UntouchedScore
+from rehearsal_torch.reporting.untouched_score import UntouchedScore, score_of
 from rehearsal_torch.surrogates.overturning import Overturning
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from rehearsal_torch.surrogates.surrogate import Surrogate
@@ -43,28 +45,9 @@ def learn(
 ) -> RehearsalModel:
     """Fits a rehearsal method to a table.
 
-    Args:
-        table: Observations, or a problem file without a task, as for `rehearse`.
-        task: Graph, context, box and region, as for `rehearse`.
-        method: The name of a file in ``conf/decision``, as for `rehearse`; "auto" takes one by the rows, and
-            the model's `choice` says why.
-        settings: Overrides of the method's configuration, as for `rehearse`;
-            ``**{"dataset.validation": 0.2}`` holds a fifth of the rows out, and the model's card says how
-            well it predicts them.
-
-    Returns:
-        The fitted method (`api.rehearsal_model`): `decide`, `what_if`, `compare`,
-        `explain`, `save` and `card`.
-
-    Warns:
-        RequestWarning: if none of the rows to learn from, or every one, lies in the desired region.
-
-    Raises:
-        TableError: if the table cannot be read, or a column is missing, not numeric, incomplete or constant;
-            all faults are listed.
-        TaskError: if the task cannot be used; all faults are listed.
-        RequestError: if there is no such method or setting, or the method is for another kind of problem.
-        ValueError: base class of all of the above.
+    Arguments, warnings and errors are those of `rehearse`; with the method "auto", the model's `choice` says
+    why one was taken. ``**{"dataset.validation": 0.2}`` holds a fifth of the rows out, and the model's card
+    says how well it predicts them.
     """
     request = Request.of(table, task, method, seed, settings)
     with in_words(), undisturbed():
@@ -77,13 +60,6 @@ def learn(
         return model_of(request, run, surrogate, untouched_score(problem, surrogate, run.objective), choice)
 
 
-def bounds_left(request: Request, problem: RehearsalTable) -> str:
-    """What becomes of the bounds that a problem file has for each case; empty where there are none."""
-    if request.written is None or not request.written.bounds:
-        return ""
-    return left_behind(f"{request.written.source} has for each case", request.written.bounds, problem.task)
-
-
 def model_of(
     request: Request,
     run: Run,
@@ -91,15 +67,12 @@ def model_of(
     score: UntouchedScore | None,
     choice: Choice | None = None,
 ) -> RehearsalModel:
-    """The model of a fit.
-
-    Args:
-        score: The held-out score of untouched rows; None if it was not measured.
-        choice: The choice of the method from the rows; None if it was asked for by name.
-    """
+    """The model of a fit, with the held-out score and the choice of the method for its card."""
     problem = run.problem
     assert isinstance(problem, RehearsalTable)
     assert isinstance(surrogate, RehearsalSurrogate)
+    written = request.written
+    left = "" if written is None else f"{written.source} has for each case"
     return RehearsalModel(
         surrogate,
         run,
@@ -110,6 +83,42 @@ def model_of(
         partial(model_card, problem, request.method, request.seed, request.settings, score, choice),
         FittedRows(problem.observations, partial(fitted_under, run)),
         choice,
-        bounds_left(request, problem),
+        "" if written is None else left_behind(left, written.bounds, problem.task),
         dict(problem.facts().wording.get("units_of", {})),
+    )
+
+
+def untouched_score(
+    problem: RehearsalTable,
+    surrogate: Surrogate,
+    objective: Callable[..., Any],
+    claims: CrossFittedClaims | None = None,
+) -> UntouchedScore | None:
+    """The score of the rows that nobody altered (`reporting.untouched_score`): those held out by
+    ``dataset.validation``, or, with cross-fitted claims, all rows, each predicted by a model that has not
+    seen it. None if there is none, or the method says nothing of them.
+
+    No table knows what an alteration would have brought, but it knows whether the outcome of an untouched row
+    is desired, and a method predicts that too. Methods with networks stop their training by the held-out
+    rows, so that a score on these is a little too good.
+
+    Args:
+        surrogate: The model fitted to the rows that were not held out.
+        claims: Cross-fitted claims, whose folds have predicted every row; None uses the held-out rows.
+
+    Source: Brier (1950).
+    """
+    if claims is not None:
+        return None if claims.untouched is None else _scored(claims.untouched, problem.facts().units)
+    kind = class_of(objective)
+    if problem.aside is None or kind is None or not issubclass(kind, AlterationObjective):
+        return None
+    rows = untouched_rows(surrogate, objective, problem.aside, problem.task, problem.share)
+    return _scored(rows, problem.aside_units)
+
+
+def _scored(untouched: Untouched, units: Sequence[str] | None) -> UntouchedScore | None:
+    named = None if units is None else [units[row] for row in untouched.rows.tolist()]
+    return score_of(
+        untouched.desired.tolist(), untouched.predicted.tolist(), untouched.constant.tolist(), named
     )

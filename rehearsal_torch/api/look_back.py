@@ -17,6 +17,7 @@ Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 7-9.
 
 import warnings
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -86,24 +87,17 @@ def look_back(
     """
     with in_words():
         known: Any = load(model) if isinstance(model, str | Path) else model
-    asked = episode, changes, method, reward, seed, records, settings
-    if isinstance(known, EpisodeModel):
-        found = known.best_change(*asked)
-    else:
-        found = best_change(known, *asked)
+    own = isinstance(known, EpisodeModel)
+    answer = known.best_change if own else partial(best_change, known)
+    decision: LookedBack = answer(episode, changes, method, reward, seed, records, settings)
     if records is not None and isinstance(model, str | Path):
-        surrogate = known.surrogate if isinstance(known, EpisodeModel) else known
-        if other := _other_records(transitions_of(records, surrogate), model):
-            warnings.warn(other, RequestWarning, stacklevel=2)
-    return found
-
-
-def _other_records(records: Table, folder: str | Path) -> str:
-    """A sentence if a checkpoint was fitted to other transitions; empty if not, or its card does not say."""
-    known = card(folder).get("data_fingerprint")
-    if not isinstance(known, str) or records.fingerprint() == known:
-        return ""
-    return (
-        f"records: {folder} was fitted to other transitions than these {len(records)} ({known[:12]}, here "
-        f"{records.fingerprint()[:12]}), so that hidden_cause is that of another table: give those of the fit"
-    )
+        given = transitions_of(records, known.surrogate if own else known)
+        fitted, here = card(model).get("data_fingerprint"), given.fingerprint()
+        if isinstance(fitted, str) and here != fitted:
+            warnings.warn(
+                f"records: {model} was fitted to other transitions than these {len(given)} ({fitted[:12]}, "
+                f"here {here[:12]}), so that hidden_cause is that of another table: give those of the fit",
+                RequestWarning,
+                stacklevel=2,
+            )
+    return decision

@@ -10,6 +10,7 @@ It is a `Decision` in every other respect.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from html import escape
 from typing import TYPE_CHECKING, Any, Self
 
 from rehearsal_torch.data.decision import Decision, EpisodeCase
@@ -40,20 +41,17 @@ class LookedBack(Decision):
     words: Wording = field(default=Wording(), repr=False, compare=False)
 
     @classmethod
-    def of(cls, made: Round, words: Wording) -> Self:
+    def of(cls, decided: Round, words: Wording) -> Self:
         """The decision of a round with one episode."""
-        assert isinstance(made.case, EpisodeCase)
-        plain = {each.name: getattr(made.decision, each.name) for each in fields(Decision)}
-        return cls(**plain, case=made.case, trajectory=made.trajectory, words=words)
+        assert isinstance(decided.case, EpisodeCase)
+        content = {each.name: getattr(decided.decision, each.name) for each in fields(Decision)}
+        return cls(**content, case=decided.case, trajectory=decided.trajectory, words=words)
 
     def to_frame(self, library: str = "pandas") -> Any:
-        """One row per changed time step: ``time`` (0 is the first, whatever the table calls it), ``action``
-        and ``observed_action``, their numbers; and for each dose ``from/NAME``, as it was given, and
-        ``to/NAME``, in the dose's unit, or the names of its levels where they have some. Both are the same
-        where a dose keeps its level.
-
-        Args:
-            library: "pandas", "polars" or "pyarrow".
+        """One row per changed time step, as a data frame of pandas, polars or pyarrow (`library`): ``time``
+        (0 is the first, whatever the table calls it), ``action`` and ``observed_action``, their numbers; and
+        for each dose ``from/NAME``, as it was given, and ``to/NAME``, in the dose's unit, or the names of its
+        levels where they have some. Both are the same where a dose keeps its level.
         """
         import pandas as pd
 
@@ -62,17 +60,12 @@ class LookedBack(Decision):
         heads += [f"{part}{name}" for name in names for part in (FROM, TO)]
         observed, rows = self.trajectory["observed_actions"], []
         for time, action in sorted(self.actions().items()):
-            pairs = zip(self._named(self._given(time)), self._named(self._set(time)), strict=True)
-            whole = [time, observed[time], action, *(one for pair in pairs for one in pair)]
-            rows.append(dict(zip(heads, whole, strict=True)))
+            doses = [dose for pair in self._changes(time) for dose in pair]
+            rows.append([time, observed[time], action, *doses])
         return in_library(pd.DataFrame(rows, columns=heads), library)
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Draws the observed course and the one under the decision, with the changed steps shaded.
-
-        Args:
-            ax: Where to draw; None makes a new figure of matplotlib.pyplot.
-        """
+        """Draws the observed course and the one under the decision, with the changed steps shaded."""
         from rehearsal_torch.reporting.figures.courses import draw_into
 
         with drawing():
@@ -103,46 +96,32 @@ class LookedBack(Decision):
         return "\n".join(self._said())
 
     def _repr_html_(self) -> str:
-        from html import escape
-
         heads = [self.words.one_step.lower(), *self._doses()]
         rows = [
-            [
-                str(self.words.start + time),
-                *map(_change, self._named(self._given(time)), self._named(self._set(time))),
-            ]
+            [str(self.words.start + time), *(_change(*pair) for pair in self._changes(time))]
             for time in sorted(self.actions())
         ]
         parts = [f"<p>{escape(each)}</p>" for each in self._said()]
         return "<div>" + "".join([*parts, *([table_html(heads, rows)] if rows else [])]) + "</div>"
 
     def _said(self) -> list[str]:
-        against = [] if self.hidden_cause is None else [self._overturned()]
+        cause = "" if self.hidden_cause is None else self.hidden_cause.sentence(self.words.actions)
+        against = [f"{cause[:1].upper()}{cause[1:]}."] if cause else []
         return [self.summary(), *against, *self.warnings]
-
-    def _overturned(self) -> str:
-        assert self.hidden_cause is not None
-        said = self.hidden_cause.sentence(self.words.actions)
-        return f"{said[:1].upper()}{said[1:]}."
 
     def _doses(self) -> list[str]:
         """The names of the coordinates of an action."""
         count = len(self.trajectory["doses"][0]) if self.trajectory["doses"] else 0
         return [self.words.dose(index).name for index in range(count)]
 
-    def _given(self, time: int) -> Sequence[float]:
-        """The doses that were given at a step; those of the action's levels if the episode has none."""
-        given: list[float] = self.trajectory["observed_doses"][time]
-        return given
-
-    def _named(self, doses: Sequence[float]) -> list[float | str]:
-        """Doses, with the names of levels that have one."""
-        return [self.words.dose(index).level(dose) or dose for index, dose in enumerate(doses)]
-
-    def _set(self, time: int) -> Sequence[float]:
-        """The doses under the decision at a step: one that keeps its level stays as it was given."""
-        found: list[float] = self.trajectory["doses"][time]
-        return found
+    def _changes(self, time: int) -> list[tuple[float | str, float | str]]:
+        """Each dose of a step as it was given and under the decision, named where levels have names."""
+        doses = zip(self.trajectory["observed_doses"][time], self.trajectory["doses"][time], strict=True)
+        named = [self.words.dose(index).level for index in range(len(self.trajectory["doses"][time]))]
+        return [
+            (level(given) or given, level(chosen) or chosen)
+            for level, (given, chosen) in zip(named, doses, strict=True)
+        ]
 
 
 def words_for(reward: Mapping[str, Any], doses: Sequence[str]) -> Wording:

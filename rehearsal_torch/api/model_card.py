@@ -3,22 +3,20 @@
 It names the data by fingerprint and ranges, and the task; it says how well the method predicts rows that it
 has not seen, where that was measured.
 
-Source: ours; after Mitchell et al. (2019), Model cards for model reporting (intended use, limits, data).
+Source: after Mitchell et al. (2019), Model cards for model reporting (intended use, limits, data).
 """
 
 import platform
 from collections.abc import Mapping
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.files.commit import commit
+from rehearsal_torch.method_choice.rule import Choice
 from rehearsal_torch.method_choice.words import sentences
-
-if TYPE_CHECKING:
-    from rehearsal_torch.data.rehearsal_task import RehearsalTask
-    from rehearsal_torch.method_choice.rule import Choice
-    from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
-    from rehearsal_torch.reporting.untouched_score import UntouchedScore
+from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
+from rehearsal_torch.reporting.untouched_score import UntouchedScore
 
 PACKAGES = ("rehearsal-torch", "torch", "numpy")
 UNMEASURED = (
@@ -38,7 +36,7 @@ LIMITS = (
 )
 
 
-def intended_use(task: "RehearsalTask") -> str:
+def intended_use(task: RehearsalTask) -> str:
     """What a method fitted for a task is for, in a sentence."""
     given = f"given {_several(task.variables(task.context))}" if task.context else "without a context"
     lie = "lie" if len(task.outcomes) > 1 else "lies"
@@ -51,19 +49,16 @@ def intended_use(task: "RehearsalTask") -> str:
 
 
 def model_card(
-    problem: "RehearsalTable",
+    problem: RehearsalTable,
     method: str,
     seed: int,
     settings: Mapping[str, object],
-    score: "UntouchedScore | None" = None,
-    choice: "Choice | None" = None,
+    score: UntouchedScore | None = None,
+    choice: Choice | None = None,
 ) -> dict[str, Any]:
     """The card, as plain data.
 
     Args:
-        problem: The rows and the task of the fit.
-        seed: The seed of the fit and of decisions.
-        settings: Overrides of the method's configuration.
         score: The held-out score of untouched rows; None if it was not measured.
         choice: The choice of the method from the rows; None if it was asked for by name.
     """
@@ -83,7 +78,7 @@ def model_card(
     }
 
 
-def _brier(score: "UntouchedScore") -> dict[str, float]:
+def _brier(score: UntouchedScore) -> dict[str, float]:
     ends = {"own": score.own, "constant": score.constant}
     return {"rows": score.rows, **{name: round(each.mean, 6) for name, each in ends.items()}}
 

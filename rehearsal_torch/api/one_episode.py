@@ -37,12 +37,7 @@ TAKEN = {
 
 
 class OneEpisode(Problem):
-    """A look-back problem with one episode.
-
-    Args:
-        episode_case: The episode, and the time steps whose action is fixed.
-        records: The transitions to which the surrogate was fitted; None if they are unknown.
-    """
+    """A look-back problem with one episode; `records` are the transitions of the surrogate's fit."""
 
     kind = "look_back"
 
@@ -101,10 +96,8 @@ def best_change(
     settings: Mapping[str, object],
     words: Wording | None = None,
 ) -> LookedBack:
-    """The best change of at most k actions of an episode; see `look_back` for its arguments.
-
-    Args:
-        words: What the numbers are called; None for the words of the reward.
+    """The best change of at most k actions of an episode, with the arguments of `look_back`; the numbers are
+    called by `words`, or, without, by those of the reward.
     """
     if isinstance(changes, bool) or not isinstance(changes, int) or changes < 0:
         raise RequestError(f"changes: expected a whole number of at least 0; got {changes!r}")

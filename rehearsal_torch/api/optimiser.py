@@ -83,10 +83,6 @@ def trials_of(
     """A task, read from its file if it is in one, the problem file that it is from (None without one), and
     the factories of the method.
 
-    Args:
-        task: The task: plain data, a YAML file, a problem file with ``question: trials``, or None.
-        method: The name of a file in ``conf/decision``; None for that of the problem file, else ``excbo``.
-
     Warns:
         TrialWarning: if the problem file holds actions at a value.
 
@@ -110,9 +106,6 @@ def trials_of(
 
 def trial_method(name: str) -> Parts:
     """The factories of model, objective and search. The objective's fixed draws are those of seed 0.
-
-    Args:
-        name: The name of a file in ``conf/decision``.
 
     Raises:
         RequestError: if there is no trial method of that name.
@@ -208,15 +201,10 @@ class CausalOptimiser(TrialView):
         method: str | None = None,
         trainer: Descent | None = None,
     ) -> "CausalOptimiser":
-        """Continues a file of trials, and keeps writing to it.
+        """Continues a file of trials, and keeps writing to it; the file holds no method.
 
         Args:
             task: Replaces the file's task, for example by one with narrower bounds; None keeps the file's.
-            surrogate: As for the optimiser; the file does not hold it.
-            objective: As for the optimiser; the file does not hold it.
-            search: As for the optimiser; the file does not hold it.
-            method: As for the optimiser; the file does not hold it.
-            trainer: As for the optimiser; the file does not hold it.
 
         Raises:
             TrialFileError: if there is no such file, or it cannot be read.
@@ -399,8 +387,9 @@ class CausalOptimiser(TrialView):
         if sure.runner_up is None:
             return Recommended(action, found.predicted, sure.std, tried=sure.tried)
         other = dict(zip(self.task.actions, sure.runner_up.tolist(), strict=True))
-        beside = other, sure.runner_up_predicted, sure.chance
-        return Recommended(action, found.predicted, sure.std, *beside, sure.tried)
+        return Recommended(
+            action, found.predicted, sure.std, other, sure.runner_up_predicted, sure.chance, sure.tried
+        )
 
     def read(self, path: str | Path | IntoDataFrame) -> None:
         """Adds the experiments of a comma-separated file or a data frame, one per row; the columns are

@@ -14,23 +14,23 @@ import hashlib
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Self
 
 import torch
 import yaml
 from narwhals.typing import IntoDataFrame
+from omegaconf import open_dict
 
 from rehearsal_torch.api.configured import decisions, in_words, undisturbed
 from rehearsal_torch.api.decisions import Decisions
-from rehearsal_torch.api.explaining.explain import check_explained, explain
+from rehearsal_torch.api.explaining.explain import FittedRows, check_explained, explain
 from rehearsal_torch.api.explaining.explanation import Explanation
-from rehearsal_torch.api.explaining.fitted_rows import FittedRows, rows_again
 from rehearsal_torch.api.new_cases import NewCases
-from rehearsal_torch.api.request import check_workers, labels_of, names_of, rows_of
+from rehearsal_torch.api.request import Request, check_workers, labels_of, names_of, rows_of
 from rehearsal_torch.api.saving.saved_folder import METHOD, written
-from rehearsal_torch.api.what_if import Comparison, WhatIf, compare, what_if
+from rehearsal_torch.api.what_if import Comparison, FittedMethod, WhatIf, compare, what_if
 from rehearsal_torch.checkpoint import save as save_surrogate
 from rehearsal_torch.data.codings.cases import cases_in_codes
 from rehearsal_torch.data.codings.recorded import wanted_in
@@ -43,7 +43,8 @@ from rehearsal_torch.data.tables.in_memory import library_of
 from rehearsal_torch.data.tables.present_values import present_in
 from rehearsal_torch.files.writing import write_text
 from rehearsal_torch.method_choice.rule import Choice
-from rehearsal_torch.methods.run import Method
+from rehearsal_torch.methods.judged import fitted_under
+from rehearsal_torch.methods.run import Method, build
 from rehearsal_torch.problems.rehearsal.own_table import cases_in, rows_in
 from rehearsal_torch.reporting.decision_frame import table_html
 from rehearsal_torch.surrogates.overturning import Overturning
@@ -58,20 +59,16 @@ Case = Mapping[str, float | str]
 
 
 @dataclass(frozen=True, eq=False)
-class RehearsalModel:
+class RehearsalModel(FittedMethod):
     """A rehearsal method, fitted to a table.
 
     Attributes:
-        method: The objective and search by which it decides.
         nodes: The configuration of surrogate, objective and search, as plain data.
-        seed: Determines all random draws of decisions.
-        overturning: What would overturn a recommendation.
         described: Returns the card.
         past: The rows of the fit; None for a saved model, which holds none.
         choice: The choice of the method from the rows (`method_choice.rule`); None if it was asked for by
             name, or the model was loaded, whose card then has the sentences.
         bounds_left: What becomes of bounds that a problem file has for each case; empty where it has none.
-        units: Variable to its unit, where the problem file says it.
     """
 
     surrogate: RehearsalSurrogate = field(repr=False)
@@ -86,17 +83,9 @@ class RehearsalModel:
     bounds_left: str = field(default="", repr=False)
     units: Mapping[str, str] = field(default_factory=dict, repr=False)
 
-    @property
-    def task(self) -> RehearsalTask:
-        """The task that it answers."""
-        return self.surrogate.task
-
     def to(self, device: torch.device | str) -> Self:
         """Moves the fitted model, such as to a GPU: ``model.to("cuda")``. It then decides there, and its
         answers are on the CPU as before; with several `workers` a copy on the CPU decides.
-
-        Args:
-            device: As torch names it.
 
         Raises:
             RuntimeError: if there is no such device.
@@ -123,20 +112,15 @@ class RehearsalModel:
         """Decides which alteration to make in each case.
 
         Args:
-            cases: The cases, one per row, with the context's columns, in any of the forms of `rehearse`.
+            cases: In any of the forms of `rehearse`.
             workers: Processes that share the cases, each with one thread; the decisions do not depend on it
                 (those of a model on a GPU but for rounding, see `to`).
-
-        Returns:
-            A decision for each case, in order. A case whose context lies outside the data has a warning that
-            begins with ``range:``.
 
         Warns:
             RequestWarning: if the problem file of the fit has bounds for each case, which are not kept.
 
         Raises:
-            TableError: if the cases cannot be read, or a column of the context is missing, not numeric or
-                incomplete; all faults are listed.
+            TableError: if the cases cannot be read; all faults are listed.
             RequestError: if the cases are of another type, there is none, or `workers` is below 1.
         """
         check_workers(workers)
@@ -159,10 +143,6 @@ class RehearsalModel:
             alteration: Name to value for all variables of one candidate set, within their bounds or levels; a
                 text for a variable that has texts.
 
-        Returns:
-            The probability of a desired outcome with its interval, that without an alteration, support and
-            warnings.
-
         Raises:
             TableError: if the context is incomplete or not numeric.
             RequestError: if there is not one case, the values may not be set, or the method has no interval.
@@ -179,20 +159,16 @@ class RehearsalModel:
     ) -> Comparison:
         """Which of two alterations is better in one case.
 
+        Both are judged by the same draws of the model, or by the posterior of the difference, so that its
+        interval is narrower than what the two intervals suggest. Where two sets of variables have regressions
+        of their own, it is wider, and holds whatever the dependence of the two errors; `basis` says so.
+
         Args:
-            first: As `what_if`'s alteration.
+            first: An alteration, as for `what_if`.
             second: Another one, of the same variables or of another candidate set.
 
-        Returns:
-            Both claims, and their difference with its interval: both are judged by the same draws of the
-            model, or by the posterior of the difference, so that it is narrower than what the two intervals
-            suggest. Where two sets of variables have regressions of their own, it is wider, and holds
-            whatever the dependence of the two errors; `basis` says so.
-
         Raises:
-            TableError: if the context is incomplete or not numeric.
-            RequestError: if there is not one case, the values may not be set, or the method has no interval
-                of the difference.
+            RequestError: as `what_if` does, or if the method has no interval of the difference.
         """
         one = self._one(case)
         with in_words(), undisturbed():
@@ -216,10 +192,6 @@ class RehearsalModel:
             table: The rows of the fit, in any of the forms of `learn`, for a model that was loaded: it holds
                 only contexts and actions of some of them. None is enough for a model of this session.
 
-        Returns:
-            The explanation (`api.explaining.explanation`), with `sentences()`, `to_frame()` and a display
-            in notebooks.
-
         Warns:
             RequestWarning: if the table is not that of the fit.
 
@@ -232,8 +204,34 @@ class RehearsalModel:
         one = self._one(case)
         (decision,) = self.decide(case)
         with in_words(), undisturbed():
-            past = self.past if table is None else rows_again(self, table)
+            past = self.past if table is None else self._rows_again(table)
             return explain(self, one, decision, past, rows, refits)
+
+    def _rows_again(self, table: Any) -> FittedRows:
+        """The rows of a saved model, given again; its card names them by fingerprint."""
+        stated = self.card.get("settings")
+        settings = {
+            str(key): value
+            for key, value in (stated.items() if isinstance(stated, Mapping) else ())
+            if str(key).partition(".")[0] in ("dataset", "trainer")
+        }
+        request = Request.of(table, self.task, self.name, self.seed, settings)
+        config, method = request.configured()
+        # A model is called by the method that decides, also where that was chosen from the rows.
+        assert method is not None
+        with open_dict(config):
+            config.surrogate = {**self.nodes["surrogate"], "task": self.task.to_plain()}
+        problem = request.problem(config)
+        known, given = self.card.get("data_fingerprint"), problem.observations()
+        if isinstance(known, str) and given.fingerprint() != known:
+            warnings.warn(
+                f"table: the model was fitted to other rows than these {len(given)} "
+                f"({known[:12]}, here {given.fingerprint()[:12]}), so that the explanation is of another "
+                "table: give those of the fit",
+                RequestWarning,
+                stacklevel=3,
+            )
+        return FittedRows(problem.observations, partial(fitted_under, build(config, problem, method)))
 
     def _codes(self, alteration: Any) -> Any:
         """An alteration with codes in place of texts."""
@@ -316,12 +314,11 @@ class RehearsalModel:
 
 
 def left_behind(whose: str, names: Collection[str], task: RehearsalTask) -> str:
-    """That a model may set more than the bounds of its cases allow; empty if there are none.
+    """That a model of a task may set more than the bounds of its cases allow; empty if there are none.
 
     Args:
         whose: Whose bounds they are, in words.
         names: The variables that they are of.
-        task: The task, with the bounds of the model.
     """
     ends = ", ".join(
         f"{name} from {low:g} to {high:g}" for name, (low, high) in task.box.bounds().items() if name in names

@@ -14,26 +14,70 @@ Source: Du et al. (2026), Sec. 2.1.
 """
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from narwhals.typing import IntoDataFrame
 
 from rehearsal_torch.api.configured import decisions, in_words, learnt, undisturbed
-from rehearsal_torch.api.learn import model_of
-from rehearsal_torch.api.rehearsed import Rehearsed, untouched_score
+from rehearsal_torch.api.decisions import Decisions
+from rehearsal_torch.api.learn import model_of, untouched_score
+from rehearsal_torch.api.rehearsal_model import Case, RehearsalModel
 from rehearsal_torch.api.request import Request, check_workers, labels_of, names_of
+from rehearsal_torch.data.codings.recorded import wanted_in
+from rehearsal_torch.data.decision import Decision, DecisionContext
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.tables.in_memory import library_of
 from rehearsal_torch.graphs.graph_class import graph_class
 from rehearsal_torch.method_choice.rule import Noted
-from rehearsal_torch.method_choice.words import sentences
+from rehearsal_torch.method_choice.words import sentence, sentences
 from rehearsal_torch.methods.judged import cross_fitted_claims, judged_by_graphs
+from rehearsal_torch.reporting.untouched_score import UntouchedScore
 from rehearsal_torch.user_error import RequestError, RequestWarning, as_user_error
 
-Case = Mapping[str, float | str]
+NONE = (
+    'Held-out score of the untouched rows: none, as no row was held out (claims="cross_fitted" scores all '
+    'rows, **{"dataset.validation": 0.2} holds a fifth out)'
+)
+
+
+class Rehearsed(Decisions):
+    """The decisions, in the order of the cases.
+
+    Attributes:
+        untouched: The score of the rows that nobody altered; None if no row was held out.
+        model: It decides for further cases, and can be saved; None if it is not known.
+    """
+
+    def __init__(
+        self,
+        decisions: Iterable[Decision],
+        untouched: UntouchedScore | None = None,
+        cases: Sequence[DecisionContext] = (),
+        labels: pd.Index | None = None,
+        model: RehearsalModel | None = None,
+        library: str = "pandas",
+    ) -> None:
+        wanted = "" if model is None else wanted_in(model.task)
+        super().__init__(decisions, cases, labels, wanted, library, None if model is None else model.units)
+        self.untouched, self.model = untouched, model
+
+    def held_out(self) -> str:
+        """One sentence on how well the method predicts what happens without an alteration, beside a constant:
+        a method that does not beat it has learnt nothing about the outcome.
+        """
+        return NONE if self.untouched is None else self.untouched.line()
+
+    def _sentences(self) -> list[str]:
+        chosen = None if self.model is None else self.model.choice
+        return [
+            *super()._sentences(),
+            *([] if chosen is None else [sentence(chosen)]),
+            *([] if self.untouched is None else [self.untouched.line()]),
+        ]
 
 
 def rehearse(
@@ -112,8 +156,8 @@ def rehearse(
                 "claims: 'cross_fitted': folds of imputed tables have seen each other's rows through the "
                 "imputation: leave claims out, or write missing: complete in the problem file"
             )
-        for sentence in problem.facts().notes:
-            warnings.warn(sentence, RequestWarning, stacklevel=2)
+        for note in problem.facts().notes:
+            warnings.warn(note, RequestWarning, stacklevel=2)
         request, run, choice = request.run(config, method_asked, problem, workers)
         surrogate = learnt(run, workers)
         from_others = cross_fitted_claims(run, workers=workers) if claims == "cross_fitted" else None

@@ -57,13 +57,7 @@ class Request:
     def of(
         cls, table: Any, task: Any, method: str | None, seed: int, settings: Mapping[str, object]
     ) -> "Request":
-        """A request whose arguments are of the right types.
-
-        Args:
-            table: Rows, or a problem file that has both rows and task.
-            task: The task; None for a problem file.
-            method: The name of the method; None for that of the problem file, or the usual one.
-            settings: Overrides of the method's configuration.
+        """A request whose arguments, those of `rehearse`, are of the right types.
 
         Raises:
             RequestError: if one is not, or a file does not exist.
@@ -97,11 +91,7 @@ class Request:
         self, config: DictConfig, method: Method | None, problem: RehearsalTable, workers: int = 1
     ) -> "tuple[Request, Run, Choice | None]":
         """The request with a method, its run on a problem, and the choice among those that apply; None where
-        a method was asked for.
-
-        Args:
-            config: As `configured` returned it, with the method.
-            workers: The number of processes that share the comparison of methods.
+        a method was asked for. Configuration and method are those of `configured`.
 
         Raises:
             UserError: if nothing can be chosen.
@@ -183,10 +173,8 @@ def labels_of(given: object) -> pd.Index | None:
 
 
 def names_of(given: object, count: int) -> list[str] | None:
-    """The names of cases that are in memory: the index of a data frame of pandas, else 1, 2, 3 ...
-
-    Returns:
-        A name for each case; None for a file, whose cases are named by it.
+    """The names of cases in memory: the index of a data frame of pandas, else 1, 2, 3 ...; None for a file,
+    whose cases are named by it.
     """
     if given is None or isinstance(given, str | Path):
         return None
@@ -199,10 +187,7 @@ def names_of(given: object, count: int) -> list[str] | None:
 
 
 def rows_of(given: Any, role: str) -> IntoDataFrame | Table | str | Path:
-    """A source of rows; dictionaries become a data frame.
-
-    Args:
-        given: A data frame, a file, a table, a dictionary or a list of these.
+    """A data frame, a file or a table; a dictionary, or a list of these, becomes a data frame.
 
     Raises:
         RequestError: if it is of another type, there is no such file, or there is no row.

@@ -11,14 +11,14 @@ A claim outside the data has no number in its sentence: the warning takes its pl
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from html import escape
+from typing import Any
 
 import torch
-from torch import Tensor
 
 from rehearsal_torch.claims.rules import claimed
 from rehearsal_torch.data.codings.recorded import wanted_in
-from rehearsal_torch.data.decision import Decision, Estimate
+from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
 from rehearsal_torch.data.estimates.outside import further, outside
 from rehearsal_torch.data.estimates.percent import (
     Intervals,
@@ -30,24 +30,60 @@ from rehearsal_torch.data.estimates.percent import (
 )
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.finite import in_numbers
+from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.methods.run import Method
 from rehearsal_torch.objectives.objective import AlterationObjective, Candidates, objective_for
 from rehearsal_torch.objectives.set_difference import between_sets
 from rehearsal_torch.reporting.page.probability_sentences import settings
 from rehearsal_torch.seeding import paired_seed, seed_draws
 from rehearsal_torch.spaces.box import Alteration
+from rehearsal_torch.surrogates.overturning import Overturning
+from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from rehearsal_torch.user_error import RequestError
-
-if TYPE_CHECKING:
-    from rehearsal_torch.api.rehearsal_model import RehearsalModel
-    from rehearsal_torch.data.decision import RehearsalCase
 
 # Findings that compare with no action.
 AGAINST_NOTHING = ("gain", "no_gain")
 WITH_INTERVALS = "cme_stack, cme, outcome_regression or care"
 
 
+class InSentences:
+    """What is printed as sentences, one a line, and in notebooks as paragraphs."""
+
+    def _sentences(self) -> list[str]:
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return "\n".join(self._sentences())
+
+    def _repr_html_(self) -> str:
+        return "<div>" + "".join(f"<p>{escape(text)}</p>" for text in self._sentences()) + "</div>"
+
+
+class FittedMethod:
+    """What claims and explanations need of a fitted method (`api.rehearsal_model`).
+
+    Attributes:
+        method: The objective and search by which it decides.
+        seed: Determines all random draws of decisions.
+        overturning: What would overturn a recommendation.
+        units: Variable to its unit, where it is known.
+    """
+
+    surrogate: RehearsalSurrogate
+    method: Method
+    name: str
+    seed: int
+    overturning: Overturning
+    units: Mapping[str, str]
+
+    @property
+    def task(self) -> RehearsalTask:
+        """The task that it answers."""
+        return self.surrogate.task
+
+
 @dataclass(frozen=True)
-class WhatIf:
+class WhatIf(InSentences):
     """What a method claims of one alteration in one case.
 
     Attributes:
@@ -134,45 +170,38 @@ class WhatIf:
         Args:
             left: What changing nothing leaves as it is, where the present values are known.
         """
-        one, told, usual = self.estimate, Intervals(), self.baseline
-        against = usual if self.unchanged is None else self.unchanged
-        fine = self.decimals
-        setting = settings(self.setting, "at", self.units)
-        said = f"With {setting}, the estimated {in_words(one.of, self.wanted)} is "
-        said += chance_of(one, told, fine)
-        if against is not None:
-            where = "no action" if self.unchanged is None else left
-            said += f", against {chance_of(against, told, fine)} with {where}"
-        if self.gain is not None and self.unchanged is not None:
-            said += f": a difference of {in_points(self.gain, told, fine)}"
-        if usual is not None and self.unchanged is not None:
-            said += f". With what is usual in such a case, it is {chance_of(usual, told)}"
-        return f"{said}. It {self.costs()}." if self.cost is not None else f"{said}."
+        intervals, usual, fine = Intervals(), self.baseline, self.decimals
+        what = in_words(self.estimate.of, self.wanted)
+        text = f"With {settings(self.setting, 'at', self.units)}, the estimated {what} is "
+        text += chance_of(self.estimate, intervals, fine)
+        if self.unchanged is not None:
+            text += f", against {chance_of(self.unchanged, intervals, fine)} with {left}"
+            if self.gain is not None:
+                text += f": a difference of {in_points(self.gain, intervals, fine)}"
+            if usual is not None:
+                text += f". With what is usual in such a case, it is {chance_of(usual, intervals)}"
+        elif usual is not None:
+            text += f", against {chance_of(usual, intervals, fine)} with no action"
+        return f"{text}. It {self.costs()}." if self.cost is not None else f"{text}."
 
     def costs(self) -> str:
         """What it costs, and what it nets above changing nothing, in words; empty if nothing is known."""
         if self.cost is None:
             return ""
-        one = self.net_gain
-        if one is None:
+        net = self.net_gain
+        if net is None:
             return f"costs {self.cost:.4g}"
-        ends = "" if one.lower is None else f" [{one.lower:+.4g}, {one.upper:+.4g}]"
-        return f"costs {self.cost:.4g}, nets {one.point:+.4g}{ends} above changing nothing"
+        ends = "" if net.lower is None else f" [{net.lower:+.4g}, {net.upper:+.4g}]"
+        return f"costs {self.cost:.4g}, nets {net.point:+.4g}{ends} above changing nothing"
 
-    def __str__(self) -> str:
-        return "\n".join(self._said())
-
-    def _repr_html_(self) -> str:
-        return _html(self._said())
-
-    def _said(self) -> list[str]:
+    def _sentences(self) -> list[str]:
         first = self.sentence()
         against = [self.against] if self.against and self.against not in first else []
         return [first, *further(self.findings, first), *against]
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(InSentences):
     """Two alterations in the same case.
 
     Attributes:
@@ -215,23 +244,17 @@ class Comparison:
         )
         return " ".join([said, *(f"Note: {each}." for each in notes)])
 
-    def __str__(self) -> str:
-        return "\n".join(self._said())
-
-    def _repr_html_(self) -> str:
-        return _html(self._said())
-
-    def _said(self) -> list[str]:
+    def _sentences(self) -> list[str]:
         return [self.sentence(), self.first.sentence(), self.second.sentence()]
 
 
-def what_if(model: "RehearsalModel", case: "RehearsalCase", alteration: Mapping[str, float]) -> WhatIf:
-    """See `RehearsalModel.what_if`."""
+def what_if(model: FittedMethod, case: RehearsalCase, alteration: Mapping[str, float]) -> WhatIf:
+    """What a method claims of an alteration, as `RehearsalModel.what_if` has it."""
     return what_ifs(model, case, [alteration])[0]
 
 
 def what_ifs(
-    model: "RehearsalModel", case: "RehearsalCase", alterations: Sequence[Mapping[str, float]]
+    model: FittedMethod, case: RehearsalCase, alterations: Sequence[Mapping[str, float]]
 ) -> list[WhatIf]:
     """What `what_if` claims of each of several alterations in the same case, in one batch.
 
@@ -247,31 +270,55 @@ def what_ifs(
 
 
 def compare(
-    model: "RehearsalModel", case: "RehearsalCase", first: Mapping[str, float], second: Mapping[str, float]
+    model: FittedMethod, case: RehearsalCase, first: Mapping[str, float], second: Mapping[str, float]
 ) -> Comparison:
-    """See `RehearsalModel.compare`."""
+    """Two alterations in the same case, as `RehearsalModel.compare` has them."""
     settings = [_checked(model, case, each) for each in (first, second)]
-    names = [each.names for each in settings]
     with in_numbers("the fitted surrogate"), torch.random.fork_rng(devices=[]):
         objective = objectives_in(model, [case])
         claims = [_claims(model, objective, [each])[0] for each in settings]
-        whole = {each.names: each for each in objective.whole}
-        one, other = (whole[each] for each in names)
-        rows = [_rows(each, setting.values) for each, setting in zip((one, other), settings, strict=True)]
-        if names[0] == names[1]:
-            told = one.contrast(*rows)
-            found = None if told is None or told[0] is None else (told[0], "")
-        else:
-            found = between_sets(one, rows[0], other, rows[1])
-    if found is None:
+        difference = difference_of(objective, *settings)
+    if difference is None:
         raise RequestError(
             f"compare: the method {model.name!r} has no interval for the difference of two alterations: "
             f"choose a method that has, such as {WITH_INTERVALS}"
         )
-    return Comparison(claims[0], claims[1], *found)
+    return Comparison(claims[0], claims[1], *difference)
 
 
-def _checked(model: "RehearsalModel", case: "RehearsalCase", given: Mapping[str, float]) -> Alteration:
+def objectives_in(model: FittedMethod, cases: Sequence[RehearsalCase]) -> Candidates[AlterationObjective]:
+    """The method's objective in B cases, as the loop of decisions builds it.
+
+    Raises:
+        RequestError: if it does not judge given alterations.
+    """
+    seed_draws(paired_seed(model.seed, 0))
+    objective = objective_for(model.method.objective, model.surrogate, cases)
+    if not isinstance(objective, Candidates):
+        raise RequestError(f"the method {model.name!r} does not judge alterations that it has not chosen")
+    return objective
+
+
+def difference_of(
+    objective: Candidates[AlterationObjective], first: Alteration, second: Alteration
+) -> tuple[Estimate, str] | None:
+    """The first alteration minus the second in the only case, with its interval, and how that was found:
+    empty where both set the same variables. None if the method has none.
+    """
+    whole = {each.names: each for each in objective.whole}
+    one, other = whole[first.names], whole[second.names]
+    # Where the objective's own actions are.
+    rows = [
+        setting.values.reshape(1, -1).to(judge.starts(1).device)
+        for setting, judge in ((first, one), (second, other))
+    ]
+    if first.names != second.names:
+        return between_sets(one, rows[0], other, rows[1])
+    contrast = one.contrast(*rows)
+    return None if contrast is None or contrast[0] is None else (contrast[0], "")
+
+
+def _checked(model: FittedMethod, case: RehearsalCase, given: Mapping[str, float]) -> Alteration:
     """An alteration of a candidate set, in the set's order."""
     sets = model.task.candidates
     if not isinstance(given, Mapping) or not given:
@@ -297,36 +344,20 @@ def _checked(model: "RehearsalModel", case: "RehearsalCase", given: Mapping[str,
     return setting
 
 
-def objectives_in(
-    model: "RehearsalModel", cases: "Sequence[RehearsalCase]"
-) -> Candidates[AlterationObjective]:
-    """The method's objective in B cases, as the loop of decisions builds it.
-
-    Raises:
-        RequestError: if it does not judge given alterations.
-    """
-    seed_draws(paired_seed(model.seed, 0))
-    made = objective_for(model.method.objective, model.surrogate, cases)
-    if not isinstance(made, Candidates):
-        raise RequestError(f"the method {model.name!r} does not judge alterations that it has not chosen")
-    return made
-
-
 def _claims(
-    model: "RehearsalModel", objective: Candidates[AlterationObjective], settings: Sequence[Alteration]
+    model: FittedMethod, objective: Candidates[AlterationObjective], settings: Sequence[Alteration]
 ) -> list[WhatIf]:
     """The claim of the alteration of each of B cases, with the warnings of a decision."""
-    found = claimed(objective, settings)
-    whole = []
-    for one in found:
-        if one is None or one.estimate is None or one.estimate.lower is None:
-            what = "no estimate" if one is None else "no interval"
+    claims = []
+    for decision in claimed(objective, settings):
+        if decision is None or decision.estimate is None or decision.estimate.lower is None:
+            what = "no estimate" if decision is None else "no interval"
             raise RequestError(
                 f"the method {model.name!r} has {what} of the probability of a desired outcome: choose a "
                 f"method that has, such as {WITH_INTERVALS}"
             )
-        whole.append(one)
-    return [_claim(objective, each, model.units) for each in whole]
+        claims.append(_claim(objective, decision, model.units))
+    return claims
 
 
 def _claim(objective: Candidates[AlterationObjective], guarded: Decision, units: Mapping[str, str]) -> WhatIf:
@@ -358,11 +389,6 @@ def _claim(objective: Candidates[AlterationObjective], guarded: Decision, units:
     )
 
 
-def _rows(objective: AlterationObjective, values: Tensor) -> Tensor:
-    """An action of the only case, (1, k), where the objective's own actions are."""
-    return values.reshape(1, -1).to(objective.starts(1).device)
-
-
 def number(value: Any) -> float | None:
     """An entry of a trace as a number; None if it is none."""
     return float(value) if isinstance(value, int | float) else None
@@ -382,9 +408,3 @@ def in_points(difference: Estimate, told: Intervals | None = None, fine: int = 0
     if is_chance(difference.of):
         return intervals.difference(difference.point, ends, difference.level, fine)
     return intervals.plain(difference.point, ends, difference.level)
-
-
-def _html(sentences: list[str]) -> str:
-    from html import escape
-
-    return "<div>" + "".join(f"<p>{escape(text)}</p>" for text in sentences) + "</div>"

@@ -1,6 +1,7 @@
 """Causal worlds as environments: campaigns of experiments."""
 
 import warnings
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -10,16 +11,17 @@ gymnasium = pytest.importorskip(
     "gymnasium", reason="Gymnasium is an option: pip install 'rehearsal-torch[rl]'"
 )
 
-import rehearsal_torch.adapters.gymnasium as registered  # noqa: E402
-from rehearsal_torch.adapters.trial_environment import WORLDS, TrialEnvironment, trials  # noqa: E402
+from rehearsal_torch.adapters.gymnasium import TRIALS  # noqa: E402
+from rehearsal_torch.adapters.trial_environment import TrialEnvironment, trials  # noqa: E402
 from rehearsal_torch.data.decision import Decision  # noqa: E402
 from rehearsal_torch.problems.causal.dropwave import Dropwave  # noqa: E402
 from rehearsal_torch.problems.world_size import Rounds  # noqa: E402
 from rehearsal_torch.spaces.box import Alteration  # noqa: E402
 
 
-def test_every_world_is_registered():
-    assert tuple(WORLDS) == registered.TRIALS
+@pytest.mark.parametrize("name", TRIALS)
+def test_every_world_is_where_it_is_said_to_be(name):
+    assert hasattr(import_module(f"rehearsal_torch.problems.causal.{TRIALS[name]}"), name)
 
 
 @pytest.mark.parametrize("name", ["Dropwave", "Epidemic"])

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 import rehearsal_torch as rt
-from rehearsal_torch.api.rehearsed import NONE, Rehearsed
+from rehearsal_torch.api.rehearse import NONE, Rehearsed
 from rehearsal_torch.problems.rehearsal.loan import Loan
 from rehearsal_torch.problems.world_size import SampleSize
 from tests.api.test_rehearse import CASES, TASK

@@ -8,72 +8,97 @@ Collected are, for the recommended action (or the one that was found and not rec
     runners-up   the best action of the other candidate sets, searched as the method searches; and in the same
                  set the best of 512 points of the box, and of a step of a tenth of the range along each
                  variable, that differ from it by at least that step in some variable, or in a level
-    edges        whether it stands without single edges of the graph (`api.explaining.edge_removal`)
+    edges        whether it stands without single edges of the graph
     hidden cause the tipping strength (`data.sensitivity`)
 
 Runners-up are ranked by the value by which the method's search compares actions. A flat optimum shows as a
 runner-up that is not told apart from the action.
+
+For every directed edge into an altered variable, an outcome, or a variable on a directed path between them,
+the graph without it is taken for true:
+
+    no directed path     nothing that is set reaches an outcome any more: the gain is 0
+    same fit             the fit does not change (`claims.member_graphs.fit_key`), nor does the gain
+    another fit          the method is fitted again under the graph, and judges the same action
+
+A recommendation stands if the gain, its estimate minus that for no action (or for the present values, where
+they are known), is positive; no action stands if it is not. An edge into variables that are joined by
+bi-directional edges goes into all of them, and is taken out as a whole.
+
+Source of the edges: after Maathuis, Kalisch and Buehlmann (2009) (effects over several graphs).
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from rehearsal_torch.api.explaining.edge_removal import APART, clearly_apart, without_edges
+from rehearsal_torch.api.configured import decisions
 from rehearsal_torch.api.explaining.explanation import (
     Adjusted,
     Explanation,
     NearRows,
     RunnerUp,
+    Verdict,
     WithoutEdge,
 )
-from rehearsal_torch.api.what_if import number, objectives_in
+from rehearsal_torch.api.new_cases import NewCases
+from rehearsal_torch.api.what_if import FittedMethod, difference_of, number, objectives_in
+from rehearsal_torch.claims.member_graphs import fault, fit_key, gains
 from rehearsal_torch.data.codings.class_actions import cycled
 from rehearsal_torch.data.codings.recorded import wanted_in
 from rehearsal_torch.data.codings.texts import sentence_in_words
 from rehearsal_torch.data.costs.action_cost import weighing
 from rehearsal_torch.data.decision import DIFFERENCE, Decision, Estimate, RehearsalCase
 from rehearsal_torch.data.finite import in_numbers, ranked
+from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.graphs.influence_paths import reaches
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.graphs.separation import adjustment
 from rehearsal_torch.objectives.net_value import NetValue
 from rehearsal_torch.objectives.objective import AlterationObjective, Candidates
-from rehearsal_torch.objectives.set_difference import between_sets
 from rehearsal_torch.search.alterations.net_value import decided
 from rehearsal_torch.search.search import BatchSearch
 from rehearsal_torch.spaces.box import Alteration, Box
 from rehearsal_torch.surrogates.overlap import ROUNDING
+from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from rehearsal_torch.user_error import RequestError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from rehearsal_torch.api.explaining.fitted_rows import FittedRows
-    from rehearsal_torch.api.rehearsal_model import RehearsalModel
-    from rehearsal_torch.data.rehearsal_task import RehearsalTask
-
 POINTS = 512
+# By which share of its range a variable differs clearly.
+APART = 0.1
+
+
+@dataclass(frozen=True)
+class FittedRows:
+    """The rows of a fit, which a saved model does not hold.
+
+    Attributes:
+        observations: Returns them.
+        under: Returns the method fitted to them under another graph of the task's variables.
+    """
+
+    observations: Callable[[], Table]
+    under: Callable[[RehearsalGraph], RehearsalSurrogate]
 
 
 def explain(
-    model: "RehearsalModel",
+    model: FittedMethod,
     case: RehearsalCase,
     decision: Decision,
-    past: "FittedRows | None",
+    past: FittedRows | None,
     rows: bool,
     refits: int,
 ) -> Explanation:
-    """See `RehearsalModel.explain`.
-
-    Args:
-        past: The rows of the fit; None if they are not known.
-        refits: The largest number of fits under other graphs.
-    """
+    """Why a method decides as it does in a case, as `RehearsalModel.explain` has it."""
     action = _considered(decision)
     names = () if action.alteration is None else action.alteration.names
     adjusted = tuple(
@@ -95,8 +120,7 @@ def explain(
         elif decision.undecided:
             notes.append("Single edges were not taken out: nothing is recommended that could stand.")
         else:
-            refitted = None if past is None else past.under
-            edges = without_edges(model, case, decision, action, refitted, refits)
+            edges = _without_edges(model, case, decision, action, past, refits)
     words = model.task.worded
     return Explanation(
         case,
@@ -136,7 +160,7 @@ def _considered(decision: Decision) -> Decision:
     return replace(decision, alteration=Alteration(tuple(would), values))
 
 
-def _adjusted(model: "RehearsalModel", names: tuple[str, ...]) -> Adjusted:
+def _adjusted(model: FittedMethod, names: tuple[str, ...]) -> Adjusted:
     task = model.task
     found = adjustment(task.graph, task.context, names, task.outcomes)
     by = model.surrogate.by_adjustment
@@ -146,7 +170,7 @@ def _adjusted(model: "RehearsalModel", names: tuple[str, ...]) -> Adjusted:
 
 
 def _near(
-    model: "RehearsalModel", case: RehearsalCase, action: Decision, observed: Table | None, shown: bool
+    model: FittedMethod, case: RehearsalCase, action: Decision, observed: Table | None, shown: bool
 ) -> NearRows | None:
     """The rows near the action: of all rows where they are known, else of those that the model stores."""
     known = model.surrogate.overlap
@@ -179,7 +203,7 @@ def _near(
 
 
 def _in_words(
-    task: "RehearsalTask", region: Mapping[str, tuple[float, float]], columns: Tensor, used: Sequence[str]
+    task: RehearsalTask, region: Mapping[str, tuple[float, float]], columns: Tensor, used: Sequence[str]
 ) -> tuple[dict[str, tuple[Any, Any]], dict[str, tuple[str, ...]]]:
     """The region with texts in place of codes, and for each variable of classes those that occur."""
     said: dict[str, tuple[Any, Any]] = dict(region)
@@ -199,7 +223,7 @@ def _in_words(
     return said, classes
 
 
-def _frame_in_words(task: "RehearsalTask", frame: "pd.DataFrame") -> "pd.DataFrame":
+def _frame_in_words(task: RehearsalTask, frame: "pd.DataFrame") -> "pd.DataFrame":
     """Rows with texts in place of codes."""
     if not task.codings:
         return frame
@@ -212,7 +236,7 @@ def _frame_in_words(task: "RehearsalTask", frame: "pd.DataFrame") -> "pd.DataFra
 
 
 def _runners_up(
-    model: "RehearsalModel", objective: Candidates[AlterationObjective], action: Decision
+    model: FittedMethod, objective: Candidates[AlterationObjective], action: Decision
 ) -> tuple[RunnerUp, ...]:
     """The best action of the other sets, and the best other action of the same set."""
     assert action.alteration is not None
@@ -265,16 +289,123 @@ def _compared(
     apart = None
     if estimate is not None and own is not None:
         apart = Estimate(round(own.point - estimate.point, 6), DIFFERENCE)
-    whole, basis = {each.names: each for each in objective.whole}, ""
-    one, beside = whole[action.alteration.names], whole[names]
-    pair = [
-        each.reshape(1, -1).to(judge.starts(1).device)
-        for each, judge in ((action.alteration.values, one), (values, beside))
-    ]
-    if names == action.alteration.names:
-        told = one.contrast(*pair)
-        apart = apart if told is None or told[0] is None else told[0]
-    elif (known := between_sets(one, pair[0], beside, pair[1])) is not None:
+    known, basis = difference_of(objective, action.alteration, other.alteration), ""
+    if known is not None:
         apart, basis = known
     against = None if found is None else found.refused or found.unsupported or found.declined
     return RunnerUp(setting, of, estimate, apart, str(against or ""), basis)
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """The gain of an action under a fit, and what the method would set there."""
+
+    gain: float
+    instead: dict[str, float]
+
+
+def _without_edges(
+    model: FittedMethod,
+    case: RehearsalCase,
+    decision: Decision,
+    action: Decision,
+    past: FittedRows | None,
+    refits: int,
+) -> tuple[WithoutEdge, ...]:
+    """What becomes of a decision without each edge into an altered variable, an outcome, or between them."""
+    assert action.alteration is not None
+    task, names, recommended = model.task, action.alteration.names, decision.alteration is not None
+    objective = model.method.objective
+    (own,) = gains(objective, model.surrogate, [case], [action]).tolist()
+    known: dict[Hashable, _Judged] = {fit_key(model.surrogate, task, task.graph): _Judged(own, {})}
+    made, found = 0, list[WithoutEdge]()
+    for edge, graph, problem in _without(task, _ends(task.graph, names, task.outcomes)):
+        against = problem or ("" if graph is None else fault(task, graph))
+        if graph is None or against:
+            found.append(WithoutEdge(edge, "unknown", None, f"the graph would be no valid one ({against})"))
+            continue
+        if not reaches((graph,), names, task.outcomes):
+            own_names = ", ".join(task.variables(names))
+            where = f"no directed path leads from {own_names} to {', '.join(task.outcomes)} then"
+            found.append(WithoutEdge(edge, "falls" if recommended else "stands", 0.0, where))
+            continue
+        key, why = fit_key(model.surrogate, task, graph), "the fit does not change"
+        if key not in known:
+            if past is None:
+                why = "that needs the rows of the fit, which were not saved: explain(case, table=...)"
+                found.append(WithoutEdge(edge, "unknown", None, why))
+                continue
+            if made == refits:
+                why = f"more than {refits} fits are needed, the limit of this explanation (refits=...)"
+                found.append(WithoutEdge(edge, "unknown", None, why))
+                continue
+            made += 1
+            known[key] = _judged(model, case, action, past.under(graph))
+        if len(known) > 1 and key != next(iter(known)):
+            why = "fitted again under the graph without it"
+        one = known[key]
+        if not math.isfinite(one.gain):
+            found.append(WithoutEdge(edge, "unknown", None, "the method has no estimate of the gain"))
+            continue
+        verdict: Verdict = "stands" if (one.gain > 0) == recommended else "falls"
+        found.append(WithoutEdge(edge, verdict, one.gain, why, one.instead))
+    return tuple(found)
+
+
+def _judged(
+    model: FittedMethod, case: RehearsalCase, action: Decision, surrogate: RehearsalSurrogate
+) -> _Judged:
+    (gain,) = gains(model.method.objective, surrogate, [case], [action]).tolist()
+    stated = () if case.costs is None else [case.costs.stated()]
+    problem = NewCases(
+        surrogate.task, surrogate.task.given([case]), [case.identity], [case.present], unit_costs=stated
+    )
+    (again,) = decisions(problem, surrogate, model.method, model.seed, overturning=model.overturning)
+    one, own = again.alteration, action.alteration
+    assert own is not None
+    if one is None or (
+        one.names == own.names
+        and not bool(clearly_apart(model.task.box.only(own.names), one.values, own.values))
+    ):
+        return _Judged(gain, {})
+    return _Judged(gain, dict(zip(one.names, one.values.tolist(), strict=True)))
+
+
+def clearly_apart(box: Box, points: Tensor, action: Tensor) -> Tensor:
+    """Whether points differ from an action in some variable by at least a tenth of its range, or in its
+    level, (..., k), (k,) -> (...) bool.
+    """
+    levelled = torch.tensor([name in box.levels for name in box.names])
+    apart = (points - action).abs()
+    clear = torch.where(levelled, apart > box.near, apart >= APART * box.width * (1 - 1e-9))
+    return (clear & (box.width > 0)).any(-1)
+
+
+def _ends(graph: RehearsalGraph, altered: Sequence[str], outcomes: Sequence[str]) -> list[str]:
+    """The altered variables and the outcomes, and what lies on a directed path between them."""
+    after = graph.descendants(altered, altered) & graph.ancestors(outcomes)
+    return [name for name in graph.names if name in after or name in altered or name in outcomes]
+
+
+def _without(
+    task: RehearsalTask, into: Sequence[str]
+) -> Iterator[tuple[tuple[str, str], RehearsalGraph | None, str]]:
+    """Each edge into one of some variables, the graph without it, and why there is no such graph; the edges
+    of the indicators of classes are one edge of their variable.
+    """
+    graph = task.graph
+    parts = {each.name: each.columns for each in task.codings}
+    seen: dict[tuple[str, tuple[str, ...]], None] = {}
+    for name in dict.fromkeys(into):
+        for cause in task.variables(graph.parents(name)):
+            seen[cause, graph.clique(name)] = None
+    for cause, members in seen:
+        target = ", ".join(task.variables(members))
+        gone = {(part, member) for part in parts.get(cause, (cause,)) for member in members}
+        edges = [edge for edge in graph.edges if edge not in gone]
+        try:
+            left = RehearsalGraph.mixed(graph.names, edges, graph.bidirected)
+        except ValueError as error:
+            yield (cause, target), None, str(error)
+            continue
+        yield (cause, target), left, ""

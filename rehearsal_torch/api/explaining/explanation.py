@@ -10,12 +10,13 @@ The facts are collected by `api.explaining.explain`; this module holds them and 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from typing import TYPE_CHECKING, Any, Literal
 
 from rehearsal_torch.api.what_if import in_points, in_settings
 from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
 from rehearsal_torch.data.estimates.outside import further, outside
-from rehearsal_torch.data.estimates.percent import Intervals, chance_of, in_words
+from rehearsal_torch.data.estimates.percent import Intervals, chance_of, ends_of, in_words
 from rehearsal_torch.data.tables.in_memory import in_library
 from rehearsal_torch.reporting.decision_frame import table_html
 
@@ -275,27 +276,23 @@ class Explanation:
 
     def to_frame(self, library: str = "pandas") -> Any:
         """One row per fact: its part (decision, adjustment, rows, region, runner-up, edge, hidden cause),
-        what it is about, what it says, and a number with its interval, NaN where there is none.
-
-        Args:
-            library: "pandas", "polars" or "pyarrow"; the latter two have missing values in place of NaN.
+        what it is about, what it says, and a number with its interval, NaN where there is none (in polars and
+        pyarrow, a missing value).
         """
         import pandas as pd
 
-        facts = [dict(zip(COLUMNS, each, strict=True)) for each in self._facts()]
-        return in_library(pd.DataFrame(facts, columns=COLUMNS), library)
+        frame = pd.DataFrame(self._facts(), columns=list(COLUMNS))
+        return in_library(frame.astype(dict.fromkeys(COLUMNS[3:], float)), library)
 
     def __str__(self) -> str:
         return "\n".join(self.sentences())
 
     def _repr_html_(self) -> str:
-        from html import escape
-
         first, *others = self.sentences()
         none = self._beyond
         rows = [[each.text, each.verdict, _number(each.gain, none), each.because] for each in self.edges]
-        said = {each.sentence(none) for each in self.edges}
-        texts = [f"<p>{escape(each)}</p>" for each in others if each not in said]
+        in_table = {each.sentence(none) for each in self.edges}
+        texts = [f"<p>{escape(each)}</p>" for each in others if each not in in_table]
         table = [table_html(["without the edge", "the decision", "gain", "why"], rows)] if rows else []
         return "<div>" + "".join([f"<p><strong>{escape(first)}</strong></p>", *texts, *table]) + "</div>"
 
@@ -320,50 +317,35 @@ class Explanation:
         found += [f"Not checked without {_one_of(some)}: {why}." for why, some in by_reason.items()]
         return found
 
-    def _facts(self) -> list[tuple[Any, ...]]:
-        nan, none = float("nan"), self._beyond
-        one, found = self.decision, list[tuple[Any, ...]]()
-        found.append(("decision", in_settings(self.considered), self.sentence(), *_numbers(one.estimate)))
-        for each in self.adjusted:
-            found.append(("adjustment", ", ".join(each.names), each.sentence(), nan, nan, nan))
-        if self.rows is not None:
-            found.append(("rows", "near", self.rows.sentences()[0], float(self.rows.count), nan, nan))
-            found += [
-                ("region", name, f"{ends[0]} to {ends[1]}", nan, nan, nan)
-                if isinstance(ends[0], str)
-                else ("region", name, "", nan, *ends)
-                for name, ends in self.rows.region.items()
-            ]
-            found += [
-                ("region", name, " or ".join(each), nan, nan, nan) for name, each in self.rows.classes.items()
-            ]
+    def _facts(self) -> list[dict[str, Any]]:
+        """The rows of the frame; numbers that are missing are NaN there."""
+        decision, rows = self.decision, self.rows
+        facts = [_fact("decision", in_settings(self.considered), self.sentence(), decision.estimate)]
+        facts += [_fact("adjustment", ", ".join(each.names), each.sentence()) for each in self.adjusted]
+        if rows is not None:
+            facts.append(_fact("rows", "near", rows.sentences()[0]) | {"number": float(rows.count)})
+            for name, (low, high) in rows.region.items():
+                texts = isinstance(low, str)
+                region = _fact("region", name, f"{low} to {high}" if texts else "")
+                facts.append(region if texts else region | {"lower": low, "upper": high})
+            facts += [_fact("region", name, " or ".join(each)) for name, each in rows.classes.items()]
         for other in self.runners_up:
-            found.append(
-                (
-                    "runner-up",
-                    in_settings(other.alteration),
-                    other.sentence(none),
-                    *_numbers(other.difference),
-                )
-            )
-        for edge in self.edges:
-            found.append(
-                ("edge", edge.text, edge.sentence(none), nan if edge.gain is None else edge.gain, nan, nan)
-            )
-        if one.sensitivity is not None:
-            found.append(
-                ("hidden cause", "tipping", one.sensitivity.sentence(), one.sensitivity.tipping, nan, nan)
-            )
-        return found
+            text = other.sentence(self._beyond)
+            facts.append(_fact("runner-up", in_settings(other.alteration), text, other.difference))
+        facts += [
+            _fact("edge", edge.text, edge.sentence(self._beyond)) | {"number": edge.gain}
+            for edge in self.edges
+        ]
+        if (hidden := decision.sensitivity) is not None:
+            facts.append(_fact("hidden cause", "tipping", hidden.sentence()) | {"number": hidden.tipping})
+        return facts
 
 
-def _numbers(estimate: Estimate | None) -> tuple[float, float, float]:
-    """Point and interval, NaN where there is none."""
-    if estimate is None:
-        return float("nan"), float("nan"), float("nan")
-    if estimate.lower is None or estimate.upper is None:
-        return estimate.point, float("nan"), float("nan")
-    return estimate.point, estimate.lower, estimate.upper
+def _fact(part: str, about: str, says: str, estimate: Estimate | None = None) -> dict[str, Any]:
+    """A row of the frame, with the point and the interval of an estimate."""
+    lower, upper = (None, None) if estimate is None else ends_of(estimate) or (None, None)
+    point = None if estimate is None else estimate.point
+    return dict(zip(COLUMNS, (part, about, says, point, lower, upper), strict=True))
 
 
 def _number(value: float | None, withheld: bool) -> str:

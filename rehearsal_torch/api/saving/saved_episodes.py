@@ -33,10 +33,7 @@ MOST_CHANGES = 10_000
 
 
 def model_of(folder: Path, surrogate: EpisodeSurrogate, card: Mapping[str, Any]) -> EpisodeModel:
-    """The model of a checkpoint whose card says how episodes are read.
-
-    Args:
-        folder: The checkpoint, or a run folder with one.
+    """The model of a checkpoint, or of a run folder with one, whose card says how episodes are read.
 
     Raises:
         CheckpointError: if the card is damaged, or belongs to another model.

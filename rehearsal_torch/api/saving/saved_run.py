@@ -57,13 +57,7 @@ def model_of_run(
     card: Mapping[str, Any],
     trusted: Sequence[str] = (),
 ) -> RehearsalModel:
-    """The model of a run.
-
-    Args:
-        surrogate: That of its checkpoint.
-        node: The configuration of the checkpoint, of which the surrogate was built.
-        card: The card of its checkpoint.
-        trusted: Modules and classes, as dotted names, whose objects may be built of its configuration.
+    """The model of a run, with surrogate, its configuration (`node`) and card of the checkpoint.
 
     Raises:
         UserError: if the checkpoint is that of another kind of problem, or the configuration lacks a part.
