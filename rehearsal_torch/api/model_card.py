@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from rehearsal_torch.files.commit import commit
+from rehearsal_torch.files.installation import commit
 from rehearsal_torch.method_choice.words import sentences
 
 if TYPE_CHECKING:
