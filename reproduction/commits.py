@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from rehearsal_torch.files.commit import RESULTS, changed_files
-from rehearsal_torch.files.installation import checkout
+from rehearsal_torch.files.installation import RESULTS, changed_files, checkout
 from rehearsal_torch.user_error import UserError
 
 

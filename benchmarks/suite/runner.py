@@ -29,7 +29,7 @@ from benchmarks.suite.limits import cholesky_rate, product_rate
 from benchmarks.suite.machine import processor
 from benchmarks.suite.measuring import measured
 from benchmarks.suite.page import page
-from rehearsal_torch.files.commit import commit
+from rehearsal_torch.files.installation import commit
 from rehearsal_torch.files.plain import PlainFileError, read_json
 from rehearsal_torch.files.writing import make_folder, write_text
 from rehearsal_torch.user_error import UserError

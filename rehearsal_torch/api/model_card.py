@@ -12,7 +12,7 @@ from importlib.metadata import version
 from typing import Any
 
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.files.commit import commit
+from rehearsal_torch.files.installation import commit
 from rehearsal_torch.method_choice.rule import Choice
 from rehearsal_torch.method_choice.words import sentences
 from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable

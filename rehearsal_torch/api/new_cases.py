@@ -21,7 +21,7 @@ class NewCases(RehearsalProblem):
         identities: The names of the B cases.
         present: The present values of actions in each case; empty if none are known.
         bounds: Bounds that take the place of the task's in every case, name to (lower, upper).
-        unit_costs: The costs per unit that each case states (`data.costs.of_cases`); empty if there are none.
+        unit_costs: The costs per unit that each case states (`data.tables.cases`); empty if there are none.
     """
 
     def __init__(

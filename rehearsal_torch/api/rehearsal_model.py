@@ -32,15 +32,13 @@ from rehearsal_torch.api.request import Request, check_workers, labels_of, names
 from rehearsal_torch.api.saving.saved_folder import METHOD, written
 from rehearsal_torch.api.what_if import Comparison, FittedMethod, WhatIf, compare, what_if
 from rehearsal_torch.checkpoint import save as save_surrogate
-from rehearsal_torch.data.codings.cases import cases_in_codes
 from rehearsal_torch.data.codings.recorded import wanted_in
 from rehearsal_torch.data.codings.texts import in_numbers
-from rehearsal_torch.data.costs.of_cases import costs_in
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.tables.cases import cases_in_codes, costs_in, present_in
 from rehearsal_torch.data.tables.in_memory import library_of
-from rehearsal_torch.data.tables.present_values import present_in
 from rehearsal_torch.files.writing import write_text
 from rehearsal_torch.method_choice.rule import Choice
 from rehearsal_torch.methods.judged import fitted_under

@@ -19,7 +19,6 @@ import torch
 from rehearsal_torch.claims.rules import claimed
 from rehearsal_torch.data.codings.recorded import wanted_in
 from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
-from rehearsal_torch.data.estimates.outside import further, outside
 from rehearsal_torch.data.estimates.percent import (
     Intervals,
     chance_of,
@@ -28,7 +27,7 @@ from rehearsal_torch.data.estimates.percent import (
     in_words,
     is_chance,
 )
-from rehearsal_torch.data.finding import Finding
+from rehearsal_torch.data.finding import Finding, further, outside
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.methods.run import Method

@@ -28,7 +28,7 @@ from rehearsal_torch.cli.signals import obey_cluster
 from rehearsal_torch.cli.spelling import typed_as
 from rehearsal_torch.cli.tasks import ELSEWHERE, raised, recordable
 from rehearsal_torch.files.addresses import beginning
-from rehearsal_torch.files.commit import commit
+from rehearsal_torch.files.installation import commit
 from rehearsal_torch.methods.build import screen
 from rehearsal_torch.methods.conf import plain
 from rehearsal_torch.run_folder import RunFolder, State

@@ -21,10 +21,10 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.known_reward import KnownReward
-from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.table import Table, check_fit
 from rehearsal_torch.data.task_file import built, causal_parts
 from rehearsal_torch.data.trials.trial import named_numbers, unknown_names
-from rehearsal_torch.files.schema import LARGEST, Fault, FaultsError
+from rehearsal_torch.files.schema import Fault, FaultsError
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.spaces.box import Box, levels_text, margin
 from rehearsal_torch.spaces.candidate_region import CandidateRegion, MixedRegion, with_levels
@@ -166,38 +166,11 @@ class CausalTask:
                 infinite or beyond 1e150, or a node is constant. Actions outside bounds, levels or limits are
                 accepted as observations; `outside` names them.
         """
-        needed = (*self.actions, *self.nodes)
-        missing = [name for name in needed if name not in table.names]
-        if missing:
-            raise ValueError(
-                f"no column for {missing}; the table has {list(table.names)}: add the columns, or take the "
-                "nodes out of the graph"
-            )
-        if len(table) < MIN_ROWS:
-            raise ValueError(
-                f"expected at least {MIN_ROWS} rows; got {len(table)}: try a few more actions first, "
-                "spread over their ranges"
-            )
-        faults = []
-        for name, column in zip(needed, table.columns(needed).T, strict=True):
-            bad = int((~column.isfinite()).sum())
-            if large := int((column.isfinite() & (column.abs() > LARGEST)).sum()):
-                faults.append(
-                    f"{name}: {large} of {len(column)} values are beyond {LARGEST:g}, too large to compute "
-                    "with: use another unit"
-                )
-            elif bad:
-                faults.append(
-                    f"{name}: {bad} of {len(column)} values are missing or infinite: drop those rows, or "
-                    "measure again"
-                )
-            elif name in self.nodes and bool((column == column[0]).all()):
-                faults.append(
-                    f"{name}: all {len(column)} values are {float(column[0]):g}: a constant carries no "
-                    "information, take the node out of the graph"
-                )
-        if faults:
-            raise ValueError("; ".join(faults))
+        remedies = (
+            "try a few more actions first, spread over their ranges",
+            "drop those rows, or measure again",
+        )
+        check_fit(table, (*self.actions, *self.nodes), MIN_ROWS, "nodes", remedies, self.nodes)
 
     def outside(self, table: Table) -> tuple[str, ...]:
         """A message for each row whose action lies outside bounds, levels or limits; such rows remain valid

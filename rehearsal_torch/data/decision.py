@@ -126,9 +126,6 @@ class RehearsalCase:
     def check(self, alteration: Alteration | None) -> None:
         """Refuses an infeasible alteration; None is no action.
 
-        Args:
-            alteration: Values (..., k).
-
         Raises:
             ValueError: if it sets a variable that may not be set, or sets one outside its bounds, to none of
                 its levels, or to several classes at once.

@@ -37,6 +37,10 @@ by and a sentence for readers.
         note             how a decision was found or estimated, or how the search ended
 
 The first kinds are warnings where a method acts nevertheless, such as a preset that reproduces a publication.
+
+A claim lies outside the data where a finding says that a context variable or an action is beyond the range of
+the observations, or that too few of them are near. In sentences and figures the reason stands in the place of
+such a claim's number; tables and files keep the number, beside the warning.
 """
 
 from collections.abc import Iterable, Mapping
@@ -147,3 +151,27 @@ def undecided(line: Mapping[str, Any]) -> bool:
 def joined(*findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """All findings in order, each once."""
     return tuple(dict.fromkeys(each for some in findings for each in some))
+
+
+def outside(findings: Iterable[Finding]) -> tuple[str, list[str]]:
+    """Why a claim would lie outside the data, in a sentence, and what else says so; empty if it does not.
+
+    What lies outside its range comes first.
+    """
+    beyond = sorted(
+        (each for each in findings if each.kind in OUTSIDE), key=lambda each: each.kind != "range"
+    )
+    ranges = sum(each.kind == "range" for each in beyond) or 1
+    texts = [each.text for each in beyond]
+    return (f"outside the data: {'; '.join(texts[:ranges])}" if texts else ""), texts[ranges:]
+
+
+def in_place(findings: Iterable[Finding]) -> str:
+    """The sentence that stands in place of a number; empty where the claim has one."""
+    beyond, _ = outside(findings)
+    return f"{beyond[0].upper()}{beyond[1:]}." if beyond else ""
+
+
+def further(findings: Iterable[Finding], said: str) -> list[str]:
+    """The sentences of findings whose content was not said before."""
+    return [each.text for each in findings if each.text not in said]

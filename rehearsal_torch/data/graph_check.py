@@ -2,8 +2,6 @@
 
 If the graph has no directed path from an action to an outcome, the two must be independent given the context
 and the action's adjustment set. This independence can be tested on any table of observations.
-
-Source: `graphs.influence_paths` (the test).
 """
 
 from collections.abc import Mapping

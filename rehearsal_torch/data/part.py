@@ -83,9 +83,6 @@ class Part(nn.Module):
         """The value of a derived buffer, computed as in the fit: equal to the last bit on the same
         machine with the same number of threads.
 
-        Args:
-            name: One of `derivable`.
-
         Raises:
             ValueError: if the other buffers cannot be those of a fit.
             RuntimeError: if a factorisation fails.

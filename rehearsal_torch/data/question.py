@@ -104,11 +104,7 @@ _KINDS: dict[type, str] = {
 
 
 def differences(fitted: Question, asked: Question, used: Sequence[str]) -> list[str]:
-    """The fields that the fit used and in which the questions differ, each as a message.
-
-    Args:
-        used: Names of the fields that the fit used.
-    """
+    """The fields that the fit used and in which the questions differ, each as a message."""
     before, now = fields(fitted), fields(asked)
     if isinstance(fitted, Columns):
         missing = [name for name in fitted.names if name not in now.get("columns", ())]
@@ -125,9 +121,6 @@ def differences(fitted: Question, asked: Question, used: Sequence[str]) -> list[
 def taken(fitted: Question, asked: Question, used: Sequence[str]) -> Question:
     """The question to answer from now on: the fields that the fit used keep their order, the others are those
     of the new question.
-
-    Args:
-        used: Names of the fields that the fit used.
     """
     if isinstance(fitted, RehearsalTask) and isinstance(asked, RehearsalTask):
         return replace(

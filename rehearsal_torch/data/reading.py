@@ -51,18 +51,13 @@ class TableWarning(UserWarning):
     """What the reader of a table decided by itself."""
 
 
-def table_file(
-    path: str | Path | None,
-    role: str = "path",
-    faults: list[str] | None = None,
-    needed: Needed | None = None,
-) -> pd.DataFrame:
-    """Reads a table from a file; see `read_table`.
+def table_file(path: str | Path | None, needed: Needed | None = None) -> pd.DataFrame:
+    """The rows of `read_table`.
 
     Warns:
         TableWarning: with each note.
     """
-    found = read_table(path, role, faults, needed=needed)
+    found = read_table(path, needed=needed)
     for note in found.notes:
         warnings.warn(note, TableWarning, stacklevel=2)
     return found.frame
@@ -133,9 +128,6 @@ def number_columns(
     keep: Iterable[int] | None = None,
 ) -> Tensor:
     """The named columns as float64, (n, len(names)).
-
-    Args:
-        keep: Positions of the rows to use; None for all.
 
     Raises:
         TableError: if a column is missing, not numeric, has values that are missing, infinite or beyond

@@ -24,9 +24,9 @@ from rehearsal_torch.data.codings.texts import worded
 from rehearsal_torch.data.codings.written import box_in_texts
 from rehearsal_torch.data.costs.action_cost import ActionCost
 from rehearsal_torch.data.decision import RehearsalCase
-from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.table import Table, check_fit
 from rehearsal_torch.data.task_file import NO_VARIABLE, built, rehearsal_parts
-from rehearsal_torch.files.schema import LARGEST, Fault, FaultsError
+from rehearsal_torch.files.schema import Fault, FaultsError
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
@@ -184,13 +184,6 @@ class RehearsalTask:
         of = {column: each.name for each in self.codings for column in each.columns}
         return tuple(dict.fromkeys(of.get(name, name) for name in names))
 
-    @property
-    def intermediates(self) -> tuple[str, ...]:
-        """Variables that are neither context nor outcome, in the graph's order."""
-        return tuple(
-            name for name in self.graph.names if name not in self.context and name not in self.outcomes
-        )
-
     def check(self, table: Table) -> None:
         """Refuses a table to which no model can be fitted.
 
@@ -198,39 +191,9 @@ class RehearsalTask:
             ValueError: if a variable has no column, there are fewer than 10 rows, a value is missing,
                 infinite or beyond 1e150, or a column is constant.
         """
-        missing = [name for name in self.graph.names if name not in table.names]
-        if missing:
-            raise ValueError(
-                f"no column for {missing}; the table has {list(table.names)}: add the columns or take the "
-                "variables out of the graph"
-            )
-        count = len(table)
-        if count < MIN_ROWS:
-            raise ValueError(
-                f"expected at least {MIN_ROWS} rows; got {count}: no model can be fitted to so few"
-            )
-        faults = []
-        for name, values in zip(self.graph.names, table.columns(self.graph.names).mT, strict=True):
-            value, undefined = float(values[0]), int((~values.isfinite()).sum())
-            beyond = int((values.isfinite() & (values.abs() > LARGEST)).sum())
-            varying = bool((values != value).any())
-            if beyond:
-                faults.append(
-                    f"{name}: {beyond} of {count} values are beyond {LARGEST:g}, too large to compute "
-                    "with: use another unit"
-                )
-            elif undefined:
-                faults.append(
-                    f"{name}: {undefined} of {count} values are missing or infinite: drop or impute those "
-                    "rows"
-                )
-            elif not varying:
-                faults.append(
-                    f"{name}: all {count} values are {value:g}: a constant carries no information, take the "
-                    "variable out"
-                )
-        if faults:
-            raise ValueError("; ".join(faults))
+        remedies = "no model can be fitted to so few", "drop or impute those rows"
+        names = self.graph.names
+        check_fit(table, names, MIN_ROWS, "variables", remedies, names)
 
     def given(self, cases: Sequence[RehearsalCase]) -> Tensor:
         """The contexts of B cases, (B, |X|), in the task's order and in the variables' units; |X| may be 0.

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from rehearsal_torch.files.schema import LARGEST
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -67,9 +69,6 @@ class Table:
 
         Columns of truth values count as 1 and 0. A column ``set:NAME`` marks with 1 the cells of the column
         NAME that a decision set.
-
-        Args:
-            frame: One row per observation; it is not changed.
 
         Raises:
             TableError: if a column is missing or occurs twice, or a value is text, a date, missing, infinite
@@ -147,6 +146,52 @@ class Table:
             digest.update(rows.contiguous().numpy().tobytes())
         digest.update(self.altered.cpu().contiguous().numpy().tobytes())
         return digest.hexdigest()
+
+
+def check_fit(
+    table: Table,
+    names: Sequence[str],
+    least: int,
+    nouns: str,
+    remedies: tuple[str, str],
+    varying: Sequence[str],
+) -> None:
+    """Refuses a table to whose columns no model can be fitted.
+
+    Args:
+        least: The fewest rows.
+        nouns: What the columns are, such as nodes.
+        remedies: What to do about too few rows, and about missing values.
+        varying: The columns of which a constant one is refused.
+
+    Raises:
+        ValueError: if one of the columns is missing, there are too few rows, a value is missing, infinite or
+            beyond 1e150, or a varying column is constant.
+    """
+    if missing := [name for name in names if name not in table.names]:
+        raise ValueError(
+            f"no column for {missing}; the table has {list(table.names)}: add the columns, or take the "
+            f"{nouns} out of the graph"
+        )
+    count = len(table)
+    if count < least:
+        raise ValueError(f"expected at least {least} rows; got {count}: {remedies[0]}")
+    faults = []
+    for name, column in zip(names, table.columns(names).mT, strict=True):
+        if large := int((column.isfinite() & (column.abs() > LARGEST)).sum()):
+            faults.append(
+                f"{name}: {large} of {count} values are beyond {LARGEST:g}, too large to compute with: use "
+                "another unit"
+            )
+        elif undefined := int((~column.isfinite()).sum()):
+            faults.append(f"{name}: {undefined} of {count} values are missing or infinite: {remedies[1]}")
+        elif name in varying and bool((column == column[0]).all()):
+            faults.append(
+                f"{name}: all {count} values are {float(column[0]):g}: a constant carries no information, "
+                f"take it out of the {nouns}"
+            )
+    if faults:
+        raise ValueError("; ".join(faults))
 
 
 def positions(names: Sequence[str], wanted: Sequence[str]) -> list[int]:

@@ -257,9 +257,10 @@ class TaskError(FaultsError):
         self.source, self.named = source, tuple(named)
         self.args = (listed(source, self.faults) if self.faults else source,)
 
-    def with_outcome(self, outcome: str) -> str:
-        """The message, with what was not done because of the faults."""
-        return without_password(listed(self.source, self.faults, outcome)) if self.faults else str(self)
+    def of_check(self) -> str:
+        """The message as of a check, after which nothing was to be fitted."""
+        message = listed(self.source, self.faults, "nothing can be decided yet") if self.faults else str(self)
+        return without_password(message)
 
 
 class Weights(Schema):
@@ -379,9 +380,6 @@ def rehearsal_parts(
 ) -> dict[str, Any]:
     """The parts of a rehearsal task, each built: graph, context, box, region, candidates, unit, codings,
     costs and worth.
-
-    Args:
-        columns: The columns of the table; every variable must be one of them. None skips this check.
 
     Raises:
         TaskError: if a part is missing or wrong, or a variable is not in the graph or not a column; all

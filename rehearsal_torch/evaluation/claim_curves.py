@@ -18,7 +18,7 @@ import torch
 from rehearsal_torch.claims.rules import claimed
 from rehearsal_torch.data.codings.class_actions import in_indicators, in_places, offered
 from rehearsal_torch.data.decision import CHANCE, Decision, Estimate, RehearsalCase
-from rehearsal_torch.data.estimates.outside import outside
+from rehearsal_torch.data.finding import outside
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.evaluation.recorded_run import Decided, before, claim
 from rehearsal_torch.evaluation.rehearsal_rows import number

@@ -36,9 +36,8 @@ from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.data.codings.recorded import wanted_in
 from rehearsal_torch.data.codings.texts import in_line, said
 from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
-from rehearsal_torch.data.estimates.outside import outside
 from rehearsal_torch.data.estimates.percent import ends_of, percents
-from rehearsal_torch.data.finding import OUTSIDE, Finding
+from rehearsal_torch.data.finding import OUTSIDE, Finding, outside
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.explorer.charts import curves, densities
 from rehearsal_torch.explorer.replies import Turns, reply

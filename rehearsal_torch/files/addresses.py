@@ -84,6 +84,6 @@ class InputError(ValueError):
     def __str__(self) -> str:
         return without_password(super().__str__())
 
-    def with_outcome(self, outcome: str) -> str:  # noqa: ARG002
-        """The message, with what was not done because of it where it says so; as it is by default."""
+    def of_check(self) -> str:
+        """The message as of a check, after which nothing was to be fitted."""
         return str(self)

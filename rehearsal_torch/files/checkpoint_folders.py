@@ -47,11 +47,11 @@ def suggestion(given: str | Path) -> str:
     return f"Choose from {', '.join(map(str, ranked[:NAMED]))}{more}" if ranked else ""
 
 
-def _below(place: Path, deep: int = DEEP) -> Iterator[Path]:
+def _below(place: Path) -> Iterator[Path]:
     """The folders with a checkpoint below a place; those of a run by the run's folder."""
     left = LOOKED
     level = [place]
-    for _ in range(deep):
+    for _ in range(DEEP):
         inside: list[Path] = []
         for each in level:
             inside += _folders(each)[: max(left - len(inside), 0)]

@@ -20,10 +20,6 @@ def checked(
 ) -> dict[str, Any]:
     """The content, if it is a mapping with the required keys and with values of the required kinds.
 
-    Args:
-        forms: Key to kind; the value of a key is checked if the key is present.
-        remedy: What to do if the content has another format.
-
     Raises:
         PlainFileError: if it is not a mapping, lacks a key, or a value is of another kind.
     """

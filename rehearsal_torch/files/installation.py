@@ -1,9 +1,10 @@
 """The location of the package and its configuration: a checkout of the repository, or an installed wheel.
 
 A checkout has the configuration beside the package (``conf``); a wheel contains it
-(``rehearsal_torch/conf``). Nothing else is read from outside the package.
+(``rehearsal_torch/conf``). Nothing else is read from outside the package, but the commit of a checkout.
 """
 
+import subprocess
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
@@ -32,3 +33,38 @@ def conf_folder(package: Path = _PACKAGE) -> Path:
     """The folder with ``config.yaml``: that of the checkout, otherwise the installed one."""
     root = checkout(package)
     return package / "conf" if root is None else root / "conf"
+
+
+# Committed results, relative to the checkout: data that is written, not code that writes it.
+RESULTS = Path("docs/results")
+
+
+def commit() -> str | None:
+    """The commit of this working copy, with "+changes" if tracked files other than results differ; None if
+    there is none.
+    """
+    root = checkout()
+    if root is None or not (root / ".git").exists():
+        return None
+    found = _git(root, "rev-parse", "HEAD")
+    if found is None:
+        return None
+    return found + ("+changes" if changed_files(root, RESULTS) else "")
+
+
+def changed_files(root: Path, besides: Path) -> list[str]:
+    """The tracked files of a working copy that differ from its commit, except those in a folder."""
+    asked = ("status", "--porcelain", "--untracked-files=no", "--", ".", f":(exclude){besides}")
+    return [line[3:] for line in (_git(root, *asked, strip=False) or "").splitlines()]
+
+
+def _git(root: Path, *arguments: str, strip: bool = True) -> str | None:
+    try:
+        answer = subprocess.run(
+            ["git", "-C", str(root), *arguments], capture_output=True, text=True, check=False, timeout=10
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    if answer.returncode != 0:
+        return None
+    return answer.stdout.strip() if strip else answer.stdout

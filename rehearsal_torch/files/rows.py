@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from rehearsal_torch.files.plain import PlainFileError, text_of
-from rehearsal_torch.files.schema import shown
+from rehearsal_torch.files.schema import is_number, shown
 
 BYTES = 2**30
 _REMEDY = "restore the file from a copy, or move it away and create it again"
@@ -30,14 +30,11 @@ def read_rows(
     path: str | Path,
     columns: Collection[str] = (),
     numbers: Collection[str] = (),
-    whole: Collection[str] = (),
 ) -> list[dict[str, str]]:
     """The complete rows of a file, column to text; empty if there is no such file.
 
     Args:
-        path: A CSV with a header row.
         numbers: Columns of numbers, if present; a cell may be empty for a missing value.
-        whole: Columns of whole numbers, if present.
 
     Raises:
         PlainFileError: if it cannot be read, lacks a column, or a row has another format.
@@ -73,10 +70,9 @@ def read_rows(
                 )
             row = dict(zip(header, map(as_written, cells), strict=True))
             for name, cell in row.items():
-                kind = "a whole number" if name in whole else "a number" if name in numbers else ""
-                if kind and not _is(cell, name in whole):
+                if name in numbers and cell and not is_number(cell):
                     raise PlainFileError(
-                        f"{file}, line {reader.line_num}, {name}: expected {kind}; got {shown(cell)}: "
+                        f"{file}, line {reader.line_num}, {name}: expected a number; got {shown(cell)}: "
                         f"{_REMEDY}"
                     )
             found.append(row)
@@ -87,23 +83,14 @@ def read_rows(
     return found
 
 
-def _is(cell: str, whole: bool) -> bool:
-    """Whether a cell holds a number, or is validly empty."""
-    if whole:
-        return len(cell) < 20 and cell.removeprefix("-").isascii() and cell.removeprefix("-").isdigit()
-    try:
-        float(cell or 0)
-    except ValueError:
-        return False
-    return True
-
-
 _FORMULA, _MARKED = re.compile(r"'*[=+\-@\t\r\n]"), re.compile(r"'+[=+\-@\t\r\n]")
 
 
 def cell(value: Any) -> Any:
     """A value as a cell: a text that would be a formula begins with an apostrophe; all else stays."""
-    return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) and not _number(value) else value
+    if not isinstance(value, str) or not _FORMULA.match(value) or (value[0] in "+-" and is_number(value)):
+        return value
+    return f"'{value}"
 
 
 def as_written(text: str) -> str:
@@ -127,11 +114,3 @@ def as_csv(rows: Sequence[Mapping[str, Any]], nan: str = "") -> str:
 
 def _missing(value: Any) -> bool:
     return isinstance(value, float) and math.isnan(value)
-
-
-def _number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return text[:1] in "+-"

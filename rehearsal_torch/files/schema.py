@@ -113,11 +113,7 @@ def meant(word: str, choices: Iterable[str]) -> str:
 
 
 def suggested(word: str, choices: Iterable[str], similar: float = 0.6) -> str | None:
-    """The choice that was probably meant; None if none is similar.
-
-    Args:
-        similar: The least similarity, in [0, 1].
-    """
+    """The choice that was probably meant; None if none is similar."""
     known = list(choices)
     exact = [each for each in known if each.casefold() == word.casefold()]
     near = exact or get_close_matches(word, known, 1, similar)

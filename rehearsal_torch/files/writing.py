@@ -67,9 +67,6 @@ def write_bytes(path: str | Path, content: bytes) -> Path:
 def appending(path: str | Path) -> Iterator[Callable[[str], None]]:
     """Appends text to a UTF-8 file that grows, such as lines of a record.
 
-    Args:
-        path: The file; created if missing.
-
     Yields:
         A function that appends a text and hands it to the operating system before it returns.
 

@@ -6,9 +6,8 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from rehearsal_torch.data.estimates.outside import in_place
 from rehearsal_torch.data.estimates.percent import percents
-from rehearsal_torch.data.finding import findings_of, undecided
+from rehearsal_torch.data.finding import findings_of, in_place, undecided
 from rehearsal_torch.evaluation.online_rows import COLUMNS, Row, online, online_row
 from rehearsal_torch.evaluation.overturning import sensitivity_of
 from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, claim, search_of

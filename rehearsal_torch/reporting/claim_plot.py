@@ -3,7 +3,7 @@
 A row of panels for each case, one for each action that the decision sets, the other actions as recommended:
 the claim with its interval, the value to set, the present value where it is known, and what is claimed of the
 present values or of no action. Where there is no line, the place lies outside the data, and is shaded; a
-value to set that lies there has no point either (`data.estimates.outside`). Bars from below are numbers of
+value to set that lies there has no point either (`data.finding`). Bars from below are numbers of
 observations, of levels one at each of them; hatched ones stand for 1 to 4, which are not told apart.
 
 With more than three actions, those along which the claim changes most are shown.

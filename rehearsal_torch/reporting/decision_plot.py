@@ -3,7 +3,7 @@
 One column per case: a filled point with the interval of the estimate where an alteration is recommended, an
 open circle for no action, or a square where the comparison is with present values. A case without a filled
 point has no recommendation; where it was refused, its mark is crossed. A case outside the data has no number,
-and is shaded (`data.estimates.outside`). Many cases stand in several panels, with a common scale.
+and is shaded (`data.finding`). Many cases stand in several panels, with a common scale.
 """
 
 from textwrap import fill

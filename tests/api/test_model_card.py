@@ -2,7 +2,7 @@ import yaml
 
 from rehearsal_torch.api.model_card import LIMITS, UNMEASURED, model_card
 from rehearsal_torch.evaluation.bootstrap import Interval
-from rehearsal_torch.files.commit import commit
+from rehearsal_torch.files.installation import commit
 from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
 from rehearsal_torch.reporting.untouched_score import UntouchedScore
 from tests.api.test_rehearse import TASK

@@ -126,7 +126,7 @@ def test_files_and_archives_are_bounded(tmp_path, monkeypatch):
 def test_duplicate_headers_are_told_with_the_other_faults_where_asked(tmp_path):
     (tmp_path / "t.csv").write_text("a,a,b\n1,2,3\n")
     faults = []
-    assert table_file(tmp_path / "t.csv", faults=faults).shape == (1, 3)
+    assert read_table(tmp_path / "t.csv", faults=faults).frame.shape == (1, 3)
     assert faults == ["several columns are called a: keep one of each"]
 
 

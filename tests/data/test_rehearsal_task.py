@@ -39,7 +39,6 @@ def test_parts_are_read_off():
     task = RehearsalTask.of(PLAIN)
     assert task.outcomes == ("y",)
     assert task.context == ("x",)
-    assert task.intermediates == ("u", "a", "b")
     assert task.candidates == (("a",), ("b",)), "each actionable variable by itself, unless told"
     assert RehearsalTask.of(changed(candidates=[["a", "b"], ["b"]])).candidates == (("a", "b"), ("b",))
     assert RehearsalTask.of(task) is task

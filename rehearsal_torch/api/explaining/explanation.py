@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rehearsal_torch.api.what_if import in_points, in_settings
 from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
-from rehearsal_torch.data.estimates.outside import further, outside
 from rehearsal_torch.data.estimates.percent import Intervals, chance_of, ends_of, in_words
+from rehearsal_torch.data.finding import further, outside
 from rehearsal_torch.data.tables.in_memory import in_library
 from rehearsal_torch.reporting.decision_frame import table_html
 

@@ -61,9 +61,7 @@ def check(options: Mapping[str, str]) -> int:
     except UserError as error:
         raise UserError(error.what, f"{path}, method", error.remedy) from error
     except (ValueError, OSError) as error:
-        message = str(error)
-        if isinstance(error, InputError):
-            message = error.with_outcome("nothing can be decided yet")
+        message = error.of_check() if isinstance(error, InputError) else str(error)
         print(message, file=sys.stderr, flush=True)
         return 2
     lines = [f"{path}: no faults. {problem.counted()}", *(f"Note: {note}" for note in problem.read_notes), ""]

@@ -41,9 +41,6 @@ def parts(names: Sequence[str], codings: Sequence[Coding]) -> list[tuple[str, ..
 def joined(names: Sequence[str], codings: Sequence[Coding], most: int) -> list[tuple[str, ...]]:
     """The sets of at most `most` of some names that an alteration may set, without the empty one: of the
     indicators of a variable all or none. Smaller numbers of variables come first.
-
-    Args:
-        most: The largest size of a set.
     """
     variables = parts(names, codings)
     return [
@@ -133,9 +130,6 @@ def cycled(
 ) -> Tensor:
     """Points with the classes of every variable that has some in turn, (n, k) -> (n, k); all combinations of
     those that are offered occur where there are enough points.
-
-    Args:
-        levels: Column to the values that it may be set to; those that are missing may be 0 and 1.
     """
     made, stride = points.clone(), 1
     for each in whole(names, codings):

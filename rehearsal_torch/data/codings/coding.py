@@ -143,11 +143,7 @@ class Coding:
         return np.asarray(found.to_numpy(np.float64, na_value=np.nan))
 
     def encoded(self, places: np.ndarray) -> np.ndarray:
-        """The coded columns of rows, (n,) -> (n, columns); NaN where a cell is missing.
-
-        Args:
-            places: The index of the level of each row, or NaN.
-        """
+        """The coded columns of rows, (n,) -> (n, columns); NaN where a cell is missing."""
         missing = np.isnan(places)
         found = self.rows[np.where(missing, 0, places).astype(np.int64)].copy()
         found[missing] = np.nan

@@ -95,11 +95,7 @@ def in_line(line: Mapping[str, Any], codings: Codings) -> dict[str, Any]:
 
 
 def said(line: Mapping[str, Any], codings: Codings) -> dict[str, Any]:
-    """A decision's line with texts in place of codes.
-
-    Args:
-        line: A line of ``decisions.jsonl``, or the facts of a case.
-    """
+    """A decision's line with texts in place of codes."""
     if not codings:
         return dict(line)
     found = dict(line)

@@ -44,7 +44,6 @@ def resolved(
     """Codings with levels and references, where rows say what they are.
 
     Args:
-        plain: The part ``codings`` of a task.
         box: The part ``box``: where it offers some classes of a variable only, the reference is one of them.
 
     Returns:
@@ -113,7 +112,6 @@ def classes_of(
     """The coding of classes; without a reference that of the most frequent class, the first of several.
 
     Args:
-        reference: The class without an indicator; None for the most frequent one.
         among: The classes of which it is the most frequent; empty for all.
 
     Raises:

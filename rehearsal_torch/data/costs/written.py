@@ -16,8 +16,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, WithJsonSchema
 
 from rehearsal_torch.data.codings.coding import Coding, listed
-from rehearsal_torch.data.costs.action_cost import ActionCost
-from rehearsal_torch.data.costs.level_prices import LevelPrices
+from rehearsal_torch.data.costs.action_cost import ActionCost, LevelPrices
 from rehearsal_torch.files.schema import Fault, Name, Number, Schema, fault, is_number, mapping, meant
 
 COST = (
@@ -172,7 +171,6 @@ def costs_of(
     """The costs of actions; those of other variables are faults.
 
     Args:
-        written: Action to its cost.
         levels: Coded column to the values that it may be set to, for those that have only some.
     """
     of = {column: each.name for each in codings.values() for column in each.columns}

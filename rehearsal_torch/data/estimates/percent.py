@@ -92,11 +92,7 @@ class Intervals:
         self._said: float | str | None = None
 
     def chance(self, point: float, ends: Ends = None, level: float | None = None, fine: int = 0) -> str:
-        """A chance with its interval, such as ``62 % (95% interval 51 % to 72 %)``.
-
-        Args:
-            level: Its coverage probability; None if it is not known.
-        """
+        """A chance with its interval, such as ``62 % (95% interval 51 % to 72 %)``."""
         said = percents([point, *(ends or ())], fine)
         return f"{said[0]}{self._brackets(said[1:], level)}"
 
@@ -104,7 +100,6 @@ class Intervals:
         """A difference of two chances with its interval, such as ``41 percentage points (27 to 54)``.
 
         Args:
-            level: Its coverage probability; None if it is not known.
             fine: The fewest decimals, those of the chances (`decimals`).
         """
         said = points([point, *(ends or ())], fine)
@@ -133,11 +128,7 @@ def chance_of(estimate: Estimate, intervals: Intervals | None = None, fine: int 
 
 
 def change(value: float, of: str) -> str:
-    """A difference with its sign, such as ``+4.1 percentage points``; of anything but chances a number.
-
-    Args:
-        value: The difference.
-    """
+    """A difference with its sign, such as ``+4.1 percentage points``; of anything but chances a number."""
     return f"{100 * value:+.1f} percentage points" if is_chance(of) else f"{value:+.3g}"
 
 
@@ -176,9 +167,6 @@ def _percent(value: float, digits: int) -> str:
 def points(values: Sequence[float], fine: int = 0) -> list[str]:
     """Differences in percentage points, without the unit: whole, with more digits where these would hide
     a sign or that numbers differ.
-
-    Args:
-        fine: The fewest decimals.
     """
     said = list[str]()
     for digits in range(min(fine, 2), 3):

@@ -104,11 +104,7 @@ def residuals(values: np.ndarray) -> np.ndarray:
 
 
 def loosened(names: Sequence[str], values: np.ndarray) -> list[str]:
-    """Why chained equations may mislead in a table, at most one sentence without a full stop.
-
-    Args:
-        values: (n, d), NaN in missing cells.
-    """
+    """Why chained equations may mislead in a table, at most one sentence without a full stop."""
     shares = residuals(values)
     missing = np.isnan(values).any(0)
     close = [

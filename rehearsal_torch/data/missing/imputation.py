@@ -97,11 +97,7 @@ class Imputing:
             raise ValueError(f"by: expected {' or '.join(IMPUTERS)}; got {self.by!r}")
 
     def of(self, values: Tensor) -> "Imputation | ChainedEquations":
-        """What draws the missing cells of a table.
-
-        Args:
-            values: (n, d), NaN in missing cells.
-        """
+        """What draws the missing cells of a table."""
         return Imputation(values) if self.by == IMPUTERS[0] else ChainedEquations(values)
 
 

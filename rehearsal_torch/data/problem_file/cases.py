@@ -152,7 +152,6 @@ def ranges_of(
         bounds: Action to its two limits, as text.
         rows: The cases, with a column for each of these actions if a limit has `current`, and for each other
             name of a limit.
-        texts: Actions that have texts.
     """
     made = {}
     for name, limits in bounds.items():

@@ -133,11 +133,7 @@ class Variable(Protocol):
 
 
 def role_faults(variables: Mapping[str, Variable], roles: Sequence[str], found: Findings) -> None:
-    """Faults of roles that no variable has.
-
-    Args:
-        variables: What the file says of each variable; without any, their absence is told by the schema.
-    """
+    """Faults of roles that no variable has."""
     for role in roles:
         if variables and not any(each.role == role for each in variables.values()):
             found.fault("variables", f"expected at least one of the role {role}; there is none")

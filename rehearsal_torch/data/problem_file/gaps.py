@@ -80,9 +80,6 @@ def dependence(frame: pd.DataFrame, names: Sequence[str], complete: np.ndarray) 
 
     Columns in which fewer than five complete or incomplete rows have a value, or whose values are all equal,
     are not tested.
-
-    Args:
-        complete: Which rows are complete, (n,) bool.
     """
     p_values = {}
     for name in names:
@@ -204,7 +201,6 @@ def without_gaps(
 
     Args:
         rows: The rows, with the index of the level in place of texts.
-        rule: complete, refuse, or how missing cells are imputed.
     """
     cells = missing_cells(rows.frame, used)
     there = [name for name in variables if name in rows.frame.columns]

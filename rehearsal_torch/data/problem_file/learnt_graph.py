@@ -27,9 +27,9 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field
 
 from rehearsal_torch.data.codings.coding import Coding
-from rehearsal_torch.data.problem_file.actions import of_role
 from rehearsal_torch.data.problem_file.findings import Findings
 from rehearsal_torch.data.problem_file.form import VariableForm
+from rehearsal_torch.data.problem_file.kinds import of_role
 from rehearsal_torch.data.reading import ReadTable, TableError, number_columns
 from rehearsal_torch.files.schema import Number, Schema, fault, list_of, read
 from rehearsal_torch.graphs.bidirection import Background

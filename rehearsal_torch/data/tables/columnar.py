@@ -53,8 +53,6 @@ def read_columnar(file: Path, faults: list[str] | None = None, needed: Needed | 
 
     Args:
         file: The file, or a folder that has some; at most 2 GiB and 200 million cells in memory.
-        faults: Collects faults of the header instead of raising for them.
-        needed: Which of the columns to read; None for all.
 
     Raises:
         TableError: if pyarrow is not installed, the file is no such file, or it is too large.

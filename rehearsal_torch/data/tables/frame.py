@@ -89,9 +89,6 @@ def line_words(index: int) -> str:
 def bounded(where: str | Path, size: int, cells: int) -> None:
     """Refuses a table that is too large, before it is made: the gate of every kind of file.
 
-    Args:
-        size: Bytes of text, or in memory.
-
     Raises:
         TableError: if there are more than 2 GiB or 200 million cells.
     """
@@ -114,12 +111,7 @@ def few_columns(count: int, where: str) -> None:
 
 
 def header_faults(header: Sequence[str | None], frame: pd.DataFrame) -> list[str]:
-    """Faults of duplicate column names, and of several unnamed columns with values.
-
-    Args:
-        header: The names as they are written; None for a column without a name.
-        frame: The rows, with a column for each.
-    """
+    """Faults of duplicate column names, and of several unnamed columns with values."""
     twice = sorted(repeated(name for name in header if name is not None))
     found = [f"several columns are called {', '.join(twice)}: keep one of each"] if twice else []
     nameless = [
@@ -168,7 +160,6 @@ def frame_of(
     Args:
         header: The names; None, or text without a letter, for a column without a name.
         rows: The index of each row, and its cells, up to as many as the header has.
-        faults: Collects faults of the header instead of raising for them.
 
     Raises:
         TableError: if there are too many columns, cells or letters, values beyond the last name, or, without

@@ -21,68 +21,19 @@ import pandas as pd
 from rehearsal_torch.data.reading import numbers_of
 
 LAST = frozenset(("id", "ids", "identifier", "uuid", "guid"))
-PERSONAL = (
-    ("name",),
-    ("names",),
-    ("surname",),
-    ("firstname",),
-    ("lastname",),
-    ("fullname",),
-    ("username",),
-    ("email",),
-    ("e", "mail"),
-    ("mail",),
-    ("phone",),
-    ("telephone",),
-    ("mobile",),
-    ("fax",),
-    ("ssn",),
-    ("social", "security"),
-    ("passport",),
-    ("iban",),
-    ("address",),
-    ("street",),
-    ("zip",),
-    ("zipcode",),
-    ("postcode",),
-    ("postal", "code"),
-    ("birthdate",),
-    ("birthday",),
-    ("birth", "date"),
-    ("date", "of", "birth"),
-    ("dob",),
+_PERSONAL = (
+    "name, names, surname, firstname, lastname, fullname, username, email, e mail, mail, phone, telephone, "
+    "mobile, fax, ssn, social security, passport, iban, address, street, zip, zipcode, postcode, "
+    "postal code, birthdate, birthday, birth date, date of birth, dob"
 )
+PERSONAL = tuple(tuple(words.split()) for words in _PERSONAL.split(","))
 # What else may have a name: the word before says of whom it is.
 NAMES = (("name",), ("names",))
-PERSONS = frozenset(
-    [
-        "first",
-        "last",
-        "middle",
-        "maiden",
-        "full",
-        "given",
-        "family",
-        "user",
-        "customer",
-        "client",
-        "patient",
-        "person",
-        "employee",
-        "worker",
-        "student",
-        "contact",
-        "owner",
-        "member",
-        "applicant",
-        "doctor",
-        "nurse",
-        "guest",
-        "buyer",
-        "driver",
-        "teacher",
-    ]
+_PERSONS = (
+    "first last middle maiden full given family user customer client patient person employee worker student "
+    "contact owner member applicant doctor nurse guest buyer driver teacher"
 )
+PERSONS = frozenset(_PERSONS.split())
 # Words that may follow them: phone number, zip code.
 AFTER = frozenset(("number", "nr", "no", "code"))
 # Fewer rows are too few to say that a value is another one in every row, and the digits of a number.

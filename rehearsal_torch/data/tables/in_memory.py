@@ -53,9 +53,6 @@ def row_count(given: Any) -> int | None:
 def data_frame(given: Any, called: str, faults: list[str] | None = None) -> pd.DataFrame:
     """A data frame of any library as one of pandas, with rows numbered from 0.
 
-    Args:
-        given: The data frame; it is not changed.
-
     Raises:
         TableError: if it is not a data frame, is lazy, or two columns have the same name.
     """
@@ -87,11 +84,7 @@ def _plain_cells(column: pd.Series) -> list[Any] | None:
 
 
 def frame_of_rows(rows: Sequence[Mapping[Any, Any]]) -> pd.DataFrame:
-    """A data frame of dictionaries, one for each row; what a row lacks is a missing value.
-
-    Args:
-        rows: Name to cell; cells of any kind.
-    """
+    """A data frame of dictionaries, one for each row; what a row lacks is a missing value."""
     # pandas itself asks a tensor for its length.
     return pd.DataFrame(
         [
@@ -126,7 +119,6 @@ def in_library(frame: pd.DataFrame, library: str) -> Any:
     """A data frame of pandas as one of another library, without its index; NaN becomes a missing value.
 
     Args:
-        frame: The data frame, with columns of numbers or of texts.
         library: "pandas", which returns the frame itself, "polars" or "pyarrow".
 
     Raises:

@@ -157,9 +157,6 @@ def read_separated(
 
     Args:
         file: The file, plain or packed with gzip (.gz), at most 2 GiB unpacked.
-        separator: One of , ; | and the tab; None detects it.
-        faults: A list to which faults of header and decimal signs are appended instead of raising an error,
-            so that they are reported with the other faults.
 
     Raises:
         TableError: if it cannot be read as separated UTF-8 text, or, without `faults`, two columns have the

@@ -61,7 +61,6 @@ def read_workbook(file: Path, sheet: str | None = None, faults: list[str] | None
 
     Args:
         file: The workbook, at most 512 MiB unpacked.
-        faults: Collects faults of the header instead of raising for them.
 
     Raises:
         TableError: if openpyxl is not installed, the file is no workbook, it has no such sheet, or the sheet

@@ -18,7 +18,6 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from difflib import get_close_matches
 from functools import cached_property
 from numbers import Real
 from types import MappingProxyType
@@ -30,7 +29,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializ
 from torch import Tensor
 
 from rehearsal_torch.files.addresses import InputError, beginning
-from rehearsal_torch.files.schema import LARGEST
+from rehearsal_torch.files.schema import LARGEST, suggested
 
 State = Literal["pending", "completed", "failed", "abandoned"]
 STATES: tuple[State, ...] = ("pending", "completed", "failed", "abandoned")
@@ -132,9 +131,6 @@ class Suggestion(dict[str, float]):
 
     When it is passed back with a report, it identifies its trial; values changed in the meantime are the
     settings actually used.
-
-    Args:
-        trial: The pending trial.
     """
 
     def __init__(self, trial: Trial) -> None:
@@ -245,12 +241,8 @@ def refused(what: str, faults: list[str]) -> TrialError:
 
 
 def _meant(name: Any, choices: Iterable[Any]) -> str:
-    near = get_close_matches(str(name), [str(each) for each in choices], 1, 0.6)
-    if not near:
-        near = [
-            str(each) for each in choices if str(each).casefold().strip() == str(name).casefold().strip()
-        ][:1]
-    return f"; did you mean {near[0]!r}?" if near else ""
+    near = suggested(str(name), map(str, choices))
+    return f"; did you mean {near!r}?" if near else ""
 
 
 def _needed(what: str) -> str:

@@ -49,11 +49,9 @@ import torch
 from narwhals.typing import IntoDataFrame
 from torch import Tensor
 
-from rehearsal_torch.data.codings.cases import cases_in_codes
 from rehearsal_torch.data.codings.columns import coded, lost_classes, of_numbers, rare_classes, uncoded
 from rehearsal_torch.data.codings.written import resolved
 from rehearsal_torch.data.costs.action_cost import CaseCosts
-from rehearsal_torch.data.costs.of_cases import costs_in, with_usual
 from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
 from rehearsal_torch.data.finding import recorded
 from rehearsal_torch.data.missing.imputation import ImputedTable, Imputing
@@ -68,10 +66,10 @@ from rehearsal_torch.data.reading import (
 )
 from rehearsal_torch.data.rehearsal_task import MIN_ROWS, RehearsalTask
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.tables.cases import assumed_usual, cases_in_codes, costs_in, present_in, with_usual
 from rehearsal_torch.data.tables.columnar import Needed
 from rehearsal_torch.data.tables.held_out_rows import parted
 from rehearsal_torch.data.tables.in_memory import SET, data_frame
-from rehearsal_torch.data.tables.present_values import assumed_usual, present_in
 from rehearsal_torch.data.task_file import REHEARSAL_PARTS, TaskError, task_content
 from rehearsal_torch.files.plain import repeated
 from rehearsal_torch.files.schema import listed, meant

@@ -45,8 +45,8 @@ from rehearsal_torch.data.graph_check import untrue_graph
 from rehearsal_torch.data.problem_file.compiled import WrittenProblem
 from rehearsal_torch.data.problem_file.findings import Findings
 from rehearsal_torch.data.reading import numbers_of
+from rehearsal_torch.data.tables.cases import assumed_usual
 from rehearsal_torch.data.tables.identifiers import identifier
-from rehearsal_torch.data.tables.present_values import assumed_usual
 from rehearsal_torch.graphs.influence_paths import reaches
 from rehearsal_torch.graphs.separation import adjustment
 

@@ -8,11 +8,11 @@ from typing import Any
 from rehearsal_torch.data.codings.class_actions import offered
 from rehearsal_torch.data.codings.texts import sentence_in_words
 from rehearsal_torch.data.decision import RehearsalCase
-from rehearsal_torch.data.problem_file.actions import units_of
 from rehearsal_torch.data.problem_file.compiled import WrittenProblem, written_problem
 from rehearsal_torch.data.problem_file.findings import Findings
+from rehearsal_torch.data.problem_file.kinds import units_of
 from rehearsal_torch.data.problem_file.learnt_graph import equally_likely
-from rehearsal_torch.data.tables.present_values import present_in
+from rehearsal_torch.data.tables.cases import present_in
 from rehearsal_torch.problems.problem import Facts, OfFile
 from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable, Rows, rows_in
 from rehearsal_torch.problems.rehearsal.table_findings import note_findings

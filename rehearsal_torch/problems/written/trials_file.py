@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 
 from rehearsal_torch.data.causal_task import CausalTask
-from rehearsal_torch.data.problem_file.actions import units_of
 from rehearsal_torch.data.problem_file.findings import (
     Findings,
     ProblemError,
@@ -27,6 +26,7 @@ from rehearsal_torch.data.problem_file.findings import (
     rows_of,
 )
 from rehearsal_torch.data.problem_file.form import DataForm
+from rehearsal_torch.data.problem_file.kinds import units_of
 from rehearsal_torch.data.problem_file.learnt_graph import built_graph, graph_part
 from rehearsal_torch.data.problem_file.opened import expect, opened, parts_of
 from rehearsal_torch.data.reading import ReadTable

@@ -7,8 +7,7 @@ unless the reader asks for rows (`reporting.page.material`).
 
 from collections.abc import Sequence
 
-from rehearsal_torch.data.estimates.outside import further
-from rehearsal_torch.data.finding import findings_of, reason_of
+from rehearsal_torch.data.finding import findings_of, further, reason_of
 from rehearsal_torch.evaluation.recorded_run import ACTS, NOTHING, REFUSED, Decided, group_of
 from rehearsal_torch.reporting.page import probability_sentences
 from rehearsal_torch.reporting.page.markup import Markup, joined, name_of, paragraphs, tag

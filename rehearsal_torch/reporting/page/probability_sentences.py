@@ -11,7 +11,6 @@ from statistics import fmean
 from typing import Any
 
 from rehearsal_torch.data.estimates.estimate import CHANCE
-from rehearsal_torch.data.estimates.outside import in_place
 from rehearsal_torch.data.estimates.percent import (
     Ends,
     Intervals,
@@ -22,7 +21,7 @@ from rehearsal_torch.data.estimates.percent import (
     percent,
     percents,
 )
-from rehearsal_torch.data.finding import findings_of, undecided
+from rehearsal_torch.data.finding import findings_of, in_place, undecided
 from rehearsal_torch.evaluation.recorded_run import Decided, claim, effort
 from rehearsal_torch.evaluation.recorded_run import before as compared_with
 from rehearsal_torch.evaluation.rehearsal_rows import interval_of, scored_by_world, truth_bounds
@@ -121,7 +120,7 @@ def overall(decisions: Sequence[Decided], wanted: str = "") -> str:
 def chances(decision: Decided, wanted: str = "") -> list[str]:
     """The estimated chance before and after, with its interval; what the rejected alteration was estimated
     to bring, where one was rejected; what it costs and nets, where that is known. Where the decision lies
-    outside the data, that reason in place of all of them (`data.estimates.outside`).
+    outside the data, that reason in place of all of them (`data.finding`).
 
     Args:
         wanted: The desired region in words; empty where these are too long.

@@ -4,8 +4,7 @@ import pytest
 import torch
 
 from rehearsal_torch.data.codings.coding import Coding
-from rehearsal_torch.data.costs.action_cost import ActionCost, CaseCosts, CostTable
-from rehearsal_torch.data.costs.level_prices import LevelPrices
+from rehearsal_torch.data.costs.action_cost import ActionCost, CaseCosts, CostTable, LevelPrices
 
 DRUG = Coding("drug", ("A", "B", "C"), "B")
 CLASSES = {"drug=A": (0.0, 1.0), "drug=C": (0.0, 1.0)}

@@ -7,7 +7,7 @@ import yaml
 from rehearsal_torch.data.problem_file.findings import ProblemError
 from rehearsal_torch.data.reading import ReadTable
 from rehearsal_torch.problems.written.draft_columns import MARK
-from rehearsal_torch.problems.written.trials_draft import trials_draft
+from rehearsal_torch.problems.written.first_draft import trials_draft
 from rehearsal_torch.problems.written.trials_file import OwnTrials, trials_problem
 from tests.problems.written.conftest import experiments
 

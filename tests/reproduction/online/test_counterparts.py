@@ -34,7 +34,7 @@ def test_a_regression_sees_what_may_be_set_and_nothing_between(world):
     assert set(graph.names) == set(task.graph.names)
     (outcome,) = task.outcomes
     assert set(graph.parents(outcome)) == {*task.context, *task.box.names}
-    assert all(set(graph.parents(name)) == set(task.context) for name in task.intermediates)
+    assert all(set(graph.parents(name)) == set(task.context) for name in task.box.names)
     # Altering one variable moves no other that may be set.
     assert graph.descendants(task.box.names[:1]) - set(task.box.names[:1]) == {outcome}
     assert StructuralPosterior(task, [graph]).hypotheses[0].graph == graph

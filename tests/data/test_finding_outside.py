@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from rehearsal_torch.data.estimates.outside import further, in_place, outside
-from rehearsal_torch.data.finding import Finding
+from rehearsal_torch.data.finding import Finding, further, in_place, outside
 
 NEAR = Finding("support", "few rows are like this")
 FAR = Finding("range", "x is 40; the observations lie between 1 and 9")

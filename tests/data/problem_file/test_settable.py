@@ -3,9 +3,9 @@
 import pandas as pd
 import pytest
 
-from rehearsal_torch.data.problem_file.actions import costs, kind_faults, of_role, settable, setting_faults
 from rehearsal_torch.data.problem_file.findings import Findings
 from rehearsal_torch.data.problem_file.form import VariableForm
+from rehearsal_torch.data.problem_file.kinds import costs, kind_faults, of_role, settable, setting_faults
 
 COLUMN = pd.Series([0.0, 1.0, 1.0, 2.5, 4.0])
 

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from rehearsal_torch.data.tables.present_values import assumed_usual, present_in
+from rehearsal_torch.data.tables.cases import assumed_usual, present_in
 from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
 from tests.toys.linear_truth import chain, managing
 

@@ -3,9 +3,9 @@
 import pandas as pd
 import pytest
 
-from rehearsal_torch.data.codings.cases import cases_in_codes
 from rehearsal_torch.data.reading import TableError
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.data.tables.cases import cases_in_codes
 from tests.data.codings.test_written import TASK
 
 

@@ -4,9 +4,9 @@ import pandas as pd
 import torch
 
 from rehearsal_torch.data.costs.action_cost import ActionCost
-from rehearsal_torch.data.costs.of_cases import costs_in, with_usual
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.tables.cases import costs_in, with_usual
 
 COSTS = {"a": ActionCost(column="price"), "b": ActionCost(2.0, 2.0)}
 

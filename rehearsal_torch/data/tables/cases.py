@@ -1,0 +1,151 @@
+"""What cases say: their texts, the present values of their actions, and what changing these costs.
+
+    cases: [{age: 50, sex: 1, bmi: 30, bp: 100}]        bmi and bp may be set, and are 30 and 100 at present
+
+A decision is compared with the present values of what it sets (`claims.present_values`). The other actions
+are assumed to take what is usual for such a case, as everything is that a decision does not set. Where a case
+has no present value, costs of changes are counted from the usual one: the median of the rows, or the most
+frequent one of its levels.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from rehearsal_torch.data.codings.columns import NEW, coded
+from rehearsal_torch.data.costs.action_cost import ActionCost
+from rehearsal_torch.data.reading import TableError, number_faults, numbers_of
+from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.tables.frame import line_words
+from rehearsal_torch.files.schema import listed, meant
+
+
+def column_faults(
+    frame: pd.DataFrame, origin: str, name: str, column: str, at: Callable[[int], str] = line_words
+) -> list[str]:
+    """Faults of a column that should hold the cost of an action in each case."""
+    if column not in frame.columns:
+        return [f"no column {column!r} for the cost of {name}; {meant(column, map(str, frame.columns))}"]
+    found = number_faults(frame, [column], min_rows=0, at=at)
+    if found:
+        return [f"the cost of {name}: {found[0]}"]
+    numbers = numbers_of(frame[column])
+    negative = numbers < 0
+    if not negative.any():
+        return []
+    place = int(negative.argmax())
+    return [
+        f"the cost of {name}: column {column!r} of {origin} has {numbers[place]:g} in "
+        f"{at(int(frame.index[place]))}: expected costs of at least 0"
+    ]
+
+
+def costs_in(
+    frame: pd.DataFrame, origin: str, costs: Mapping[str, ActionCost]
+) -> Sequence[Mapping[str, float]]:
+    """The costs per unit that cases state, for the actions whose cost names a column; one mapping per case.
+
+    Raises:
+        TableError: if a column is missing, or a cell is no number of at least 0; all faults are listed.
+    """
+    columns = {name: each.column for name, each in costs.items() if each.column is not None}
+    faults = [each for name, column in columns.items() for each in column_faults(frame, origin, name, column)]
+    if faults:
+        raise TableError(listed(origin, faults))
+    numbers = {name: numbers_of(frame[column]).tolist() for name, column in columns.items()}
+    return [{name: values[row] for name, values in numbers.items()} for row in range(len(frame))]
+
+
+def with_usual(task: RehearsalTask, rows: Table) -> RehearsalTask:
+    """The task, with the usual value of every action that has a cost."""
+    if all(each.usual is not None for each in task.costs.values()):
+        return task
+    made = {
+        name: each if each.usual is not None else replace(each, usual=_usual(task, rows, name, each))
+        for name, each in task.costs.items()
+    }
+    return replace(task, costs=made)
+
+
+def _usual(task: RehearsalTask, rows: Table, name: str, cost: ActionCost) -> float:
+    if cost.levels is not None:
+        return cost.levels.usual(rows.columns(cost.levels.columns))
+    column = rows.columns((name,)).squeeze(-1)
+    known = column[column.isfinite()]
+    if name in task.box.levels:
+        # The smallest of the most frequent ones.
+        values, counts = known.unique(return_counts=True)
+        return float(values[counts.argmax()])
+    return float(known.quantile(0.5))
+
+
+def cases_in_codes(frame: pd.DataFrame, origin: str, task: RehearsalTask) -> pd.DataFrame:
+    """Cases with codes in place of texts.
+
+    Raises:
+        TableError: if a column of the context is missing, or a text is none of its variable's; all faults are
+            listed.
+    """
+    known = set(task.context)
+    read = coded(frame, task.coded, {each.name for each in task.codings if known & {*each.columns}}, NEW)
+    faults = [*read.faults, *_missing(frame, known, task)]
+    if faults:
+        raise TableError(listed(origin, faults, "nothing was decided"))
+    return read.frame
+
+
+def _missing(frame: pd.DataFrame, known: set[str], task: RehearsalTask) -> list[str]:
+    """A fault for each variable of texts of the context that is missing in some case."""
+    faults = []
+    for coding in task.codings:
+        empty = frame[coding.name].isna() if coding.name in frame.columns else pd.Series(dtype=bool)
+        if known & {*coding.columns} and empty.any():
+            line = int(frame.index[int(empty.to_numpy().argmax())]) + 2
+            faults.append(
+                f"{coding.name}: it is missing in {int(empty.sum())} of {len(frame)} cases, first in line "
+                f"{line}: a case needs every variable of its context; measure it, or leave the case out"
+            )
+    return faults
+
+
+def present_in(frame: pd.DataFrame, origin: str, names: Sequence[str]) -> list[dict[str, float]]:
+    """The present values in each row; without those that have no column or an empty cell.
+
+    Raises:
+        TableError: if a cell is neither empty nor a number; all faults are listed.
+    """
+    there = [name for name in names if name in frame.columns]
+    faults = [
+        each for name in there for each in number_faults(frame[frame[name].notna()], [name], min_rows=0)
+    ]
+    if faults:
+        raise TableError(listed(origin, [f"the present value of {each}" for each in faults]))
+    columns = {name: numbers_of(frame[name]) for name in there}
+    return [
+        {name: float(column[row]) for name, column in columns.items() if not np.isnan(column[row])}
+        for row in range(len(frame))
+    ]
+
+
+def assumed_usual(task: RehearsalTask, present: Sequence[Mapping[str, float]]) -> str:
+    """One sentence if candidate sets leave actions alone whose present values are known, and no set on offer
+    holds both; empty otherwise.
+    """
+    known = {name for each in present for name in each}
+    offered = {frozenset(names) for names in task.candidates}
+    found: dict[str, list[str]] = {}
+    for names in task.candidates:
+        left = task.left_alone(names, known)
+        if left and frozenset((*names, *left)) not in offered:
+            left, names = task.variables(left), task.variables(names)
+            found.setdefault(" and ".join(left), []).append(" and ".join(names))
+    if not found:
+        return ""
+    parts = [f"{left} where only {' or '.join(each)} is set" for left, each in found.items()]
+    return (
+        "what is not set is assumed to take what is usual for such a case, not its present value: "
+        f"{', '.join(parts)}; offer a candidate set of both to use it"
+    )
