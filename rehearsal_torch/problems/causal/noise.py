@@ -166,9 +166,6 @@ class ModalNoise:
         """The distribution of one node's noise: mode c is N(mu_c, c_c sigma^2), or has the standard deviation
         c_c sigma, which is what an earlier version of the paper writes.
 
-        Args:
-            choices: Number of modes to default means and factors.
-
         Raises:
             ValueError: if `choices` has no such number of modes.
         """
@@ -236,11 +233,7 @@ def sobol_draws(distributions: Sequence[MixtureNoise], power: int, seed: int = 0
 
 
 def gauss_rule(distribution: MixtureNoise, order: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Points and weights, (q,) each; q = `order`, or fewer if the distribution has fewer values.
-
-    Args:
-        order: q.
-    """
+    """Points and weights, (q,) each; q = `order`, or fewer if the distribution has fewer values."""
     points, weights = distribution.nodes(max(order + 1, 16))
     if max(distribution.stds) == 0:
         points, weights = np.asarray(distribution.means), np.asarray(distribution.weights)

@@ -37,14 +37,8 @@ def best_action(
     refined: int = 12,
     steps: int = 200,
 ) -> tuple[Tensor, float]:
-    """The best action found, (k,), and its value.
-
-    Args:
-        value: (n, k) -> (n,), differentiable.
-        starts: (m, k), where a maximum is expected; None for none.
-        spread: Number of Sobol points that are evaluated in addition.
-        refined: Number of the best of all these from which a local search starts.
-        steps: Largest number of L-BFGS-B iterations each.
+    """The best action found, (k,), and its value, (n, k) -> (n,): from `starts`, (m, k), and `spread` Sobol
+    points, of which the `refined` best start a local search of at most `steps` iterations.
     """
     tried = box.sobol(spread, seed=1)
     tried = tried if starts is None else torch.cat([starts, tried])

@@ -61,12 +61,8 @@ SHOWN = 3
 def start_point(
     task: CausalTask, number: int, initial: int, seed: int, held: Mapping[str, Sequence[float]] | None = None
 ) -> Tensor:
-    """Point `number` (from 0) of the start design, (k,), in the actions' units.
-
-    Args:
-        number: Index of the point; the sequence continues beyond `initial`.
-        initial: Number of planned experiments.
-        held: Actions that are held at one value, see `CausalTask.region`.
+    """Point `number` (from 0) of the start design of at least `initial`, (k,), in the actions' units; `held`
+    as in `CausalTask.region`.
     """
     region = task.region(held)
     return region.units(region.spread(max(initial, number + 1), seed)[number])
@@ -140,9 +136,6 @@ def _rows(source: "str | Path | IntoDataFrame | ReadTable | None") -> ReadTable:
 
 def experiments_of(frame: pd.DataFrame, task: CausalTask, source: str) -> Table:
     """The experiments of a data frame, actions first, in the task's order; there may be no rows.
-
-    Args:
-        frame: One row per experiment; columns that the task does not name are ignored.
 
     Raises:
         TableError: if a column is missing, not numeric, or has missing values, or a ``set:`` column names no

@@ -147,11 +147,8 @@ GOOD = torch.tensor(
 
 
 def pooled_errors(prevalence: Tensor, groups: Tensor) -> Errors:
-    """Error rates and tests per person. Returns the three rates, in the broadcast shape.
-
-    Args:
-        prevalence: Share of people who are infected, in (0, 1), (...).
-        groups: G, (...), broadcastable with it.
+    """Error rates and tests per person, in the broadcast shape of the share of people who are infected, in
+    (0, 1), and G.
     """
     members = infected_members(primary_rate(prevalence))
     count = torch.arange(LARGEST + 1, dtype=prevalence.dtype)

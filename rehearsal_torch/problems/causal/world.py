@@ -55,9 +55,6 @@ class CausalWorld(World, CausalProblem):
 
     Args:
         task: Causal graph, actions and reward; the task's `nodes` are simulated.
-        noise: Node to the distribution of its noise.
-        size: Number of rounds and of experiments in the start design.
-        seed: Seed of the start design and of the noise in the rounds.
         draws: Noise draws that `expected` averages over where it has no closed form.
 
     Attributes:
@@ -346,13 +343,6 @@ class NetworkTable:
 
 class AdditiveWorld(CausalWorld):
     """A world that is a table: x_i = f_i(z_i, a_i) + lambda U_i.
-
-    Args:
-        noise: Level and modes of the noise of every node; means and factors that are not given are those of
-            the world.
-        scale: lambda, which multiplies the noise.
-        size: Number of rounds and of experiments in the start design; by default 100 and twice the number of
-            actions, plus two.
 
     Raises:
         ValueError: for a negative scale, or a noise of other modes.

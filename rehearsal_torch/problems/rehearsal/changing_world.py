@@ -45,10 +45,6 @@ from rehearsal_torch.problems.world_size import SampleSize, setting
 class ChangingWorld(World, RehearsalProblem):
     """One world per round; all have the same task.
 
-    Args:
-        size: Number of observations before the first round, and of rounds (`contexts`).
-        seed: Seed of observations and contexts; `at` passes it to its worlds.
-
     Raises:
         ValueError: if `size` is not a `SampleSize`.
     """
@@ -137,13 +133,7 @@ def two_stores_graphs() -> tuple[RehearsalGraph, RehearsalGraph, RehearsalGraph]
 
 
 class FollowedStore(LinearWorld):
-    """The stores with a constant f.
-
-    Args:
-        follows: f, between 0 and 1.
-        size: Number of observations and cases.
-        seed: Seed of observations and contexts.
-        validation: Share of the N rows that is held out from `observations`.
+    """The stores with a constant f, `follows`.
 
     Raises:
         ValueError: if f is out of range.

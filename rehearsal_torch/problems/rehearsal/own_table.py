@@ -114,11 +114,7 @@ REMEDY = "check its bounds and their units"
 
 
 def one_sided(table: Table, region: Polytope) -> str:
-    """One sentence if none of the observations, or every one, lies in the region; empty otherwise.
-
-    Args:
-        region: The desired region, in the units of the table.
-    """
+    """One sentence if none of the observations, or every one, lies in the region; empty otherwise."""
     values = table.columns(region.names).to(torch.float64)
     inside = region.contains(values)
     if bool(inside.all()):
@@ -170,7 +166,6 @@ def written_task(
     """Reads a rehearsal task.
 
     Args:
-        columns: The columns of the table; every variable must be one of them. None skips this check.
         rows: The rows, by which codings are completed that name no levels or no reference; None if there are
             none.
         notes: Collects what was found in the rows, a sentence each.
@@ -449,12 +444,7 @@ class RehearsalTable(OwnData, RehearsalProblem):
 def cases_in(
     frame: pd.DataFrame, origin: str, context: Sequence[str], identity: str | None = None
 ) -> tuple[Tensor, list[str]]:
-    """The contexts of cases, (B, |X|), and their names.
-
-    Args:
-        frame: One row per case, numbered from 0.
-        context: The |X| columns.
-        identity: A column with the names of the cases; None takes the row's line in the file.
+    """The contexts of cases, (B, |X|), and their names: those of a column, or their lines in the file.
 
     Raises:
         TableError: if a column is missing, not numeric or incomplete; all faults are listed.
@@ -485,8 +475,6 @@ def rows_in(
     """Rows as a data frame, numbered from 0 if they are in memory, and their name in messages.
 
     Args:
-        given: A file, a data frame, a table, or a table that was read.
-        role: The argument that names the file.
         faults: Collects duplicate column names instead of raising for them.
         needed: Which columns of a Parquet or Feather file to read; None for all.
     """
