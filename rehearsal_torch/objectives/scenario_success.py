@@ -131,12 +131,8 @@ def origin_of(lower: Tensor, upper: Tensor) -> Tensor:
 
 
 def rowwise(outcomes: Tensor, slopes: Tensor, region: Polytope) -> Scenarios:
-    """Scenarios of affine outcomes.
-
-    Args:
-        outcomes: a, (n, B, |Y|), the outcomes at z = 0.
-        slopes: B, (n, |Y|, k).
-        region: S; its rows are scaled to length one.
+    """Scenarios of affine outcomes: a, (n, B, |Y|), at z = 0, and slopes B, (n, |Y|, k); the region's rows
+    are scaled to length one.
     """
     length = region.normals.norm(dim=-1)
     normals, offsets = (
@@ -148,11 +144,6 @@ def rowwise(outcomes: Tensor, slopes: Tensor, region: Polytope) -> Scenarios:
 
 class CountObjective(AlterationObjective, ABC):
     """The share of desired scenarios, for one set of altered variables in B cases.
-
-    Args:
-        names: The k altered variables.
-        search_scenarios: Scenarios for the search, of actions in their units.
-        validation_scenarios: Other scenarios, which validate its results and compare sets.
 
     Attributes:
         origin: Origin of the alterations in `search_scenarios` and `validation_scenarios`, (B, k), in the
@@ -208,13 +199,8 @@ class CountObjective(AlterationObjective, ABC):
 def scenarios_of(
     response: AffineResponse, contexts: Tensor, region: Polytope, stream: torch.Generator
 ) -> Scenarios:
-    """One scenario for each set of parameters, with its own noise, which all cases share.
-
-    Args:
-        response: The affine response of the outcomes, with n sets of parameters in the leading dimension.
-        contexts: (B, |X|).
-        region: S; its rows are scaled to length one.
-        stream: Random number generator, on the CPU.
+    """One scenario for each of n sets of parameters, the leading dimension of the outcomes' response, with
+    its own noise, which all cases share.
     """
     covariance = response.covariance
     # The floor keeps the factor defined if outcomes are functions of each other.
@@ -271,7 +257,6 @@ class ScenarioCount(CountObjective):
         Args:
             surrogate: A fitted linear model with at least as many parameter draws as the three samples need
                 in total.
-            cases: The B cases.
             validation_scenarios: Number of other scenarios, which compare sets.
             test_scenarios: Number of further sets of parameters, for the reported probability.
             seed: Seed of the noise.

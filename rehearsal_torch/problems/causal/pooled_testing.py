@@ -56,10 +56,10 @@ from torch import Tensor
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.known_reward import WeightedSum
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.problems.causal.noise import ModalNoise, modal_noise, product_rule
+from rehearsal_torch.problems.causal.noise import ModalNoise, product_rule
 from rehearsal_torch.problems.causal.optimum import best_action
 from rehearsal_torch.problems.causal.world import CausalWorld, in_parts
-from rehearsal_torch.problems.world_size import Rounds
+from rehearsal_torch.problems.world_size import Rounds, setting
 from rehearsal_torch.spaces.box import Box
 
 SIZES = (0.2837, 0.3451, 0.1507, 0.1276, 0.0578, 0.0226, 0.0125)
@@ -232,7 +232,7 @@ class PooledTesting(CausalWorld):
             Box.of(dict.fromkeys(ACTIONS, (0.0, 1.0))),
             WeightedSum({f"L{time}": -1.0 for time in (1, 2, 3)}),
         )
-        self.distribution = modal_noise(noise)
+        self.distribution = setting("noise", noise, ModalNoise).mixture()
         super().__init__(task, dict.fromkeys(task.nodes, self.distribution), size, seed)
 
     def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:

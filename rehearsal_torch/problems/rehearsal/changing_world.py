@@ -45,6 +45,10 @@ from rehearsal_torch.problems.world_size import SampleSize, setting
 class ChangingWorld(World, RehearsalProblem):
     """One world per round; all have the same task.
 
+    Args:
+        size: Number of observations before the first round, and of rounds (`contexts`).
+        seed: Seed of observations and contexts; `at` passes it to its worlds.
+
     Raises:
         ValueError: if `size` is not a `SampleSize`.
     """

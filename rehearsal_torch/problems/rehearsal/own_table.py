@@ -41,7 +41,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -151,16 +151,10 @@ def _side(region: Polytope, face: int, values: Tensor) -> str:
     )
 
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-__all__ = ["TaskError", "written_task"]
-
-
 def written_task(
     task: str | Path | Mapping[str, Any] | None,
     columns: Sequence[str] | None = None,
-    rows: "pd.DataFrame | None" = None,
+    rows: pd.DataFrame | None = None,
     notes: list[str] | None = None,
 ) -> RehearsalTask:
     """Reads a rehearsal task.

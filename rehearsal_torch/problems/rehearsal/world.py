@@ -34,6 +34,8 @@ class RehearsalWorld(World, RehearsalProblem):
     """A simulated rehearsal problem.
 
     Args:
+        size: Number of observations and cases.
+        seed: Seed of observations and contexts; different seeds have different contexts.
         validation: Share of the N rows that is held out from `observations` for early stopping, in [0, 1);
             with 0, `held_out` draws further rows.
         wanted: The desired region where the task's polytope only approximates it; None for the polytope
