@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from rehearsal_torch.surrogates.counterfactual import counterfactual, recover, sample
     from rehearsal_torch.surrogates.surrogate import Surrogate
     from rehearsal_torch.training.fit import fit
+    from rehearsal_torch.training.lightning_parts import lightning_parts
+    from rehearsal_torch.training.module import TrainingData, TrainingModule
 
 __version__ = "0.2.0"
 
@@ -76,6 +78,9 @@ _HOME = {
     "sample": "surrogates.counterfactual",
     "Surrogate": "surrogates.surrogate",
     "fit": "training.fit",
+    "TrainingData": "training.module",
+    "TrainingModule": "training.module",
+    "lightning_parts": "training.lightning_parts",
     "Decisions": "api.decisions",
     "Explanation": "api.explaining.explanation",
     "Comparison": "api.what_if",
@@ -115,6 +120,8 @@ __all__ = [
     "Search",
     "Surrogate",
     "Table",
+    "TrainingData",
+    "TrainingModule",
     "Trial",
     "WhatIf",
     "World",
@@ -124,6 +131,7 @@ __all__ = [
     "fit",
     "learn",
     "learn_episodes",
+    "lightning_parts",
     "load",
     "look_back",
     "pac_bound",

@@ -9,6 +9,7 @@ import torch
 
 import rehearsal_torch as rt
 from rehearsal_torch.api.one_episode import OneEpisode
+from rehearsal_torch.claims.rules import ruled
 from rehearsal_torch.cli.main import main
 from rehearsal_torch.cli.tasks import decide
 from rehearsal_torch.data.decision import Decision, EpisodeCase
@@ -39,7 +40,7 @@ def toy():
 def test_it_is_the_decision_of_the_search(toy):
     model, episode = toy
     objective = CounterfactualReturn(model, rt.EpisodeCase(episode), LinearReward({"x0": -1.0}), changes=2)
-    (told,) = objective.guarded([BranchAndBound()(objective)])
+    (told,) = ruled(objective, [BranchAndBound()(objective)])
     found = rt.look_back(model, episode, changes=2, reward={"x0": -1.0})
     assert found.trace["hidden_cause"] == NO_RECORDS
     assert replace(found, trace=told.trace).to_dict() == told.to_dict()
