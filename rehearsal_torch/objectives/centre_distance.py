@@ -57,7 +57,6 @@ from rehearsal_torch.objectives.objective import (
     no_improvement,
     normal_quantile,
 )
-from rehearsal_torch.seeding import sobol
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.structural.flow_scm import FlowStructural, Pushforward
 
@@ -287,12 +286,6 @@ class CentreDistance(AlterationObjective):
     def level_value(self, actions: Tensor) -> Tensor:
         """The share of desired validation draws, by which the search compares sets."""
         return self.share(actions, VALIDATION)
-
-    def starts(self, count: int) -> Tensor:
-        """The centre of the box, then Sobol points, (count, B, k)."""
-        unit = sobol(len(self.names)).draw(count, dtype=torch.float64).to(self.lower)
-        unit[0] = 0.5
-        return self.lower + unit.unsqueeze(1) * (self.upper - self.lower)
 
     def at_level(self, level: float) -> Self:
         """See `AlterationObjective.at_level`."""

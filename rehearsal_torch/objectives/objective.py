@@ -39,6 +39,7 @@ from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.data.question import Kind
 from rehearsal_torch.data.rehearsal_task import SEARCHES
 from rehearsal_torch.graphs.influence_paths import reaches
+from rehearsal_torch.seeding import sobol
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from rehearsal_torch.surrogates.surrogate import Surrogate
@@ -239,6 +240,12 @@ class AlterationObjective(Objective, ABC):
         """
         make: Callable[..., Self] = cls
         return [make(surrogate, cases, names, *given, **settings) for names in surrogate.task.candidates]
+
+    def starts(self, count: int) -> Tensor:
+        """The centre of the box, then Sobol points, (count, B, k)."""
+        unit = sobol(len(self.names)).draw(count, dtype=torch.float64).to(self.lower)
+        unit[0] = 0.5
+        return self.lower + unit.unsqueeze(1) * (self.upper - self.lower)
 
     def with_alterations(self, alterations: Mapping[int, Alteration | None]) -> Tensor:
         """Actions (B, k): the given alterations of its variables in some cases (none may be None), anything
