@@ -57,7 +57,6 @@ from rehearsal_torch.objectives.objective import (
     no_improvement,
     normal_quantile,
 )
-from rehearsal_torch.seeding import sobol
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.structural.flow_scm import FlowStructural, Pushforward
 
@@ -65,12 +64,8 @@ WIDER = (0.0, 0.5, 1.0, 3.0, 10.0, 100.0, 1e4, 1e6)
 
 
 def centre_and_radius(region: Polytope, lowest: Tensor, highest: Tensor) -> tuple[Tensor, float]:
-    """The centre of the largest ball in a region, (|Y|,), and its radius.
-
-    Args:
-        region: S; an open one is cut at the range.
-        lowest: Lower ends of the range, (|Y|,), in the region's units.
-        highest: Upper ends of the range, (|Y|,).
+    """The centre of the largest ball in a region, (|Y|,), and its radius; an open region is cut at a range of
+    the outcomes, `lowest` to `highest`, (|Y|,) each, in its units.
 
     Raises:
         ValueError: if the region lies farther than a million ranges away from everything observed.
@@ -214,8 +209,6 @@ class CentreDistance(AlterationObjective):
         """Minus the expected distance to the centre for each candidate set.
 
         Args:
-            surrogate: A fitted model.
-            cases: The B cases.
             loss: mae, mse, huber or insensitive.
             draws: n, number of noise draws for the search.
             evaluation_draws: Number of draws in each of the samples for validation and test.
@@ -272,13 +265,8 @@ class CentreDistance(AlterationObjective):
     def values_and_shares(
         self, actions: Tensor, draws: int | None = None, which: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Minus the expected distance, and the share of draws in the region. Returns (..., B) each; the share
-        without gradient.
-
-        Args:
-            actions: (..., B, k).
-            draws: Use only this many draws; None for all.
-            which: Indices of the cases; None for all B.
+        """Minus the expected distance, and the share of draws in the region without gradient, (..., B, k) ->
+        (..., B) each, of the first `draws` only, or of the cases `which` only, where these are given.
         """
         pushforward = self.pushforward[TRAINING] if draws is None else self.pushforward[TRAINING].first(draws)
         outcomes = self._outcomes(pushforward if which is None else pushforward.of(which), actions)
@@ -298,12 +286,6 @@ class CentreDistance(AlterationObjective):
     def level_value(self, actions: Tensor) -> Tensor:
         """The share of desired validation draws, by which the search compares sets."""
         return self.share(actions, VALIDATION)
-
-    def starts(self, count: int) -> Tensor:
-        """The centre of the box, then Sobol points, (count, B, k)."""
-        unit = sobol(len(self.names)).draw(count, dtype=torch.float64).to(self.lower)
-        unit[0] = 0.5
-        return self.lower + unit.unsqueeze(1) * (self.upper - self.lower)
 
     def at_level(self, level: float) -> Self:
         """See `AlterationObjective.at_level`."""

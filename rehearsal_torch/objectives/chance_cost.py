@@ -88,8 +88,6 @@ class ChanceCost(AlterationObjective):
         """Minus the cost under a chance constraint, for each candidate set.
 
         Args:
-            surrogate: A fitted linear surrogate.
-            cases: The B cases.
             level: tau, 0 < tau < 1; None selects one from the observations.
             weights: Variable to w; 1 / variance for the others, so that a change by one standard deviation
                 costs 1.
@@ -225,13 +223,8 @@ class ChanceCost(AlterationObjective):
 def best_level(
     surrogate: LinearSurrogate, sets: Sequence[ChanceCost], levels: Sequence[float] = LEVELS
 ) -> float:
-    """The level that maximises the method's own mean success over observed contexts; the first one among
-    equals.
-
-    Args:
-        surrogate: The fitted surrogate, which stores observed contexts.
-        sets: One objective per candidate set, for any cases; bounds are those of the task.
-        levels: The grid.
+    """The level that maximises the method's own mean success over observed contexts, within the task's
+    bounds; the first one among equals.
     """
     contexts = surrogate.contexts.values
     baseline_response = surrogate.response(())

@@ -189,12 +189,9 @@ class CounterfactualReturn(Objective):
         return Doses(surrogate.dose_names, values)
 
     def rewards(self, states: Tensor, time: int | None = None) -> Tensor:
-        """R of states in the coordinates of the trajectory, the mean over the members. Returns (..., A), or
-        (..., 1) if the reward does not depend on the action.
-
-        Args:
-            states: At one step, (..., D), or along whole trajectories, (..., T, D).
-            time: The step; None for whole trajectories.
+        """R of states in the coordinates of the trajectory, the mean over the members: at one step, (..., D),
+        or along whole trajectories, (..., T, D). Returns (..., A), or (..., 1) if the reward does not
+        depend on the action.
         """
         if self.surrogate.members > 1:
             return self.member_rewards(states, time).mean(-2)
@@ -229,12 +226,8 @@ class CounterfactualReturn(Objective):
         return totals.amin(-1) if self.worst else totals
 
     def highest_rewards(self, lower: Tensor, upper: Tensor, time: int, actions: Tensor) -> Tensor:
-        """Upper bounds on R over boxes of states at one step, under given actions.
-
-        Args:
-            lower: Lower ends in the coordinates of the trajectory, (..., D), or (..., M D) for an ensemble.
-            upper: Upper ends.
-            actions: The actions, (A',) long.
+        """Upper bounds on R over boxes of states at one step, (..., D) or (..., M D) for an ensemble, in the
+        coordinates of the trajectory, under given actions, (A',) long.
 
         Returns:
             (..., *lanes, A'), or (..., *lanes, 1) if the reward does not depend on the action.

@@ -49,11 +49,7 @@ _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 
 
 class ImputedSuccess(AlterationObjective):
-    """The pooled objective of altering one candidate set.
-
-    Args:
-        members: The objective of each of the m models.
-    """
+    """The pooled objective of altering one candidate set: `members` are those of the m models."""
 
     takes = (ImputedSurrogate,)
     of_success = True
@@ -77,8 +73,6 @@ class ImputedSuccess(AlterationObjective):
         """The objective of each candidate set.
 
         Args:
-            surrogate: The m fitted surrogates.
-            cases: The B cases.
             member: The objective of one of them: a class of objectives of alterations, or a partial of one.
 
         Raises:
@@ -262,10 +256,8 @@ class Pooled:
 
 
 def pool(several: Sequence[Estimate | None]) -> Pooled | None:
-    """Estimates pooled; None if one of them is missing, without an interval if one of them has none.
-
-    Args:
-        several: m >= 2 estimates of the same quantity, with intervals of the same level.
+    """m >= 2 estimates of one quantity, with intervals of one level, pooled; None if one of them is missing,
+    without an interval if one of them has none.
     """
     known = [each for each in several if each is not None]
     if len(known) < len(several):

@@ -54,12 +54,8 @@ from rehearsal_torch.surrogates.structural.sampled_models import SampledModels, 
 
 
 def nearest_neighbour_entropy(draws: Tensor, neighbours: int = 3) -> Tensor:
-    """The nearest-neighbour estimate of the entropy, in nats. Returns (...); minus infinity if a dimension
-    does not vary.
-
-    Args:
-        draws: (..., N, d).
-        neighbours: k.
+    """The k-nearest-neighbour estimate of the entropy of draws (..., N, d), in nats, (...); minus infinity if
+    a dimension does not vary.
 
     Raises:
         ValueError: if there are not more draws than neighbours, or k < 1.
@@ -89,7 +85,6 @@ class PredictiveDensity:
     in z.
 
     Args:
-        altered: The k altered variables.
         rows: (..., d), all variables in the order of the task's graph, for some z.
 
     Raises:

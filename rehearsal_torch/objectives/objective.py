@@ -39,6 +39,7 @@ from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.data.question import Kind
 from rehearsal_torch.data.rehearsal_task import SEARCHES
 from rehearsal_torch.graphs.influence_paths import reaches
+from rehearsal_torch.seeding import sobol
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from rehearsal_torch.surrogates.surrogate import Surrogate
@@ -63,7 +64,6 @@ class Objective(ABC):
         """Rejects settings that do not fit a surrogate, before it is fitted; accepts all by default.
 
         Args:
-            surrogate: The surrogate, fitted or not.
             settings: The objective's arguments besides surrogate and decision context.
 
         Raises:
@@ -177,7 +177,6 @@ class AlterationObjective(Objective, ABC):
     """The value of altering one set of variables in B cases.
 
     Args:
-        names: The k altered variables.
         device: The device of its model, on which it takes and gives actions.
 
     Attributes:
@@ -226,11 +225,7 @@ class AlterationObjective(Objective, ABC):
 
     @classmethod
     def for_cases(cls, surrogate: Any, cases: Sequence[Any], **settings: Any) -> "Candidates[Self]":
-        """One objective for each candidate set, over the B cases.
-
-        Args:
-            settings: The arguments of `for_sets` besides surrogate and cases.
-        """
+        """One objective for each candidate set, over the B cases, with the settings of `for_sets`."""
         return Candidates(cases, cls.for_sets(surrogate, cases, **settings), surrogate)
 
     @classmethod
@@ -245,6 +240,12 @@ class AlterationObjective(Objective, ABC):
         """
         make: Callable[..., Self] = cls
         return [make(surrogate, cases, names, *given, **settings) for names in surrogate.task.candidates]
+
+    def starts(self, count: int) -> Tensor:
+        """The centre of the box, then Sobol points, (count, B, k)."""
+        unit = sobol(len(self.names)).draw(count, dtype=torch.float64).to(self.lower)
+        unit[0] = 0.5
+        return self.lower + unit.unsqueeze(1) * (self.upper - self.lower)
 
     def with_alterations(self, alterations: Mapping[int, Alteration | None]) -> Tensor:
         """Actions (B, k): the given alterations of its variables in some cases (none may be None), anything
@@ -262,12 +263,8 @@ class AlterationObjective(Objective, ABC):
         return torch.minimum(torch.maximum(actions, self.lower.to(actions)), self.upper.to(actions))
 
     def within(self, lower: Tensor, upper: Tensor, fixed: Mapping[str, float]) -> Self:
-        """The same objective with narrower bounds.
-
-        Args:
-            lower: (B, k).
-            upper: (B, k).
-            fixed: The values at which variables are held in all cases.
+        """The same objective with narrower bounds, (B, k) each, in which variables are held at `fixed`
+        values.
         """
         made = copy(self)
         made.lower, made.upper = lower.to(self.lower), upper.to(self.upper)
@@ -398,10 +395,8 @@ class AlterationObjective(Objective, ABC):
     @torch.no_grad()
     def highest(self, actions: Tensor, value: Callable[[Tensor], Tensor] | None = None) -> Tensor:
         """The best acceptable of some actions in each case, or the best if none is, (c, k) -> (B, k); the
-        first one among equals.
-
-        Args:
-            value: What is to be largest, (..., B, k) -> (..., B); None takes `level_value`.
+        first one among equals. Without a `value`, (..., B, k) -> (..., B), it is `level_value` that is to
+        be largest.
         """
         value = self.level_value if value is None else value
         blocks = [block.unsqueeze(1).expand(-1, len(self.cases), -1) for block in actions.split(AT_ONCE)]
@@ -435,13 +430,11 @@ class Candidates(Generic[T_co]):
     and a search returns the best set for each case.
 
     Args:
-        sets: One objective per candidate set, over the same cases; kept as `whole`.
         surrogate: The surrogate behind them; its graphs and observations determine which answers must be
             refused or need a warning. None skips these checks.
 
     Attributes:
         whole: The objectives as given.
-        kind: The kind of problem that it applies to; see `Objective`.
     """
 
     kind: Kind | None = "rehearse"
@@ -486,11 +479,8 @@ class Candidates(Generic[T_co]):
         )
 
     def appraisals(self, decisions: Sequence[Decision]) -> list[Appraisal | None]:
-        """What the objectives say of given decisions, each by that of its variables; None where nothing is
-        altered.
-
-        Args:
-            decisions: One for each case.
+        """What the objectives say of the decisions of all cases, each by that of its variables; None where
+        nothing is altered.
         """
         found: list[Appraisal | None] = [None] * len(decisions)
         for one in self.whole:
@@ -525,7 +515,6 @@ def objective_for(
     Args:
         objective: A class of objectives, or a partial of one with its settings; or a function of (surrogate,
             cases), or of (surrogate, case) for a search that decides for one case at a time.
-        cases: The cases that are decided in one batch.
         batch: Whether a function is given all cases, or the only one.
     """
     made = class_of(objective)

@@ -63,11 +63,8 @@ class Reward(ABC):
         return ()
 
     def tolerant(self, names: Sequence[str], state_scale: Tensor) -> Self:  # noqa: ARG002
-        """R of states that a model replays, whose rounding must not decide it: R itself by default.
-
-        Args:
-            names: The D state variables.
-            state_scale: The unit of each coordinate, (D,), in the variables' units; may be infinite.
+        """R of states that a model replays, whose rounding must not decide it, in coordinates of which
+        `state_scale`, (D,), is the unit; may be infinite. R itself by default.
         """
         return self
 

@@ -26,6 +26,7 @@ from abc import ABC
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
 from typing import Self
 
 import torch
@@ -40,7 +41,7 @@ from rehearsal_torch.objectives.objective import (
     difference,
     no_improvement,
 )
-from rehearsal_torch.seeding import sobol, spaced_generator
+from rehearsal_torch.seeding import spaced_generator
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.structural.linear_model import AffineResponse
 from rehearsal_torch.surrogates.structural.linear_scm import LinearSurrogate
@@ -131,12 +132,8 @@ def origin_of(lower: Tensor, upper: Tensor) -> Tensor:
 
 
 def rowwise(outcomes: Tensor, slopes: Tensor, region: Polytope) -> Scenarios:
-    """Scenarios of affine outcomes.
-
-    Args:
-        outcomes: a, (n, B, |Y|), the outcomes at z = 0.
-        slopes: B, (n, |Y|, k).
-        region: S; its rows are scaled to length one.
+    """Scenarios of affine outcomes: a, (n, B, |Y|), at z = 0, and slopes B, (n, |Y|, k); the region's rows
+    are scaled to length one.
     """
     length = region.normals.norm(dim=-1)
     normals, offsets = (
@@ -148,11 +145,6 @@ def rowwise(outcomes: Tensor, slopes: Tensor, region: Polytope) -> Scenarios:
 
 class CountObjective(AlterationObjective, ABC):
     """The share of desired scenarios, for one set of altered variables in B cases.
-
-    Args:
-        names: The k altered variables.
-        search_scenarios: Scenarios for the search, of actions in their units.
-        validation_scenarios: Other scenarios, which validate its results and compare sets.
 
     Attributes:
         origin: Origin of the alterations in `search_scenarios` and `validation_scenarios`, (B, k), in the
@@ -198,23 +190,12 @@ class CountObjective(AlterationObjective, ABC):
         """The share of desired validation scenarios, (B, k) -> (B,)."""
         return self.share(actions)
 
-    def starts(self, count: int) -> Tensor:
-        """The centre of the box, then Sobol points, (count, B, k)."""
-        unit = sobol(len(self.names)).draw(count, dtype=torch.float64).to(self.lower)
-        unit[0] = 0.5
-        return self.lower + unit.unsqueeze(1) * (self.upper - self.lower)
-
 
 def scenarios_of(
     response: AffineResponse, contexts: Tensor, region: Polytope, stream: torch.Generator
 ) -> Scenarios:
-    """One scenario for each set of parameters, with its own noise, which all cases share.
-
-    Args:
-        response: The affine response of the outcomes, with n sets of parameters in the leading dimension.
-        contexts: (B, |X|).
-        region: S; its rows are scaled to length one.
-        stream: Random number generator, on the CPU.
+    """One scenario for each of n sets of parameters, the leading dimension of the outcomes' response, with
+    its own noise, which all cases share.
     """
     covariance = response.covariance
     # The floor keeps the factor defined if outcomes are functions of each other.
@@ -271,7 +252,6 @@ class ScenarioCount(CountObjective):
         Args:
             surrogate: A fitted linear model with at least as many parameter draws as the three samples need
                 in total.
-            cases: The B cases.
             validation_scenarios: Number of other scenarios, which compare sets.
             test_scenarios: Number of further sets of parameters, for the reported probability.
             seed: Seed of the noise.
@@ -281,7 +261,8 @@ class ScenarioCount(CountObjective):
             ValueError: if a number is not positive, the level is not in (0, 1), or the surrogate draws too
                 few sets of parameters.
         """
-        if min(search_scenarios, validation_scenarios, test_scenarios) < 1:
+        counts = (search_scenarios, validation_scenarios, test_scenarios)
+        if min(counts) < 1:
             raise ValueError(
                 "expected positive numbers of scenarios for search, validation and test; got "
                 f"{search_scenarios}, {validation_scenarios} and {test_scenarios}"
@@ -294,24 +275,13 @@ class ScenarioCount(CountObjective):
         sets = ((), *task.candidates)
         for names, linear_models in zip(sets, surrogate.linear_models_of(sets), strict=True):
             drawn = 0 if linear_models is None else len(linear_models.intercept)
-            if linear_models is None or drawn < search_scenarios + validation_scenarios + test_scenarios:
+            if linear_models is None or drawn < sum(counts):
                 raise ValueError(
-                    f"expected {search_scenarios + validation_scenarios + test_scenarios} draws of the "
-                    f"parameters; the surrogate provides {drawn}: "
-                    "raise its `draws` or request fewer scenarios"
+                    f"expected {sum(counts)} draws of the parameters; the surrogate provides {drawn}: raise "
+                    "its `draws` or request fewer scenarios"
                 )
             whole = linear_models.response(task.context, task.outcomes)
-            parts = [
-                _some(whole, begin, end)
-                for begin, end in (
-                    (0, search_scenarios),
-                    (search_scenarios, search_scenarios + validation_scenarios),
-                    (
-                        search_scenarios + validation_scenarios,
-                        search_scenarios + validation_scenarios + test_scenarios,
-                    ),
-                )
-            ]
+            parts = [_some(whole, *ends) for ends in pairwise(accumulate(counts, initial=0))]
             if not names:
                 before = success(parts[2], task.region, contexts, contexts.new_empty(len(contexts), 0)).mean(
                     0

@@ -35,13 +35,8 @@ CONSERVATIVE = (
 def between_sets(
     first: AlterationObjective, one: Tensor, second: AlterationObjective, other: Tensor
 ) -> tuple[Estimate, str] | None:
-    """By how much the first alteration of the only case exceeds the second, and how the interval was found.
-
-    Args:
-        first: The objective of the variables that the first sets, in one case.
-        one: Their values, (1, k).
-        second: The objective of the variables that the second sets, in the same case.
-        other: Their values, (1, m).
+    """By how much the first alteration of the only case, (1, k), exceeds the second, (1, m), each with the
+    objective of its variables, and how the interval was found.
 
     Returns:
         The difference and `JOINT` or `CONSERVATIVE`; None if the method has no interval of single claims, or

@@ -78,8 +78,6 @@ class SuccessProbability(CountObjective):
         """The probability of success for each candidate set of a task.
 
         Args:
-            surrogate: A fitted posterior of rehearsal models.
-            cases: The B cases.
             validation_scenarios: Number of other scenarios, which validate its results.
             test_scenarios: Number of further scenarios, for the reported probability.
             information_models: Number of models from which the information is estimated.
@@ -158,12 +156,8 @@ def mixed(scenarios: Scenarios, seed: int) -> Scenarios:
 def fresh(
     surrogate: ScenarioModel, cases: Sequence[RehearsalCase], names: Sequence[str], count: int, seed: int
 ) -> Scenarios:
-    """Fresh scenarios of an alteration, used neither by a search nor for validation, for B cases.
-
-    Args:
-        names: The altered variables; may be empty.
-        seed: Seed of the scenarios; they differ from those of `SuccessProbability` with any non-negative
-            seed.
+    """Fresh scenarios of an alteration, of no variables maybe, for B cases: used neither by a search nor for
+    validation, they differ from those of `SuccessProbability` with any non-negative seed.
     """
     return scenarios_of(
         surrogate,

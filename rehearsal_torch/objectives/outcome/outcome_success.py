@@ -283,13 +283,8 @@ class OutcomeSuccess(AlterationObjective):
 
 
 def interval(shares: Tensor, members: int, rows: int, level: float) -> tuple[Tensor, Tensor, Tensor]:
-    """The mean of the shares of draws and its interval. Returns means, lower and upper ends, (B,) each.
-
-    Args:
-        shares: p_d, (B, D), those of one fit side by side.
-        members: E.
-        rows: n, the number of residuals that they were drawn from.
-        level: Coverage probability.
+    """The mean of the shares of draws p_d, (B, D), those of E members side by side, and its interval, given n
+    residuals that they were drawn from. Returns means, lower and upper ends, (B,) each.
     """
     mean = shares.mean(-1)
     ends = shares.new_tensor([(1 - level) / 2, (1 + level) / 2])
@@ -316,10 +311,6 @@ def paired_interval(
 
     Args:
         one: Which points are desired under the first action, (B, D, P), the draws of one fit side by side.
-        other: The same under the second.
-        members: E.
-        rows: n, the number of residuals that they were drawn from.
-        level: Coverage probability.
     """
     apart = one.to(torch.float64) - other.to(torch.float64)
     draws = apart.mean(-1)

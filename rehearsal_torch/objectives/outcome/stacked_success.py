@@ -79,8 +79,6 @@ class StackedSuccess(AlterationObjective):
         """The objective of each candidate set.
 
         Args:
-            surrogate: The fitted stack.
-            cases: The B cases.
             indicator: Settings of the kernel value, besides the level.
             outcome: Settings of the posterior success, besides the level.
             level: Coverage probability of the interval.

@@ -42,13 +42,8 @@ UNKNOWN = Finding(
 
 
 def allowed(beyond: Tensor, value: Tensor, unaltered: Tensor, most: float = MOST_LOST) -> Tensor:
-    """Whether actions may be recommended, (..., B) each -> (..., B) bool; true where S is not known.
-
-    Args:
-        beyond: S; NaN for a model whose rows are not known.
-        value: P.
-        unaltered: P(none), or that of leaving the present values, (B,).
-        most: How much may be lost.
+    """Whether actions may be recommended, given S, P and the chance of leaving things, (..., B) each -> (...,
+    B) bool, if at most `most` may be lost; true where S is not known (NaN).
     """
     lost = unaltered.to(value) - (value - beyond.to(value)).clamp_min(0)
     return (beyond.to(value) <= MOST_BEYOND) | (lost <= most) | beyond.to(value).isnan()
@@ -64,12 +59,7 @@ def unaltered(
     objective: AlterationObjective, none: Tensor, probability: Callable[[Tensor], Tensor]
 ) -> Tensor:
     """The probability that acting puts at risk, (B,): that of leaving what would be set at its present
-    values where a case knows all of them, else that of no action.
-
-    Args:
-        objective: The objective of the variables that would be set.
-        none: The probability of no action, (B,).
-        probability: That of actions, (B, k) -> (B,).
+    values, (B, k) -> (B,), where a case knows all of them, else that of no action, `none`.
     """
     known = {
         place: [case.present[name] for name in objective.names]
@@ -86,12 +76,8 @@ def unaltered(
 
 
 def withheld(appraisals: Sequence[Appraisal], beyond: Tensor, unaltered: Tensor) -> list[Appraisal]:
-    """The appraisals with ``beyond``, S, in the trace, and why an action may not be recommended.
-
-    Args:
-        appraisals: One for each of B cases.
-        beyond: S of their actions, (B,); NaN adds a warning instead.
-        unaltered: See `allowed`, (B,).
+    """The appraisals of B cases with ``beyond``, S, in the trace, and why an action may not be recommended; a
+    warning where S is not known (NaN).
     """
     found = []
     for each, share, before in zip(appraisals, beyond.tolist(), unaltered.tolist(), strict=True):

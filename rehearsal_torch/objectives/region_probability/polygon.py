@@ -58,8 +58,6 @@ class PolytopeProbability(RegionProbability):
     Args:
         normals: N, (l, m), m >= 2.
         offsets: s, (l,).
-        points: Number of quasi-random points; a power of two.
-        seed: Seed of the scrambling.
 
     Raises:
         ValueError: if there is only one dimension.
@@ -200,12 +198,8 @@ def probability(vertices: Tensor, centres: Tensor, nodes: int = 12) -> Tensor:
 
 
 def vertices_of(normals: Tensor, offsets: Tensor, reach: float = 0.0) -> Tensor:
-    """The vertices of {w : N w <= s} in counter-clockwise order, (q, 2); what lies far away is cut off.
-
-    Args:
-        normals: N, (l, 2).
-        offsets: s, (l,).
-        reach: How far from zero, in each coordinate, the centres lie whose probability is asked for.
+    """The vertices of {w : N w <= s}, N (l, 2) and s (l,), in counter-clockwise order, (q, 2); what lies far
+    beyond `reach` of zero, in which the centres lie whose probability is asked for, is cut off.
 
     Raises:
         ValueError: if the region has an empty interior.
@@ -238,11 +232,7 @@ def _cut(normals: Tensor, offsets: Tensor, end: float) -> list[tuple[float, floa
 
 
 class PolygonProbability(RegionProbability):
-    """A convex polygon in whitened coordinates.
-
-    Args:
-        vertices: Its vertices in counter-clockwise order, (q, 2).
-    """
+    """A convex polygon in whitened coordinates, by its vertices in counter-clockwise order, (q, 2)."""
 
     def __init__(self, vertices: Tensor) -> None:
         self.vertices = vertices

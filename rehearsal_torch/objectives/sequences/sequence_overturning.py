@@ -149,11 +149,7 @@ class SequenceOverturning:
         return replace(decision, hidden_cause=HiddenCause(_rounded(own), *shown))
 
     def tipping(self, objective: CounterfactualReturn, decision: Decision) -> float:
-        """The tipping strength of a recommended sequence, in (0, 1].
-
-        Args:
-            decision: A decision for it, which recommends a change.
-        """
+        """The tipping strength of a decision that recommends a change, in (0, 1]."""
         sequence = objective.sequence(decision)
         radius = self._radius(objective, sequence)
         outcome, places = objective.outcome(), (radius > 0).nonzero()
@@ -186,14 +182,8 @@ class SequenceOverturning:
 
 
 def shifted_returns(objective: CounterfactualReturn, sequence: Tensor, shifts: Tensor) -> Tensor:
-    """The returns of an action sequence with shifts added to the states, the same for every member.
-
-    Args:
-        sequence: The actions, (H,) long.
-        shifts: Added to the states after each step, in the coordinates of one member, (n, T - 1, D).
-
-    Returns:
-        (n,).
+    """The returns, (n,), of an action sequence, (H,) long, with shifts added to the states after each step,
+    (n, T - 1, D) in the coordinates of one member, the same for every member.
     """
     trajectory = objective.trajectory
     members = objective.surrogate.members

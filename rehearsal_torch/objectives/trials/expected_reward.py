@@ -51,8 +51,6 @@ class CausalObjective(Objective, ABC):
     """The value of candidates under fixed draws of the learnt noise.
 
     Args:
-        surrogate: A fitted causal model; its network is cached here.
-        case: The round, with the bounds of each action.
         draws: S, number of fixed noise draws.
         evaluation_draws: Number of other draws, with which a recommendation is evaluated.
         seed: Together with the identity of the round, determines the draws.

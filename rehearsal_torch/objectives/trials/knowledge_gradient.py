@@ -44,12 +44,8 @@ SCREENING_FANTASIES = 4
 
 
 class FiniteKnowledgeGradient(qKnowledgeGradient):
-    """qKG with the fantasy points chosen among given ones and the candidate, (..., 1, k) -> (...).
-
-    Args:
-        alternatives: (c, k).
-        sampler: Draws F outcomes.
-        X_pending: Pending actions, (p, k).
+    """qKG with the F fantasies' points chosen among given ones, `alternatives` (c, k), and the candidate,
+    (..., 1, k) -> (...).
     """
 
     def __init__(

@@ -134,11 +134,8 @@ class DrawnNetwork:
 
 
 class NetworkAcquisition(AcquisitionFunction, ABC):
-    """A function of one candidate under fixed draws, for any optimiser of BoTorch.
-
-    Args:
-        model: The fitted network with its draws: a `NetworkModel` whose output is the reward, or the draws
-            themselves.
+    """A function of one candidate under fixed draws, for any optimiser of BoTorch. The model is a
+    `NetworkModel` whose output is the reward, or the draws themselves.
 
     Raises:
         ValueError: if the model is not one of the reward alone (see `DrawnNetwork.of`).

@@ -37,7 +37,6 @@ class OptimisticReward(NetworkAcquisition):
     nodes without an extreme perturbation are at their posterior means.
 
     Args:
-        model: The fitted network with its draws of the noise.
         beta: Maximum perturbation of a node, in posterior standard deviations.
 
     Attributes:

@@ -33,10 +33,10 @@ from torch import Tensor
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.known_reward import WeightedSum
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.problems.causal.noise import ModalNoise, modal_noise, sobol_draws
+from rehearsal_torch.problems.causal.noise import ModalNoise, sobol_draws
 from rehearsal_torch.problems.causal.optimum import best_action
 from rehearsal_torch.problems.causal.world import CausalWorld
-from rehearsal_torch.problems.world_size import Rounds
+from rehearsal_torch.problems.world_size import Rounds, setting
 from rehearsal_torch.spaces.box import Box
 
 Mechanism = Literal["anm", "non_dgm", "dgm", "dgm_bounded"]
@@ -89,7 +89,7 @@ class Alpine2(CausalWorld):
             node: ((NODES[link - 1],) if link else ()) + (ACTIONS[link],) for link, node in enumerate(NODES)
         }
         task = CausalTask(RehearsalGraph.of(parents), box, WeightedSum({NODES[-1]: 1.0}))
-        self.distribution = modal_noise(noise)
+        self.distribution = setting("noise", noise, ModalNoise).mixture()
         super().__init__(task, dict.fromkeys(NODES, self.distribution), size, seed)
 
     def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:

@@ -46,7 +46,6 @@ import math
 from functools import cached_property, partial
 
 import torch
-from botorch.test_functions.synthetic import Hartmann as HartmannFunction
 from torch import Tensor
 
 from rehearsal_torch.problems.causal.noise import RANGES, quantiles
@@ -105,15 +104,30 @@ class Branin(AdditiveWorld):
         return best_action(self.expected, self.task.box, (known + torch.tensor([5.0, 0.0])) / 15)
 
 
-HARTMANN = HartmannFunction(6, dtype=torch.float64)
+# In single precision, as in BoTorch.
+NARROW = torch.tensor(
+    [
+        [10, 3, 17, 3.5, 1.7, 8],
+        [0.05, 10, 17, 0.1, 8, 14],
+        [3, 3.5, 1.7, 10, 17, 8],
+        [17, 8, 0.05, 10, 0.1, 14],
+    ]
+)
+PLACES = torch.tensor(
+    [
+        [1312, 1696, 5569, 124, 8283, 5886],
+        [2329, 4135, 8307, 3736, 1004, 9991],
+        [2348, 1451, 3522, 2883, 3047, 6650],
+        [4047, 8828, 8732, 5743, 1091, 381.0],
+    ]
+)
+BEST = torch.tensor([[0.20169, 0.150011, 0.476874, 0.275332, 0.311652, 0.6573]], dtype=torch.float64)
 
 
 def bump(number: int, *actions: Tensor) -> Tensor:
     """f of a node in Hartmann's network, of six actions, any shape."""
-    assert isinstance(HARTMANN.P, Tensor)
-    assert isinstance(HARTMANN.A, Tensor)
-    apart = (torch.stack(actions, -1).double() - 1e-4 * HARTMANN.P[number]).square()
-    return (-(HARTMANN.A[number] * apart).sum(-1)).exp()
+    apart = (torch.stack(actions, -1).double() - 1e-4 * PLACES[number]).square()
+    return (-(NARROW[number] * apart).sum(-1)).exp()
 
 
 class Hartmann(AdditiveWorld):
@@ -132,7 +146,7 @@ class Hartmann(AdditiveWorld):
 
     def best(self) -> tuple[Tensor, float]:
         """By a search."""
-        return best_action(self.expected, self.task.box, HARTMANN.optimizers.to(torch.float64))
+        return best_action(self.expected, self.task.box, BEST)
 
 
 def levy_term(place: int, action: Tensor) -> Tensor:

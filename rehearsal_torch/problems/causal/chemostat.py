@@ -93,10 +93,7 @@ HOW = (
 
 
 def chemostat_pairs(path: str | Path | None, series: Sequence[str]) -> tuple[Tensor, Tensor]:
-    """Pairs of consecutive days, (n, 7) each: columns as in `VARIABLES`.
-
-    Args:
-        series: Names of the experiments, such as C1; no pair spans two experiments.
+    """Pairs of consecutive days of experiments, such as C1, (n, 7) each: columns as in `VARIABLES`.
 
     Raises:
         TableError: if a file is missing, or lacks a column.
@@ -189,13 +186,7 @@ class DailyEquations:
 
 
 class FittedProcesses:
-    """Gaussian processes fitted to pairs of days.
-
-    Args:
-        before: Rows (n, 7), in the order of `VARIABLES`.
-        after: The rows that follow them.
-        rows: Number of pairs used for fitting, evenly spaced.
-    """
+    """Gaussian processes fitted to evenly spaced pairs of days, (n, 7) each, in the order of `VARIABLES`."""
 
     def __init__(self, before: Tensor, after: Tensor, rows: int = 300) -> None:
         spaced = torch.linspace(0, len(before) - 1, min(rows, len(before))).round().long()

@@ -26,10 +26,10 @@ from torch import Tensor
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.known_reward import TargetError
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.problems.causal.noise import ModalNoise, modal_noise, product_rule
+from rehearsal_torch.problems.causal.noise import ModalNoise, product_rule
 from rehearsal_torch.problems.causal.optimum import best_action
 from rehearsal_torch.problems.causal.world import CausalWorld, in_parts
-from rehearsal_torch.problems.world_size import Rounds
+from rehearsal_torch.problems.world_size import Rounds, setting
 from rehearsal_torch.spaces.box import Box
 
 # b_{ij,t}: period, group that is infected, group that infects.
@@ -86,7 +86,9 @@ class Epidemic(CausalWorld):
         truth = [value for block in RATES for row in block for value in row] + [RECOVERY] * (actions == 13)
         self.true_action = torch.tensor(truth, dtype=torch.float64)
         task = CausalTask(RehearsalGraph.of(parents), box, TargetError(_targets()))
-        super().__init__(task, dict.fromkeys(NODES, modal_noise(noise)), size, seed)
+        super().__init__(
+            task, dict.fromkeys(NODES, setting("noise", noise, ModalNoise).mixture()), size, seed
+        )
 
     def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:
         """The next state of one group."""

@@ -35,7 +35,7 @@ from scipy.special import ndtr
 from torch import Tensor
 
 from rehearsal_torch.data.sizes import bounded
-from rehearsal_torch.problems.world_size import is_number, setting
+from rehearsal_torch.problems.world_size import is_number
 from rehearsal_torch.seeding import sobol
 
 NoiseReading = Literal["variance", "std"]
@@ -49,26 +49,11 @@ class MixtureNoise:
         weights: (m,), positive, summing to one.
         means: (m,).
         stds: (m,), standard deviations, not negative.
-
-    Raises:
-        ValueError: if lengths differ, weights are not a distribution, or a standard deviation is negative.
     """
 
     weights: tuple[float, ...]
     means: tuple[float, ...]
     stds: tuple[float, ...]
-
-    def __post_init__(self) -> None:
-        if not len(self.weights) == len(self.means) == len(self.stds) > 0:
-            raise ValueError(
-                f"expected as many weights as means and standard deviations; got {self.weights}, "
-                f"{self.means}, {self.stds}"
-            )
-        if min(self.weights) <= 0 or abs(sum(self.weights) - 1) > 1e-9 or min(self.stds) < 0:
-            raise ValueError(
-                "expected positive weights that sum to 1 and standard deviations of at least 0; got "
-                f"{self.weights}, {self.stds}"
-            )
 
     @property
     def mean(self) -> float:
@@ -166,9 +151,6 @@ class ModalNoise:
         """The distribution of one node's noise: mode c is N(mu_c, c_c sigma^2), or has the standard deviation
         c_c sigma, which is what an earlier version of the paper writes.
 
-        Args:
-            choices: Number of modes to default means and factors.
-
         Raises:
             ValueError: if `choices` has no such number of modes.
         """
@@ -181,30 +163,6 @@ class ModalNoise:
             means if self.means is None else tuple(self.means),
             tuple((c if self.reading == "std" else c**0.5) * self.sigma for c in factors),
         )
-
-
-def noise_scale(scale: float) -> float:
-    """lambda, which multiplies the noise of a world.
-
-    Raises:
-        ValueError: if it is below 0, or no number.
-    """
-    if not scale >= 0:
-        raise ValueError(f"scale: expected a number of at least 0, which multiplies the noise; got {scale}")
-    return float(scale)
-
-
-def modal_noise(noise: ModalNoise, choices: Modes = RANGES) -> MixtureNoise:
-    """The distribution of one node's noise, from a world's argument `noise`.
-
-    Args:
-        noise: The argument.
-        choices: Number of modes to default means and factors.
-
-    Raises:
-        ValueError: if it is not a `ModalNoise`, or `choices` has no such number of modes.
-    """
-    return setting("noise", noise, ModalNoise).mixture(choices)
 
 
 FINE = 20_001
@@ -223,9 +181,9 @@ def quantiles(distribution: MixtureNoise, levels: Tensor) -> Tensor:
     return torch.from_numpy(np.interp(levels.numpy(), distribution.cdf(where), where))
 
 
-def sobol_draws(distributions: Sequence[MixtureNoise], power: int, seed: int = 0) -> Tensor:
+def sobol_draws(distributions: Sequence[MixtureNoise], power: int) -> Tensor:
     """2^power Sobol draws of independent noises, (2^power, m)."""
-    levels = sobol(len(distributions), seed).draw_base2(power, dtype=torch.float64).clamp(1e-12, 1 - 1e-12)
+    levels = sobol(len(distributions)).draw_base2(power, dtype=torch.float64).clamp(1e-12, 1 - 1e-12)
     return torch.stack(
         [
             quantiles(distribution, column)
@@ -236,11 +194,7 @@ def sobol_draws(distributions: Sequence[MixtureNoise], power: int, seed: int = 0
 
 
 def gauss_rule(distribution: MixtureNoise, order: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Points and weights, (q,) each; q = `order`, or fewer if the distribution has fewer values.
-
-    Args:
-        order: q.
-    """
+    """Points and weights, (q,) each; q = `order`, or fewer if the distribution has fewer values."""
     points, weights = distribution.nodes(max(order + 1, 16))
     if max(distribution.stds) == 0:
         points, weights = np.asarray(distribution.means), np.asarray(distribution.weights)

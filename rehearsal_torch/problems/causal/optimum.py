@@ -10,7 +10,7 @@ is a lower bound of the maximum; worlds document what else is known of it.
 
 `highest` maximises B functions of k <= 3 variables in one batch, one function per context, by a dense grid
 and then finer grids around its best points. The grid's local maxima are found as the points that none of
-their neighbours exceeds; the `hills` best of them are refined by grids whose width shrinks by `shrink`. The
+their neighbours exceeds; the four best of them are refined by grids of half the width each. The
 only assumption is that local maxima are wider than the spacing of the first grid.
 
 Source: Byrd et al. (1995) (L-BFGS-B); the grid search is exhaustive search, ours.
@@ -37,14 +37,8 @@ def best_action(
     refined: int = 12,
     steps: int = 200,
 ) -> tuple[Tensor, float]:
-    """The best action found, (k,), and its value.
-
-    Args:
-        value: (n, k) -> (n,), differentiable.
-        starts: (m, k), where a maximum is expected; None for none.
-        spread: Number of Sobol points that are evaluated in addition.
-        refined: Number of the best of all these from which a local search starts.
-        steps: Largest number of L-BFGS-B iterations each.
+    """The best action found, (k,), and its value, (n, k) -> (n,): from `starts`, (m, k), and `spread` Sobol
+    points, of which the `refined` best start a local search of at most `steps` iterations.
     """
     tried = box.sobol(spread, seed=1)
     tried = tried if starts is None else torch.cat([starts, tried])
@@ -85,6 +79,7 @@ def _local_maximum(
 
 FIRST = {1: 201, 2: 41, 3: 15}
 NEXT = {1: 9, 2: 7, 3: 5}
+HILLS, FINER = 4, 8  # Local maxima of the first grid that are refined, and the finer grids.
 POOL = {1: max_pool1d, 2: max_pool2d, 3: max_pool3d}
 
 
@@ -98,20 +93,8 @@ def highest(
     value: Callable[[Tensor], Tensor],
     box: Box,
     batch: int,
-    *,
-    hills: int = 4,
-    rounds: int = 8,
-    shrink: float = 0.5,
 ) -> tuple[Tensor, Tensor]:
-    """The best point of a box for each of B functions. Returns points (B, k) and values (B,).
-
-    Args:
-        value: (n, B, k) -> (n, B).
-        box: Of k variables.
-        batch: B.
-        hills: Number of local maxima of the first grid that are refined.
-        rounds: Number of finer grids.
-        shrink: Width of each grid relative to the one before.
+    """The best point of a box for each of B functions, (n, B, k) -> (n, B): points (B, k) and values (B,).
 
     Raises:
         ValueError: if there are more than three variables.
@@ -131,11 +114,11 @@ def highest(
         .mT
     )
     top = torch.where(values == around, values, values - 2.0 * values.abs() - 1.0).topk(
-        min(hills, len(points)), dim=0
+        min(HILLS, len(points)), dim=0
     )
     best, reached = points[top.indices], values.gather(0, top.indices)
     offsets, step = 2 * grid(width, NEXT[width]) - 1, 1.2 * box.width / (first - 1)
-    for _ in range(rounds):
+    for _ in range(FINER):
         around = box.project(best + (offsets * step).reshape(-1, 1, 1, width))
         values = value(around.reshape(-1, batch, width)).reshape(around.shape[:-1])
         new = values.max(dim=0)
@@ -145,7 +128,7 @@ def highest(
             torch.where(better.unsqueeze(-1), picked, best),
             torch.where(better, new.values, reached),
         )
-        step = step * shrink
+        step = step / 2
     which = reached.argmax(0)
     rows = torch.arange(batch)
     return best[which, rows], reached[which, rows]

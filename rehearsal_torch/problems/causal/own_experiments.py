@@ -56,17 +56,14 @@ from rehearsal_torch.problems.problem import CausalProblem, Experiments, Facts, 
 
 # Experiments outside of what may be set that are named.
 SHOWN = 3
+NEAR = 0.01  # The share of an action's range within which two settings count as the same.
 
 
 def start_point(
     task: CausalTask, number: int, initial: int, seed: int, held: Mapping[str, Sequence[float]] | None = None
 ) -> Tensor:
-    """Point `number` (from 0) of the start design, (k,), in the actions' units.
-
-    Args:
-        number: Index of the point; the sequence continues beyond `initial`.
-        initial: Number of planned experiments.
-        held: Actions that are held at one value, see `CausalTask.region`.
+    """Point `number` (from 0) of the start design of at least `initial`, (k,), in the actions' units; `held`
+    as in `CausalTask.region`.
     """
     region = task.region(held)
     return region.units(region.spread(max(initial, number + 1), seed)[number])
@@ -77,23 +74,18 @@ def open_points(
     done: Tensor,
     initial: int,
     seed: int,
-    near: float = 0.01,
     held: Mapping[str, Sequence[float]] | None = None,
 ) -> Tensor:
     """The points of the start design that have not been run, (m, k), in the actions' units.
 
-    Args:
-        done: Settings that were run, (n, k); at most initial - n points are returned.
-        initial: Number of experiments required in all.
-        near: A point counts as run if a setting is within this share of each action's range, and at its
-            levels.
-        held: Actions that are held at one value, see `CausalTask.region`.
+    At most `initial` - n points are returned for n settings `done`, (n, k). A point counts as run if one of
+    them is within `NEAR` of each action's range, and at its levels.
     """
     points: list[Tensor] = []
     for number in range(initial):
         point = start_point(task, number, initial, seed, held)
         away = (done.to(point) - point).abs()
-        same = (away / task.box.width <= near) & (away <= task.box.near)
+        same = (away / task.box.width <= NEAR) & (away <= task.box.near)
         if len(points) < initial - len(done) and not bool(same.all(-1).any()):
             points.append(point)
     return torch.stack(points) if points else done.new_empty(0, len(task.actions))
@@ -140,9 +132,6 @@ def _rows(source: "str | Path | IntoDataFrame | ReadTable | None") -> ReadTable:
 
 def experiments_of(frame: pd.DataFrame, task: CausalTask, source: str) -> Table:
     """The experiments of a data frame, actions first, in the task's order; there may be no rows.
-
-    Args:
-        frame: One row per experiment; columns that the task does not name are ignored.
 
     Raises:
         TableError: if a column is missing, not numeric, or has missing values, or a ``set:`` column names no

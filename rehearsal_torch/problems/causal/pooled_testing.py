@@ -56,10 +56,10 @@ from torch import Tensor
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.known_reward import WeightedSum
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.problems.causal.noise import ModalNoise, modal_noise, product_rule
+from rehearsal_torch.problems.causal.noise import ModalNoise, product_rule
 from rehearsal_torch.problems.causal.optimum import best_action
 from rehearsal_torch.problems.causal.world import CausalWorld, in_parts
-from rehearsal_torch.problems.world_size import Rounds
+from rehearsal_torch.problems.world_size import Rounds, setting
 from rehearsal_torch.spaces.box import Box
 
 SIZES = (0.2837, 0.3451, 0.1507, 0.1276, 0.0578, 0.0226, 0.0125)
@@ -147,11 +147,8 @@ GOOD = torch.tensor(
 
 
 def pooled_errors(prevalence: Tensor, groups: Tensor) -> Errors:
-    """Error rates and tests per person. Returns the three rates, in the broadcast shape.
-
-    Args:
-        prevalence: Share of people who are infected, in (0, 1), (...).
-        groups: G, (...), broadcastable with it.
+    """Error rates and tests per person, in the broadcast shape of the share of people who are infected, in
+    (0, 1), and G.
     """
     members = infected_members(primary_rate(prevalence))
     count = torch.arange(LARGEST + 1, dtype=prevalence.dtype)
@@ -235,7 +232,7 @@ class PooledTesting(CausalWorld):
             Box.of(dict.fromkeys(ACTIONS, (0.0, 1.0))),
             WeightedSum({f"L{time}": -1.0 for time in (1, 2, 3)}),
         )
-        self.distribution = modal_noise(noise)
+        self.distribution = setting("noise", noise, ModalNoise).mixture()
         super().__init__(task, dict.fromkeys(task.nodes, self.distribution), size, seed)
 
     def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:

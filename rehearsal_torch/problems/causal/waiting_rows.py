@@ -27,11 +27,7 @@ SHOWN = 5
 
 
 def waiting(frame: pd.DataFrame, task: CausalTask) -> np.ndarray:
-    """Which rows wait for their result, (n,) bool; none if a column is missing.
-
-    Args:
-        task: Names the actions and what the reward reads.
-    """
+    """Which rows wait for their result, (n,) bool; none if a column is missing."""
     names = {str(name) for name in frame.columns}
     if not {*task.actions, *task.reward.names} <= names:
         return np.zeros(len(frame), dtype=bool)
@@ -41,9 +37,6 @@ def waiting(frame: pd.DataFrame, task: CausalTask) -> np.ndarray:
 
 def waiting_actions(frame: pd.DataFrame, task: CausalTask, source: str) -> Tensor:
     """The actions of the rows that wait for their result, (m, k).
-
-    Args:
-        task: Names the actions and what the reward reads.
 
     Raises:
         TableError: if an action is no number.
@@ -55,12 +48,7 @@ def waiting_actions(frame: pd.DataFrame, task: CausalTask, source: str) -> Tenso
 
 
 def waiting_note(frame: pd.DataFrame, task: CausalTask, source: str) -> str:
-    """A sentence on the rows that wait, with their lines; empty if there are none.
-
-    Args:
-        frame: One row per experiment; its index is the line number minus two.
-        task: Names the actions and what the reward reads.
-    """
+    """A sentence on the rows that wait, with their lines (the index plus two); empty if there are none."""
     lines = [int(index) + 2 for index in frame.index[waiting(frame, task)]]
     if not lines:
         return ""
@@ -79,11 +67,8 @@ def with_proposals(
     settings: Sequence[Mapping[str, float]],
     written: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
-    """The table with a row for each proposed setting, in which everything else is empty.
-
-    Args:
-        frame: The table; columns that it lacks, of actions and nodes, are added.
-        written: The cells of the table as its file writes them, which are kept; None for their values.
+    """The table, with the cells `written` in its file if these are given, and a row for each proposed
+    setting, in which everything else is empty; columns of actions and nodes that it lacks are added.
     """
     cells_of = {str(name): frame[name].astype(object).tolist() for name in frame.columns}
     texts = cells_of if written is None else {name: written[name].tolist() for name in cells_of}
@@ -97,12 +82,7 @@ def with_proposals(
 
 
 def as_text(frame: pd.DataFrame, separator: str, decimal: str) -> str:
-    """A table as separated text.
-
-    Args:
-        separator: What stands between cells.
-        decimal: The decimal sign.
-    """
+    """A table as separated text."""
     if decimal != ".":
         # Not by DataFrame.map, which makes numbers with decimals of whole ones beside an empty cell.
         frame = pd.DataFrame(

@@ -33,8 +33,6 @@ from rehearsal_torch.problems.causal.noise import (
     MixtureNoise,
     ModalNoise,
     Modes,
-    modal_noise,
-    noise_scale,
 )
 from rehearsal_torch.problems.problem import SIMULATED, CausalProblem, Verdict, World, ranges_of
 from rehearsal_torch.problems.world_size import Rounds, setting
@@ -55,7 +53,6 @@ class CausalWorld(World, CausalProblem):
 
     Args:
         task: Causal graph, actions and reward; the task's `nodes` are simulated.
-        noise: Node to the distribution of its noise.
         size: Number of rounds and of experiments in the start design.
         seed: Seed of the start design and of the noise in the rounds.
         draws: Noise draws that `expected` averages over where it has no closed form.
@@ -367,12 +364,16 @@ class AdditiveWorld(CausalWorld):
         size: Rounds = Rounds(),
         seed: int = 0,
     ) -> None:
-        table, self.scale = self.table, noise_scale(scale)
+        if not scale >= 0:
+            raise ValueError(
+                f"scale: expected a number of at least 0, which multiplies the noise; got {scale}"
+            )
+        table, self.scale, modal = self.table, float(scale), setting("noise", noise, ModalNoise)
         self.source = table.source
         box = Box.of({f"a{index}": (0.0, 1.0) for index in range(table.width)})
         parents = {node: equation.parents for node, equation in table.equations.items()}
         task = CausalTask(RehearsalGraph.of(parents), box, WeightedSum(dict(table.reward)))
-        distributions = {node: modal_noise(noise, table.own_modes.get(node, table.modes)) for node in parents}
+        distributions = {node: modal.mixture(table.own_modes.get(node, table.modes)) for node in parents}
         super().__init__(task, distributions, size, seed)
 
     def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:

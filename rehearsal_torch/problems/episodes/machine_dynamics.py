@@ -98,13 +98,8 @@ def costs(actions: Tensor) -> Tensor:
 
 
 def move(latent: Tensor, static: Tensor, actions: Tensor, noise: Tensor) -> Tensor:
-    """The state of the next week. Returns x', (..., 3).
-
-    Args:
-        latent: x, (..., 3).
-        static: Age in years and number of the model, 0 to 2, (..., 2).
-        actions: Service and load, (..., 2) long.
-        noise: eps, (..., 3).
+    """The state x' of the next week, (..., 3), from x and eps, (..., 3), age and number of the model (0 to
+    2), (..., 2), and service and load, (..., 2) long.
     """
     wear, heat, shake = latent.clamp_min(0).unbind(-1)
     age, model = static.unbind(-1)
@@ -155,10 +150,8 @@ class Fleet:
 
 
 def simulate(machines: int = 600, seed: int = 0, min_length: int = 10) -> Fleet:
-    """Draws a fleet; machine i is the same in a fleet of any size.
-
-    Args:
-        min_length: Shortest horizon, 2 ... 16; horizons are uniform between it and 16.
+    """Draws a fleet; machine i is the same in a fleet of any size. Horizons are uniform from `min_length`, 2
+    ... 16, to 16.
 
     Raises:
         ValueError: if an argument is out of range.
@@ -194,11 +187,8 @@ def _chosen(states: Tensor, chance: Tensor) -> Tensor:
 
 
 def true_trajectory(fleet: Fleet, machine: int, actions: Tensor) -> Tensor:
-    """Latent states under other actions, with the machine's own noise. Returns (n, T, 3), with the first
-    state unchanged.
-
-    Args:
-        actions: Whole sequences, (n, T, 2) long; the last action affects no state.
+    """Latent states (n, T, 3) under whole sequences of actions, (n, T, 2) long, with the machine's own noise;
+    the first state stays.
     """
     states = [fleet.latent[machine, :1].expand(len(actions), -1)]
     static = fleet.static[machine].expand(len(actions), -1)

@@ -83,11 +83,7 @@ class ObservedOutcomes:
 
 
 def observed_outcomes(table: pd.DataFrame) -> ObservedOutcomes:
-    """The outcomes of the stays of a recognised table (`stays.recognised`).
-
-    Args:
-        table: One row per step, with ``icustayid``; without it, there are no outcomes.
-    """
+    """The outcomes of the stays of a recognised table (`stays.recognised`); none without ``icustayid``."""
     columns = [str(name) for name in table.columns]
     if columns.count("icustayid") != 1:
         return ObservedOutcomes()

@@ -308,11 +308,8 @@ class EpisodeTable(OwnData, SplitEpisodes):
 
 
 def in_retrospect(episode: Episode, keep_last: int, first: int | None = None) -> EpisodeCase:
-    """An episode to look back at, whose last actions stay as they were.
-
-    Args:
-        keep_last: How many of them.
-        first: The time of its first step; None if it is not known.
+    """An episode to look back at, whose last `keep_last` actions stay as they were; `first` is the time of
+    its first step, if known.
     """
     fixed = torch.zeros(episode.horizon if keep_last else 0, dtype=torch.bool)
     fixed[max(episode.horizon - keep_last, 0) :] = True
@@ -330,11 +327,7 @@ def _shown(action: Action, amounts: Sequence[float]) -> str:
 
 def fixed_columns(roles: EpisodeRoles, least: Tensor, largest: Tensor) -> list[str]:
     """The faults of states and contextual columns with one value, and of actions that never are, or always
-    are, at their lowest level.
-
-    Args:
-        least: The least value of each of `EpisodeRoles.names`, (d,); actions are at least 0.
-        largest: The largest values, (d,).
+    are, at their lowest level, by the least and largest values of `EpisodeRoles.names`, (d,) each.
     """
     lows = dict(zip(roles.names, least.tolist(), strict=True))
     highs = dict(zip(roles.names, largest.tolist(), strict=True))

@@ -193,12 +193,8 @@ class EpisodeRoles:
 
 
 def with_roles(node: Mapping[str, Any], roles: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a model of transitions that a task decides. Returns the task's settings, without those
-    that the node has of its own.
-
-    Args:
-        node: The model's node of the configuration.
-        roles: The task's settings (`EpisodeRoles.surrogate_settings`).
+    """The settings of a model of transitions that a task decides (`EpisodeRoles.surrogate_settings`): those
+    that the model's node of the configuration does not have of its own.
     """
     settings = {}
     for name, value in roles.items():
@@ -214,12 +210,9 @@ def with_roles(node: Mapping[str, Any], roles: Mapping[str, Any]) -> dict[str, A
 
 
 def gives_way(reward: Mapping[str, Any] | None, columns: Sequence[str]) -> bool:
-    """Whether a reward of the configuration is that of sepsis patients, for which a task's stands in: it has
-    neither weights nor costs nor a score, or its score reads columns of the four-hour table and none of the
-    task.
-
-    Args:
-        reward: The node of the reward; None without one.
+    """Whether a reward of the configuration is that of sepsis patients, for which a task's stands in: there
+    is none, it has neither weights nor costs nor a score, or its score reads columns of the four-hour
+    table and none of the task.
     """
     if reward is None:
         return True

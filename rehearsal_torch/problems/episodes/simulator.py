@@ -51,12 +51,8 @@ from rehearsal_torch.seeding import patient_generator
 
 
 def sofa(states: Tensor, vasopressor: Tensor) -> Tensor:
-    """The SOFA score of four-hour steps. Returns whole numbers 0 ... 24, (...), in the states' precision.
-
-    Args:
-        states: FiO2 (fraction), PaO2, platelets, bilirubin, Glasgow coma scale, mean pressure, creatinine,
-            urine, (..., 8).
-        vasopressor: Norepinephrine equivalent in mcg/kg/min, (...), broadcast against the states.
+    """The SOFA score of four-hour steps, whole numbers 0 ... 24, (...), from the eight `STATES`, (..., 8),
+    and norepinephrine equivalent in mcg/kg/min, (...).
     """
     oxygen, arterial, platelets, bilirubin, glasgow, pressure, creatinine, urine = states.unbind(-1)
     ratio = arterial / oxygen
@@ -123,13 +119,8 @@ def emit(latent: Tensor) -> Tensor:
 
 
 def move(latent: Tensor, level: Tensor, doses: Tensor, ventilated: Tensor, noise: Tensor) -> Tensor:
-    """One transition of four hours. Returns x', (..., 8).
-
-    Args:
-        latent: x, (..., 8).
-        level: The patient's mu, (..., 8).
-        doses: Vasopressor in mcg/kg/min and fluid in mL, (..., 2).
-        noise: L eps, (..., 8).
+    """The state x' after four hours, (..., 8), from x, the patient's mu and the noise L eps, (..., 8) each,
+    and vasopressor in mcg/kg/min and fluid in mL, (..., 2).
     """
     vaso, fluid = torch.log1p(8 * doses[..., 0]), torch.log1p(doses[..., 1] / 100)
     low = torch.sigmoid((72 - latent[..., 5]) / 5)  # the extent to which treatment helps the pressure
@@ -292,12 +283,8 @@ class _Policy:
 
 
 def true_trajectory(cohort: Cohort, patient: int, doses: Tensor) -> Tensor:
-    """Latent states under other doses, with the patient's own noise. Returns (n, T, 8), with the first state
-    unchanged.
-
-    Args:
-        doses: Whole sequences of vasopressor and fluid, (n, T, 2), in their units; the last dose affects no
-            state.
+    """Latent states (n, T, 8) under whole sequences of doses, (n, T, 2) in their units, with the patient's
+    own noise; the first state stays.
     """
     states = [cohort.latent[patient, :1].expand(len(doses), -1)]
     for time in range(doses.shape[1] - 1):

@@ -24,12 +24,7 @@ SHARES: Mapping[str, float] = {"train": 0.7, "validation": 0.1, "test": 0.2}
 def split(
     patients: Sequence[str], fractions: Mapping[str, float], seed: int, called: str = "patient"
 ) -> dict[str, list[int]]:
-    """Assigns episodes to splits. Returns split to the positions of its episodes, ascending.
-
-    Args:
-        patients: The patient of each episode.
-        fractions: Split to its share of the patients; the shares sum to 1.
-        called: What a unit is called in messages.
+    """Assigns episodes to splits by the patient of each: split to the positions of its episodes, ascending.
 
     Raises:
         ValueError: if a share is negative, the shares do not sum to 1, or a split with a positive share is
@@ -50,11 +45,7 @@ def split(
 
 
 def split_of(patient: str, fractions: Mapping[str, float], seed: int) -> str:
-    """The split of one patient.
-
-    Args:
-        fractions: Split to its share; the shares sum to 1.
-    """
+    """The split of one patient."""
     draw, total = split_position(seed, patient), 0.0
     for name, share in fractions.items():
         total += share
@@ -67,12 +58,8 @@ class SplitEpisodes(EpisodeProblem):
     """Episodes that are split by unit, those of one split being the cases.
 
     Args:
-        episodes: All of them.
-        units: The unit of each.
-        seed: Seed of the split.
         cases: The split that the cases come from.
         horizon: If given, cases are the first `horizon` steps of those episodes that are long enough.
-        called: What a unit is called in messages.
 
     Attributes:
         chosen: The episodes to decide on; there may be none.
@@ -131,12 +118,8 @@ def episode_of(case: DecisionContext) -> Episode:
 def what_followed(
     episode: Episode, states: Mapping[str, Tensor], actions: Mapping[str, Tensor], changed: Tensor
 ) -> Table:
-    """The transitions of an episode in which something else was done, with the changed actions marked.
-
-    Args:
-        states: Column to what followed, (T,).
-        actions: Column to what was done, (T,).
-        changed: Whether an action is another one than was recorded, (T, number of actions).
+    """The transitions of an episode in which other actions were done and other states followed, column to
+    (T,); `changed` (T, number of actions) marks the actions that are not the recorded ones.
     """
     values = episode.values.clone()
     for name, column in {**states, **actions}.items():
@@ -152,12 +135,8 @@ def what_followed(
 def best_changed(
     value: Callable[[Tensor], Tensor], given: Tensor, options: Sequence[Tensor], changes: int
 ) -> float:
-    """The largest value of a sequence of actions in which at most `changes` steps are others, by enumeration.
-
-    Args:
-        value: (n, T, a) -> (n,).
-        given: The sequence as it was, (T, a).
-        options: What can be done in each of the first steps, (c, a) for each; later steps stay.
+    """The largest value, (n, T, a) -> (n,), of a sequence of actions that differs from the given one, (T, a),
+    in at most `changes` of the first steps, by enumeration of what can be done in each, (c, a).
     """
     best = float(value(given.unsqueeze(0)))
     waiting: list[Tensor] = []

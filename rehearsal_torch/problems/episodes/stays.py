@@ -102,9 +102,6 @@ def recognised(frame: pd.DataFrame) -> pd.DataFrame:
 def settled(table: pd.DataFrame, impossible: Impossible) -> tuple[pd.DataFrame, dict[str, int]]:
     """Applies the policy for impossible cells.
 
-    Args:
-        impossible: The policy.
-
     Returns:
         The table without impossible measured cells (with them under "refuse", which leaves the message to the
         validation), and what was done, reason to count.
@@ -190,11 +187,6 @@ def read_stays(
         frame: The table; names of other pipelines are recognised (`ALIASES`), and ``subject_id``, if
             present, names the patient. Without it every stay counts as a separate patient, and two stays of
             one person may fall into two splits.
-        min_length: Shortest episode kept, in steps, at least 2.
-        max_length: Longest episode; later steps are dropped. None for no limit.
-        action_lag: The dose of `action_lag` steps earlier becomes a step's dose; an episode's first steps are
-            dropped.
-        age_unit: "days" as AI-Clinician has it, or "years", which are converted.
         impossible: What happens to cells outside their ranges: "refuse", "drop" (their rows) or "clip". If
             more than 2 % of a column are outside, its unit is in doubt, and the table is refused.
 
@@ -403,12 +395,8 @@ def data_card(
     levels: DoseLevels | None = None,
     missing: Mapping[str, int] | None = None,
 ) -> dict[str, Any]:
-    """The data card as plain data.
-
-    Args:
-        caution: What they must not be used for.
-        levels: Learnt dose levels, or None.
-        missing: Column to number of values that were imputed upstream; None if the table does not mark them.
+    """The data card as plain data. `missing` counts the values of each column that were imputed upstream;
+    None if the table does not mark them.
     """
     rows = torch.cat([episode.values for episode in stays.episodes])
     lengths = sorted(episode.horizon for episode in stays.episodes)

@@ -82,9 +82,6 @@ def read_episodes(
     """The episodes of a table.
 
     Args:
-        frame: The table; its index is the line number minus two.
-        min_length: Shortest episode kept, in steps, at least 2.
-        max_length: Longest episode; later steps are left out. None for no limit.
         length: The length of a step, if other rows of the same table have told it; the task's own counts
             before it.
 
@@ -164,10 +161,8 @@ def _first(rows: pd.DataFrame, length: float) -> int | None:
 
 
 def usual_distance(apart: np.ndarray) -> float:
-    """The most frequent distance, the smallest of ties; distances that agree to six digits are one.
-
-    Args:
-        apart: Distances between two rows of a unit, (n,), at least one.
+    """The most frequent of some distances (n,), the smallest of ties; distances that agree to six digits are
+    one.
     """
     middle = float(np.median(apart))
     _, which, often = np.unique(np.round(apart / middle, 6), return_inverse=True, return_counts=True)
@@ -289,13 +284,7 @@ ROUNDING = 1e-6
 
 
 def step_text(length: float, dated: bool, roles: EpisodeRoles) -> str:
-    """The length of a step with its unit, such as ``1 hour`` or ``1 in week``.
-
-    Args:
-        length: The length, in days for dates, else in the unit of the column of time.
-        dated: Whether times are dates.
-        roles: The name of the column of time, and what a step is called.
-    """
+    """The length of a step with its unit, such as ``1 hour`` or ``1 in week``; dates count in days."""
     if dated:
         return time_text(length, dated)
     if length == 1 and roles.words.step:
@@ -304,12 +293,7 @@ def step_text(length: float, dated: bool, roles: EpisodeRoles) -> str:
 
 
 def time_text(length: float, dated: bool) -> str:
-    """A distance in time: with its unit for dates, such as ``90 minutes``, else as a number.
-
-    Args:
-        length: The distance, in days for dates.
-        dated: Whether times are dates.
-    """
+    """A distance in time: with its unit for dates, such as ``90 minutes``, else as a number."""
     if not dated:
         return f"{length:g}"
     seconds = length * SECONDS_OF_A_DAY

@@ -23,10 +23,7 @@ REMEDY = "add them, or say what to do with `missing: drop` or `missing: {carry: 
 
 
 def unit_rows(frame: pd.DataFrame, roles: EpisodeRoles, faults: list[str]) -> pd.DataFrame:
-    """The rows, sorted by unit and time.
-
-    Args:
-        frame: The table; its index is the line number minus two.
+    """The rows, sorted by unit and time, of a table whose index is the line number minus two.
 
     Returns:
         The columns of the episodes as float64, NaN where a cell is missing or has a fault; `UNIT` as text,

@@ -145,13 +145,8 @@ class Generator:
         return columns
 
     def inner(self, given: Mapping[str, Array], uniform: Mapping[str, Array]) -> dict[str, Array]:
-        """The variables between context and outcomes: given values are kept, the others follow their
-        equations.
-
-        Args:
-            given: The context and the altered variables; each (R, 1) or (1, 1).
-            uniform: Variable to uniform numbers, (R, 1) or (1, M); variables neither given nor named here are
-                left out.
+        """The variables between context and outcomes: given ones, (R, 1) or (1, 1), are kept, the others
+        follow from their uniform numbers, (R, 1) or (1, M), or are left out where they have none.
         """
         columns = dict(given)
         for name in INNER:

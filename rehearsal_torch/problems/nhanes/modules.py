@@ -70,11 +70,8 @@ DESIRED: Mapping[str, tuple[None, float]] = MappingProxyType({"HbA1c": (None, 5.
 
 
 def influence_graph(paired: bool = True, chain: bool = False) -> RehearsalGraph:
-    """The influence graph.
-
-    Args:
-        paired: Whether the outcomes' noises are dependent, which joins the outcomes by a bi-directional edge.
-        chain: Whether the context variables depend on each other, which makes them one clique.
+    """The influence graph; the outcomes' paired noises join them by a bi-directional edge, and the context
+    variables are one clique if each depends on those before it.
     """
     bidirected = ([OUTCOMES] if paired else []) + ([CONTEXT] if chain else [])
     return RehearsalGraph.of(PARENTS, bidirected)

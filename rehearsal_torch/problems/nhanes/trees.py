@@ -115,11 +115,7 @@ class BoostedTrees:
         }
 
     def __call__(self, columns: Sequence[Array]) -> Array:
-        """f(x), float64, in the broadcast shape of the columns.
-
-        Args:
-            columns: The p variables, each (R, M), (R, 1), (1, M) or (1, 1).
-        """
+        """f(x), float64, in the broadcast shape of the p columns, each (R, M), (R, 1), (1, M) or (1, 1)."""
         if len(columns) != self.width:
             raise ValueError(f"expected {self.width} columns; got {len(columns)}")
         shape = np.broadcast_shapes(*(column.shape for column in columns))

@@ -137,13 +137,7 @@ def two_stores_graphs() -> tuple[RehearsalGraph, RehearsalGraph, RehearsalGraph]
 
 
 class FollowedStore(LinearWorld):
-    """The stores with a constant f.
-
-    Args:
-        follows: f, between 0 and 1.
-        size: Number of observations and cases.
-        seed: Seed of observations and contexts.
-        validation: Share of the N rows that is held out from `observations`.
+    """The stores with a constant f, `follows`.
 
     Raises:
         ValueError: if f is out of range.

@@ -133,9 +133,6 @@ class SymmetricBeta(NoiseDistribution):
 def std(printed: float, reading: str) -> float:
     """The standard deviation of N(0, printed).
 
-    Args:
-        reading: "std" or "variance".
-
     Raises:
         ValueError: for another reading.
     """

@@ -93,12 +93,8 @@ def interval(region: Polytope, outcome: int = 0) -> tuple[float, float]:
 
 
 def probability_in(region: Polytope | Disc, mean: Tensor, covariance: Tensor) -> Tensor:
-    """P(Y in S) for Y ~ N(mean, covariance). Returns (...), to within 1e-8.
-
-    Args:
-        region: A polytope of one or two outcomes, or a disc.
-        mean: (..., |Y|), in the region's order.
-        covariance: (|Y|, |Y|), positive definite.
+    """P(Y in S), (...), to within 1e-8, for Y ~ N(mean, covariance) in the region's order, (..., |Y|) and
+    positive definite (|Y|, |Y|).
 
     Raises:
         ValueError: for more than two outcomes.

@@ -96,12 +96,8 @@ class HiddenCause:
         return std * both[0], both[1] / both[1].sum()
 
     def joint(self, noise: Tensor | None, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """Nodes of an integral over other variables, made nodes over those and h. Returns h (2m,), first +1
-        for all nodes and then -1, and the weights (2m,).
-
-        Args:
-            noise: The action's noise at the m nodes; None if the action is set.
-            weights: (m,).
+        """Nodes over h and other variables, from m nodes over the latter: h (2m,), first +1 for all of them
+        and then -1, and the weights (2m,). The action's noise at the m nodes is None if the action is set.
         """
         cause = torch.tensor([1.0, -1.0], dtype=weights.dtype).repeat_interleave(len(weights))
         share = torch.full_like(cause, 0.5)

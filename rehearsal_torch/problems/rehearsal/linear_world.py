@@ -220,11 +220,7 @@ class LinearWorld(StructuralWorld):
     """A world with linear structural equations.
 
     Args:
-        task: The roles of the variables.
-        system: The equations; their variables are those of the task's graph.
-        source: Where equations and figures come from.
         disc: The desired region if it is a disc, the task's region being a polygon inside it.
-        hidden: A hidden common cause of an action and outcomes; None for none.
 
     Raises:
         ValueError: if the equations' variables are not the graph's, contexts share noise with other

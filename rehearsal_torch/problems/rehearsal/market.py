@@ -68,11 +68,6 @@ def market_equations(
 ) -> LinearEquations:
     """The structural equations.
 
-    Args:
-        order: "icml" or "neurips24".
-        outcomes: Variances of profit and customers.
-        drift: How coefficients vary over time.
-
     Raises:
         ValueError: for another order.
     """

@@ -41,7 +41,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -112,11 +112,7 @@ REMEDY = "check its bounds and their units"
 
 
 def one_sided(table: Table, region: Polytope) -> str:
-    """One sentence if none of the observations, or every one, lies in the region; empty otherwise.
-
-    Args:
-        region: The desired region, in the units of the table.
-    """
+    """One sentence if none of the observations, or every one, lies in the region; empty otherwise."""
     values = table.columns(region.names).to(torch.float64)
     inside = region.contains(values)
     if bool(inside.all()):
@@ -153,22 +149,15 @@ def _side(region: Polytope, face: int, values: Tensor) -> str:
     )
 
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-__all__ = ["TaskError", "written_task"]
-
-
 def written_task(
     task: str | Path | Mapping[str, Any] | None,
     columns: Sequence[str] | None = None,
-    rows: "pd.DataFrame | None" = None,
+    rows: pd.DataFrame | None = None,
     notes: list[str] | None = None,
 ) -> RehearsalTask:
     """Reads a rehearsal task.
 
     Args:
-        columns: The columns of the table; every variable must be one of them. None skips this check.
         rows: The rows, by which codings are completed that name no levels or no reference; None if there are
             none.
         notes: Collects what was found in the rows, a sentence each.
@@ -447,12 +436,7 @@ class RehearsalTable(OwnData, RehearsalProblem):
 def cases_in(
     frame: pd.DataFrame, origin: str, context: Sequence[str], identity: str | None = None
 ) -> tuple[Tensor, list[str]]:
-    """The contexts of cases, (B, |X|), and their names.
-
-    Args:
-        frame: One row per case, numbered from 0.
-        context: The |X| columns.
-        identity: A column with the names of the cases; None takes the row's line in the file.
+    """The contexts of cases, (B, |X|), and their names: those of a column, or their lines in the file.
 
     Raises:
         TableError: if a column is missing, not numeric or incomplete; all faults are listed.
@@ -483,8 +467,6 @@ def rows_in(
     """Rows as a data frame, numbered from 0 if they are in memory, and their name in messages.
 
     Args:
-        given: A file, a data frame, a table, or a table that was read.
-        role: The argument that names the file.
         faults: Collects duplicate column names instead of raising for them.
         needed: Which columns of a Parquet or Feather file to read; None for all.
     """

@@ -57,11 +57,7 @@ SHARE, DISCRETE, CHANCE, SHOWN = 0.05, 20, 5, 3
 
 
 def repeated(frame: pd.DataFrame) -> str:
-    """A sentence on the rows that repeat an earlier one; empty if there is nothing to tell.
-
-    Args:
-        frame: The rows, with all columns of the table; the index is the line minus two.
-    """
+    """A sentence on the rows that repeat an earlier one; empty if there is nothing to tell."""
     again = frame.duplicated().to_numpy(dtype=bool)
     count, rows = int(again.sum()), len(frame)
     if not count or count < SHARE * rows or not any(_many(frame[name]) for name in frame.columns):

@@ -34,7 +34,6 @@ class RehearsalWorld(World, RehearsalProblem):
     """A simulated rehearsal problem.
 
     Args:
-        task: The roles of the variables.
         size: Number of observations and cases.
         seed: Seed of observations and contexts; different seeds have different contexts.
         validation: Share of the N rows that is held out from `observations` for early stopping, in [0, 1);
@@ -79,13 +78,8 @@ class RehearsalWorld(World, RehearsalProblem):
 
     @abstractmethod
     def rehearse(self, context: Tensor, names: Sequence[str], values: Tensor, count: int) -> Table:
-        """What follows an alteration in one context: `count` rows with common random numbers (the same at
-        every call), altered cells marked.
-
-        Args:
-            context: (|X|,), in the task's order.
-            names: The k altered variables; may be empty.
-            values: (k,).
+        """What follows an alteration in one context, (|X|,): `count` rows with common random numbers (the
+        same at every call), altered cells marked. `names` may be empty.
         """
 
     @abstractmethod
@@ -229,14 +223,8 @@ class RehearsalWorld(World, RehearsalProblem):
 
 
 class StructuralWorld(RehearsalWorld):
-    """A world whose variables follow one after the other from standard normal numbers, one for each of them:
-    the same numbers after every action.
-
-    Args:
-        order: The variables, causes first.
-
-    Attributes:
-        order: The same.
+    """A world whose variables follow one after the other, in their `order`, from standard normal numbers, one
+    for each of them: the same numbers after every action.
     """
 
     def __init__(
@@ -253,11 +241,8 @@ class StructuralWorld(RehearsalWorld):
 
     @abstractmethod
     def solved(self, normals: Tensor, fixed: Mapping[str, Tensor], stream: np.random.Generator) -> Tensor:
-        """The variables from standard normal numbers, (n, d) -> (n, d).
-
-        Args:
-            fixed: Context and altered variables to their values, (); empty for observations.
-            stream: For what is drawn beside the normal numbers.
+        """The variables from standard normal numbers, (n, d) -> (n, d), context and altered variables being
+        `fixed`; `stream` is for what is drawn beside the normal numbers.
         """
 
     def draw(self, count: int, stream: np.random.Generator) -> Table:
@@ -283,13 +268,9 @@ def task_of(
     region: Polytope | Mapping[str, tuple[float | None, float | None]],
     together: Sequence[Sequence[str]] = (),
 ) -> RehearsalTask:
-    """A task from the plain data of a world.
-
-    Args:
-        graph: The influence graph, or child to parents.
-        bounds: Actionable variable to its bounds or levels.
-        region: The desired region, or outcome to its interval.
-        together: Sets of variables that may be set jointly; empty for each by itself.
+    """A task from the plain data of a world: its graph, or child to parents; bounds or levels of the
+    actionable variables; the desired region, or outcome to interval; and the sets that may be set
+    together.
     """
     return RehearsalTask(
         graph if isinstance(graph, RehearsalGraph) else RehearsalGraph.of(graph),

@@ -89,3 +89,9 @@ def test_rosenbrock():
     nodes = world.simulate(torch.tensor([0.5, 0.75, 0.75, 0.75, 0.75]), torch.zeros(4, dtype=torch.float64))
     # x = (0, 1, 1, 1, 1): the first stretch costs 100 + 1.
     assert nodes.tolist() == [-101, -101, -101, -101]
+
+
+def test_a_scale_below_nothing_is_refused():
+    for wrong in (-0.1, math.nan):
+        with pytest.raises(ValueError, match=f"scale: expected a number of at least 0.*; got {wrong}"):
+            Levy(scale=wrong)

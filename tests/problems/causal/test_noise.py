@@ -1,7 +1,5 @@
 """Modes of the noise, Gauss rules, and evenly spread draws."""
 
-import math
-
 import numpy as np
 import pytest
 import torch
@@ -13,8 +11,6 @@ from rehearsal_torch.problems.causal.noise import (
     MixtureNoise,
     ModalNoise,
     gauss_rule,
-    modal_noise,
-    noise_scale,
     product_rule,
     quantiles,
     sobol_draws,
@@ -38,15 +34,14 @@ def test_modes_and_readings():
     assert ModalNoise(0.2, 3).mixture().weights == pytest.approx((1 / 3,) * 3)
     assert [ModalNoise(0.7, modes).mixture().mean for modes in (1, 2, 3)] == pytest.approx([0, 0, 0])
     assert ModalNoise(0.1, means=(-0.2, 0.4)).mixture().mean == pytest.approx(0.1)
-    assert modal_noise(ModalNoise(0.2)) == two
 
 
 def test_a_world_has_modes_of_its_own_unless_others_are_given():
     own = {2: ((-1.0, 1.0), (2.0, 3.0))}
     assert ModalNoise(0.1, 2, "std").mixture(own) == MixtureNoise((0.5, 0.5), (-1.0, 1.0), (0.2, 0.1 * 3))
-    assert modal_noise(ModalNoise(0.1, 2, "std", factors=[1, 1]), own).stds == (0.1, 0.1)
+    assert ModalNoise(0.1, 2, "std", factors=[1, 1]).mixture(own).stds == (0.1, 0.1)
     with pytest.raises(ValueError, match=r"noise\.modes: expected one of \[2\]; got 3"):
-        modal_noise(ModalNoise(0.1, 3), own)
+        ModalNoise(0.1, 3).mixture(own)
 
 
 @settings(max_examples=20, derandomize=True, deadline=None)
@@ -96,10 +91,3 @@ def test_even_draws_have_the_moments():
     assert draws.mean(0).tolist() == pytest.approx([distribution.mean for distribution in LAWS], abs=2e-4)
     assert draws.var(0).tolist() == pytest.approx([distribution.variance for distribution in LAWS], rel=2e-3)
     assert float((draws[:, 0] * draws[:, 1]).mean()) == pytest.approx(0, abs=2e-3)
-
-
-def test_a_scale_multiplies_the_noise_and_is_no_less_than_nothing():
-    assert (noise_scale(0), noise_scale(2.5)) == (0.0, 2.5)
-    for wrong in (-0.1, math.nan):
-        with pytest.raises(ValueError, match=f"scale: expected a number of at least 0.*; got {wrong}"):
-            noise_scale(wrong)
