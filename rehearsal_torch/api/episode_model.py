@@ -56,7 +56,7 @@ from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable, in_retr
 from rehearsal_torch.problems.episodes.roles import EpisodeRoles
 from rehearsal_torch.problems.episodes.steps import read_episodes
 from rehearsal_torch.problems.written.sequence_file import OwnSequence, sequence_problem
-from rehearsal_torch.reporting.style import Wording, wording
+from rehearsal_torch.reporting.wording import Wording, wording
 from rehearsal_torch.spaces.box import setting_text
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
 from rehearsal_torch.user_error import RequestError, did_you_mean

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 from rehearsal_torch.data.decision import Decision, EpisodeCase
 from rehearsal_torch.data.tables.in_memory import in_library
 from rehearsal_torch.reporting.decision_frame import table_html
-from rehearsal_torch.reporting.style import Wording, drawing, wording
+from rehearsal_torch.reporting.wording import Wording, wording
 from rehearsal_torch.round_line import Round
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ class LookedBack(Decision):
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draws the observed course and the one under the decision, with the changed steps shaded."""
         from rehearsal_torch.reporting.figures.courses import draw_into
+        from rehearsal_torch.reporting.style import drawing
 
         with drawing():
             if ax is None:

@@ -24,7 +24,7 @@ from rehearsal_torch.methods.run import Method, method_of
 from rehearsal_torch.objectives.reward import LinearReward, Reward
 from rehearsal_torch.objectives.sequences.sequence_overturning import SequenceOverturning
 from rehearsal_torch.problems.problem import Problem
-from rehearsal_torch.reporting.style import Wording
+from rehearsal_torch.reporting.wording import Wording
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, Surrogate
 from rehearsal_torch.user_error import RequestError
 

@@ -63,7 +63,7 @@ from rehearsal_torch.reporting.page.cautions import of_the_run
 from rehearsal_torch.reporting.page.material import counted, finite, mapping, shown
 from rehearsal_torch.reporting.page.question import question
 from rehearsal_torch.reporting.page.sequence_sentences import said_of_episode
-from rehearsal_torch.reporting.style import Wording
+from rehearsal_torch.reporting.wording import Wording
 from rehearsal_torch.round_line import Round
 from rehearsal_torch.search.budget import Budget
 from rehearsal_torch.search.search import Search

@@ -1,37 +1,21 @@
 """Report of a rehearsal run: recommended alterations case by case, and summaries of the methods."""
 
-import math
 from collections.abc import Callable
 from pathlib import Path
 
-from matplotlib.figure import Figure
-
 from rehearsal_torch.data.estimates.percent import percents
-from rehearsal_torch.data.finding import findings_of, in_place, undecided
+from rehearsal_torch.data.finding import undecided
 from rehearsal_torch.evaluation.online_rows import COLUMNS, Row, online, online_row
-from rehearsal_torch.evaluation.overturning import sensitivity_of
-from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, claim, search_of
-from rehearsal_torch.evaluation.rehearsal_rows import row, scored_by_world, truth_bounds, with_truth
+from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, search_of
+from rehearsal_torch.evaluation.rehearsal_rows import row, truth_bounds, with_truth
 from rehearsal_torch.evaluation.rehearsal_rows import written as rows_as_csv
 from rehearsal_torch.evaluation.summaries import LAST, MethodSummary, TruthSummary, online_summary, summed
 from rehearsal_torch.files.rows import as_csv
 from rehearsal_torch.reporting import (
-    claim_plot,
-    decision_plot,
     decision_table,
     method_choice,
     untouched_score,
 )
-from rehearsal_torch.reporting.decision_frame import decision_frame, quantity
-from rehearsal_torch.reporting.figures import (
-    online_panels,
-    overturning_strength,
-    probability_claims,
-    true_probability,
-)
-
-# The largest number of cases whose claims are drawn side by side.
-MOST = 100
 
 
 def concerns(run: Recorded) -> bool:
@@ -77,8 +61,8 @@ def written(run: Recorded) -> list[Path]:
     """
     lines = [
         line
-        for name, decisions in _groups(run).items()
-        for line in decision_table.per_decision(decisions, _dataset(run), name, _seed(run))
+        for name, decisions in by_method(run).items()
+        for line in decision_table.per_decision(decisions, dataset_of(run), name, _seed(run))
     ]
     files = [run.path / "table.csv", run.path / "summary.csv"]
     for path, content in zip(files, (lines, summary_rows(run)), strict=True):
@@ -97,7 +81,7 @@ def summary_rows(run: Recorded) -> list[dict[str, float | int | str]]:
             "method": name,
             "cases": summary.count,
             "declined": summary.no_action_count,
-            "refused": sum(map(undecided, _groups(run)[name])),
+            "refused": sum(map(undecided, by_method(run)[name])),
             "probability": summary.auf.mean,
             "probability_low": summary.auf.low,
             "probability_high": summary.auf.high,
@@ -126,58 +110,19 @@ def _of_truth(truth: TruthSummary) -> dict[str, float | int | str]:
     }
 
 
-def figures(run: Recorded) -> dict[str, Figure]:
-    """File name to figure: the claims of cases and over actions, what would overturn the recommendations, and
-    comparisons with the truth where it is known. To be called within `drawing`.
-    """
-    drawn = _answers(run)
-    if weighed := _those(run, lambda decision: sensitivity_of(decision) is not None):
-        drawn["overturning"] = overturning_strength.draw(weighed)
-    scored = _those(run, scored_by_world)
-    if not scored:
-        return drawn
-    drawn["probability"] = true_probability.draw(scored)
-    rounds = learnt(run)
-    if rounds:
-        drawn["rounds"] = online_panels.draw({_dataset(run): rounds})
-    acted = {
-        name: [_row(run, name, decision) for decision in decisions if decision.get("alteration") is not None]
-        for name, decisions in scored.items()
-    }
-    claims = {
-        name: rows for name, rows in acted.items() if any(not math.isnan(row["estimate"]) for row in rows)
-    }
-    return drawn | ({"calibration": probability_claims.draw(claims)} if claims else {})
-
-
-def _those(run: Recorded, suits: Callable[[Decided], bool]) -> dict[str, list[Decided]]:
+def decisions_that(run: Recorded, suits: Callable[[Decided], bool]) -> dict[str, list[Decided]]:
     """Method to those of its decisions that suit, for methods that have some."""
-    suited = {name: list(filter(suits, decisions)) for name, decisions in _groups(run).items()}
+    suited = {name: list(filter(suits, decisions)) for name, decisions in by_method(run).items()}
     return {name: decisions for name, decisions in suited.items() if decisions}
-
-
-def _answers(run: Recorded) -> dict[str, Figure]:
-    """What is claimed of each case, and over each action for a few of them; the former for few cases alone,
-    and not for rounds, whose claims are beside the truth of each.
-    """
-    drawn: dict[str, Figure] = {}
-    groups = _groups(run)
-    lines = next(iter(groups.values()), [])
-    if len(groups) == 1 and len(lines) <= MOST and not learnt(run) and any(map(claim, lines)):
-        drawn["decisions"] = decision_plot.in_panels(decision_frame(lines), quantity(lines))
-    units = run.words.get("units_of")
-    beyond = {str(line.get("identity", "")) for line in lines if in_place(findings_of(line))}
-    curves = claim_plot.draw(run.claims, units if isinstance(units, dict) else None, run.codings, beyond)
-    return drawn if curves is None else drawn | {"claims": curves}
 
 
 def summaries(run: Recorded) -> dict[str, MethodSummary]:
     """Method to its summary."""
     summed_up = {}
-    for name, decisions in _groups(run).items():
+    for name, decisions in by_method(run).items():
         left = [decision for decision in decisions if decision.get("alteration") is None]
         present = sum("unchanged" in decision for decision in left)
-        summed_up[name] = summed([_row(run, name, decision) for decision in decisions], len(left), present)
+        summed_up[name] = summed([row_of(run, name, decision) for decision in decisions], len(left), present)
     return summed_up
 
 
@@ -186,18 +131,19 @@ def learnt(run: Recorded) -> dict[str, list[Row]]:
     tau = str(run.config.get("search", {}).get("tau", ""))
     return {
         name: [
-            online_row(_dataset(run), name, tau, _seed(run), decision) | truth_bounds(decision)
+            online_row(dataset_of(run), name, tau, _seed(run), decision) | truth_bounds(decision)
             for decision in decisions
         ]
-        for name, decisions in _those(run, online).items()
+        for name, decisions in decisions_that(run, online).items()
     }
 
 
-def _row(run: Recorded, method: str, decision: Decided) -> Row:
-    return row(_dataset(run), method, _seed(run), decision) | truth_bounds(decision)
+def row_of(run: Recorded, method: str, decision: Decided) -> Row:
+    """The row of a decision, with the bounds on the true probability where there are some."""
+    return row(dataset_of(run), method, _seed(run), decision) | truth_bounds(decision)
 
 
-def _groups(run: Recorded) -> dict[str, list[Decided]]:
+def by_method(run: Recorded) -> dict[str, list[Decided]]:
     """Decisions by method: the configured `decision`, or the name of the search if it was not recorded."""
     groups: dict[str, list[Decided]] = {}
     for decision in run.decisions:
@@ -205,7 +151,8 @@ def _groups(run: Recorded) -> dict[str, list[Decided]]:
     return groups
 
 
-def _dataset(run: Recorded) -> str:
+def dataset_of(run: Recorded) -> str:
+    """The name of the data set; "data" if it was not recorded."""
     return run.choices.get("dataset", "data")
 
 

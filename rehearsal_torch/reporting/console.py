@@ -21,7 +21,6 @@ from rehearsal_torch.reporting import (
     untouched_score,
 )
 from rehearsal_torch.reporting.decision_table import method_rows
-from rehearsal_torch.reporting.figures import recovery_panels
 from rehearsal_torch.reporting.page import cautions, probability_sentences
 from rehearsal_torch.reporting.page.markup import name_of, whom
 from rehearsal_torch.reporting.page.material import Material, finite
@@ -76,7 +75,7 @@ def numbers(of: Material) -> list[str]:
     if not run.decisions:
         return []
     if of.trials:
-        lines = [f"{sentence}." for sentence in trial_report.reached(run)] + recovery_panels.in_short(
+        lines = [f"{sentence}." for sentence in trial_report.reached(run)] + trial_report.recovered_in_short(
             run.truth
         )
     elif of.alterations:

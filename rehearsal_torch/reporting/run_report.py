@@ -1,38 +1,24 @@
 """The report of a run folder: tables, figures and a page of what it holds.
 
-The figures depend on the content of the folder: training curves if a model was trained; for action sequences
-distributions, outcomes, search effort and the courses of a few units, and claims against the truth if the
-problem scored the decisions by it; what happened to the patients afterwards, where the data say so, is a
-table (`observed_outcomes`). There is a table in any case. Rehearsal decisions and trials have tables and
-figures of their own (`alteration_report`, `trial_report`).
+There is a table in any case; what happened to the patients afterwards, where the data say so, is one too
+(`observed_outcomes`). Figures are those of `figures.run_figures`. Rehearsal decisions and trials have tables
+of their own (`alteration_report`, `trial_report`).
 """
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from matplotlib.figure import Figure
-
-from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, counterpart
-from rehearsal_torch.evaluation.recorded_run import effort as effort_of
+from rehearsal_torch.evaluation.recorded_run import Recorded
 from rehearsal_torch.files.rows import as_csv
 from rehearsal_torch.files.writing import write_text
 from rehearsal_torch.reporting import alteration_report as alteration_report
 from rehearsal_torch.reporting import console, method_choice, observed_outcomes, trial_report
-from rehearsal_torch.reporting.figures import (
-    claimed_and_true,
-    courses,
-    effort,
-    improvement_distribution,
-    outcomes,
-    recovery_panels,
-    surrogate_panels,
-    training_curve,
-    truth_errors,
-)
+from rehearsal_torch.reporting.figures.run_figures import figures
 from rehearsal_torch.reporting.page.material import material
 from rehearsal_torch.reporting.page.run_page import FILE, page
-from rehearsal_torch.reporting.style import Wording, drawing, save, worded
-from rehearsal_torch.reporting.summary import as_text, finite
+from rehearsal_torch.reporting.style import drawing, save
+from rehearsal_torch.reporting.summary import as_text
+from rehearsal_torch.reporting.wording import worded
 
 
 def report(folder: str | Path, *, tables: bool = False, told: Sequence[str] = ()) -> str:
@@ -53,7 +39,7 @@ def report(folder: str | Path, *, tables: bool = False, told: Sequence[str] = ()
     run, words = of.run, of.words
     written: list[Path] = []
     if trial_report.concerns(run):
-        long = "\n".join([*recovery_panels.table(run.truth), trial_report.tables(run)])
+        long = "\n".join([*trial_report.recovered_noise(run.truth), trial_report.tables(run)])
         written += trial_report.written(run)
     elif alteration_report.concerns(run):
         long = alteration_report.tables(run)
@@ -92,62 +78,6 @@ def draw(run: Recorded) -> list[Path]:
     with drawing():
         return [
             path
-            for name, figure in _figures(run, worded(run)).items()
+            for name, figure in figures(run, worded(run)).items()
             for path in save(figure, run.path / "figures", name)
         ]
-
-
-def _figures(run: Recorded, words: Wording) -> dict[str, Figure]:
-    """File name to figure, for everything that the run recorded."""
-    figures = {}
-    parts = training_curve.trained_parts(run.metrics)
-    if parts:
-        figures["training"] = training_curve.draw(run.metrics, parts, words)
-    if trial_report.concerns(run):
-        learnt = recovery_panels.figures(run.truth) | surrogate_panels.figures(run.curves)
-        return figures | learnt | trial_report.figures(run)
-    if alteration_report.concerns(run):
-        return figures | alteration_report.figures(run)
-    groups = {
-        f"{search}, at most {changes} changes": decided
-        for (search, changes), decided in run.groups().items()
-        if changes is not None
-    }
-    if not groups:
-        return figures
-    figures["improvement"] = improvement_distribution.draw(
-        {
-            label: finite([decision["trajectory"]["improvement"] for decision in decided])
-            for label, decided in groups.items()
-        },
-        words,
-    )
-    figures["outcomes"] = outcomes.draw(groups, words)
-    if any(
-        effort_of(decision, "proven") and decision.get("seconds") is not None
-        for decided in groups.values()
-        for decision in decided
-    ):
-        figures["effort"] = effort.draw(groups, words)
-    last = list(groups.values())[-1]
-    figures[words.file] = courses.draw(courses.chosen(last), len(last), words)
-    pairs = {label: _claims(decided) for label, decided in groups.items()}
-    if any(claimed for claimed, _ in pairs.values()):
-        figures["truth"] = claimed_and_true.draw({label: pair for label, pair in pairs.items() if pair[0]})
-    if any(row["quantity"] == "rmse" for row in run.truth):
-        figures["truth_errors"] = truth_errors.draw(run.truth)
-    return figures
-
-
-def _claims(decisions: list[Decided]) -> tuple[list[float], list[float]]:
-    """The claimed and the true improvements, of the decisions whose truth is known."""
-    both = []
-    for decision in decisions:
-        score, trajectory = decision.get("score"), decision["trajectory"]
-        if isinstance(score, dict):
-            # Scores of own worlds may have nothing but the improvement.
-            alone = "true_observed" not in score
-            name = "true" if alone else counterpart(trajectory, score)
-            known = finite([score.get(f"{name}_improvement")])
-            both += [(float(trajectory["improvement"]), true) for true in known]
-    return [claimed for claimed, _ in both], [true for _, true in both]

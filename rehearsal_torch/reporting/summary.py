@@ -9,16 +9,19 @@ Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 (counterfactual improvement,
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 
 from rehearsal_torch.data.finding import undecided
-from rehearsal_torch.evaluation.bootstrap import mean_interval
+from rehearsal_torch.evaluation.bootstrap import Interval, mean_interval
 from rehearsal_torch.evaluation.recorded_run import NOTHING, Decided, Recorded, effort, group_of
-from rehearsal_torch.reporting.figures import truth_errors
-from rehearsal_torch.reporting.style import Wording
+from rehearsal_torch.evaluation.rehearsal_rows import number
 from rehearsal_torch.reporting.text_table import text_table
+from rehearsal_torch.reporting.wording import Wording
 
 Row = dict[str, float | int | str]
+# Sequence, quantity, feature, estimator of a row of ``truth.csv``.
+TruthKey = tuple[str, str, str, str]
 # The names of the related rewards of a step score (objectives.step_score), and of one with costs
 # (objectives.episode_reward).
 WITHOUT, WITH = "without doses", "with doses"
@@ -274,7 +277,7 @@ def _truth(run: Recorded, words: Wording) -> Row:
     the file does not distinguish searches.
     """
     row: Row = {}
-    for (sequence, quantity, feature, estimator), mean in truth_errors.means(run.truth).items():
+    for (sequence, quantity, feature, estimator), mean in truth_means(run.truth).items():
         if (
             feature == words.variable
             and quantity != "improvement"
@@ -283,6 +286,15 @@ def _truth(run: Recorded, words: Wording) -> Row:
             name = f"truth/{quantity}, {estimator}" + ("" if sequence == "recommended" else f" ({sequence})")
             row |= {name: mean.mean, f"{name}_low": mean.low, f"{name}_high": mean.high}
     return row
+
+
+def truth_means(rows: Sequence[Mapping[str, str]]) -> dict[TruthKey, Interval]:
+    """Key to the mean over patients, with its interval."""
+    values = defaultdict[TruthKey, list[float]](list)
+    for row in rows:
+        key = (row["sequence"], row["quantity"], row["feature"], row["estimator"])
+        values[key].append(number(row["value"]))
+    return {key: mean_interval(every) for key, every in values.items()}
 
 
 def _sequence(search: str, changes: int, decided: Sequence[Decided], words: Wording) -> Row:

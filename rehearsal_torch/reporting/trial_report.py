@@ -4,19 +4,25 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from matplotlib.figure import Figure
-
 from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, claim, effort
 from rehearsal_torch.evaluation.rehearsal_rows import number
 from rehearsal_torch.evaluation.summaries import trial_summary
 from rehearsal_torch.evaluation.trial_rows import Row, scored, trial_rows
 from rehearsal_torch.files.rows import as_csv
 from rehearsal_torch.reporting.decision_table import figure
-from rehearsal_torch.reporting.figures import trial_panels
 from rehearsal_torch.reporting.text_table import text_table
 from rehearsal_torch.spaces.box import setting_text
 
 SHOWN = 10
+# What ``truth.csv`` holds of the noise recovered at a node, and of which trials.
+MEASURES = (
+    ("correlation", "correlation"),
+    ("mean", "mean"),
+    ("std", "std"),
+    ("dependence", "dependence on\nthe inputs (HSIC)"),
+    ("distance", "Wasserstein distance\nto the true noise"),
+)
+PARTS = {"fitted": "trials that the model was fitted to", "held out": "held-out trials"}
 
 
 def concerns(run: Recorded) -> bool:
@@ -53,7 +59,7 @@ def last_rounds(run: Recorded) -> tuple[list[str], list[list[str]]]:
         "of the one to keep",
     ]
     body = []
-    rows = _rows(run) if known else [{} for _ in run.decisions]
+    rows = rounds(run) if known else [{} for _ in run.decisions]
     for decision, row in list(zip(run.decisions, rows, strict=True))[-SHOWN:]:
         true = (figure(row["expected"]), figure(row["best_expected"])) if known else ()
         observed = "" if decision.get("reward") is None else figure(decision["reward"])
@@ -75,7 +81,7 @@ def reached(run: Recorded) -> list[str]:
     """How far the recommended action has come, in a sentence; empty if no world scored the trials."""
     if not all(scored(decision) for decision in run.decisions):
         return []
-    rows = _rows(run)
+    rows = rounds(run)
     trials = trial_summary(rows)
     last, start = figure(rows[-1]["recommended_expected"]), figure(trials.start)
     way = f"; {100 * (1 - trials.normalised):.1f}% of the way" if trials.normalised <= 1 else ""
@@ -90,7 +96,7 @@ def written(run: Recorded) -> list[Path]:
     """Writes ``table.csv``, one row per round with all settings."""
     lines: list[dict[str, Any]] = []
     rows: Sequence[Mapping[str, Any]] = (
-        _rows(run) if all(scored(decision) for decision in run.decisions) else [{} for _ in run.decisions]
+        rounds(run) if all(scored(decision) for decision in run.decisions) else [{} for _ in run.decisions]
     )
     for decision, row in zip(run.decisions, rows, strict=True):
         setting = {f"set/{name}": value for name, value in (decision.get("alteration") or {}).items()}
@@ -108,13 +114,6 @@ def written(run: Recorded) -> list[Path]:
     path = run.path / "table.csv"
     path.write_text(as_csv(lines), encoding="utf-8")
     return [path]
-
-
-def figures(run: Recorded) -> dict[str, Figure]:
-    """The figure of the rounds, if a world scored them; to be called within `drawing`."""
-    if not all(scored(decision) for decision in run.decisions):
-        return {}
-    return {"rounds": trial_panels.draw({named(run, "dataset"): {named(run, "decision"): _rows(run)}})}
 
 
 def kept(decision: Decided) -> Mapping[str, float]:
@@ -146,7 +145,8 @@ def settings(setting: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {setting_text(float(value))}" for name, value in setting.items())
 
 
-def _rows(run: Recorded) -> list[Row]:
+def rounds(run: Recorded) -> list[Row]:
+    """The rows of the rounds that a world scored."""
     return trial_rows(
         named(run, "dataset"), "", named(run, "decision"), int(run.config.get("seed", 0)), run.decisions
     )
@@ -154,3 +154,45 @@ def _rows(run: Recorded) -> list[Row]:
 
 def _seconds(decision: Decided) -> str:
     return "" if decision.get("seconds") is None else f"{float(decision['seconds']):.2f}"
+
+
+def recovered_noise(rows: Sequence[Mapping[str, str]]) -> list[str]:
+    """The measures as a table for a terminal; empty if a run has none.
+
+    Args:
+        rows: Rows of ``truth.csv``: node, part (fitted or held out), quantity, value, true.
+    """
+    measured = {
+        (row["node"], row["part"], row["quantity"]): number(row["value"])
+        for row in rows
+        if row.get("quantity") in dict(MEASURES)
+    }
+    if not measured:
+        return []
+    heads = ("node", "rows", *(label for _, label in MEASURES))
+    lines = [
+        (
+            node,
+            part,
+            *(
+                f"{measured[node, part, name]:.3f}" if (node, part, name) in measured else "-"
+                for name, _ in MEASURES
+            ),
+        )
+        for node, part in dict.fromkeys((node, part) for node, part, _ in measured)
+    ]
+    return [text_table(heads, lines, "Recovered noise compared with the true noise", texts=(0, 1))]
+
+
+def recovered_in_short(rows: Sequence[Mapping[str, str]]) -> list[str]:
+    """How well the noise of each node was recovered, in a line for each kind of trials; empty if a run has no
+    measures.
+    """
+    correlations: dict[str, list[str]] = {}
+    for row in rows:
+        if row.get("quantity") == "correlation":
+            correlations.setdefault(row["part"], []).append(f"{row['node']} {number(row['value']):.3f}")
+    return [
+        f"correlation of recovered and true noise, {PARTS.get(part, part)}: {', '.join(nodes)}"
+        for part, nodes in correlations.items()
+    ]

@@ -9,16 +9,18 @@ HTML     a sentence, and a table of the last trials
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.axes import Axes
 
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.trials.recommended import Recommended
 from rehearsal_torch.data.trials.trial import STATES, Trial
 from rehearsal_torch.reporting.decision_frame import table_html
-from rehearsal_torch.reporting.style import BLACK, BLUE, GREEN, drawing
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 SHOWN = 10
 WIDTH = 1.959964
@@ -43,7 +45,7 @@ class TrialView(ABC):
     def recommend(self, fixed: Mapping[str, float] | None = None) -> Recommended:
         """The action to keep, with its expected reward."""
 
-    def plot(self, ax: Axes | None = None, recommended: bool = True) -> Axes:
+    def plot(self, ax: "Axes | None" = None, recommended: bool = True) -> "Axes":
         """Draws the rewards of the completed trials, the best so far, and the posterior mean of the
         recommended action with its interval.
 
@@ -52,6 +54,8 @@ class TrialView(ABC):
             recommended: Whether to fit a model for the recommendation; where none can be fitted, the legend
                 says so.
         """
+        from rehearsal_torch.reporting.style import drawing
+
         recommended_action = None
         if recommended:
             try:
@@ -108,8 +112,10 @@ class TrialView(ABC):
         return dict(zip(done, rewards, strict=True))
 
 
-def _draw(axes: Axes, rewards: Mapping[int, float], recommended: Recommended | None) -> None:
+def _draw(axes: "Axes", rewards: Mapping[int, float], recommended: Recommended | None) -> None:
     """Draws into given axes; to be called within `drawing`."""
+    from rehearsal_torch.reporting.style import BLACK, BLUE, GREEN
+
     numbers, values = np.array(list(rewards), dtype=float), np.array(list(rewards.values()), dtype=float)
     axes.plot(numbers, values, "o", color=BLACK, markersize=4, label="trial")
     if len(values):

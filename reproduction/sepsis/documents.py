@@ -17,7 +17,7 @@ from rehearsal_torch.reporting.figures import (
     lipschitz_grid,
     truth_errors,
 )
-from rehearsal_torch.reporting.style import wording
+from rehearsal_torch.reporting.wording import wording
 from rehearsal_torch.run_folder import RunFolder
 from reproduction.page import RUN, Block, Section, table
 from reproduction.plan import study, texts

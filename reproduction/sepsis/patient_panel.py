@@ -12,7 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from rehearsal_torch.evaluation.recorded_run import Decided
-from rehearsal_torch.reporting.style import BLACK, BLUE, PURPLE, VERMILION, Wording, panels
+from rehearsal_torch.reporting.style import BLACK, BLUE, PURPLE, VERMILION, panels
+from rehearsal_torch.reporting.wording import Wording
 
 _COLOURS = (VERMILION, BLUE, PURPLE)
 

@@ -110,7 +110,7 @@ def test_a_folder_in_the_place_of_a_file(run, resume, name):
 @pytest.mark.parametrize("name", ["checkpoint", "figures"])
 def test_a_file_in_the_place_of_a_folder(run, resume, monkeypatch, name):
     if name == "figures":
-        monkeypatch.setattr("rehearsal_torch.reporting.run_report._figures", FIGURES)
+        monkeypatch.setattr("rehearsal_torch.reporting.run_report.figures", FIGURES)
     shutil.rmtree(run / name)
     (run / name).write_text("mine")
     as_user_error(resume, f"run/{name}")

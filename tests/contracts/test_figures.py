@@ -26,7 +26,8 @@ from rehearsal_torch.reporting.figures import (
     true_probability,
     truth_errors,
 )
-from rehearsal_torch.reporting.style import Dose, Wording, drawing
+from rehearsal_torch.reporting.style import drawing
+from rehearsal_torch.reporting.wording import Dose, Wording
 from tests.conftest import decision
 from tests.reporting.figures.test_graph import GRAPH, PARTS
 from tests.reporting.figures.test_overturning_strength import line

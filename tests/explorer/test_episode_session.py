@@ -24,7 +24,7 @@ from rehearsal_torch.explorer.replies import Turns
 from rehearsal_torch.explorer.run_material import recorded
 from rehearsal_torch.explorer.sessions import session_for
 from rehearsal_torch.reporting.page.material import shown
-from rehearsal_torch.reporting.style import Wording
+from rehearsal_torch.reporting.wording import Wording
 from rehearsal_torch.search.budget import Budget
 from rehearsal_torch.search.sequences.decision_process import Effort, sequence_decision
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive

@@ -167,7 +167,7 @@ def test_runs(data):
     kind = data.draw(st.sampled_from(list(RUNS)))
     with desk() as folder, pytest.MonkeyPatch.context() as patch:
         # Pictures take half of the time.
-        patch.setattr("rehearsal_torch.reporting.run_report._figures", lambda run, words: {})
+        patch.setattr("rehearsal_torch.reporting.run_report.figures", lambda run, words: {})
         run = shutil.copytree(finished(kind).run, folder / "run")
         spoil(data.draw, run)
         if data.draw(st.booleans()):

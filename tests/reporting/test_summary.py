@@ -3,7 +3,6 @@ import math
 import pytest
 
 from rehearsal_torch.evaluation.recorded_run import read
-from rehearsal_torch.reporting.style import Wording
 from rehearsal_torch.reporting.summary import (
     WITH,
     WITHOUT,
@@ -13,6 +12,7 @@ from rehearsal_torch.reporting.summary import (
     lines,
     summary,
 )
+from rehearsal_torch.reporting.wording import Wording
 
 WORDS = Wording("SOFA", -1.0, "points")
 

@@ -6,7 +6,9 @@ import io
 from rehearsal_torch.evaluation.recorded_run import Recorded
 from rehearsal_torch.evaluation.trial_rows import scored
 from rehearsal_torch.reporting import trial_report
+from rehearsal_torch.reporting.figures.run_figures import figures
 from rehearsal_torch.reporting.style import drawing
+from rehearsal_torch.reporting.wording import Wording
 from tests.toys.trial_lines import line
 
 
@@ -25,7 +27,7 @@ def test_a_run_is_reported_round_by_round(tmp_path):
     (first, second) = csv.DictReader(io.StringIO((tmp_path / "table.csv").read_text()))
     assert (first["reward"], second["set/a"], second["best_expected"]) == ("2.1", "0.5", "4.0")
     with drawing():
-        assert set(trial_report.figures(made)) == {"rounds"}
+        assert set(figures(made, Wording())) == {"rounds"}
 
 
 def test_a_suggestion_without_a_world_is_reported_as_well(tmp_path):
@@ -36,7 +38,7 @@ def test_a_suggestion_without_a_world_is_reported_as_well(tmp_path):
     assert not scored(lone)
     assert "Recommended now" in trial_report.tables(made)
     trial_report.written(made)
-    assert trial_report.figures(made) == {}
+    assert figures(made, Wording()) == {}
 
 
 def test_what_is_predicted_of_the_setting_tried_is_not_what_is_predicted_of_the_one_to_keep(tmp_path):

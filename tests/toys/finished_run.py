@@ -22,7 +22,7 @@ def run(made, tmp_path, monkeypatch):
     """A copy of the finished run, in the folder where one is."""
     monkeypatch.chdir(tmp_path)
     # Pictures take half of the time, and say nothing here.
-    monkeypatch.setattr("rehearsal_torch.reporting.run_report._figures", lambda run, words: {})
+    monkeypatch.setattr("rehearsal_torch.reporting.run_report.figures", lambda run, words: {})
     return shutil.copytree(made.run, tmp_path / "run")
 
 

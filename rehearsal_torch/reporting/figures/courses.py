@@ -16,7 +16,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from rehearsal_torch.evaluation.recorded_run import Decided
-from rehearsal_torch.reporting.style import BLACK, BLUE, ORANGE, Dose, Wording, legend_below
+from rehearsal_torch.reporting.style import BLACK, BLUE, ORANGE, legend_below
+from rehearsal_torch.reporting.wording import Dose, Wording
 
 WIDTH, OUTCOME, ACTION, MOST_ACTIONS, LONG = 4.6, 2.4, 1.3, 4, 40
 

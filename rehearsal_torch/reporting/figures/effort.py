@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from matplotlib.figure import Figure
 
 from rehearsal_torch.evaluation.recorded_run import Decided, effort
-from rehearsal_torch.reporting.style import Wording, legend_below, line_style, logarithmic, panels
+from rehearsal_torch.reporting.style import legend_below, line_style, logarithmic, panels
+from rehearsal_torch.reporting.wording import Wording
 
 _PANELS = (("expanded", "Steps of the search"), ("seconds", "Time (s)"))
 

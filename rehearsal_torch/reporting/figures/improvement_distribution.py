@@ -12,7 +12,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from rehearsal_torch.reporting.style import COLOURS, Wording, legend_below, line_style, panels
+from rehearsal_torch.reporting.style import COLOURS, legend_below, line_style, panels
+from rehearsal_torch.reporting.wording import Wording
 
 
 def draw(groups: Mapping[str, Sequence[float]], words: Wording | None = None) -> Figure:

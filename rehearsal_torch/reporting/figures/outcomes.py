@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from matplotlib.figure import Figure
 
 from rehearsal_torch.evaluation.recorded_run import Decided
-from rehearsal_torch.reporting.style import Wording, diagonal, legend_below, panels, point_style
+from rehearsal_torch.reporting.style import diagonal, legend_below, panels, point_style
+from rehearsal_torch.reporting.wording import Wording
 
 
 def draw(groups: Mapping[str, Sequence[Decided]], words: Wording) -> Figure:

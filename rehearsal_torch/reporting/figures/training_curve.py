@@ -7,7 +7,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from rehearsal_torch.data.part import in_words
-from rehearsal_torch.reporting.style import BLUE, VERMILION, Wording, panel_list
+from rehearsal_torch.reporting.style import BLUE, VERMILION, panel_list
+from rehearsal_torch.reporting.wording import Wording
 
 TRAIN, HELD_OUT = "train_loss", "held_out_loss"
 COLUMNS, MOST = 2, 12

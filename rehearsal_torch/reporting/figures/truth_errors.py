@@ -7,32 +7,20 @@ true values of the recommended sequences.
 """
 
 import math
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
 
-from rehearsal_torch.evaluation.bootstrap import Interval, mean_interval
-from rehearsal_torch.evaluation.rehearsal_rows import number
+from rehearsal_torch.evaluation.bootstrap import Interval
 from rehearsal_torch.reporting.style import BLACK, BLUE, VERMILION, legend_below, panels
+from rehearsal_torch.reporting.summary import TruthKey, truth_means
 
 Rows = Sequence[Mapping[str, str]]
-# Sequence, quantity, feature, estimator.
-Key = tuple[str, str, str, str]
 _REFERENCE = "fresh noise"
 _SHOWN = (
     ("learnt", BLUE, "o", "predicted by the model"),
     ("observed trajectory", VERMILION, "s", "taken as observed, as if actions had no effect"),
 )
-
-
-def means(rows: Rows) -> dict[Key, Interval]:
-    """Key to the mean over patients, with its interval."""
-    values = defaultdict[Key, list[float]](list)
-    for row in rows:
-        key = (row["sequence"], row["quantity"], row["feature"], row["estimator"])
-        values[key].append(number(row["value"]))
-    return {key: mean_interval(every) for key, every in values.items()}
 
 
 def draw(rows: Rows) -> Figure:
@@ -41,7 +29,7 @@ def draw(rows: Rows) -> Figure:
     Args:
         rows: Rows of ``truth.csv``.
     """
-    rmse = {key: mean for key, mean in means(rows).items() if key[1] == "rmse"}
+    rmse = {key: mean for key, mean in truth_means(rows).items() if key[1] == "rmse"}
     sequences = list(dict.fromkeys(key[0] for key in rmse))
     figure, [line] = panels(1, len(sequences), width=4.8, height=3.8)
     for axes, sequence in zip(line, sequences, strict=True):
@@ -65,10 +53,12 @@ def draw(rows: Rows) -> Figure:
 def markdown(rows: Rows) -> list[str]:
     """The means as a table, in the features' units."""
     lines = ["| treatment | quantity | feature | estimator | mean | patients |", "|---|---|---|---|---|---|"]
-    return lines + [f"| {' | '.join(key)} | {mean} | {mean.count} |" for key, mean in means(rows).items()]
+    return lines + [
+        f"| {' | '.join(key)} | {mean} | {mean.count} |" for key, mean in truth_means(rows).items()
+    ]
 
 
-def _share(rmse: Mapping[Key, Interval], sequence: str, feature: str, estimator: str) -> float:
+def _share(rmse: Mapping[TruthKey, Interval], sequence: str, feature: str, estimator: str) -> float:
     """Mean error in percent of the reference's; NaN without a reference."""
     own, reference = (rmse.get((sequence, "rmse", feature, name)) for name in (estimator, _REFERENCE))
     if own is None or reference is None or reference.mean <= 0:

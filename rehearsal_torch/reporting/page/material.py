@@ -30,8 +30,8 @@ from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, is_sequen
 from rehearsal_torch.evaluation.rehearsal_rows import number
 from rehearsal_torch.evaluation.summaries import MethodSummary
 from rehearsal_torch.reporting import alteration_report, trial_report
-from rehearsal_torch.reporting.style import Wording, worded
 from rehearsal_torch.reporting.summary import Row, summary
+from rehearsal_torch.reporting.wording import Wording, worded
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.spaces.box import setting_text
 
@@ -99,7 +99,7 @@ class Material:
         card: The data card, with texts in place of codes; empty if there is none.
         record: The content of ``run.json``; empty if there is none.
         status: The content of ``status.json``; empty if there is none.
-        words: Names and units of the numbers of sequence decisions, as in the terminal (`style.worded`).
+        words: Names and units of the numbers of sequence decisions, as in the terminal (`wording.worded`).
         cases: The largest number of cases that are shown one by one.
         rows: Whether the recorded rows are shown.
         ended: Whether the run has ended by itself, so that a missing status means nothing.

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rehearsal_torch.reporting.page.markup import Markup, joined, tag
 from rehearsal_torch.reporting.page.material import Material
-from rehearsal_torch.reporting.style import Wording
+from rehearsal_torch.reporting.wording import Wording
 
 LARGEST, MOST = 6 * 2**20, 24
 # Pixels from which on a picture takes the whole width of the page, and the share of its own width below which

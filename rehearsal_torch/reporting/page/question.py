@@ -8,7 +8,7 @@ from rehearsal_torch.data.codings.recorded import bound_in_words
 from rehearsal_torch.data.codings.texts import recorded_codings
 from rehearsal_torch.evaluation.recorded_run import Decided
 from rehearsal_torch.reporting.page.material import Material, counted, finite, listed, mapping, shown
-from rehearsal_torch.reporting.style import Dose, Wording
+from rehearsal_torch.reporting.wording import Dose, Wording
 
 
 def question(of: Material) -> list[str]:

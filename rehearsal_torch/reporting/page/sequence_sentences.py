@@ -1,9 +1,9 @@
 """One sentence for each part of a decision about an episode: which doses, and the outcome.
 
-Doses and outcomes are those of the recorded trajectory, with the names and units of `style.wording`. What was
-done is the dose that was given; what would be set, that of a level, unless the dose keeps its level. A reward
-of minus one variable is told as that variable. Time steps have the times of the table where all
-units begin at the same one; else they are counted from 0, as in ``action[t]``.
+Doses and outcomes are those of the recorded trajectory, with the names and units of `reporting.wording`. What
+was done is the dose that was given; what would be set, that of a level, unless the dose keeps its level. A
+reward of minus one variable is told as that variable. Time steps have the times of the table where all units
+begin at the same one; else they are counted from 0, as in ``action[t]``.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ from rehearsal_torch.data.finding import reason_of, texts_of, undecided
 from rehearsal_torch.evaluation.recorded_run import SCORES, Decided, counterpart, effort
 from rehearsal_torch.reporting.page.markup import name_of
 from rehearsal_torch.reporting.page.material import counted, finite, listed, mapping, shown
-from rehearsal_torch.reporting.style import Wording
+from rehearsal_torch.reporting.wording import Wording
 
 
 def said_of_episode(decision: Decided, words: Wording) -> tuple[str, str, list[str]]:

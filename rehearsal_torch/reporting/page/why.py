@@ -26,7 +26,7 @@ from rehearsal_torch.reporting.page.material import (
     named,
     shown,
 )
-from rehearsal_torch.reporting.style import Wording
+from rehearsal_torch.reporting.wording import Wording
 
 _DASH = "-"
 # Candidate sets whose covariates are named one by one.

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from rehearsal_torch.reporting.figures.courses import changed, chosen, draw
-from rehearsal_torch.reporting.style import Dose, Wording, drawing
+from rehearsal_torch.reporting.style import drawing
+from rehearsal_torch.reporting.wording import Dose, Wording
 from tests.conftest import decision
 
 WORDS = Wording(

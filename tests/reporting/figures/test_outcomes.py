@@ -2,7 +2,8 @@ import matplotlib.pyplot as plt
 import pytest
 
 from rehearsal_torch.reporting.figures.outcomes import diagonal, draw
-from rehearsal_torch.reporting.style import Wording, drawing
+from rehearsal_torch.reporting.style import drawing
+from rehearsal_torch.reporting.wording import Wording
 
 DECIDED = [
     {"trajectory": {"observed": -50.0, "value": -40.0}},

@@ -12,7 +12,7 @@ def shown(of):
 
 
 def test_the_numbers_are_those_of_the_console(tmp_path, monkeypatch):
-    monkeypatch.setattr(run_report, "_figures", lambda run, words: {})
+    monkeypatch.setattr(run_report, "figures", lambda run, words: {})
     run = recorded_runs.alterations(tmp_path)
     page, console = shown(material(run)), " ".join(run_report.report(run, tables=True).split())
     assert page.faults == []

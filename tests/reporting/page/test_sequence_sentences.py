@@ -1,7 +1,7 @@
 """Sentences of decisions about episodes."""
 
 from rehearsal_torch.reporting.page.sequence_sentences import said_of_episode
-from rehearsal_torch.reporting.style import Dose, Wording
+from rehearsal_torch.reporting.wording import Dose, Wording
 from tests.conftest import decision
 
 WORDS = Wording(
