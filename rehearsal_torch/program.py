@@ -14,11 +14,13 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
 from rehearsal_torch.cli.choice.asked import EXPERIMENTS
 from rehearsal_torch.cli.spelling import PROGRAM, quoted_file
+from rehearsal_torch.cli.subcommand import run
 from rehearsal_torch.problems.written.recognised import YAML, is_plain, problem_content
 from rehearsal_torch.user_error import UserError, did_you_mean
 
@@ -163,9 +165,9 @@ def _overview() -> str:
     return "\n".join(lines)
 
 
-def _module(name: str) -> Callable[[list[str]], int]:
-    """Runs the main function of a module, which is imported then."""
-    return lambda typed: import_module(f"{__package__}.{name}").main(typed)
+def _options(typed: list[str]) -> int:
+    code: int = import_module(f"{__package__}.cli.options").main(typed)
+    return code
 
 
 def _task(name: str) -> Callable[[list[str]], int]:
@@ -194,13 +196,13 @@ VERBS = {
     "init": Verb(
         "Writes a first problem file from a table.",
         "table.csv out=problem.yaml",
-        _module("cli.verbs.init"),
+        partial(run, "init"),
         "data",
     ),
     "check": Verb(
         "Checks a problem file, and says how to decide by it.",
         "problem.yaml",
-        _module("cli.verbs.check"),
+        partial(run, "check"),
         "problem",
     ),
     "cross-validate": Verb(
@@ -209,28 +211,28 @@ VERBS = {
         _task("cross_validate"),
         "path",
     ),
-    "collect": Verb("Merges the shards of a sweep.", "runs/sepsis/FOLDER", _module("cli.verbs.collect")),
+    "collect": Verb("Merges the shards of a sweep.", "runs/sepsis/FOLDER", partial(run, "collect")),
     "report": Verb(
         "Writes a page that can be handed on, of one run or of several.",
         "runs/auf/FOLDER",
-        _module("cli.verbs.report"),
+        partial(run, "report"),
     ),
     "explore": Verb(
         "Serves a page on this machine, on which a fitted method is asked about cases and actions.",
         "runs/own_problem/FOLDER",
-        _module("cli.verbs.explore"),
+        partial(run, "explore"),
     ),
     "learn-graph": Verb(
         "Learns rehearsal graphs from a table.",
         "table.csv context=season outcomes=customers",
-        _module("cli.verbs.learn_graph"),
+        partial(run, "learn_graph"),
         "data",
     ),
-    "prepare": Verb("Prepares data from public files.", "machines out=FOLDER", _module("cli.verbs.prepare")),
+    "prepare": Verb("Prepares data from public files.", "machines out=FOLDER", partial(run, "prepare")),
     "options": Verb(
         "Lists every option of a configuration: key, value, type, description.",
         "+experiment=cbo decision=ucb",
-        _module("cli.options.listing"),
+        _options,
         "path",
     ),
 }

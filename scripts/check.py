@@ -2,7 +2,7 @@
 
 import sys
 
-from rehearsal_torch.cli.verbs.check import main
+from rehearsal_torch.cli.subcommand import run
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run("check"))

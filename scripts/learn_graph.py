@@ -4,7 +4,7 @@ outcomes=y.
 
 import sys
 
-from rehearsal_torch.cli.verbs.learn_graph import main
+from rehearsal_torch.cli.subcommand import run
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run("learn_graph"))

@@ -2,7 +2,7 @@
 
 import sys
 
-from rehearsal_torch.cli.verbs.report import main
+from rehearsal_torch.cli.subcommand import run
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run("report"))

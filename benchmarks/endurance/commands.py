@@ -104,9 +104,9 @@ def _typed(verb: str, arguments: Sequence[str], out: str = "run") -> int:
 
 
 def _reported() -> int:
-    from rehearsal_torch.cli.verbs.report import main
+    from rehearsal_torch.cli.subcommand import run
 
-    return main(["run", "cases=3"])
+    return run("report", ["run", "cases=3"])
 
 
 def _copied(finished_run: Path, folder: Path) -> None:

@@ -180,8 +180,7 @@ def _merge(out: Path, good: bool, following: str, trusted: Sequence[str] | None)
     if not good:
         print(f"Not merged, as not all jobs are done. Continue with: {following}", flush=True)
         return
-    for merged in conclude(out, trusted):
-        print(f"Merged {merged['decisions']} decisions into {merged['folder']}", flush=True)
+    conclude(out, trusted)
 
 
 def _print(out: Path, rows: list[dict[str, Any]]) -> None:

@@ -5,8 +5,7 @@ import errno
 import pytest
 
 from rehearsal_torch.cli.errors import begins, check_output
-from rehearsal_torch.cli.verbs.learn_graph import main as learn_graph
-from rehearsal_torch.cli.verbs.prepare import main as prepare
+from rehearsal_torch.cli.subcommand import run
 from rehearsal_torch.user_error import UserError, user_error_from
 
 
@@ -23,17 +22,17 @@ def test_a_file_of_the_same_name_is_left_alone(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("run", "typed", "name"),
+    ("verb", "typed", "name"),
     [
-        (learn_graph, ["data=table.csv", "out=."], "graph.yaml"),
-        (prepare, ["bermuda", "source=table.csv", "out=mine.json"], "mine.json"),
+        ("learn_graph", ["data=table.csv", "out=."], "graph.yaml"),
+        ("prepare", ["bermuda", "source=table.csv", "out=mine.json"], "mine.json"),
     ],
 )
-def test_every_command_asks_before_it_writes(tmp_path, monkeypatch, capsys, run, typed, name):
+def test_every_command_asks_before_it_writes(tmp_path, monkeypatch, capsys, verb, typed, name):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "table.csv").write_text("a,b\n1,2\n")
     (tmp_path / name).write_text("{}")
-    assert run(typed) == 2
+    assert run(verb, typed) == 2
     assert len(capsys.readouterr().err.strip().splitlines()) == 1
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
         "table.csv": "a,b\n1,2\n",

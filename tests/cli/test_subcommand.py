@@ -15,7 +15,7 @@ TOYS = Verb(
         Option("count", "how many"),
         Option("seed", "where everything random starts", "0"),
     ),
-    lambda options: len(options),
+    "toys.toys",
     script="prepare",
 )
 TEXTS = st.text("ab=. /", min_size=1)
@@ -23,7 +23,6 @@ TEXTS = st.text("ab=. /", min_size=1)
 
 def test_defaults_stand_in_and_options_without_one_are_left_out():
     assert TOYS.read(["out=there"]) == {"shape": "cube", "seed": "0", "out": "there"}
-    assert TOYS.run(TOYS.read(["out=there"])) == 3
 
 
 def test_a_value_may_hold_an_equals_sign():
@@ -51,7 +50,7 @@ def test_what_was_typed_is_read_back_in_any_order(values, order):
 
 
 def test_the_verb_of_a_script_that_does_one_thing_is_not_typed():
-    alone = Verb("learn_graph", "Learns.", TOYS.options, TOYS.run, script="learn_graph")
+    alone = Verb("learn_graph", "Learns.", TOYS.options, TOYS.work)
     assert alone.example() == "python scripts/learn_graph.py out=OUT"
     assert TOYS.example() == "python scripts/prepare.py toys out=OUT"
 
@@ -61,6 +60,6 @@ def test_paths_stand_without_a_key_or_under_theirs_and_may_hold_an_equals_sign(t
     (tmp_path / "seed=1,shape=ball").mkdir()
     (tmp_path / "method=care").mkdir()
     typed = ["a/run", "run=b/run", "method=care", "out=there", "run=method=care"]
-    paths, options = TOYS.read_with_paths(typed, "run")
+    paths, options = TOYS.read_with_paths(typed)
     assert [str(each) for each in paths] == ["a/run", "b/run", "method=care", "method=care"]
     assert options == {"shape": "cube", "seed": "0", "out": "there"}

@@ -5,8 +5,8 @@ import io
 from pathlib import Path
 
 from rehearsal_torch.cli import main as command_line
+from rehearsal_torch.cli.subcommand import run
 from rehearsal_torch.cli.tasks import decide
-from rehearsal_torch.cli.verbs import learn_graph
 from tests.fuzz.verdicts import NO_NUMBER, FaultError, lines_of, recorded, worded
 
 # Seconds of the processor and by the clock: a whole command composes, decides and draws.
@@ -25,7 +25,7 @@ SMALL = {
 }
 MAINS = {
     "decide": lambda typed: command_line.main(decide, typed),
-    "learn_graph": learn_graph.main,
+    "learn_graph": lambda typed: run("learn_graph", typed),
 }
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from rehearsal_torch.cli.verbs.prepare import main as prepare
+from rehearsal_torch.cli.subcommand import run
 from tests.places import ROOT
 from tests.toys.linear_truth import chain
 
@@ -66,7 +66,7 @@ def laid_out(folder: Path) -> Path:
     lines = [",".join(told[0]), *(",".join(map(repr, row.values())) for row in told)]
     (folder / "experiments.csv").write_text("\n".join(lines) + "\n")
     (folder / "checkpoints").symlink_to(ROOT / "checkpoints")
-    prepare(["machines", f"out={folder / 'machines'}", "machines=60"])
+    run("prepare", ["machines", f"out={folder / 'machines'}", "machines=60"])
     pd.read_csv(folder / "machines/machines.csv").to_parquet(folder / "machines/machines.parquet")
     return folder
 

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from rehearsal_torch.cli.main import main
+from rehearsal_torch.cli.subcommand import run
 from rehearsal_torch.cli.tasks import decide, train
-from rehearsal_torch.cli.verbs.prepare import main as prepare
 from tests.scripts.typing_in import lines
 
 TYPED = ["+experiment=own_episodes", "path=machines.csv", "dataset.task=machines.yaml", "workers=1"]
@@ -18,7 +18,7 @@ SMALL = ["trainer.max_epochs=2", "trainer.progress=false", "surrogate.member.mec
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("machines")
-    assert prepare(["machines", f"out={folder}", "machines=120", "seed=1"]) == 0
+    assert run("prepare", ["machines", f"out={folder}", "machines=120", "seed=1"]) == 0
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         assert main(train, [*TYPED, *SMALL, "preview=4", "out=trained"]) == 0

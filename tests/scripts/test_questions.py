@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 import rehearsal_torch as rt
-from rehearsal_torch.cli.verbs.prepare import main as prepare
+from rehearsal_torch.cli.subcommand import run
 from rehearsal_torch.program import main
 from tests.problems.written.conftest import TRIALS, experiments
 from tests.scripts.typing_in import lines
@@ -19,7 +19,7 @@ TYPED = [f"{key}={str(each).lower()}" for key, each in SMALL.items()]
 @pytest.fixture
 def machines(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert prepare(["machines", "out=.", "machines=120", "seed=1"]) == 0
+    assert run("prepare", ["machines", "out=.", "machines=120", "seed=1"]) == 0
     return tmp_path
 
 

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from rehearsal_torch.api.optimiser import CausalOptimiser
-from rehearsal_torch.cli.verbs import report
+from rehearsal_torch.cli.subcommand import run
 from rehearsal_torch.data.trials.file import TrialFileError
 from rehearsal_torch.data.trials.store import TrialStore
 from rehearsal_torch.files.lock import locked
@@ -16,7 +16,7 @@ from tests.scripts.typing_in import TOY, called
 
 pytestmark = pytest.mark.bench
 
-typing_in.RUN.setdefault("report", report.main)
+typing_in.RUN.setdefault("report", lambda typed: run("report", typed))
 CBO = ("+experiment=cbo", "limit=4", "search.screened=64", "search.starts=6", "search.steps=15")
 TRIALS = {
     "graph": {"parents": {"X": ["a"], "Y": ["X", "b"]}},

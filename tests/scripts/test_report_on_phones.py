@@ -11,7 +11,7 @@ from functools import cache
 
 import pytest
 
-from rehearsal_torch.cli.verbs.prepare import main as prepare
+from rehearsal_torch.cli.subcommand import run
 from rehearsal_torch.program import main
 from tests.places import ROOT
 from tests.scripts.browsing import WIDTHS, chromium, needs_browser, opened_page
@@ -30,7 +30,7 @@ def report(tmp_path_factory):
     def made(name):
         if name == "machines":
             with chdir(folder):
-                assert prepare(["machines", "out=machines", "machines=120", "seed=1"]) == 0
+                assert run("prepare", ["machines", "out=machines", "machines=120", "seed=1"]) == 0
         else:
             shutil.copytree(ROOT / "examples" / name, folder / name)
         with chdir(folder / name):

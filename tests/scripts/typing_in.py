@@ -16,8 +16,8 @@ from io import StringIO
 from pathlib import Path
 
 from rehearsal_torch.cli.main import main
+from rehearsal_torch.cli.subcommand import run
 from rehearsal_torch.cli.tasks import decide, train
-from rehearsal_torch.cli.verbs import collect
 from tests.places import ROOT
 
 HERE = Path(__file__).resolve().parent
@@ -70,7 +70,7 @@ def typed(folder, script, *arguments, **more):
         return Answer(process.returncode, out.read(), err.read(), usage.ru_utime + usage.ru_stime)
 
 
-RUN = {"train": partial(main, train), "decide": partial(main, decide), "collect": collect.main}
+RUN = {"train": partial(main, train), "decide": partial(main, decide), "collect": partial(run, "collect")}
 
 
 def called(folder, script, *arguments, path=HERE):

@@ -13,27 +13,12 @@ from typing import TYPE_CHECKING
 from rehearsal_torch.cli.choice.asked import asks_for
 from rehearsal_torch.cli.choice.unread_file import refuse_table
 from rehearsal_torch.cli.spelling import on_file, spoken, weighed
-from rehearsal_torch.cli.subcommand import Option, Verb
 from rehearsal_torch.files.addresses import InputError
 from rehearsal_torch.files.writing import write_text
-from rehearsal_torch.problems.written.recognised import YAML
 from rehearsal_torch.user_error import UserError, as_user_error
 
 if TYPE_CHECKING:
     from rehearsal_torch.problems.problem import OfFile
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command with the arguments after its name, or those of the process; returns the exit code."""
-    typed = list(sys.argv[1:] if arguments is None else arguments)
-    if typed and "=" not in typed[0] and typed[0].lower().endswith(YAML):
-        typed[0] = f"problem={typed[0]}"
-    # Most of a check is the loading of modules, of which nothing is garbage: a tenth of its time.
-    gc.disable()
-    try:
-        return VERB.main(typed, "Interrupted.")
-    finally:
-        gc.enable()
 
 
 def check(options: Mapping[str, str]) -> int:
@@ -53,7 +38,15 @@ def check(options: Mapping[str, str]) -> int:
         raise UserError(
             "no problem file is given", "", f"For example: {spoken('check')} problem=problem.yaml"
         )
-    path = options["problem"]
+    # Most of a check is the loading of modules, of which nothing is garbage: a tenth of its time.
+    gc.disable()
+    try:
+        return _checked(options["problem"])
+    finally:
+        gc.enable()
+
+
+def _checked(path: str) -> int:
     refuse_table(path)
     try:
         problem = _problem(asks_for(path), path)
@@ -133,16 +126,3 @@ def _write_schema(file: Path, force: bool) -> None:
         f"Written to {file}. Editors with the YAML language server use it if the problem file begins with\n"
         f"# yaml-language-server: $schema={file}"
     )
-
-
-VERB = Verb(
-    "check",
-    "Checks a problem file: data, variables and what is asked for, with all faults and warnings at once.",
-    (
-        Option("problem", "the problem file; it may be typed first, without problem="),
-        Option("schema", "writes the JSON schema of problem files to this file, for editors"),
-        Option("force", "overwrites the file of schema=", "false", ("true", "false")),
-    ),
-    check,
-    "check",
-)

@@ -17,15 +17,21 @@ nothing is built of it but what a resumed folder may build (`methods.allowed`).
 import json
 import sys
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rehearsal_torch.cli.errors import exit_code
-from rehearsal_torch.cli.spelling import spoken
+from omegaconf import OmegaConf
+
+from rehearsal_torch.checkpoint import load
+from rehearsal_torch.cli.choice.settled import settled
+from rehearsal_torch.cli.verbs.fitting import curved
 from rehearsal_torch.files.forms import WHOLE, checked
 from rehearsal_torch.methods.allowed import trusted_modules
+from rehearsal_torch.methods.build import screen
+from rehearsal_torch.methods.run import suits
 from rehearsal_torch.methods.trust import trusted_names
+from rehearsal_torch.reporting.run_report import report
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.user_error import UserError, as_user_error, user_error_from
 
@@ -57,7 +63,7 @@ def cohorts(sweep: Path) -> list[list[RunFolder]]:
     return list(found.values())
 
 
-def collect(sweep: Path) -> list[RunFolder]:
+def merge(sweep: Path) -> list[RunFolder]:
     """Merges the shards in a folder.
 
     Args:
@@ -171,55 +177,31 @@ def _truths(paths: list[Path], order: dict[str, int]) -> str:
     return "\n".join([texts[0][0], *rows, ""])
 
 
-def conclude(sweep: Path, trusted: Sequence[str] | None = ()) -> list[dict[str, Any]]:
+def conclude(sweep: Path, trusted: Sequence[str] | None = ()) -> None:
     """Merges the shards, makes the curves of each merged run, and prints its report.
 
     Args:
         trusted: Modules and classes outside this package that may be built for the curves; None if the
             sweep's configuration was typed on this command line.
-
-    Returns:
-        The paths of the merged folders and their numbers of decisions.
     """
-    from rehearsal_torch.reporting.run_report import report
-
-    found = []
-    for merged in collect(sweep):
+    for merged in merge(sweep):
         with_curves(merged, trusted)
         print(report(merged.path), flush=True)
-        found.append({"folder": str(merged.path), "decisions": len(merged.decisions())})
-    return found
+        print(f"Merged {len(merged.decisions())} decisions into {merged.path}", flush=True)
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Runs the command.
+def collect(sweeps: Sequence[Path], given: Mapping[str, str]) -> int:
+    """Merges the shards of sweeps; returns 0.
 
-    Args:
-        arguments: The sweeps' folders, each as FOLDER or run=FOLDER; and ``trusted=[...]``, the modules of
-            classes of one's own that the curves need.
-
-    Returns:
-        The exit code: 0, or 2 for an error in the arguments.
+    Raises:
+        UserError: if there is no shard, one is missing, or a name in ``trusted=[...]`` is none.
     """
-    if not arguments or any(text in ("-h", "--help") for text in arguments):
-        print(
-            f"Merges the shards of a sweep over shard=range(N).\n\nUsage: {spoken('collect')} FOLDER [FOLDER "
-            "...]\n\nThe curves of claims.csv need the checkpoint and the data; trusted=[my_lab] allows "
-            "classes of your own."
-        )
-        return 0 if arguments else 2
-    return exit_code(lambda: _run(arguments), "Interrupted; run the same command again.")
-
-
-def _run(arguments: Sequence[str]) -> int:
-    trust = [text.partition("=")[2].strip("[]") for text in arguments if text.startswith("trusted=")]
-    trusted = trusted_names([name.strip() for text in trust for name in text.split(",") if name.strip()])
-    for text in (text for text in arguments if not text.startswith("trusted=")):
-        sweep = Path(text.removeprefix("run="))
+    names = given.get("trusted", "").strip("[]").split(",")
+    trusted = trusted_names([name.strip() for name in names if name.strip()])
+    for sweep in sweeps:
         shards(sweep)
         with RunFolder(sweep).lock():
-            for merged in conclude(sweep, trusted):
-                print(f"Merged {merged['decisions']} decisions into {merged['folder']}", flush=True)
+            conclude(sweep, trusted)
     return 0
 
 
@@ -269,14 +251,6 @@ def with_curves(merged: RunFolder, trusted: Sequence[str] | None) -> bool:
 
 
 def _made(merged: RunFolder, trusted: Sequence[str] | None) -> None:
-    from omegaconf import OmegaConf
-
-    from rehearsal_torch.checkpoint import load
-    from rehearsal_torch.cli.choice.settled import settled
-    from rehearsal_torch.cli.verbs.fitting import curved
-    from rehearsal_torch.methods.build import screen
-    from rehearsal_torch.methods.run import suits
-
     content = merged.read_yaml("config.yaml") | {"trusted": None if trusted is None else list(trusted)}
     config = OmegaConf.create(content)
     if config.get("checkpoint") is None:

@@ -3,20 +3,15 @@
 Nothing is asked, and no file is overwritten without force=true.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from rehearsal_torch.cli.errors import writing_to
 from rehearsal_torch.cli.spelling import on_file
-from rehearsal_torch.cli.subcommand import Option, Verb
 from rehearsal_torch.files.writing import write_text
+from rehearsal_torch.problems.written.first_draft import draft
 from rehearsal_torch.problems.written.recognised import YAML
 from rehearsal_torch.user_error import UserError, as_user_error
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command with the arguments after its name, or those of the process; returns the exit code."""
-    return VERB.main(arguments, "Interrupted; nothing was written.")
 
 
 def init(options: Mapping[str, str]) -> int:
@@ -30,8 +25,6 @@ def init(options: Mapping[str, str]) -> int:
         raise UserError("expected a file that ends in .yaml", f"out={out}", "For example: out=problem.yaml")
     if (out.exists() or out.is_symlink()) and options["force"] != "true":
         raise UserError("exists already", f"out={out}", "Name another file with out=, or add force=true")
-    from rehearsal_torch.problems.written.first_draft import draft
-
     with as_user_error("init"):
         text, notes = draft(options["data"], out, options["question"])
     with writing_to(out, "Name a file in a folder that can be written to by out=FILE"):
@@ -41,23 +34,3 @@ def init(options: Mapping[str, str]) -> int:
     print(f"Written: {out}. Correct the guessed roles, fill in the lines that are marked, and type")
     print(f"  {on_file('check', str(out), 'problem')}")
     return 0
-
-
-VERB = Verb(
-    "init",
-    "Writes a first problem file from a table: guesses kinds and roles, and marks what is to be filled in.",
-    (
-        Option("data", "the table: .csv, .tsv, .xlsx, .parquet, ..., with a header row", required=True),
-        Option("out", "the problem file", "problem.yaml"),
-        Option(
-            "question",
-            "cases (which alteration in each), sequence (which actions step by step), trials (which "
-            "experiment next); auto tells a table of episodes by its columns of units and time",
-            "auto",
-            ("auto", "cases", "sequence", "trials"),
-        ),
-        Option("force", "overwrites the file", "false", ("true", "false")),
-    ),
-    init,
-    "init",
-)

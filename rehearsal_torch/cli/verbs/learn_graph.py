@@ -11,25 +11,20 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rehearsal_torch.cli.errors import check_output
 from rehearsal_torch.cli.spelling import spoken
-from rehearsal_torch.cli.subcommand import Option, Verb
+from rehearsal_torch.data.reading import number_columns, read_table
 from rehearsal_torch.files.lock import locked
 from rehearsal_torch.files.plain import read_yaml
+from rehearsal_torch.graphs.bidirection import Background
+from rehearsal_torch.graphs.bootstrap import GraphPosterior, bootstrap
+from rehearsal_torch.graphs.learning import learn
+from rehearsal_torch.reporting.figures.learnt_graphs import write_learnt
 from rehearsal_torch.user_error import UserError, as_user_error
 
-if TYPE_CHECKING:
-    from rehearsal_torch.graphs.bidirection import Background
-    from rehearsal_torch.graphs.bootstrap import GraphPosterior
-
 _LISTED = 5
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command with the arguments after its name, or those of the process; returns the exit code."""
-    return VERB.main(arguments, "Interrupted; nothing was written.")
 
 
 def learn_graph(options: Mapping[str, str]) -> int:
@@ -44,11 +39,6 @@ def learn_graph(options: Mapping[str, str]) -> int:
     )
     out = _folder(options.get("out"))
     with as_user_error("learn_graph"):
-        from rehearsal_torch.data.reading import number_columns, read_table
-        from rehearsal_torch.graphs.bootstrap import bootstrap
-        from rehearsal_torch.graphs.learning import learn
-        from rehearsal_torch.reporting.figures.learnt_graphs import write_learnt
-
         found = read_table(options["data"], "data")
         for note in found.notes:
             print(f"note: {note}")
@@ -103,15 +93,13 @@ def learn_graph(options: Mapping[str, str]) -> int:
     return 0
 
 
-def _certain(graphs: Sequence[Any]) -> "GraphPosterior":
+def _certain(graphs: Sequence[Any]) -> GraphPosterior:
     """The equivalence class of the whole table with equal probabilities, for runs without resamples."""
-    from rehearsal_torch.graphs.bootstrap import GraphPosterior
-
     share = 1 / len(graphs)
     return GraphPosterior(tuple(graphs), (share,) * len(graphs), (share,) * len(graphs), 0, {})
 
 
-def _tell(posterior: "GraphPosterior", resamples: int) -> None:
+def _tell(posterior: GraphPosterior, resamples: int) -> None:
     if resamples:
         useful = resamples - sum(posterior.failures.values())
         print(
@@ -143,12 +131,10 @@ def _progress(resamples: int) -> Callable[[int], None]:
     return say
 
 
-def _background(path: str | None, names: Sequence[str], parts: Mapping[str, list[str]]) -> "Background":
+def _background(path: str | None, names: Sequence[str], parts: Mapping[str, list[str]]) -> Background:
     """Background knowledge: the roles given as options, and a file with tiers, forbidden and required
     edges.
     """
-    from rehearsal_torch.graphs.bidirection import Background
-
     plain: Any = {}
     if path is not None:
         if not Path(path).is_file():
@@ -203,33 +189,3 @@ def _folder(typed: str | None) -> Path:
         "options:\n",
     )
     return Path(typed)
-
-
-VERB = Verb(
-    "learn_graph",
-    "Learns rehearsal graphs from a table: the equivalence class, and bootstrap probabilities of graphs and "
-    "edges.",
-    (
-        Option("data", "the table: .csv, .tsv, .xlsx, .parquet, ..., with a header row", required=True),
-        Option("columns", "the variables, separated by commas; default: all columns"),
-        Option("context", "variables before all others (X)"),
-        Option("outcomes", "variables after all others (Y)"),
-        Option("alterable", "variables that may be altered, for the drawing"),
-        Option("background", "a YAML file with any of tiers, forbidden and required"),
-        Option("test", "the test of conditional independence", "fisherz", ("fisherz", "chisq", "gsq", "kci")),
-        Option("level", "the significance level of the test", "0.05"),
-        Option("resamples", "the number of bootstrap resamples; 0 for none", "100"),
-        Option(
-            "weights",
-            "the weights of the learnt graphs: equal (Eq. 7), or by frequency",
-            "equal",
-            ("equal", "frequency"),
-        ),
-        Option("bidirected", "include graphs with bidirected edges", "true", ("true", "false")),
-        Option("max_graphs", "the maximum number of graphs per table", "1000"),
-        Option("seed", "the seed of the resampling", "0"),
-        Option("out", "the output folder; default: a new one in runs/learn_graph"),
-    ),
-    learn_graph,
-    "learn_graph",
-)

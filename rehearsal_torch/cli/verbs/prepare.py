@@ -10,20 +10,24 @@ Exit codes: 0 success; 2 an error in the arguments; 130 interrupted.
 """
 
 import json
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rehearsal_torch.cli.errors import begins, check_output, exit_code
-from rehearsal_torch.cli.spelling import on_file, spoken
-from rehearsal_torch.cli.subcommand import HELP, Option, Verb
+import yaml
+
+from rehearsal_torch.cli.errors import begins, check_output
+from rehearsal_torch.cli.spelling import on_file
 from rehearsal_torch.files.lock import locked
+from rehearsal_torch.files.schema import plain_of
 from rehearsal_torch.files.writing import write_text
-from rehearsal_torch.user_error import UserError, as_user_error, did_you_mean
+from rehearsal_torch.problems.episodes.machine_dynamics import TASK, simulate
+from rehearsal_torch.problems.rehearsal.bermuda import figures, refit
+from rehearsal_torch.problems.written.sequence_file import problem_of
+from rehearsal_torch.user_error import UserError, as_user_error
 
 
-def prepare_bermuda(options: Mapping[str, str]) -> int:
+def bermuda(options: Mapping[str, str]) -> int:
     """Refits Bermuda's equations, compares them with the shipped ones, and writes them.
 
     Args:
@@ -32,13 +36,6 @@ def prepare_bermuda(options: Mapping[str, str]) -> int:
     Raises:
         UserError: for an unknown option, or a table that is missing or lacks a column.
     """
-    from rehearsal_torch.problems.rehearsal.bermuda import figures, refit
-
-    unknown = sorted(set(options) - {"source", "out"})
-    if unknown or "source" not in options:
-        raise UserError(
-            f"expected source=CSV and optionally out=FILE; got {unknown or 'no source'}", "bermuda"
-        )
     if (
         "out" in options
         and Path(options["out"]).exists()
@@ -83,7 +80,7 @@ _TABLE, _TASK, _PROBLEM = "machines.csv", "machines.yaml", "problem.yaml"
 _FIRST = "# The task of machines.csv, simulated machines in maintenance.\n"
 
 
-def prepare_machines(options: Mapping[str, str]) -> int:
+def machines(options: Mapping[str, str]) -> int:
     """Writes simulated machines as a table of episodes, with its task and as a problem file.
 
     Args:
@@ -107,12 +104,6 @@ def prepare_machines(options: Mapping[str, str]) -> int:
         counts[name] = int(text)
     out = Path(options["out"])
     check_output(out, (_TABLE, _TASK, _PROBLEM), _TASK, _FIRST)
-    import yaml
-
-    from rehearsal_torch.files.schema import plain_of
-    from rehearsal_torch.problems.episodes.machine_dynamics import TASK, simulate
-    from rehearsal_torch.problems.written.sequence_file import problem_of
-
     fleet = simulate(counts["machines"], counts["seed"])
     with as_user_error(f"out={out}"), locked(out):
         write_text(out / _TABLE, fleet.frame().to_csv(index=False, lineterminator="\n"))
@@ -126,65 +117,3 @@ def prepare_machines(options: Mapping[str, str]) -> int:
         f"  {on_file('decide', str(out / _PROBLEM))}"
     )
     return 0
-
-
-VERBS = (
-    Verb(
-        "bermuda",
-        "Fits the equations of the Bermuda reef to its measurements, and compares them with the shipped "
-        "ones.",
-        (
-            Option("source", "the table of measurements, a CSV file", required=True),
-            Option("out", "a file for the equations, as JSON"),
-        ),
-        prepare_bermuda,
-    ),
-    Verb(
-        "machines",
-        "Writes simulated machines in maintenance as an example of a table of episodes, with its task.",
-        (
-            Option("out", "the output folder", required=True),
-            Option("machines", "number of machines", "600"),
-            Option("seed", "seed of the machines", "0"),
-        ),
-        prepare_machines,
-    ),
-)
-
-
-def main(arguments: Sequence[str] | None = None, verbs: Sequence[Verb] = VERBS) -> int:
-    """Runs the verb given in the arguments.
-
-    Args:
-        arguments: The arguments after the script's name; None for those of the process.
-    """
-    typed = list(sys.argv[1:] if arguments is None else arguments)
-    return exit_code(lambda: _run(typed, verbs), "Interrupted; run the same command again.")
-
-
-def _run(typed: Sequence[str], verbs: Sequence[Verb]) -> int:
-    known = {verb.name: verb for verb in verbs}
-    if not typed or typed[0] in HELP:
-        print(_overview(verbs))
-        return 0 if typed else 2
-    if typed[0] not in known:
-        raise UserError(
-            "there is no such verb",
-            typed[0],
-            did_you_mean(typed[0], known) or f"The verbs are {', '.join(known)}",
-        )
-    verb = known[typed[0]]
-    if any(text in HELP for text in typed[1:]):
-        print(verb.help())
-        return 0
-    return verb.run(verb.read(typed[1:]))
-
-
-def _overview(verbs: Sequence[Verb]) -> str:
-    lines = [
-        "Prepares data from public files, or an example of a table.",
-        "",
-        f"Usage: {spoken('prepare')} VERB key=value ...   (VERB --help lists its options)",
-        "",
-    ]
-    return "\n".join([*lines, *(f"  {verb.name:<10} {verb.summary}" for verb in verbs)])

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from rehearsal_torch.cli.verbs.check import main
+from rehearsal_torch.cli.subcommand import run
 from rehearsal_torch.data.missing import chained
 from rehearsal_torch.program import main as program
 from tests.data.problem_file.conftest import RIGHT, table, written  # noqa: F401
@@ -23,7 +23,7 @@ def file(written, tmp_path, monkeypatch):  # noqa: F811
 
 def test_costs_name_the_method_that_weighs_them(file, capsys):
     about = SOUND["variables"] | {"a": {"role": "action", "range": [-1, 1], "cost": 2}}
-    assert main([f"problem={file(variables=about)}"]) == 0
+    assert run("check", [f"problem={file(variables=about)}"]) == 0
     lines = capsys.readouterr().out.splitlines()
     (remark,), last = [each for each in lines if each.startswith("The cheapest")], lines[-1]
     assert remark.startswith("The cheapest alteration that suffices: ")
@@ -34,14 +34,14 @@ def test_costs_name_the_method_that_weighs_them(file, capsys):
     for more in ({"method": "care"}, {"missing": {"impute": 5}}):
         name = file(variables=about, **more)
         rows.to_csv("table.csv", index=False)
-        assert main([name]) == 0
+        assert run("check", [name]) == 0
         assert "micns" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("key", ["order", "tiers"])
 def test_an_order_alone_is_enough(file, capsys, key):
     """It ended in a traceback, and `tiers` was unknown."""
-    assert main([file(graph={key: ["x", ["a", "d"], "y", "z"], "forbidden": ["x -> z"]})]) == 0
+    assert run("check", [file(graph={key: ["x", ["a", "d"], "y", "z"], "forbidden": ["x -> z"]})]) == 0
     out = capsys.readouterr().out
     read = out.partition("Graph, as it was read:\n")[2].partition("\n\n")[0].splitlines()
     assert read == [
@@ -54,7 +54,7 @@ def test_an_order_alone_is_enough(file, capsys, key):
 
 
 def test_a_hidden_cause_that_nothing_blocks_is_warned_of(file, capsys):
-    assert main([file(graph=[*SOUND["graph"], "a <-> y"])]) == 0
+    assert run("check", [file(graph=[*SOUND["graph"], "a <-> y"])]) == 0
     out = capsys.readouterr().out
     assert "  hidden common causes: a <-> y" in out
     assert (
@@ -69,7 +69,7 @@ def test_values_of_cases_that_cannot_occur_are_told(file, capsys):
     variables = SOUND["variables"] | {"x": {"role": "context", "kind": "binary"}}
     name = file(variables=variables, cases=[{"x": 1}, {"x": 7}])
     rows.to_csv("table.csv", index=False)
-    assert main([name]) == 2
+    assert run("check", [name]) == 2
     words = (
         "cases: case 2 (line 28) of the list of cases in problem.yaml: x is 7; expected one of its two "
         "values, 1 and 2"
@@ -77,14 +77,14 @@ def test_values_of_cases_that_cannot_occur_are_told(file, capsys):
     assert words in capsys.readouterr().err
     name = file(cases=[{"x": 0.1}, {"x": 500}])
     table().to_csv("table.csv", index=False)
-    assert main([name]) == 0
+    assert run("check", [name]) == 0
     assert "in the rows, and case 2 has 500: what is estimated there is a guess" in capsys.readouterr().out
 
 
 def test_costs_are_told_with_the_value_from_which_changes_count(file, capsys):
     about = {"role": "action", "range": [-1, 1], "unit": "mg", "cost": {"up": 2, "fixed": 10}}
     variables = SOUND["variables"] | {"a": about, "d": SOUND["variables"]["d"] | {"cost": 1}}
-    assert main([f"problem={file(variables=variables, worth=100)}"]) == 0
+    assert run("check", [f"problem={file(variables=variables, worth=100)}"]) == 0
     out = capsys.readouterr().out
     assert "Costs of changes, of which a desired outcome is worth 100:" in out
     line = next(line for line in out.splitlines() if line.startswith("  a: "))
@@ -95,21 +95,21 @@ def test_costs_are_told_with_the_value_from_which_changes_count(file, capsys):
     rows = table()["d"]
     assert rows.value_counts().idxmax() == float(d.partition("usual one, ")[2].partition(",")[0])
     assert "micns" not in out
-    assert main([f"problem={file(variables=variables, worth=100, method='grad_rh')}"]) == 2
+    assert run("check", [f"problem={file(variables=variables, worth=100, method='grad_rh')}"]) == 2
     assert "grad_rh does not look for the largest probability" in capsys.readouterr().err
 
 
 def test_the_schema_is_written_and_not_overwritten(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert main(["schema=problem.schema.json"]) == 0
+    assert run("check", ["schema=problem.schema.json"]) == 0
     schema = json.loads((tmp_path / "problem.schema.json").read_text())
     assert schema["properties"]["question"]["enum"] == ["cases", "sequence", "trials"]
     assert "# yaml-language-server: $schema=problem.schema.json" in capsys.readouterr().out
     (tmp_path / "problem.schema.json").write_text("mine")
-    assert main(["schema=problem.schema.json"]) == 2
+    assert run("check", ["schema=problem.schema.json"]) == 2
     assert "exists already" in capsys.readouterr().err
     assert (tmp_path / "problem.schema.json").read_text() == "mine"
-    assert main(["schema=problem.schema.json", "force=true"]) == 0
+    assert run("check", ["schema=problem.schema.json", "force=true"]) == 0
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_the_schema_is_written_and_not_overwritten(tmp_path, monkeypatch, capsys
     ],
 )
 def test_no_message_holds_an_address(file, capsys, data):
-    assert main([file(data=data)]) == 2
+    assert run("check", [file(data=data)]) == 2
     told = capsys.readouterr()
     assert "data bases and addresses are not read" in " ".join(told.err.split())
     for secret in ("hunter2@", "secret", "hunter2.db"):
@@ -134,7 +134,7 @@ def test_no_message_holds_an_address(file, capsys, data):
 def test_a_yaml_error_does_not_quote_the_file(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "problem.yaml").write_text('data: {sql: "postgresql://me:hunter2@h", query: [}\n')
-    assert main(["problem.yaml"]) == 2
+    assert run("check", ["problem.yaml"]) == 2
     assert "hunter2" not in capsys.readouterr().err
 
 
@@ -145,7 +145,7 @@ def test_imputed_rows_are_decided_by_and_reported(file, tmp_path, capsys):
     rows.loc[rows["x"] > 0.8, "y"] = None
     count = int(rows["y"].isna().sum())
     rows.to_csv(tmp_path / "table.csv", index=False)
-    assert main([name]) == 0
+    assert run("check", [name]) == 0
     assert f"Note: {count} of 120 rows have a missing cell; missing cells are imputed 3 times" in (
         capsys.readouterr().out
     )
@@ -166,7 +166,7 @@ def test_imputed_rows_are_decided_by_and_reported(file, tmp_path, capsys):
 
 def test_a_package_that_is_not_installed_is_asked_for(file, monkeypatch, capsys):
     monkeypatch.setattr(chained, "installed", lambda: "")
-    assert main([file(missing={"impute": 20, "by": "statsmodels"})]) == 2
+    assert run("check", [file(missing={"impute": 20, "by": "statsmodels"})]) == 2
     assert (
         ", missing: by: statsmodels needs statsmodels 0.15 or later; it is not installed: pip install "
         in (capsys.readouterr().err)

@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 import yaml
 
-from rehearsal_torch.cli.verbs.collect import collect, main, shards, with_curves, without_curves
+from rehearsal_torch.cli.subcommand import run
+from rehearsal_torch.cli.verbs.collect import merge, shards, with_curves, without_curves
 from rehearsal_torch.run_folder import SECONDS, RunFolder
 from rehearsal_torch.user_error import UserError
 from tests.scripts.typing_in import called
@@ -34,7 +35,7 @@ def shard(sweep, job, number, indices, shards=2, state="ok", **config):
 def test_lines_are_merged_as_they_are_in_the_order_of_their_indices(tmp_path):
     shard(tmp_path, 0, 1, [1, 3])
     shard(tmp_path, 1, 0, [0, 2, 4])
-    (merged,) = collect(tmp_path)
+    (merged,) = merge(tmp_path)
     assert merged.path == tmp_path
     assert (tmp_path / "decisions.jsonl").read_text() == "".join(
         f'{{"index": {index}, "status": "no_action", "value":  {index}.50}}\n' for index in range(5)
@@ -53,21 +54,21 @@ def test_lines_are_merged_as_they_are_in_the_order_of_their_indices(tmp_path):
 def test_several_cohorts_are_kept_apart(tmp_path):
     for job, (seed, number) in enumerate([(0, 0), (0, 1), (1, 0), (1, 1)]):
         shard(tmp_path, job, number, [number], seed=seed)
-    assert [merged.path.name for merged in collect(tmp_path)] == ["cohort-0", "cohort-1"]
-    assert [merged.read_yaml("config.yaml")["seed"] for merged in collect(tmp_path)] == [0, 1]
+    assert [merged.path.name for merged in merge(tmp_path)] == ["cohort-0", "cohort-1"]
+    assert [merged.read_yaml("config.yaml")["seed"] for merged in merge(tmp_path)] == [0, 1]
 
 
 def test_a_damaged_shard_is_named_and_what_was_merged_stays(tmp_path, capsys):
     shard(tmp_path, 0, 0, [0, 2])
     shard(tmp_path, 1, 1, [1, 3])
-    collect(tmp_path)
+    merge(tmp_path)
     merged = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
     with (tmp_path / "1/decisions.jsonl").open("a") as file:
         file.write("hello\n")
-    assert main([str(tmp_path)]) == 2
+    assert run("collect", [str(tmp_path)]) == 2
     assert "1/decisions.jsonl, line 3: " in capsys.readouterr().err
     (tmp_path / "0/config.yaml").write_text("shards: many\n")
-    assert main([str(tmp_path)]) == 2
+    assert run("collect", [str(tmp_path)]) == 2
     assert "shards: expected a whole number; got many" in capsys.readouterr().err
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == merged
 
@@ -87,12 +88,12 @@ def test_what_this_command_did_not_write_is_not_written_over(tmp_path):
 def test_merging_again_changes_nothing_and_a_new_shard_line_is_taken_up(tmp_path):
     shard(tmp_path, 0, 0, [0, 2])
     shard(tmp_path, 1, 1, [1])
-    (first,) = collect(tmp_path)
+    (first,) = merge(tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
-    (again,) = collect(tmp_path)
+    (again,) = merge(tmp_path)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
     shard(tmp_path, 1, 1, [1, 3])
-    assert [each["index"] for each in collect(tmp_path)[0].decisions()] == [0, 1, 2, 3]
+    assert [each["index"] for each in merge(tmp_path)[0].decisions()] == [0, 1, 2, 3]
     assert first.path == again.path == tmp_path
 
 
@@ -107,7 +108,7 @@ def test_the_comparisons_with_the_truth_follow_the_order_of_the_situations(tmp_p
         folder.write("decisions.jsonl", "".join(f"{json.dumps(each)}\n" for each in named))
         rows = [f"stay-{9 - index},{quantity},{index}" for index in indices for quantity in ("a", "b")]
         folder.write("truth.csv", "\n".join(["episode,quantity,value", *rows, ""]))
-    (merged,) = collect(tmp_path)
+    (merged,) = merge(tmp_path)
     assert (merged.path / "truth.csv").read_text().splitlines() == [
         "episode,quantity,value",
         *(f"stay-{9 - index},{quantity},{index}" for index in range(4) for quantity in ("a", "b")),
@@ -119,7 +120,7 @@ def test_jobs_that_are_no_shards_are_left_alone(tmp_path):
     shard(tmp_path, 1, 1, [1])
     shard(tmp_path, 2, 0, [0, 1, 2], shards=1, name="whole")
     (tmp_path / "figures").mkdir()
-    assert [each.path for each in collect(tmp_path)] == [tmp_path]
+    assert [each.path for each in merge(tmp_path)] == [tmp_path]
 
 
 TASK = {

@@ -6,27 +6,27 @@ from pathlib import Path
 
 import pytest
 
+from rehearsal_torch.cli.subcommand import VERBS
+from rehearsal_torch.cli.subcommand import run as main
 from rehearsal_torch.cli.verbs import explore as command
-from rehearsal_torch.cli.verbs.explore import main, read
 from tests.toys.explored import run_folder
 
 
 def test_folder_and_options_are_read(tmp_path):
-    assert read(["RUN"]) == (
-        Path("RUN"),
+    assert VERBS["explore"].read_with_paths(["RUN"]) == (
+        [Path("RUN")],
         {
             "port": "0",
             "host": "127.0.0.1",
             "method": "excbo",
             "open": "false",
         },
-        0,
     )
-    folder, given, port = read(["run=a/b", "port=8000", "open=true"])
-    assert (folder, given["open"], port) == (Path("a/b"), "true", 8000)
+    folders, given = VERBS["explore"].read_with_paths(["run=a/b", "port=8000", "open=true"])
+    assert (folders, given["open"], given["port"]) == ([Path("a/b")], "true", "8000")
     odd = tmp_path / "seed=1"
     odd.mkdir()
-    assert read([str(odd)])[0] == odd
+    assert VERBS["explore"].read_with_paths([str(odd)])[0] == [odd]
 
 
 @pytest.mark.parametrize(
@@ -42,22 +42,22 @@ def test_folder_and_options_are_read(tmp_path):
     ],
 )
 def test_slips_are_answered(arguments, words, capsys):
-    assert main(arguments) == 2
+    assert main("explore", arguments) == 2
     assert words in capsys.readouterr().err
 
 
 def test_the_help_names_the_extra(capsys):
-    assert main(["--help"]) == 0
+    assert main("explore", ["--help"]) == 0
     told = capsys.readouterr().out
     assert "pip install 'rehearsal-torch[app]'" in told
     assert "port=..." in told
-    assert main([]) == 2
+    assert main("explore", []) == 2
 
 
 def test_a_missing_extra_is_one_paragraph(monkeypatch, capsys):
     find = importlib.util.find_spec
     monkeypatch.setattr(command, "find_spec", lambda name: None if name == "uvicorn" else find(name))
-    assert main(["RUN"]) == 2
+    assert main("explore", ["RUN"]) == 2
     assert capsys.readouterr().err.strip() == (
         "the page needs uvicorn; not installed. Type pip install 'rehearsal-torch[app]'."
     )
@@ -80,7 +80,7 @@ def test_ctrl_c_ends_it_well_and_a_signal_does_not(tmp_path, monkeypatch, capsys
 
     monkeypatch.setattr(uvicorn.Server, "startup", nothing)
     monkeypatch.setattr(uvicorn.Server, "run", interrupted)
-    assert main([str(run)]) == 0
+    assert main("explore", [str(run)]) == 0
     told = capsys.readouterr().out
     assert told.startswith("The page is at http://127.0.0.1:")
     assert told.endswith("Ended.\n")
@@ -89,7 +89,7 @@ def test_ctrl_c_ends_it_well_and_a_signal_does_not(tmp_path, monkeypatch, capsys
         raise Stopped(15)
 
     monkeypatch.setattr(uvicorn.Server, "run", stopped)
-    assert main([str(run)]) == 143
+    assert main("explore", [str(run)]) == 143
 
 
 def test_a_browser_is_opened_where_there_is_one(tmp_path, monkeypatch, capsys):
@@ -103,6 +103,6 @@ def test_a_browser_is_opened_where_there_is_one(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(uvicorn.Server, "startup", nothing)
     monkeypatch.setattr(uvicorn.Server, "run", lambda self, sockets: asyncio.run(self.startup()))
     monkeypatch.setattr("webbrowser.open", lambda address: asked.append(address) and False)
-    assert main([str(run_folder(tmp_path / "run")), "open=true"]) == 0
+    assert main("explore", [str(run_folder(tmp_path / "run")), "open=true"]) == 0
     assert asked[0].startswith("http://127.0.0.1:")
     assert "No browser was found" in capsys.readouterr().out

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from rehearsal_torch.cli.verbs.init import main
+from rehearsal_torch.cli.subcommand import run
 from rehearsal_torch.program import main as program
 from tests.data.problem_file.conftest import table
 
@@ -40,7 +40,7 @@ def test_a_draft_that_is_filled_in_passes_the_check(desk, capsys):
 
 
 def test_the_table_is_named_relative_to_the_file(desk):
-    assert main(["data=data/t.csv", "out=data/deep/p.yaml"]) == 0
+    assert run("init", ["data=data/t.csv", "out=data/deep/p.yaml"]) == 0
     assert "data: ../t.csv\n" in (desk / "data/deep/p.yaml").read_text()
     filled(desk, "data/deep/p.yaml")
     assert program(["check", "data/deep/p.yaml"]) == 0
@@ -48,12 +48,12 @@ def test_the_table_is_named_relative_to_the_file(desk):
 
 def test_nothing_is_overwritten_unasked(desk, capsys):
     (desk / "problem.yaml").write_text("mine")
-    assert main(["data=data/t.csv"]) == 2
+    assert run("init", ["data=data/t.csv"]) == 2
     assert "out=problem.yaml: exists already. Name another file with out=, or add force=true." in (
         capsys.readouterr().err
     )
     assert (desk / "problem.yaml").read_text() == "mine"
-    assert main(["data=data/t.csv", "force=true"]) == 0
+    assert run("init", ["data=data/t.csv", "force=true"]) == 0
     assert "variables:" in (desk / "problem.yaml").read_text()
 
 
@@ -64,20 +64,20 @@ def test_nothing_is_overwritten_unasked(desk, capsys):
     ],
 )
 def test_slips_are_answered(desk, capsys, typed, words):
-    assert main(typed) == 2
+    assert run("init", typed) == 2
     assert words in capsys.readouterr().err
-    assert main(["--help"]) == 0
+    assert run("init", ["--help"]) == 0
 
 
 def test_a_table_of_dates_whose_name_says_nothing_is_told_how_to_ask_for_a_sequence(desk, capsys):
     rows = [f"{unit},2024-03-{day:02d},{unit * day},{day % 2}" for unit in range(1, 9) for day in range(1, 6)]
     (desk / "data/s.csv").write_text("\n".join(["pump,Zeitpunkt,heat,fan", *rows]) + "\n")
-    assert main(["data=data/s.csv"]) == 0
+    assert run("init", ["data=data/s.csv"]) == 0
     assert (
         "Note: the table has several rows for each pump, one for each Zeitpunkt. Add question=sequence "
         "to decide on what is done step by step." in capsys.readouterr().out
     )
-    assert main(["data=data/s.csv", "force=true", "question=sequence"]) == 0
+    assert run("init", ["data=data/s.csv", "force=true", "question=sequence"]) == 0
     assert "Note: the table has" not in capsys.readouterr().out
     assert "time: Zeitpunkt\n" in (desk / "problem.yaml").read_text()
 
@@ -88,7 +88,7 @@ def test_a_folder_that_is_not_written_to_is_told(desk, capsys, monkeypatch, numb
         raise OSError(number, os.strerror(number), str(path))
 
     monkeypatch.setattr("rehearsal_torch.files.writing.write_bytes", refuse)
-    assert main(["data=data/t.csv", "out=n.yaml"]) == 2
+    assert run("init", ["data=data/t.csv", "out=n.yaml"]) == 2
     assert capsys.readouterr().err == (
         f"n.yaml: the operating system cannot read or write here ({os.strerror(number)}). Name a file in a "
         "folder that can be written to by out=FILE.\n"

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from rehearsal_torch.cli.verbs.learn_graph import main
+from rehearsal_torch.cli.subcommand import run
 from rehearsal_torch.graphs.bidirection import signature
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from tests.toys.graph_files import read_graph
@@ -25,7 +25,7 @@ def table(tmp_path_factory):
 
 
 def answered(capsys, *typed):
-    code = main([str(text) for text in typed])
+    code = run("learn_graph", [str(text) for text in typed])
     return code, capsys.readouterr()
 
 

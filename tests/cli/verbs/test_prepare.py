@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from rehearsal_torch.cli.verbs.prepare import main
+from rehearsal_torch.cli.subcommand import run
 from rehearsal_torch.problems.episodes.machines import Machines
 from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable
 from rehearsal_torch.user_error import UserError
@@ -12,7 +12,7 @@ from tests.places import ROOT
 
 
 def answered(capsys, *typed):
-    code = main(list(typed))
+    code = run("prepare", list(typed))
     return code, capsys.readouterr()
 
 
@@ -32,7 +32,7 @@ def test_help_is_quick():
     began = time.monotonic()
     heavy = "sorted({'torch', 'pandas', 'sklearn'} & set(sys.modules))"
     code = (
-        "import sys; from rehearsal_torch.cli.verbs.prepare import main; main(['machines', '--help']); "
+        "import sys; from rehearsal_torch.cli.subcommand import run; run('prepare', ['machines', '--help']); "
         f"print({heavy})"
     )
     message = subprocess.run(
@@ -45,7 +45,7 @@ def test_help_is_quick():
 def test_full_errors_are_shown_on_demand(monkeypatch):
     monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
     with pytest.raises(UserError):
-        main(["machine"])
+        run("prepare", ["machine"])
 
 
 def test_machines_are_written_with_their_task(tmp_path, capsys):

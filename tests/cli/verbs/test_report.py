@@ -2,7 +2,7 @@
 
 import pytest
 
-from rehearsal_torch.cli.verbs.report import main
+from rehearsal_torch.cli.subcommand import run
 from rehearsal_torch.reporting.page.document import MARK
 from tests.toys import recorded_runs
 from tests.toys.read_page import Page
@@ -18,23 +18,23 @@ def here(tmp_path, monkeypatch):
 
 
 def told(capsys, arguments, code=2):
-    assert main(arguments) == code
+    assert run("report", arguments) == code
     return capsys.readouterr().err
 
 
 def test_a_page_is_written_and_named(here, capsys):
-    assert main(["one", "run=two"]) == 0
+    assert run("report", ["one", "run=two"]) == 0
     assert capsys.readouterr().out == "Written: one/report.html\nWritten: two/report.html\n"
     assert Page((here / "one/report.html").read_text(encoding="utf-8")).faults == []
 
 
 @pytest.mark.slow
 def test_figures_are_drawn_again_from_the_records_where_that_is_asked_for(here, capsys):
-    assert main(["one"]) == 0
+    assert run("report", ["one"]) == 0
     assert not (here / "one/figures").exists()
     (here / "one/figures").mkdir()
     (here / "one/figures/decisions.svg").write_bytes(b"of an earlier version")
-    assert main(["one", "figures=true"]) == 0
+    assert run("report", ["one", "figures=true"]) == 0
     assert capsys.readouterr().out == "Written: one/report.html\n" * 2
     drawn = {path.name: path.read_bytes() for path in (here / "one/figures").iterdir()}
     assert {"decisions.png", "decisions.svg"} <= set(drawn)
@@ -44,12 +44,12 @@ def test_figures_are_drawn_again_from_the_records_where_that_is_asked_for(here, 
     assert any(
         each["alt"].startswith("What is claimed of each case.") for name, each in page.tags if name == "img"
     )
-    assert main(["one", "figures=true"]) == 0
+    assert run("report", ["one", "figures=true"]) == 0
     assert drawn == {path.name: path.read_bytes() for path in (here / "one/figures").iterdir()}
 
 
 def test_a_run_that_cannot_be_drawn_keeps_its_page(here, capsys):
-    assert main(["one"]) == 0
+    assert run("report", ["one"]) == 0
     before = (here / "one/report.html").read_bytes()
     (here / "one/figures").write_text("no folder")
     assert len(told(capsys, ["one", "figures=true"]).strip().splitlines()) == 1
@@ -57,12 +57,12 @@ def test_a_run_that_cannot_be_drawn_keeps_its_page(here, capsys):
 
 
 def test_runs_are_compared_on_one_page(here, capsys):
-    assert main(["one", "two", "out=both.html"]) == 0
+    assert run("report", ["one", "two", "out=both.html"]) == 0
     assert "Written: both.html" in capsys.readouterr().out
     page = Page((here / "both.html").read_text(encoding="utf-8"))
     assert page.faults == []
     assert "care" in page.said
-    assert main(["one", "two", "out=both.html"]) == 0
+    assert run("report", ["one", "two", "out=both.html"]) == 0
 
 
 def test_what_others_wrote_is_not_overwritten(here, capsys):
@@ -74,4 +74,4 @@ def test_what_others_wrote_is_not_overwritten(here, capsys):
     assert not (here / "one/report.html").exists()
     assert "out=one: is a folder." in told(capsys, ["one", "two", "out=one"])
     (here / "both.html").write_text(MARK)
-    assert main(["one", "two", "out=both.html"]) == 0
+    assert run("report", ["one", "two", "out=both.html"]) == 0

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from rehearsal_torch.cli.verbs.prepare import main as prepare
+from rehearsal_torch.cli.subcommand import run as run_verb
 from rehearsal_torch.program import main
 from tests.places import PUBLISHED_SEPSIS
 
@@ -109,7 +109,7 @@ def brews(folder: Path) -> None:
 
 def machines(folder: Path) -> None:
     """Machines that wear, and a problem file that asks for their service, step by step."""
-    assert prepare(["machines", f"out={folder}", "machines=60", "seed=3"]) == 0
+    assert run_verb("prepare", ["machines", f"out={folder}", "machines=60", "seed=3"]) == 0
 
 
 def nothing(folder: Path) -> None:

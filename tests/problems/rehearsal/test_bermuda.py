@@ -3,7 +3,7 @@ import json
 import pytest
 import torch
 
-from rehearsal_torch.cli.verbs.prepare import prepare_bermuda
+from rehearsal_torch.cli.verbs.prepare import bermuda
 from rehearsal_torch.graphs.equivalence import members, pattern_of
 from rehearsal_torch.problems.causal.optimum import highest
 from rehearsal_torch.problems.rehearsal.bermuda import (
@@ -106,7 +106,7 @@ def test_measurements_give_the_shipped_figures_again(tmp_path, capsys):
             assert weights == pytest.approx(shipped[label]["weights"][child], abs=1e-9)
         assert fitted[label]["residuals"] == pytest.approx(shipped[label]["residuals"], abs=1e-9)
         assert fitted[label]["intercepts"] == pytest.approx(shipped[label]["intercepts"], abs=1e-9)
-    assert prepare_bermuda({"source": str(MEASURED), "out": str(tmp_path / "figures.json")}) == 0
+    assert bermuda({"source": str(MEASURED), "out": str(tmp_path / "figures.json")}) == 0
     assert "coefficients refitted" in capsys.readouterr().out
     assert json.loads((tmp_path / "figures.json").read_text(encoding="utf-8"))["n"]["rows"]["NEC"] == 46
 

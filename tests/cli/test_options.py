@@ -3,7 +3,7 @@
 import pytest
 from omegaconf import OmegaConf
 
-from rehearsal_torch.cli.options.listing import Knob, comments, main, nodes, shown, table
+from rehearsal_torch.cli.options import Knob, comments, main, nodes, shown, table
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.methods.conf import CONF
 from rehearsal_torch.program import main as program

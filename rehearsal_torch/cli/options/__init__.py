@@ -1,1 +1,0 @@
-"""Listing of every option of a configuration: key, value, type and description."""
