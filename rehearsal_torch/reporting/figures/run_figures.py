@@ -10,8 +10,7 @@ import math
 
 from matplotlib.figure import Figure
 
-from rehearsal_torch.data.estimates.outside import in_place
-from rehearsal_torch.data.finding import findings_of
+from rehearsal_torch.data.finding import findings_of, in_place
 from rehearsal_torch.evaluation.overturning import sensitivity_of
 from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, claim, counterpart
 from rehearsal_torch.evaluation.recorded_run import effort as effort_of
