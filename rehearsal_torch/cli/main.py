@@ -190,7 +190,9 @@ def _hand_over(task: Callable[[DictConfig], None], arguments: list[str], conf: P
     # The help in conf/hydra contains ${typed_as:train}.
     OmegaConf.register_new_resolver("typed_as", spoken, replace=True)
     typed, full_error = sys.argv, os.environ.get("HYDRA_FULL_ERROR")
-    sys.argv, os.environ["HYDRA_FULL_ERROR"] = [typed[0], *arguments], "1"
+    # Hydra would name the job by the file that the task stands in.
+    named = [*arguments, f"hydra.job.name={task.__name__}"]
+    sys.argv, os.environ["HYDRA_FULL_ERROR"] = [typed[0], *named], "1"
     try:
         hydra.main(version_base="1.3", config_path=str(conf.resolve()), config_name="config")(task)()
     finally:

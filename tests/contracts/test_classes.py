@@ -324,7 +324,7 @@ def test_what_is_wrong_with_the_graph_is_told_of_the_variable(method):
     hidden = ONE | {"graph": [*ONE["graph"], "treatment <-> status"]}
     asked = rt.learn(rows(200), hidden, method=method)
     (decision,) = asked.decide(CASES[0])
-    (told,) = [text for text in decision.warnings if text.startswith("adjustment: ")]
+    (told,) = [each.text for each in decision.findings if each.kind == "adjustment"]
     assert told == (
         "treatment and status have a common cause that is not blocked by severe "
         "(treatment -> status accompanies treatment <-> status)"
@@ -335,5 +335,5 @@ def test_what_is_wrong_with_the_graph_is_told_of_the_variable(method):
     assert decision.reason.text.startswith(
         "the graph has no directed path from treatment to status: setting treat"
     )
-    (told,) = [text for text in decision.warnings if text.startswith("graph: ")] or [""]
+    told = " ".join(each.text for each in decision.findings if each.kind == "refuted_graph")
     assert "treatment=" not in told

@@ -173,7 +173,7 @@ BESIDE = {
     decision_plot: lambda: [decided(3), decided(8), decided(60), decided_in_panels(40)],
 }
 # Modules that write what `graph` draws.
-OTHERS = {"learnt_graphs"}
+OTHERS = {"learnt_graphs", "run_figures"}
 
 
 def test_every_module_of_figures_is_looked_at():

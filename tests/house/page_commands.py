@@ -20,6 +20,7 @@ from hydra._internal.utils import get_args_parser
 from rehearsal_torch.cli.choice.asked import with_asked
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.cli.resume import recorded
+from rehearsal_torch.cli.subcommand import PREPARE, VERBS
 from rehearsal_torch.cli.validation import check
 from rehearsal_torch.methods.conf import CONF
 from tests.places import ROOT
@@ -155,13 +156,14 @@ def module(script: Path) -> ModuleType:
 def _arguments(script: str, arguments: tuple[str, ...], behind: ModuleType) -> None:
     """Reads a script's arguments as the script does, by whichever way it has."""
     there = vars(behind)
-    if "VERB" in there:
-        there["VERB"].read(arguments)
-    elif "VERBS" in there:
-        verbs = {verb.name: verb for verb in there["VERBS"]}
-        told = f"scripts/{script}.py has no verb {arguments[0]}; it has {', '.join(verbs)}"
-        assert arguments[0] in verbs, told
-        verbs[arguments[0]].read(arguments[1:])
+    if script == "prepare":
+        told = f"scripts/{script}.py has no verb {arguments[0]}; it has {', '.join(PREPARE)}"
+        assert arguments[0] in PREPARE, told
+        PREPARE[arguments[0]].read(arguments[1:])
+    elif script in VERBS and VERBS[script].paths:
+        VERBS[script].read_with_paths(arguments)
+    elif script in VERBS:
+        VERBS[script].read(arguments)
     elif script in there:
         _overrides(script, arguments)
     else:

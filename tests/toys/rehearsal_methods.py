@@ -5,6 +5,7 @@ import torch
 import yaml
 from hydra.utils import instantiate
 
+from rehearsal_torch.claims.rules import ruled
 from rehearsal_torch.objectives.objective import objective_for
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
@@ -139,4 +140,5 @@ def decided(made, pair, some_cases, seed=0):
         instantiate(configuration(group, option, seed), _convert_="all")
         for group, option in zip(("objective", "search"), pair, strict=True)
     )
-    return search.batch_search(objective_for(objective, made, some_cases))
+    sought = objective_for(objective, made, some_cases)
+    return ruled(sought, search.batch_search(sought), search.declines)
