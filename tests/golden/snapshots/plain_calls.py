@@ -141,7 +141,7 @@ def verdict(call: Mapping[str, Any], contents: Mapping[str, Any], here: Path) ->
             *(made(each, here) for each in call.get("args", ())),
             **{name: made(each, here) for name, each in call.get("named", {}).items()},
         )
-        return int(answer) if call["call"].endswith(":main") else 0
+        return int(answer) if call["call"].endswith((":main", ":run")) else 0
 
     def run() -> int:
         with as_user_error(""):
