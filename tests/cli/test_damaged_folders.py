@@ -12,7 +12,7 @@ from rehearsal_torch.run_folder import RunFolder
 
 pytestmark = pytest.mark.slow
 
-FIGURES = report._figures
+FIGURES = report.figures
 
 
 def as_user_error(resume, *words, code=2):
