@@ -35,12 +35,10 @@ class RehearsalSurrogate(Surrogate, ABC):
 
     Attributes:
         has_responses: Whether `responses` draws from a posterior; known before anything is fitted.
-        by_adjustment: Whether the graph enters the fit through the adjustment of the candidate sets alone.
     """
 
     kind: Kind | None = "rehearse"
     has_responses: bool = False
-    by_adjustment: bool = False
 
     def __init__(
         self, task: Mapping[str, Any] | RehearsalTask, graphs: Sequence[RehearsalGraph] | None = None

@@ -27,9 +27,11 @@ class Surrogate(nn.Module, ABC):
 
     Attributes:
         kind: The kind of problem that it serves (`Problem.kind`); None for any.
+        by_adjustment: Whether the graph enters the fit through the adjustment of the candidate sets alone.
     """
 
     kind: Kind | None = None
+    by_adjustment: bool = False
 
     @property
     def device(self) -> torch.device:

@@ -22,7 +22,7 @@ from rehearsal_torch.cli.choice.asked import typed_again
 from rehearsal_torch.cli.choice.settled import settled
 from rehearsal_torch.cli.run_summary import asked, closing
 from rehearsal_torch.cli.spelling import typed_as
-from rehearsal_torch.cli.verbs.fitting import compared, curved, fit
+from rehearsal_torch.cli.verbs.fitting import compared, curved, fit, record_built
 from rehearsal_torch.files.installation import has_app
 from rehearsal_torch.methods.allowed import trusted_modules
 from rehearsal_torch.methods.presets import USUAL
@@ -146,9 +146,7 @@ def _decided(config: DictConfig, folder: RunFolder, sweep: bool, workers: int) -
                 flush=True,
             )
     suits(run, surrogate)
-    if run.kind == "rehearse":
-        facts = {"by_adjustment": getattr(surrogate, "by_adjustment", False)}
-        folder.write_json("run.json", folder.read_json("run.json") | facts)
+    record_built(run, folder, surrogate)
     count = decide_cases(run, folder, surrogate, limit=config.limit, sweep=sweep, choice=choice)
     if config.truth:
         compared(run, folder, surrogate)

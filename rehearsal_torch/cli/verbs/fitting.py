@@ -64,6 +64,15 @@ def fit(run: Run, folder: RunFolder, workers: int = 1) -> Surrogate:
         return found.surrogate
 
 
+def record_built(run: Run, folder: RunFolder, surrogate: Surrogate) -> None:
+    """Records in run.json what decides: the classes that were built, which imputation and a task may have put
+    in place of those of config.yaml, and whether the graph counts by adjustment alone.
+    """
+    built = {group: run.config[group].get("_target_") for group in ("surrogate", "objective", "search")}
+    facts = {"built": built, "by_adjustment": surrogate.by_adjustment}
+    folder.write_json("run.json", folder.read_json("run.json") | facts)
+
+
 def _keep(
     run: Run,
     folder: RunFolder,

@@ -6,7 +6,7 @@ from rehearsal_torch.cli.batch_decisions import decide, sharing, teller
 from rehearsal_torch.cli.choice.asked import typed_again
 from rehearsal_torch.cli.choice.settled import settled
 from rehearsal_torch.cli.run_summary import asked, closing
-from rehearsal_torch.cli.verbs.fitting import compared, curved, fit, noted
+from rehearsal_torch.cli.verbs.fitting import compared, curved, fit, noted, record_built
 from rehearsal_torch.run_folder import RunFolder
 
 
@@ -15,6 +15,7 @@ def work(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
     with sharing(config, config.learn, sweep, teller(config, sweep)) as workers:
         run, _, choice = settled(config, folder, sweep, workers)
         surrogate = fit(run, folder, workers)
+        record_built(run, folder, surrogate)
         limit = int(config.preview) if config.limit is None else int(config.limit)
         count = decide(run, folder, surrogate, limit=limit, sweep=sweep, choice=choice)
     if config.truth:

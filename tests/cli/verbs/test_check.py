@@ -173,7 +173,7 @@ def test_a_package_that_is_not_installed_is_asked_for(file, monkeypatch, capsys)
     )
 
 
-def test_a_check_loads_neither_botorch_nor_the_statistics_of_scipy(file, sequence, trials, tmp_path):  # noqa: F811
+def test_a_check_loads_no_botorch_and_no_statistics(file, sequence, trials, tmp_path):  # noqa: F811
     """They take as long to load as the file to read."""
     rows = table()
     rows.loc[rows["x"] > 0.8, "y"] = None

@@ -82,3 +82,13 @@ def test_flags_and_callbacks_of_lightning_are_taken_and_hydra_has_its_record(tmp
         .read_text()
         .startswith("".join((run / "metrics.csv").read_text().splitlines(keepends=True)[:3]))
     )
+
+
+def test_a_run_says_what_was_built(tmp_path):
+    typed = ("+experiment=auf", "decision=cme", "dataset.size.rows=60", "preview=1", "truth=false")
+    answer = called(tmp_path, "train", *typed, "out=run")
+    assert answer.code == 0, answer.err
+    record = json.loads((tmp_path / "run/run.json").read_text())
+    assert record["by_adjustment"] is True
+    assert record["built"]["search"].endswith(".ProjectedAscent")
+    assert record["built"]["surrogate"].endswith(".NestedRidge")
