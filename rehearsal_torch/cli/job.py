@@ -22,11 +22,10 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from rehearsal_torch.cli.errors import UNWRITABLE, lies_in, writing_to
+from rehearsal_torch.cli.errors import ELSEWHERE, UNWRITABLE, lies_in, obey_cluster, writing_to
+from rehearsal_torch.cli.main import raised, recordable
 from rehearsal_torch.cli.resume import HYDRA, agree, cleared
-from rehearsal_torch.cli.signals import obey_cluster
 from rehearsal_torch.cli.spelling import typed_as
-from rehearsal_torch.cli.tasks import ELSEWHERE, raised, recordable
 from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.installation import commit
 from rehearsal_torch.methods.build import screen
@@ -70,14 +69,8 @@ Work = Callable[[DictConfig, RunFolder, bool], str]
 
 
 def carry_out(script: str, work: Work, config: DictConfig) -> None:
-    """Runs a command's work in its run folder; outside a sweep, an error is stored in `raised`.
-
-    Args:
-        work: The work, a function of the configuration, the folder and whether the job is part of a sweep; it
-            returns a one-sentence summary of the result.
-
-    Raises:
-        UserError: in a sweep, if the folder holds something else.
+    """Runs a command's work in its run folder; outside a sweep, an error is stored in `raised`. The work gets
+    the configuration, the folder and whether it is part of a sweep, and returns a sentence on the result.
     """
     if HydraConfig.get().mode == RunMode.MULTIRUN:
         if current_process().name != "MainProcess":
@@ -180,11 +173,7 @@ def _write_hydra(folder: RunFolder, config: DictConfig) -> None:
 
 
 def one_device(config: DictConfig) -> None:
-    """Gives a job of a sweep one device: GPUs in turn, where there are several.
-
-    Raises:
-        UserError: if it asks for several.
-    """
+    """Gives a job of a sweep one device: GPUs in turn, where there are several."""
     devices = OmegaConf.select(config, "trainer.devices")
     if devices > 1 if isinstance(devices, int) else len(devices or ()) > 1:
         raise UserError(

@@ -18,12 +18,6 @@ def described(
     records the data's fingerprint and the kind of problem. The card is printed in short, and whole if
     `tables` is set. For episodes with a task it also records what units and columns are called, and the
     reward and actions that the task brought (`Run.config`).
-
-    Returns:
-        The fingerprint of the observations.
-
-    Raises:
-        UserError: if the run was started with other data.
     """
     table, run = problem.observations(), folder.read_json("run.json")
     fingerprint, before = table.fingerprint(), run.get("data_fingerprint")
@@ -88,14 +82,7 @@ def closing(
     told: Sequence[str] = (),
     part: bool = False,
 ) -> None:
-    """Writes the report, and prints it with folder and next command; in a sweep, prints one line.
-
-    Args:
-        sweep: Whether the job is part of a sweep.
-        tables: Whether the tables are printed, too.
-        told: Notes that were printed before the fit, and are not repeated among the warnings.
-        part: Whether the run is a shard: the report is that of the merged run.
-    """
+    """Writes the report, and prints it with folder and next command; in a sweep, prints one line."""
     if part:
         print(f"Done: {folder.path}{'' if sweep else ', whose report is written when the parts are merged'}")
         return

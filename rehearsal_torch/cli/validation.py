@@ -6,8 +6,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from rehearsal_torch.cli.choice.unread_file import refuse_unread
-from rehearsal_torch.cli.spelling import on_file, spoken
+from rehearsal_torch.cli.spelling import is_table, of_table, on_file, spoken
 from rehearsal_torch.cluster import check_reachable, require_dask
 from rehearsal_torch.data.sizes import check_seed
 from rehearsal_torch.files.addresses import check_no_user
@@ -18,6 +17,8 @@ from rehearsal_torch.files.plain import read_yaml
 from rehearsal_torch.methods.conf import CONF
 from rehearsal_torch.user_error import UserError, as_user_error, choose_from, did_you_mean
 
+# The overrides that choose the data set of a run.
+_CHOOSING = ("+experiment=", "dataset=")
 # The overrides that determine the data of a run.
 _DATA = ("+experiment=", "dataset=", "dataset.", "+dataset.", "++dataset.", "path=", "checkpoint=")
 
@@ -25,9 +26,6 @@ _DATA = ("+experiment=", "dataset=", "dataset.", "+dataset.", "++dataset.", "pat
 def check(config: DictConfig, script: str, jobs: Sequence[Sequence[str]], typed: Sequence[str]) -> None:
     """Checks that numbers are in range, that input files and folders exist, and that the data of the run are
     given.
-
-    Raises:
-        UserError: for the first key that is out of range.
     """
     with as_user_error(""):
         check_seed(config.seed)
@@ -229,12 +227,48 @@ def _checkpoint(config: DictConfig, script: str, jobs: Sequence[Sequence[str]]) 
 
 
 def surrogate_in(checkpoint: str) -> dict[str, object]:
-    """The configuration of a checkpoint, read without building it; empty if there is none.
-
-    Raises:
-        PlainFileError: if its configuration cannot be read.
-    """
+    """The configuration of a checkpoint, read without building it; empty if there is none."""
     found = checkpoint_in(checkpoint)
     if found is None:
         return {}
     return checked(read_yaml(found / "config.yaml"), str(found / "config.yaml"), {})
+
+
+def refuse_unread(
+    config: DictConfig, script: str, jobs: Sequence[Sequence[str]], typed: Sequence[str]
+) -> None:
+    """Refuses a file that the data set of the run does not read."""
+    if config.path is None or _reads_path(OmegaConf.to_container(config, resolve=False)):
+        return
+    # A sweep over data sets may have the file for another of its jobs.
+    if len({tuple(text for text in job if text.startswith(_CHOOSING)) for job in jobs}) > 1:
+        return
+    file = str(config.path)
+    if Path(file).is_dir():
+        remedy = (
+            "Name a problem file (.yaml); a run is continued by resume=FOLDER, and what a run has fitted is "
+            "named by checkpoint=FOLDER"
+        )
+    elif is_table(file):
+        remedy = of_table(
+            file, on_file(script if script in ("train", "options") else "decide", "problem.yaml")
+        )
+    else:
+        first = on_file("init", "table.csv", "data")
+        remedy = f"Name a problem file (.yaml), which is made of a table by {first}"
+    named = next((text for text in typed if text.startswith(_CHOOSING)), "")
+    who = (
+        f"the data of {named} are not read from a file"
+        if named
+        else "neither a problem file nor an experiment says what is asked of it"
+    )
+    raise UserError(f"{who}, so that it would be ignored", file, remedy)
+
+
+def _reads_path(node: Any) -> bool:
+    """Whether a value of the configuration is the path, or is made of it."""
+    if isinstance(node, dict):
+        return any(_reads_path(value) for key, value in node.items() if key != "hydra")
+    if isinstance(node, list):
+        return any(map(_reads_path, node))
+    return isinstance(node, str) and "${path}" in node

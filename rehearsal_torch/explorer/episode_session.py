@@ -103,11 +103,6 @@ def course(
 ) -> dict[str, Any]:
     """The rewards and the states at each step, as observed and under a sequence.
 
-    Args:
-        sequence: The actions, (H,) long.
-        record: `return_record` of the sequence.
-        shown: Whether the replay may be shown.
-
     Returns:
         ``rewards`` and ``states``, lists of series with ``name``, ``observed``, ``after``, ``lower`` and
         ``upper`` (T numbers each; the last three None where nothing is shown, or there is one model alone).
@@ -189,10 +184,6 @@ def sequence_answer(
 ) -> dict[str, Any]:
     """What the page shows of a decision for an episode.
 
-    Args:
-        decision: The decision, of a search or put together by hand.
-        searched: Whether a search found it, so that there is something to say of a proof.
-
     Returns:
         Plain data; ``value`` and all else that is replayed is None, with the reason under ``withheld``,
         where the replay lies outside the data.
@@ -234,13 +225,7 @@ def sequence_answer(
 
 
 def optimality(decision: Decision, changes: int, words: Wording, hidden: bool = False) -> str:
-    """Whether a sequence is proven to be the best, and how far it may be from it; empty for a refusal.
-
-    Args:
-        decision: The decision of a search.
-        changes: k.
-        hidden: Whether the numbers of the replay are withheld.
-    """
+    """Whether a sequence is proven to be the best, and how far it may be from it; empty for a refusal."""
     if decision.undecided:
         return ""
     trace, most = decision.trace, f"at most {counted(changes, 'changed action')}"

@@ -42,13 +42,7 @@ class OpenedEpisodes:
 
 
 def opened_episodes(of: Material) -> OpenedEpisodes:
-    """Reads the model of a run of episodes, and its episodes.
-
-    Raises:
-        UserError: if checkpoint or configuration are missing, the episodes cannot be read, or they are not
-            those of the run.
-        ValueError: if checkpoint or files are damaged.
-    """
+    """Reads the model of a run of episodes, and its episodes."""
     folder = of.run.path
     config = settings(of, (*NEEDED, "dataset", "surrogate"))
     surrogate = load(checkpoint_of(folder, config))

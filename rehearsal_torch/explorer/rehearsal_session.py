@@ -75,14 +75,7 @@ class SettingAsked(CaseAsked):
 def answer(
     claim: WhatIf, unknown: Sequence[Finding], present: Mapping[str, Any], left: Sequence[Finding] = ()
 ) -> dict[str, Any]:
-    """What the page shows of a claim.
-
-    Args:
-        unknown: Why the context lies outside the data, so that no action has no number either; empty if it
-            does not.
-        present: The present values of actions in the case, in words.
-        left: Why leaving these would lie outside the data, so that it has no number; empty if it would not.
-    """
+    """What the page shows of a claim."""
     beyond, more = outside(claim.findings)
     if left and claim.unchanged is not None:
         claim = replace(claim, unchanged=None, net_gain=None)
@@ -115,14 +108,7 @@ def decision_answer(
     wanted: str = "",
     units: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """What the page shows of a decision of the method: headline and sentences, in the words of a report.
-
-    Args:
-        present: The present values of actions in the case.
-        codings: What texts are as numbers; None for none.
-        wanted: The desired region in words; empty where these are too long.
-        units: Variable to its unit; None for none.
-    """
+    """What the page shows of a decision of the method: headline and sentences, in the words of a report."""
     setting = decision.to_dict()["alteration"]
     plain = said(decision.to_dict() | {"present": dict(present)}, codings or {})
     beyond, more = outside(decision.findings)

@@ -25,22 +25,14 @@ class BusyError(Exception):
 
 
 class Turns:
-    """Lets one question be answered at a time.
-
-    Args:
-        patience: Seconds after which a question that waits is turned away; None waits until it is its turn.
-    """
+    """Lets one question be answered at a time."""
 
     def __init__(self, patience: float | None = None) -> None:
         self._lock, self._patience = Lock(), -1.0 if patience is None else patience
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """The time in which one question is answered.
-
-        Raises:
-            BusyError: if the question before is not answered in time.
-        """
+        """The time in which one question is answered."""
         if not self._lock.acquire(timeout=self._patience):
             raise BusyError("another question is still being answered: ask again when it is")
         try:
@@ -50,11 +42,7 @@ class Turns:
 
 
 def reply(answer: Callable[[], Any]) -> Response:
-    """An answer, or the reason for which there is none.
-
-    Args:
-        answer: Returns plain data; what it raises for a question that cannot be answered becomes a message.
-    """
+    """An answer, or the reason for which there is none."""
     try:
         content = answer()
     except BusyError as error:

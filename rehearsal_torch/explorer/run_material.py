@@ -26,11 +26,7 @@ from rehearsal_torch.user_error import UserError
 
 
 def existing(folder: str | Path) -> Path:
-    """A folder that is there, and is not that of a sweep.
-
-    Raises:
-        UserError: if it is not.
-    """
+    """A folder that is there, and is not that of a sweep."""
     folder = Path(folder)
     if not folder.is_dir():
         raise UserError(
@@ -46,12 +42,7 @@ def existing(folder: str | Path) -> Path:
 
 
 def recorded(folder: Path) -> Material:
-    """What a run folder records.
-
-    Raises:
-        UserError: if it is not the folder of a run.
-        ValueError: if its files are damaged.
-    """
+    """What a run folder records."""
     try:
         return material(folder)
     except FileNotFoundError as error:
@@ -60,21 +51,13 @@ def recorded(folder: Path) -> Material:
 
 
 def settings(of: Material, needed: tuple[str, ...] = NEEDED) -> dict[str, Any]:
-    """The configuration of a run that is not an online one; nothing in it is trusted.
-
-    Raises:
-        UserError: if a group is missing, or the run is an online one.
-    """
+    """The configuration of a run that is not an online one; nothing in it is trusted."""
     complete(of.run, needed)
     return {**of.run.config, "trusted": []}
 
 
 def checkpoint_of(folder: Path, config: Mapping[str, Any]) -> Path:
-    """The checkpoint of a run: its own, or the one that it was given.
-
-    Raises:
-        UserError: if it has none.
-    """
+    """The checkpoint of a run: its own, or the one that it was given."""
     given = config.get("checkpoint")
     for folder_tried in (folder, *([Path(given)] if isinstance(given, str) else [])):
         checkpoint = checkpoint_in(folder_tried)
@@ -102,16 +85,7 @@ class Opened:
 
 
 def opened(folder: str | Path) -> Opened:
-    """Reads a run folder, or the folder of a saved model.
-
-    Args:
-        folder: A folder that ``rehearsal decide`` or `RehearsalModel.save` wrote.
-
-    Raises:
-        UserError: if there is no such folder, it is that of a sweep or of another kind of problem, or its
-            method cannot be built.
-        ValueError: if checkpoint or files are damaged.
-    """
+    """Reads a run folder, or the folder of a saved model."""
     folder = existing(folder)
     return _saved(folder) if (folder / METHOD).is_file() else _run(folder)
 

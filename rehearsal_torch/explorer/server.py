@@ -59,11 +59,7 @@ class Session(Protocol):
 
 
 def server(session: Session, port: int) -> App:
-    """The application, behind its guard.
-
-    Args:
-        port: The port on which it will be served.
-    """
+    """The application, behind its guard."""
     app = FastAPI(title="rehearsal explore", docs_url=None, redoc_url=None, openapi_url=None)
     _pages(app, session)
     session.add_routes(app)
@@ -168,12 +164,7 @@ class TimedProtocol(H11Protocol):
 
 
 def serve(session: Session, listener: socket.socket, host: str, browser: bool) -> None:
-    """Serves until it is interrupted.
-
-    Args:
-        listener: A socket that listens (`loopback.listening`).
-        browser: Whether a browser is opened.
-    """
+    """Serves until it is interrupted."""
     port = int(listener.getsockname()[1])
     address = f"http://{'[::1]' if host == '::1' else host}:{port}/"
 
@@ -190,11 +181,7 @@ def serve(session: Session, listener: socket.socket, host: str, browser: bool) -
 
 
 def configured(session: Session, port: int) -> Config:
-    """uvicorn's settings for the server of a session.
-
-    Args:
-        port: The port on which it will be served.
-    """
+    """uvicorn's settings for the server of a session."""
     return Config(
         server(session, port),
         http=TimedProtocol,

@@ -25,14 +25,7 @@ def serve_folder(folder: Path, method: str, listener: socket.socket, host: str, 
 
 
 def session_for(folder: Path, method: str = METHOD) -> Session:
-    """What answers for a folder; one answer has been tried.
-
-    Args:
-        folder: The folder of a run, or of a saved model; or a file of trials, or a folder that holds one.
-
-    Raises:
-        UserError: if the folder cannot be explored, or the method is one for trials and there are none.
-    """
+    """What answers for a folder; one answer has been tried."""
     try:
         file = file_of(folder)
         if file is not None:
@@ -68,14 +61,7 @@ RUN = ("run.json", "config.yaml", "sweep.json")
 
 
 def file_of(path: Path) -> Path | None:
-    """The file of trials that a path stands for; None if it stands for something else.
-
-    Args:
-        path: A file that ends in .json, or a folder with one file of trials.
-
-    Raises:
-        UserError: if a folder holds several.
-    """
+    """The file of trials that a path stands for; None if it stands for something else."""
     if path.suffix == ".json" and not path.is_dir():
         return path
     if not path.is_dir() or any((path / name).exists() for name in RUN):
@@ -88,11 +74,7 @@ def file_of(path: Path) -> Path | None:
 
 
 def opened_trials(file: Path, method: str) -> TrialSession:
-    """The session of a file of trials.
-
-    Raises:
-        ValueError: if it cannot be read, holds something else, or there is no such method for trials.
-    """
+    """The session of a file of trials."""
     session = TrialSession(CausalOptimiser.load(file, method=method), file, method)
     session.trials()
     return session

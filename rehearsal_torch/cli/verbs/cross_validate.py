@@ -72,11 +72,7 @@ def work(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
 
 
 def grid(sweep: Path) -> None:
-    """Writes grid.csv of a sweep over Lipschitz constants, and its figure if there is an unconstrained cell.
-
-    Args:
-        sweep: The sweep's folder. Jobs that failed are left out.
-    """
+    """Writes grid.csv of a sweep over Lipschitz constants, and its figure if a cell is unconstrained."""
     cells: dict[tuple[Any, Any], float] = {}
     for path in sorted(
         (path for path in sweep.iterdir() if path.name.isdecimal()), key=lambda path: int(path.name)

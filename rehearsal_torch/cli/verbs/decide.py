@@ -18,10 +18,9 @@ from omegaconf import DictConfig
 from rehearsal_torch.checkpoint import card, load
 from rehearsal_torch.cli.batch_decisions import decide as decide_cases
 from rehearsal_torch.cli.batch_decisions import sharing, teller
-from rehearsal_torch.cli.choice.asked import typed_again
-from rehearsal_torch.cli.choice.settled import settled
 from rehearsal_torch.cli.run_summary import asked, closing
-from rehearsal_torch.cli.spelling import typed_as
+from rehearsal_torch.cli.settled import settled
+from rehearsal_torch.cli.spelling import typed_again, typed_as
 from rehearsal_torch.cli.verbs.fitting import compared, curved, fit, record_built
 from rehearsal_torch.files.installation import has_app
 from rehearsal_torch.methods.allowed import trusted_modules
@@ -37,14 +36,7 @@ NEXT = "next.csv"
 
 def write_initial_design(problem: Problem, folder: RunFolder, seed: int) -> str:
     """Prints the experiments of the initial design that are still to be run, and writes them to
-    start_design.csv and next.csv.
-
-    Args:
-        seed: Scrambles the design.
-
-    Returns:
-        A sentence for the run's status; empty if there are enough experiments, or the problem is of another
-        kind.
+    start_design.csv and next.csv. Returns a sentence for the run's status; empty if there are enough.
     """
     facts = problem.facts()
     design = None if facts.experiments is None else facts.experiments.to_begin(seed)
@@ -74,26 +66,14 @@ def write_initial_design(problem: Problem, folder: RunFolder, seed: int) -> str:
 
 
 def write_proposals(problem: Problem, folder: RunFolder) -> str:
-    """Writes the proposed experiments of a run to next.csv.
-
-    Args:
-        folder: The run's folder, with its decisions.
-
-    Returns:
-        The name of the file; empty if nothing is proposed, or the problem is no table of experiments.
-    """
+    """Writes the proposed experiments of a run to next.csv (`write_next`)."""
     settings = [one["alteration"] for one in folder.decisions() if one.get("alteration")]
     return write_next(problem, folder, settings) if settings else ""
 
 
 def write_next(problem: Problem, folder: RunFolder, settings: Sequence[Mapping[str, float]]) -> str:
-    """Writes the table with a row for each setting, which waits for its result.
-
-    Args:
-        settings: What to set, action to value.
-
-    Returns:
-        The name of the file; empty if the problem is no table of experiments.
+    """Writes the table with a row for each setting, which waits for its result. Returns the name of the file;
+    empty if the problem is no table of experiments.
     """
     experiments = problem.facts().experiments
     if experiments is None:

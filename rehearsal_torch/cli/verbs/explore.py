@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from rehearsal_torch.cli.signals import Stopped
+from rehearsal_torch.cli.errors import Stopped
 from rehearsal_torch.cli.spelling import spoken
 from rehearsal_torch.explorer.loopback import listening
 from rehearsal_torch.files.installation import APP
@@ -15,11 +15,7 @@ from rehearsal_torch.user_error import UserError
 
 
 def explore(folders: Sequence[Path], given: Mapping[str, str]) -> int:
-    """Serves the page until Ctrl-C, and returns 0.
-
-    Raises:
-        UserError: for an error in the arguments or the folder, or where what the page needs is not installed.
-    """
+    """Serves the page until Ctrl-C, and returns 0."""
     if len(folders) != 1:
         raise UserError(
             f"expected one run folder; got {len(folders)}",

@@ -31,17 +31,7 @@ from rehearsal_torch.user_error import UserError, as_user_error
 
 
 def fit(run: Run, folder: RunFolder, workers: int = 1) -> Surrogate:
-    """The surrogate of a run: loaded from the folder's checkpoint, or fitted and saved there.
-
-    Args:
-        run: The run; its objective is checked against the surrogate before anything is fitted.
-        folder: The run's folder; ``training/`` holds the state from which a killed training resumes.
-        workers: The number of processes that share the fits of members (`training.shared_members`).
-
-    Raises:
-        UserError: if a part refuses its data or its settings, the surrogate could not be saved, or the
-            objective does not match it.
-    """
+    """The surrogate of a run: loaded from the folder's checkpoint, or fitted and saved there."""
     kept, trusted = folder.path / "checkpoint", trusted_modules(run.config)
     if kept.is_dir():
         with as_user_error(str(kept)):
@@ -120,14 +110,7 @@ def lipschitz_facts(
 
 
 def compared(run: Run, folder: RunFolder, surrogate: Surrogate) -> int:
-    """Compares a run with the ground truth, if the problem knows it, and writes truth.csv.
-
-    Args:
-        folder: The run folder with the decisions.
-
-    Returns:
-        The number of rows; 0 if the ground truth is unknown.
-    """
+    """Compares a run with the ground truth, if the problem knows it, and writes truth.csv."""
     rows = truth_table(run.problem, surrogate, folder.decisions())
     if rows:
         folder.write("truth.csv", as_csv(rows, "nan"))
@@ -137,14 +120,6 @@ def compared(run: Run, folder: RunFolder, surrogate: Surrogate) -> int:
 def curved(run: Run, folder: RunFolder, surrogate: Surrogate) -> int:
     """Writes what was learnt as curves: for trials surrogate.csv, through the last recommendation; for cases
     of a table claims.csv, through a few decisions.
-
-    Args:
-        folder: The run folder with the decisions.
-        surrogate: The surrogate, fitted to all trials or rows.
-
-    Returns:
-        The number of rows; 0 for episodes, for an online run of cases, and for a shard, which has only some
-        of the decisions.
     """
     if int(run.config["shards"]) > 1:
         return 0
@@ -159,11 +134,7 @@ def curved(run: Run, folder: RunFolder, surrogate: Surrogate) -> int:
 
 
 def noted(folder: RunFolder) -> None:
-    """Adds the figures of a training's decisions to the card of its checkpoint, as ``held_out``.
-
-    Args:
-        folder: The run's folder, with its checkpoint.
-    """
+    """Adds the figures of a training's decisions to the card of its checkpoint, as ``held_out``."""
     figures = figures_held_out(folder.path)
     if figures:
         annotate(folder.path / "checkpoint", {"held_out": figures})

@@ -28,11 +28,7 @@ _LISTED = 5
 
 
 def learn_graph(options: Mapping[str, str]) -> int:
-    """Learns graphs from the whole table and from resamples, writes and draws them, and prints a summary.
-
-    Raises:
-        UserError: if the table, the background knowledge or an option cannot be used.
-    """
+    """Learns graphs from the whole table and from resamples, writes and draws them, and prints a summary."""
     level, resamples, max_graphs, seed = (
         _number(options, key, kind)
         for key, kind in (("level", float), ("resamples", int), ("max_graphs", int), ("seed", int))

@@ -28,14 +28,7 @@ from rehearsal_torch.user_error import UserError, as_user_error
 
 
 def bermuda(options: Mapping[str, str]) -> int:
-    """Refits Bermuda's equations, compares them with the shipped ones, and writes them.
-
-    Args:
-        options: `source`, the measurements as CSV; `out`, optionally, the file for the coefficients.
-
-    Raises:
-        UserError: for an unknown option, or a table that is missing or lacks a column.
-    """
+    """Refits Bermuda's equations, compares them with the shipped ones, and writes them."""
     if (
         "out" in options
         and Path(options["out"]).exists()
@@ -81,14 +74,7 @@ _FIRST = "# The task of machines.csv, simulated machines in maintenance.\n"
 
 
 def machines(options: Mapping[str, str]) -> int:
-    """Writes simulated machines as a table of episodes, with its task and as a problem file.
-
-    Args:
-        options: `out`, a folder; `machines` and `seed`, whole numbers.
-
-    Raises:
-        UserError: if a number is out of range, or the folder holds other files of these names.
-    """
+    """Writes simulated machines as a table of episodes, with its task and as a problem file."""
     counts = {}
     for name in ("machines", "seed"):
         text = options[name]

@@ -23,11 +23,7 @@ MOST = 10_000
 
 
 def report(runs: Sequence[Path], given: Mapping[str, str]) -> int:
-    """Writes the pages of runs, and the one that compares them; returns 0.
-
-    Raises:
-        UserError: for an error in the arguments, or of one of the folders.
-    """
+    """Writes the pages of runs, and the one that compares them; returns 0."""
     if not runs:
         raise UserError(
             "expected at least one run folder", "", f"For example: {spoken('report')} runs/auf/FOLDER"

@@ -3,9 +3,9 @@
 from omegaconf import DictConfig
 
 from rehearsal_torch.cli.batch_decisions import decide, sharing, teller
-from rehearsal_torch.cli.choice.asked import typed_again
-from rehearsal_torch.cli.choice.settled import settled
 from rehearsal_torch.cli.run_summary import asked, closing
+from rehearsal_torch.cli.settled import settled
+from rehearsal_torch.cli.spelling import typed_again
 from rehearsal_torch.cli.verbs.fitting import compared, curved, fit, noted, record_built
 from rehearsal_torch.run_folder import RunFolder
 

@@ -26,14 +26,7 @@ USE = (
 
 
 class RecordedTrials:
-    """What a run of trials has recorded.
-
-    Args:
-        of: The content of its folder.
-
-    Raises:
-        UserError: if it has decided nothing.
-    """
+    """What a run of trials has recorded."""
 
     page = "trials.html"
 

@@ -258,9 +258,6 @@ def _any(settings: Mapping[str, float | str]) -> Any:
 def shown_trials(task: CausalTask, trials: Sequence[Trial]) -> dict[str, Any]:
     """The trials of a task, as plain data.
 
-    Args:
-        trials: All trials by number.
-
     Returns:
         ``rows``: the last `LISTED` ones, latest first; ``more``: how many earlier ones there are;
         ``pending``: those without a report; ``course``: the numbers of the completed ones, their rewards, and
@@ -279,12 +276,7 @@ def shown_trials(task: CausalTask, trials: Sequence[Trial]) -> dict[str, Any]:
 
 
 def course(numbers: Sequence[int], rewards: Sequence[float]) -> dict[str, Any]:
-    """The rewards of completed trials, and the best so far after each.
-
-    Args:
-        numbers: Their numbers.
-        rewards: Their rewards.
-    """
+    """The rewards of completed trials, and the best so far after each."""
     return {"numbers": list(numbers), "rewards": list(rewards), "best": list(accumulate(rewards, max))}
 
 

@@ -38,19 +38,8 @@ _FORMS = {"chosen": "a string", "best": "a string", "value": NUMBER, "bias": NUM
 def settled(
     config: DictConfig, folder: RunFolder, sweep: bool, workers: int = 1
 ) -> tuple[Run, str, Noted | None]:
-    """The run whose method is known, after its data were described.
-
-    Args:
-        folder: The run folder, in which the choice is recorded.
-        sweep: Whether the job is part of a sweep.
-        workers: The number of processes that share the comparison of methods.
-
-    Returns:
-        The run, the fingerprint of its observations, and what its decisions are to say of the choice; None if
-        nothing was chosen.
-
-    Raises:
-        UserError: if the parts do not fit each other, or nothing can be chosen.
+    """The run whose method is known, after its data were described; the fingerprint of its observations; and
+    what its decisions are to say of the choice, None if nothing was chosen.
     """
     problem: Problem | None = None
     if CHOOSE in config:
@@ -118,11 +107,7 @@ def _tell_costs(run: Run, sweep: bool) -> None:
 
 
 def record(choice: Choice, config: DictConfig, folder: RunFolder) -> None:
-    """Writes a choice into a run folder.
-
-    Args:
-        config: The configuration of the run, in which the chosen method decides.
-    """
+    """Writes a choice into a run folder."""
     folder.write(TABLE, as_csv(rows(choice), "nan"))
     one = choice.standing(choice.chosen)
     folder.write_json(
@@ -144,11 +129,7 @@ def record(choice: Choice, config: DictConfig, folder: RunFolder) -> None:
 
 
 def recorded(folder: RunFolder) -> dict[str, Any]:
-    """The record of the choice that a run has made; empty if it has made none.
-
-    Raises:
-        PlainFileError: if it is damaged.
-    """
+    """The record of the choice that a run has made; empty if it has made none."""
     path = folder.path / RECORD
     if not path.exists():
         return {}
