@@ -37,9 +37,8 @@ from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.evaluation.recorded_run import Recorded
 from rehearsal_torch.explorer.episode_session import EpisodeSession
 from rehearsal_torch.explorer.loopback import listening
-from rehearsal_torch.explorer.recorded_episodes import OpenedEpisodes
+from rehearsal_torch.explorer.opening import OpenedEpisodes, opened
 from rehearsal_torch.explorer.rehearsal_session import RehearsalSession
-from rehearsal_torch.explorer.run_material import opened
 from rehearsal_torch.explorer.server import server
 from rehearsal_torch.methods.run import build
 from rehearsal_torch.reporting.page.material import Material

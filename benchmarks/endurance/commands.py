@@ -72,7 +72,7 @@ def preload() -> None:
     import torch
 
     import rehearsal_torch.api.optimiser
-    import rehearsal_torch.cli.verbs.fitting
+    import rehearsal_torch.cli.verbs.train
     import rehearsal_torch.reporting.page.run_page
     import rehearsal_torch.reporting.run_report  # noqa: F401
 

@@ -52,8 +52,8 @@ from rehearsal_torch.claims.rules import ruled
 from rehearsal_torch.data.decision import Decision, EpisodeCase
 from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.explorer.recorded_episodes import OpenedEpisodes
-from rehearsal_torch.explorer.replies import PATIENCE, Turns, reply
+from rehearsal_torch.explorer.opening import OpenedEpisodes
+from rehearsal_torch.explorer.server import PATIENCE, Turns, reply
 from rehearsal_torch.methods.run import Method
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.objective import objective_for

@@ -3,25 +3,17 @@
 A file of trials is named itself, or is the only one in a folder.
 """
 
-import socket
 from pathlib import Path
 
 from rehearsal_torch.api.optimiser import METHOD, CausalOptimiser
 from rehearsal_torch.api.saving.saved_folder import METHOD as SAVED
 from rehearsal_torch.data.trials.file import BYTES, FAMILY
 from rehearsal_torch.explorer.episode_session import EpisodeSession
-from rehearsal_torch.explorer.recorded_episodes import opened_episodes
+from rehearsal_torch.explorer.opening import existing, opened, opened_episodes, recorded
 from rehearsal_torch.explorer.rehearsal_session import RehearsalSession
-from rehearsal_torch.explorer.run_material import existing, opened, recorded
-from rehearsal_torch.explorer.server import Session, serve
-from rehearsal_torch.explorer.trials.recorded_trials import RecordedTrials
-from rehearsal_torch.explorer.trials.trial_session import TrialSession
+from rehearsal_torch.explorer.server import Session
+from rehearsal_torch.explorer.trial_session import RecordedTrials, TrialSession
 from rehearsal_torch.user_error import UserError
-
-
-def serve_folder(folder: Path, method: str, listener: socket.socket, host: str, browser: bool) -> None:
-    """Opens a folder, or a file of trials, and serves its page (`server.serve`)."""
-    serve(session_for(folder, method), listener, host, browser)
 
 
 def session_for(folder: Path, method: str = METHOD) -> Session:

@@ -35,7 +35,7 @@ from rehearsal_torch.cli.main import recordable
 from rehearsal_torch.cli.settled import settled
 from rehearsal_torch.cli.spelling import typed_as
 from rehearsal_torch.cli.verbs.cross_validate import grid
-from rehearsal_torch.cli.verbs.fitting import curved
+from rehearsal_torch.cli.verbs.train import curved
 from rehearsal_torch.evaluation import rehearsal_rows, trial_rows
 from rehearsal_torch.evaluation.recorded_run import Recorded, read
 from rehearsal_torch.evaluation.rehearsal_rows import row, scored_by_world, truth_bounds, with_truth, written

@@ -21,7 +21,7 @@ from rehearsal_torch.cli.batch_decisions import sharing, teller
 from rehearsal_torch.cli.run_summary import asked, closing
 from rehearsal_torch.cli.settled import settled
 from rehearsal_torch.cli.spelling import typed_again, typed_as
-from rehearsal_torch.cli.verbs.fitting import compared, curved, fit, record_built
+from rehearsal_torch.cli.verbs.train import compared, curved, fit, record_built
 from rehearsal_torch.files.installation import has_app
 from rehearsal_torch.methods.allowed import trusted_modules
 from rehearsal_torch.methods.presets import USUAL

@@ -31,11 +31,13 @@ def explore(folders: Sequence[Path], given: Mapping[str, str]) -> int:
             "",
             "Type pip install 'rehearsal-torch[app]'",
         )
-    from rehearsal_torch.explorer.sessions import serve_folder
+    from rehearsal_torch.explorer.server import serve
+    from rehearsal_torch.explorer.sessions import session_for
 
     listener = listening(given["host"], int(given["port"]))
     try:
-        serve_folder(folders[0], given["method"], listener, given["host"], browser=given["open"] == "true")
+        session = session_for(folders[0], given["method"])
+        serve(session, listener, given["host"], browser=given["open"] == "true")
     except KeyboardInterrupt as error:
         # Ctrl-C is how the page is meant to end; a termination signal keeps its exit code.
         if isinstance(error, Stopped) and str(error) != "SIGINT":

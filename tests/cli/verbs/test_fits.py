@@ -3,7 +3,7 @@
 import pytest
 
 from rehearsal_torch.cli.overrides import composed
-from rehearsal_torch.cli.verbs.fitting import fit
+from rehearsal_torch.cli.verbs.train import fit
 from rehearsal_torch.data.episode import Episode, transitions
 from rehearsal_torch.methods.run import build, method_of, suits
 from rehearsal_torch.problems.problem import Facts
