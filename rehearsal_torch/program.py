@@ -41,6 +41,7 @@ class Option:
         meaning: Its description in the help.
         default: Its default value; None if there is none.
         choices: The allowed values; empty for any value.
+        whole: The smallest and the largest whole number; None for other values.
     """
 
     key: str
@@ -48,6 +49,20 @@ class Option:
     default: str | None = None
     choices: tuple[str, ...] = ()
     required: bool = False
+    whole: tuple[int, int] | None = None
+
+    def check(self, value: str) -> None:
+        """Refuses a value that the option cannot have."""
+        where = f"{self.key}={value}"
+        if value == "":
+            raise UserError("has no value", where, f"It is {self.meaning}")
+        if self.choices and value not in self.choices:
+            raise UserError(f"expected {' or '.join(self.choices)}", where, did_you_mean(value, self.choices))
+        if self.whole is not None:
+            low, high = self.whole
+            digits = value.isascii() and value.isdecimal() and len(value) <= len(str(high))
+            if not digits or not low <= int(value) <= high:
+                raise UserError(f"expected a whole number from {low} to {high}", where)
 
 
 @dataclass(frozen=True)
@@ -134,14 +149,7 @@ class Verb:
                 raise UserError(f"{self.name} has no such option", key, did_you_mean(key, known))
             if key in given:
                 raise UserError("was given twice", key, "Leave one out")
-            if value == "":
-                raise UserError("has no value", f"{key}=", f"It is {known[key].meaning}")
-            if known[key].choices and value not in known[key].choices:
-                raise UserError(
-                    f"expected {' or '.join(known[key].choices)}",
-                    text,
-                    did_you_mean(value, known[key].choices),
-                )
+            known[key].check(value)
             given[key] = value
         missing = [option for option in known.values() if option.required and option.key not in given]
         if missing:
@@ -162,7 +170,11 @@ class Verb:
                 raise UserError("expected a run folder or key=value", text, f"See {spoken(self.name)} --help")
             else:
                 paths.append(Path(text.removeprefix("run=")))
-        return paths, self.read(options)
+        given = self.read(options)
+        if not paths or (len(paths) > 1 and "..." not in self.paths):
+            what = f"expected {'at least ' if '...' in self.paths else ''}one run folder; got {len(paths)}"
+            raise UserError(what, "", f"For example: {spoken(self.name)} {self.example}")
+        return paths, given
 
     def usage(self) -> str:
         """The shortest command line."""
@@ -284,7 +296,7 @@ def _overview() -> str:
     return "\n".join(lines)
 
 
-_YES_NO = ("true", "false")
+_YES_NO, _COUNT = ("true", "false"), (0, 10**9)
 _TABLE = Option("data", "the table: .csv, .tsv, .xlsx, .parquet, ..., with a header row", required=True)
 _VERBS = (
     Verb(
@@ -357,7 +369,7 @@ _VERBS = (
             Option("out", "a file, to which a page that compares the runs is written"),
             Option("rows", "whether the recorded rows of the cases are shown as well", "false", _YES_NO),
             Option("figures", "whether figures are drawn again from the records", "false", _YES_NO),
-            Option("cases", "how many cases are shown one by one", "20"),
+            Option("cases", "how many cases are shown one by one", "20", whole=(1, 10_000)),
         ),
         work="report.report",
         more="It is report.html in the run folder: answers, pictures, what would overturn them, assumptions, "
@@ -370,7 +382,7 @@ _VERBS = (
         "Serves a page on this machine, on which a fitted method is asked about cases and actions.",
         "runs/own_problem/FOLDER",
         options=(
-            Option("port", "the port; 0 takes a free one", "0"),
+            Option("port", "the port; 0 takes a free one", "0", whole=(0, 65535)),
             Option("host", "the loopback address to listen on", "127.0.0.1"),
             Option("method", "for a file of trials: the method that proposes", "excbo"),
             Option("open", "whether a browser is opened", "false", _YES_NO),
@@ -398,7 +410,7 @@ _VERBS = (
                 "test", "the test of conditional independence", "fisherz", ("fisherz", "chisq", "gsq", "kci")
             ),
             Option("level", "the significance level of the test", "0.05"),
-            Option("resamples", "the number of bootstrap resamples; 0 for none", "100"),
+            Option("resamples", "the number of bootstrap resamples; 0 for none", "100", whole=_COUNT),
             Option(
                 "weights",
                 "the weights of the learnt graphs: equal (Eq. 7), or by frequency",
@@ -406,8 +418,8 @@ _VERBS = (
                 ("equal", "frequency"),
             ),
             Option("bidirected", "include graphs with bidirected edges", "true", _YES_NO),
-            Option("max_graphs", "the maximum number of graphs per table", "1000"),
-            Option("seed", "the seed of the resampling", "0"),
+            Option("max_graphs", "the maximum number of graphs per table", "1000", whole=(1, 10**9)),
+            Option("seed", "the seed of the resampling", "0", whole=_COUNT),
             Option("out", "the output folder; default: a new one in runs/learn_graph"),
         ),
         "learn_graph.learn_graph",
@@ -435,8 +447,8 @@ _VERBS = (
                 "task.",
                 options=(
                     Option("out", "the output folder", required=True),
-                    Option("machines", "number of machines", "600"),
-                    Option("seed", "seed of the machines", "0"),
+                    Option("machines", "number of machines", "600", whole=(1, 10**9)),
+                    Option("seed", "seed of the machines", "0", whole=_COUNT),
                 ),
                 work="prepare.machines",
             ),

@@ -1,5 +1,7 @@
 """Verbs and what is typed behind them."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -59,6 +61,6 @@ def test_paths_stand_without_a_key_or_under_theirs_and_may_hold_an_equals_sign(t
     (tmp_path / "seed=1,shape=ball").mkdir()
     (tmp_path / "method=care").mkdir()
     typed = ["a/run", "run=b/run", "method=care", "out=there", "run=method=care"]
-    paths, options = TOYS.read_with_paths(typed)
+    paths, options = replace(TOYS, paths="RUN [RUN ...]").read_with_paths(typed)
     assert [str(each) for each in paths] == ["a/run", "b/run", "method=care", "method=care"]
     assert options == {"shape": "cube", "seed": "0", "out": "there"}

@@ -25,6 +25,7 @@ from rehearsal_torch.claims.cross_fitting import CrossFittedClaims
 from rehearsal_torch.claims.models import Claims
 from rehearsal_torch.claims.row_cases import Untouched
 from rehearsal_torch.cli.run_summary import asked
+from rehearsal_torch.cli.validation import nothing_to_share
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.loop import rounds
 from rehearsal_torch.method_choice.rule import Noted
@@ -124,18 +125,13 @@ def decide(
     planned = of_shard(count, run.search, int(run.config["shard"]), int(run.config["shards"]))
     before = folder.mend()
     done = [decision["index"] for decision in before]
+    wrong = ""
     if done != planned[: len(done)]:
-        raise UserError(
-            "decisions.jsonl holds other cases than those of this run",
-            str(folder.path),
-            "Choose another out=",
-        )
-    if run.learn and any("answer" not in decision for decision in before):
-        raise UserError(
-            "decisions.jsonl holds decisions without the world's responses, which an online run needs",
-            str(folder.path),
-            "Choose another out=",
-        )
+        wrong = "other cases than those of this run"
+    elif run.learn and any("answer" not in decision for decision in before):
+        wrong = "decisions without the world's responses, which an online run needs"
+    if wrong:
+        raise UserError(f"decisions.jsonl holds {wrong}", str(folder.path), "Choose another out=")
     told = teller(run.config, sweep)
     claims: Claims | None = None
     if planned:
@@ -220,11 +216,7 @@ def sharing(config: Mapping[str, Any] | DictConfig, learn: bool, sweep: bool, to
         yield 1 if learn else processes(asked_for, sweep)
         return
     if learn:
-        raise UserError(
-            "each round of an online run needs those before it, so that a cluster has nothing to share",
-            "parallel=dask",
-            "Leave it out",
-        )
+        raise nothing_to_share()
     from rehearsal_torch.cluster import ClusterError, connected, named_cluster
 
     address = config["dask"]["address"]

@@ -21,6 +21,7 @@ from rehearsal_torch.cli.batch_decisions import sharing, teller
 from rehearsal_torch.cli.run_summary import asked, closing
 from rehearsal_torch.cli.settled import settled
 from rehearsal_torch.cli.spelling import typed_again, typed_as
+from rehearsal_torch.cli.validation import refuse_shards_without_checkpoint
 from rehearsal_torch.cli.verbs.train import compared, curved, fit, record_built
 from rehearsal_torch.files.installation import has_app
 from rehearsal_torch.methods.allowed import trusted_modules
@@ -29,7 +30,7 @@ from rehearsal_torch.methods.run import suits
 from rehearsal_torch.problems.problem import Problem, World
 from rehearsal_torch.problems.written.recognised import YAML
 from rehearsal_torch.run_folder import RunFolder
-from rehearsal_torch.user_error import UserError, as_user_error
+from rehearsal_torch.user_error import as_user_error
 
 NEXT = "next.csv"
 
@@ -89,12 +90,7 @@ def work(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
 
 
 def _decided(config: DictConfig, folder: RunFolder, sweep: bool, workers: int) -> str:
-    if config.checkpoint is None and int(config.shards) > 1:
-        raise UserError(
-            "each shard would fit its own surrogate",
-            "checkpoint",
-            "Train first, then give checkpoint=FOLDER",
-        )
+    refuse_shards_without_checkpoint(config)
     run, fingerprint, choice = settled(config, folder, sweep, workers)
     if first := write_initial_design(run.problem, folder, run.seed):
         return first

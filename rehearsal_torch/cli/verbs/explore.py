@@ -8,7 +8,6 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from rehearsal_torch.cli.errors import Stopped
-from rehearsal_torch.cli.spelling import spoken
 from rehearsal_torch.explorer.loopback import listening
 from rehearsal_torch.files.installation import APP
 from rehearsal_torch.user_error import UserError
@@ -16,14 +15,6 @@ from rehearsal_torch.user_error import UserError
 
 def explore(folders: Sequence[Path], given: Mapping[str, str]) -> int:
     """Serves the page until Ctrl-C, and returns 0."""
-    if len(folders) != 1:
-        raise UserError(
-            f"expected one run folder; got {len(folders)}",
-            "",
-            f"For example: {spoken('explore')} runs/own_problem/FOLDER",
-        )
-    if not (given["port"].isascii() and given["port"].isdecimal()) or int(given["port"]) > 65535:
-        raise UserError("expected a whole number from 0 to 65535", f"port={given['port']}")
     missing = [name for name in APP if find_spec(name) is None]
     if missing:
         raise UserError(

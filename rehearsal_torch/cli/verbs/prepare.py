@@ -75,30 +75,17 @@ _FIRST = "# The task of machines.csv, simulated machines in maintenance.\n"
 
 def machines(options: Mapping[str, str]) -> int:
     """Writes simulated machines as a table of episodes, with its task and as a problem file."""
-    counts = {}
-    for name in ("machines", "seed"):
-        text = options[name]
-        if (
-            not text.isascii()
-            or not text.isdigit()
-            or len(text) > 9
-            or (name == "machines" and int(text) < 1)
-        ):
-            raise UserError(
-                f"expected a whole number of at least {int(name == 'machines')}; got {text}", name
-            )
-        counts[name] = int(text)
     out = Path(options["out"])
     check_output(out, (_TABLE, _TASK, _PROBLEM), _TASK, _FIRST)
-    fleet = simulate(counts["machines"], counts["seed"])
+    fleet = simulate(int(options["machines"]), int(options["seed"]))
     with as_user_error(f"out={out}"), locked(out):
         write_text(out / _TABLE, fleet.frame().to_csv(index=False, lineterminator="\n"))
         write_text(out / _TASK, _FIRST + yaml.safe_dump(plain_of(TASK), sort_keys=False))
         problem = plain_of(problem_of(TASK, _TABLE))
         write_text(out / _PROBLEM, yaml.safe_dump(problem, sort_keys=False))
     print(
-        f"{counts['machines']} machines in {out / _TABLE}, what is asked of them in {out / _PROBLEM} (and as "
-        f"a task of dataset=episodes in {out / _TASK}). Then type\n"
+        f"{options['machines']} machines in {out / _TABLE}, what is asked of them in {out / _PROBLEM} (and "
+        f"as a task of dataset=episodes in {out / _TASK}). Then type\n"
         f"  {on_file('check', str(out / _PROBLEM), 'problem')}\n"
         f"  {on_file('decide', str(out / _PROBLEM))}"
     )

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rehearsal_torch.cli.errors import begins
-from rehearsal_torch.cli.spelling import spoken
 from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.writing import write_text
 from rehearsal_torch.reporting.page.document import MARK
@@ -19,17 +18,9 @@ from rehearsal_torch.reporting.run_report import draw
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.user_error import UserError, user_error_from
 
-MOST = 10_000
-
 
 def report(runs: Sequence[Path], given: Mapping[str, str]) -> int:
     """Writes the pages of runs, and the one that compares them; returns 0."""
-    if not runs:
-        raise UserError(
-            "expected at least one run folder", "", f"For example: {spoken('report')} runs/auf/FOLDER"
-        )
-    if not given["cases"].isdecimal() or not 1 <= int(given["cases"]) <= MOST:
-        raise UserError(f"expected a whole number from 1 to {MOST:,}", f"cases={given['cases']}")
     if "out" in given:
         if len(runs) < 2:
             raise UserError(
