@@ -28,6 +28,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.user_error import UserError, user_error_from
 
 # What to do where the folder of a run cannot be written to.
@@ -68,6 +69,15 @@ def exit_code(run: Callable[[], int], interrupted: str | Callable[[], str]) -> i
         return 2
 
 
+def of_edited_file(error: BaseException, what: str, where: Path, remedy: str) -> UserError | None:
+    """An error that would count as a bug, and is most often caused by an edited file of a folder."""
+    if not isinstance(error, LookupError | TypeError | AttributeError | ValueError):
+        return None
+    text = beginning(" ".join(str(error).split()), 200)
+    what = f"{what} the content of the folder ({type(error).__name__}: {text})"
+    return UserError(what, str(where), remedy)
+
+
 @contextmanager
 def writing_to(place: Path, remedy: str) -> Iterator[None]:
     """Gives errors of a place that may not be written to a remedy of their own."""
@@ -97,6 +107,15 @@ def check_output(out: Path, names: Iterable[str], mark: str, beginning: str) -> 
             "was not written by this command"
         )
         raise UserError(what, f"out={out}", "Name another folder, or move them elsewhere")
+
+
+def check_own_file(path: Path, beginning: str) -> None:
+    """Checks that a file is free, or was written by this command."""
+    if path.is_dir():
+        raise UserError("is a folder", f"out={path}", "Name a file")
+    if path.exists() and not begins(path, beginning):
+        what = "exists already, and was not written by this command"
+        raise UserError(what, f"out={path}", "Name another file, or move it elsewhere")
 
 
 def begins(path: Path, beginning: str) -> bool:

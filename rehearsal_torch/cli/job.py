@@ -22,7 +22,14 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from rehearsal_torch.cli.errors import ELSEWHERE, UNWRITABLE, lies_in, obey_cluster, writing_to
+from rehearsal_torch.cli.errors import (
+    ELSEWHERE,
+    UNWRITABLE,
+    lies_in,
+    obey_cluster,
+    of_edited_file,
+    writing_to,
+)
 from rehearsal_torch.cli.main import raised, recordable
 from rehearsal_torch.cli.resume import HYDRA, agree, cleared
 from rehearsal_torch.cli.spelling import typed_as
@@ -210,15 +217,10 @@ def _as_user_error(error: BaseException, folder: RunFolder, *, resumed: bool) ->
             return UserError(wrong.what, wrong.where, COPIED if resumed else ELSEWHERE)
         unnamed = isinstance(error, OSError) and not wrong.where
         return UserError(wrong.what, str(folder.path), wrong.remedy) if unnamed else wrong
-    if resumed and isinstance(error, LookupError | TypeError | AttributeError | ValueError):
-        text = beginning(" ".join(str(error).split()), 200)
-        what = f"the run cannot be resumed from the content of the folder ({type(error).__name__}: {text})"
-        remedy = (
-            "Restore changed files from a copy, or start again with another out=; error.txt there shows "
-            "where it failed"
-        )
-        return UserError(what, str(folder.path), remedy)
-    return error
+    where = "error.txt there shows where it failed"
+    remedy = f"Restore changed files from a copy, or start again with another out=; {where}"
+    edited = of_edited_file(error, "the run cannot be resumed from", folder.path, remedy)
+    return edited if resumed and edited is not None else error
 
 
 def _sentence(error: BaseException, folder: RunFolder) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from rehearsal_torch.cli.errors import begins, check_output
+from rehearsal_torch.cli.errors import check_output, check_own_file
 from rehearsal_torch.cli.spelling import on_file
 from rehearsal_torch.files.lock import locked
 from rehearsal_torch.files.schema import plain_of
@@ -24,21 +24,13 @@ from rehearsal_torch.files.writing import write_text
 from rehearsal_torch.problems.episodes.machine_dynamics import TASK, simulate
 from rehearsal_torch.problems.rehearsal.bermuda import figures, refit
 from rehearsal_torch.problems.written.sequence_file import problem_of
-from rehearsal_torch.user_error import UserError, as_user_error
+from rehearsal_torch.user_error import as_user_error
 
 
 def bermuda(options: Mapping[str, str]) -> int:
     """Refits Bermuda's equations, compares them with the shipped ones, and writes them."""
-    if (
-        "out" in options
-        and Path(options["out"]).exists()
-        and not begins(Path(options["out"]), '{\n "source": "')
-    ):
-        raise UserError(
-            "exists already, and was not written by this command",
-            f"out={options['out']}",
-            "Name another file, or move it elsewhere",
-        )
+    if "out" in options:
+        check_own_file(Path(options["out"]), '{\n "source": "')
     with as_user_error("bermuda"):
         fitted = refit(options["source"])
     shipped = figures()

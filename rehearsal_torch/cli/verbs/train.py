@@ -48,8 +48,7 @@ def work(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
         if not text.startswith(("surrogate", "trainer", "logger", "limit=", "preview="))
     ]
     following = typed_again("decide", [*overrides, f"checkpoint={folder.path / 'checkpoint'}"])
-    notes = [*run.problem.facts().notes, *([] if choice is None else [choice.why])]
-    closing(folder, sweep, following, tables=asked(run.config, "tables"), told=notes)
+    closing(run, folder, sweep, following, choice)
     # The figures of its decisions belong to the card of the checkpoint.
     if figures := held_out(folder.path):
         annotate(folder.path / "checkpoint", {"held_out": figures})
