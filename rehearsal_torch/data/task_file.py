@@ -68,13 +68,7 @@ from rehearsal_torch.files.schema import (
     shown,
 )
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.graphs.written_graph import (
-    EXPECTED,
-    CliquesForm,
-    OrderForm,
-    ParentsForm,
-    WrittenGraph,
-)
+from rehearsal_torch.graphs.written_graph import EXPECTED, CliquesForm, OrderForm, ParentsForm, WrittenGraph
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.inequalities import FACES, InequalityError, inequalities
 from rehearsal_torch.spaces.polytope import Polytope

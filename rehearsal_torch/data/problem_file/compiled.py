@@ -379,10 +379,7 @@ def cost_parts(
         costs[name] = ActionCost(fixed=own.fixed, column=column, usual=own.usual)
     worth = form.get("worth")
     made = {name: each.to_plain() for name, each in costs.items() if name in actions}
-    return {
-        **({"costs": made} if made else {}),
-        **({} if worth is None else {"worth": worth}),
-    }
+    return {**({"costs": made} if made else {}), **({} if worth is None else {"worth": worth})}
 
 
 def _levels(

@@ -259,10 +259,7 @@ class ProblemForm(Schema):
     variables: Annotated[
         dict[
             Name,
-            Annotated[
-                VariableForm,
-                BeforeValidator(_variable, json_schema_input_type=VariableForm | str),
-            ],
+            Annotated[VariableForm, BeforeValidator(_variable, json_schema_input_type=VariableForm | str)],
         ],
         mapping("{variable: {role: ...}}"),
     ] = Field(description="{variable: {role: context, action, outcome or other, ...}}")
@@ -288,8 +285,7 @@ class ProblemForm(Schema):
         default=None, description="the column that names the cases, or the held-out rows"
     )
     bounds: dict[
-        Name,
-        Annotated[list[str], BeforeValidator(_limits, json_schema_input_type=list[float | str])],
+        Name, Annotated[list[str], BeforeValidator(_limits, json_schema_input_type=list[float | str])]
     ] = Field(
         default_factory=dict,
         description="of each case, for an action: [lower, upper], with its present value as `current` and "
@@ -327,6 +323,5 @@ class ProblemForm(Schema):
             }
         ),
     ] = Field(
-        default="complete",
-        description=f"rows with missing cells: {MISSING_AS}, by {' or '.join(IMPUTERS)}",
+        default="complete", description=f"rows with missing cells: {MISSING_AS}, by {' or '.join(IMPUTERS)}"
     )

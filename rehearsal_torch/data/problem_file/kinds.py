@@ -118,12 +118,7 @@ def _classes(about: VariableForm, column: pd.Series) -> bool:
 
 
 def _coding(
-    name: str,
-    about: VariableForm,
-    column: pd.Series,
-    texts: Sequence[str],
-    where: str,
-    found: Findings,
+    name: str, about: VariableForm, column: pd.Series, texts: Sequence[str], where: str, found: Findings
 ) -> Coding | None:
     """The coding of a column; None with a fault."""
     path = key("variables", name)
@@ -332,11 +327,7 @@ def setting_faults(name: str, about: VariableForm, found: Findings) -> None:
 
 
 def settable(
-    name: str,
-    about: VariableForm,
-    column: pd.Series,
-    found: Findings,
-    coding: Coding | None = None,
+    name: str, about: VariableForm, column: pd.Series, found: Findings, coding: Coding | None = None
 ) -> Any:
     """What an action may be set to, as a task writes it: [lower, upper] or {values}; None with a fault."""
     path = key("variables", name)

@@ -51,12 +51,7 @@ def parted(
 
 
 def _held_out(
-    rows: int,
-    validation: float | None,
-    kept: str,
-    seed: int,
-    elsewhere: bool,
-    units: Sequence[str] | None,
+    rows: int, validation: float | None, kept: str, seed: int, elsewhere: bool, units: Sequence[str] | None
 ) -> list[int]:
     """Positions of the held-out rows, in the file's order; units are held out as a whole, as few as make up
     the share.

@@ -148,10 +148,7 @@ KINDS = {
 
 
 def read_separated(
-    file: Path,
-    separator: str | None = None,
-    decimal: str | None = None,
-    faults: list[str] | None = None,
+    file: Path, separator: str | None = None, decimal: str | None = None, faults: list[str] | None = None
 ) -> ReadTable:
     """Reads a text file of separated values with a header row.
 

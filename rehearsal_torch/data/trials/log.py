@@ -110,9 +110,7 @@ class TrialLog:
     def ask(self, action: Tensor) -> tuple["TrialLog", Suggestion]:
         """Returns the log with a further pending trial at an action (k,), and its suggestion."""
         trial = Trial(
-            id=self.next_id,
-            state="pending",
-            asked=dict(zip(self.task.actions, action.tolist(), strict=True)),
+            id=self.next_id, state="pending", asked=dict(zip(self.task.actions, action.tolist(), strict=True))
         )
         return self._with(trial), Suggestion(trial)
 

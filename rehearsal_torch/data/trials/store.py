@@ -195,9 +195,4 @@ def _plain(task: CausalTask) -> dict[str, Any]:
         if task.limits is None
         else {"normals": task.limits.normals.tolist(), "offsets": task.limits.offsets.tolist()}
     )
-    return {
-        "graph": task.graph.to_plain(),
-        "actions": task.box.to_plain(),
-        "reward": None,
-        "limits": limits,
-    }
+    return {"graph": task.graph.to_plain(), "actions": task.box.to_plain(), "reward": None, "limits": limits}
