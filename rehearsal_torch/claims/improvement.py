@@ -17,7 +17,7 @@ from dataclasses import replace
 from rehearsal_torch.claims.context import Context
 from rehearsal_torch.claims.present_values import changes_nothing, leaving
 from rehearsal_torch.data.decision import Decision, RehearsalCase
-from rehearsal_torch.data.estimates.percent import beside, percents, points
+from rehearsal_torch.data.estimate import beside, percents, points
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.objectives.objective import Candidates
 

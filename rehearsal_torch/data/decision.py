@@ -27,12 +27,11 @@ from torch import Tensor
 from rehearsal_torch.data.codings.class_actions import no_class, offered_words
 from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.data.codings.texts import worded
-from rehearsal_torch.data.costs.action_cost import CaseCosts
+from rehearsal_torch.data.costs import CaseCosts
 from rehearsal_torch.data.episode import Episode
-from rehearsal_torch.data.estimates.estimate import CHANCE, DIFFERENCE, NET_GAIN, NET_VALUE, Estimate, net
+from rehearsal_torch.data.estimate import CHANCE, DIFFERENCE, NET_GAIN, NET_VALUE, Estimate, net
 from rehearsal_torch.data.finding import NOTHING_BETTER, Finding, joined
-from rehearsal_torch.data.hidden_cause import HiddenCause
-from rehearsal_torch.data.sensitivity import Sensitivity
+from rehearsal_torch.data.sensitivity import HiddenCause, Sensitivity
 from rehearsal_torch.spaces.box import Alteration, levels_text, margin, nearest, setting_text
 
 __all__ = [

@@ -19,10 +19,9 @@ from torch import Tensor
 from rehearsal_torch.data.codings.class_actions import count as combined
 from rehearsal_torch.data.codings.class_actions import parts
 from rehearsal_torch.data.codings.coding import Coding
-from rehearsal_torch.data.codings.outcomes import outcome_faults
 from rehearsal_torch.data.codings.texts import worded
-from rehearsal_torch.data.codings.written import box_in_texts
-from rehearsal_torch.data.costs.action_cost import ActionCost
+from rehearsal_torch.data.codings.written import box_in_texts, outcome_faults
+from rehearsal_torch.data.costs import ActionCost
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.table import Table, check_fit
 from rehearsal_torch.data.task_file import NO_VARIABLE, built, rehearsal_parts

@@ -40,9 +40,15 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 from pydantic_core import PydanticCustomError
 
 from rehearsal_torch.data.codings.coding import Coding
-from rehearsal_torch.data.codings.outcomes import with_desired
-from rehearsal_torch.data.codings.written import CODINGS, coded_names, codings_in, expanded, in_codes
-from rehearsal_torch.data.costs.written import COSTS, WORTH, Worth, WrittenCosts, costs_of
+from rehearsal_torch.data.codings.written import (
+    CODINGS,
+    coded_names,
+    codings_in,
+    expanded,
+    in_codes,
+    with_desired,
+)
+from rehearsal_torch.data.costs import COSTS, WORTH, Worth, WrittenCosts, costs_of
 from rehearsal_torch.data.known_reward import KnownReward, known_reward
 from rehearsal_torch.files.addresses import without_password
 from rehearsal_torch.files.plain import NoFileError, PlainFileError, read_yaml, repeated

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.costs.action_cost import CaseCosts, CostTable, weighing
+from rehearsal_torch.data.costs import CaseCosts, CostTable, weighing
 from rehearsal_torch.objectives.objective import AlterationObjective
 
 FREE = CaseCosts({}, {}, 1.0)

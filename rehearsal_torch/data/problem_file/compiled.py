@@ -16,10 +16,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from rehearsal_torch.data.codings.coding import Coding
-from rehearsal_torch.data.codings.columns import labelled
-from rehearsal_torch.data.codings.outcomes import levels_of, unordered_of
-from rehearsal_torch.data.costs.action_cost import ActionCost
+from rehearsal_torch.data.codings.coding import Coding, labelled
+from rehearsal_torch.data.codings.written import levels_of, unordered_of
+from rehearsal_torch.data.costs import ActionCost
 from rehearsal_torch.data.problem_file.cases import (
     CURRENT,
     case_rows,
@@ -31,8 +30,11 @@ from rehearsal_torch.data.problem_file.cases import (
 from rehearsal_torch.data.problem_file.findings import (
     Findings,
     ProblemError,
+    expect,
     graph_faults,
     key,
+    opened,
+    parts_of,
     role_faults,
     rows_of,
 )
@@ -55,7 +57,6 @@ from rehearsal_torch.data.problem_file.learnt_graph import (
     learnt_graph,
     partly_directed,
 )
-from rehearsal_torch.data.problem_file.opened import expect, opened, parts_of
 from rehearsal_torch.data.reading import ReadTable
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.tables.cases import column_faults

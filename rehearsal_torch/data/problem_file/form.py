@@ -25,9 +25,9 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, TypeAdapter, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from rehearsal_torch.data.costs.written import COST, WORTH, Worth, Written
-from rehearsal_torch.data.missing.imputation import IMPUTERS, Imputing
-from rehearsal_torch.data.missing.imputation import MOST as MOST_IMPUTATIONS
+from rehearsal_torch.data.costs import COST, WORTH, Worth, Written
+from rehearsal_torch.data.imputation import IMPUTERS, Imputing
+from rehearsal_torch.data.imputation import MOST as MOST_IMPUTATIONS
 from rehearsal_torch.data.tables.frame import NO_DATA_BASE
 from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.schema import (

@@ -2,8 +2,9 @@
 
     complete        rows with a missing cell in a used column are left out, and counted; the default
     refuse          a missing cell is a fault
-    {impute: m}     missing cells are imputed m times, by our own imputation (`data.missing.imputation`) or
-                    another, {impute: m, by: statsmodels} (`data.missing.chained`); here they are only counted
+    {impute: m}     missing cells are imputed m times, by our own imputation (`data.imputation`) or by
+                    statsmodels' (`data.chained_equations`), {impute: m, by: statsmodels}; here they are only
+                    counted
 
 A column is used if its variable is in the graph. Cases to decide for need every variable of the context.
 
@@ -28,9 +29,9 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtr
 
+from rehearsal_torch.data.chained_equations import installed, lacking, loosened
 from rehearsal_torch.data.codings.coding import Coding
-from rehearsal_torch.data.missing.chained import installed, lacking, loosened
-from rehearsal_torch.data.missing.imputation import IMPUTERS, Imputing
+from rehearsal_torch.data.imputation import IMPUTERS, Imputing
 from rehearsal_torch.data.problem_file.findings import Findings, key
 from rehearsal_torch.data.problem_file.form import VariableForm
 from rehearsal_torch.data.reading import ReadTable, number_faults, numbers_of

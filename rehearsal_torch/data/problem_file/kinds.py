@@ -20,8 +20,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rehearsal_torch.data.codings.coding import MOST, Coding, hinted, listed, spelled
-from rehearsal_torch.data.codings.columns import NEW, coded, labelled, texts_in, unknown, unseen
+from rehearsal_torch.data.codings.coding import (
+    MOST,
+    NEW,
+    Coding,
+    coded,
+    hinted,
+    labelled,
+    listed,
+    spelled,
+    texts_in,
+    unknown,
+    unseen,
+)
 from rehearsal_torch.data.codings.written import classes_of, levels_in
 from rehearsal_torch.data.problem_file.findings import Findings, key
 from rehearsal_torch.data.problem_file.form import VariableForm

@@ -14,8 +14,8 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from rehearsal_torch.data.codings.columns import NEW, coded
-from rehearsal_torch.data.costs.action_cost import ActionCost
+from rehearsal_torch.data.codings.coding import NEW, coded
+from rehearsal_torch.data.costs import ActionCost
 from rehearsal_torch.data.reading import TableError, number_faults, numbers_of
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table

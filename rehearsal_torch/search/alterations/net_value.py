@@ -34,7 +34,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.costs.action_cost import weighing
+from rehearsal_torch.data.costs import weighing
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.objectives.net_value import NetValue

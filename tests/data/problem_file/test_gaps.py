@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from scipy.stats import mannwhitneyu
 
-from rehearsal_torch.data.missing import chained
-from rehearsal_torch.data.missing.imputation import Imputing
+from rehearsal_torch.data import chained_equations as chained
+from rehearsal_torch.data.imputation import Imputing
 from rehearsal_torch.data.problem_file.compiled import ProblemError, written_problem
 from rehearsal_torch.data.problem_file.gaps import dependence, doubts, holm, left_out, missing_cells
 from tests.data.problem_file.conftest import RIGHT, table

@@ -34,7 +34,7 @@ Chained equations by scikit-learn's IterativeImputer were tried first. It draws 
 regressions whose parameters are not drawn: on Lin-Syn1 (300 rows, 15 % of the cells missing, seeds 795 to
 798) its intervals at 95 % held the truth in 75 and 50 % of the decisions of `care`.
 
-Chained equations by statsmodels, whose parameters are drawn, are an option (`data.missing.chained`). Own is
+Chained equations by statsmodels, whose parameters are drawn, are an option (`data.chained_equations`). Own is
 kept as the default because it draws the cells of a row jointly and is faster. In the comparison of
 `benchmarks/missing_cells.py` (seeds 900 to 903, m = 20) its intervals held the truth in 98 % of the
 decisions, those of chained equations in 54 %: both in 96 % on BankExp, in 100 and 13 % on Lin-Syn1. One table
@@ -53,7 +53,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.missing.chained import ChainedEquations
+from rehearsal_torch.data.chained_equations import ChainedEquations
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.seeding import generator, world_generator
 
@@ -69,7 +69,7 @@ FEW_VALUES = 20
 # Distinguishes the seeds of imputations from the others of a table.
 PURPOSE = 1987
 MOST = 200
-# What draws the missing cells: what is described here, or chained equations (`data.missing.chained`).
+# What draws the missing cells: what is described here, or chained equations (`data.chained_equations`).
 IMPUTERS = ("own", "statsmodels")
 # Rows whose conditional distributions are evaluated at once.
 AT_ONCE = 4096

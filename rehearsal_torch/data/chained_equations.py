@@ -1,6 +1,6 @@
 """Multiple imputation by the chained equations of statsmodels.
 
-Another way of drawing missing cells than our own (`data.missing.imputation`, which says how the two compare).
+Another way of drawing missing cells than our own (`data.imputation`, which says how the two compare).
 
 From the mean of each column on, each cycle takes the columns with missing cells in turn, those with fewest
 first. With the other cells as they are by then,
