@@ -118,12 +118,7 @@ class CausalTask:
             )
 
     def region(self, held: Mapping[str, Sequence[float]] | None = None) -> CandidateRegion:
-        """The feasible actions.
-
-        Args:
-            held: Further levels, in place of those of the task: an action that is held has its value as its
-                only level.
-        """
+        """The feasible actions; `held` has further levels, such as the value of an action that is held."""
         levels = {**self.box.levels, **(held or {})}
         plain = CandidateRegion.within(self.box.lower, self.box.upper, self.limits)
         return with_levels(plain, {self.box.names.index(name): values for name, values in levels.items()})
@@ -135,9 +130,7 @@ class CausalTask:
 
     @cached_property
     def nodes(self) -> tuple[str, ...]:
-        """The N nodes that are ancestors of the reward (or its nodes), in topological order; others are not
-        modelled.
-        """
+        """The N modelled nodes: those of the reward and their ancestors, in topological order."""
         reaching = self.graph.ancestors(self.reward.names)
         return tuple(name for name in self.graph.names if name in reaching and name not in self.box.names)
 
@@ -150,21 +143,15 @@ class CausalTask:
         return self.reward(table.columns(self.reward.names))
 
     def flattened(self, nodes: Sequence[str] | None = None) -> "CausalTask":
-        """The task without its structure: each of `nodes` (None: the nodes of the reward) is a function of
-        all actions alone.
-        """
+        """The task without its structure: `nodes` (None: the reward's) are functions of all actions."""
         kept = self.reward.names if nodes is None else tuple(nodes)
         return CausalTask(
             RehearsalGraph.of(dict.fromkeys(kept, self.actions)), self.box, self.reward, self.limits
         )
 
     def check(self, table: Table) -> None:
-        """Refuses a table to which no model can be fitted.
-
-        Raises:
-            ValueError: if an action or a node has no column, there are fewer than 5 rows, a value is missing,
-                infinite or beyond 1e150, or a node is constant. Actions outside bounds, levels or limits are
-                accepted as observations; `outside` names them.
+        """Refuses a table to which no model can be fitted: a column is missing, there are fewer than 5 rows,
+        a value is missing, infinite or beyond 1e150, or a node is constant. Actions may lie `outside`.
         """
         remedies = (
             "try a few more actions first, spread over their ranges",
@@ -173,9 +160,7 @@ class CausalTask:
         check_fit(table, (*self.actions, *self.nodes), MIN_ROWS, "nodes", remedies, self.nodes)
 
     def outside(self, table: Table) -> tuple[str, ...]:
-        """A message for each row whose action lies outside bounds, levels or limits; such rows remain valid
-        observations.
-        """
+        """A message for each row whose action lies outside; such rows remain valid observations."""
         found = []
         for index, row in enumerate(table.columns(self.actions)):
             try:
@@ -185,12 +170,7 @@ class CausalTask:
         return tuple(found)
 
     def check_action(self, action: Tensor, where: str = "action") -> None:
-        """Refuses an action (k,) outside the box, at none of its levels or outside the limits, up to
-        rounding.
-
-        Raises:
-            ValueError: if it is, or is not a finite vector of k numbers.
-        """
+        """Refuses an action (k,) outside the box, its levels or the limits, up to rounding."""
         if action.shape != (len(self.actions),) or not bool(action.isfinite().all()):
             raise ValueError(
                 f"{where}: expected {len(self.actions)} finite numbers for {list(self.actions)}; got "
@@ -230,15 +210,7 @@ class CausalTask:
         return ""
 
     def held(self, fixed: Mapping[str, float] | None) -> dict[str, tuple[float, ...]]:
-        """Actions that are fixed at a value, as levels for `region`.
-
-        Args:
-            fixed: Action to value; None or empty for none.
-
-        Raises:
-            ValueError: if a name is no action, a value is not a finite number within its bounds or at one of
-                its levels, or no values of the other actions satisfy the limits; all faults are listed.
-        """
+        """Actions that are fixed at a value, as levels for `region`; all faults at once."""
         faults: list[str] = []
         given = {} if fixed is None else fixed
         names = [name for name in self.actions if not isinstance(given, Mapping) or name in given]
@@ -262,19 +234,13 @@ class CausalTask:
         return held
 
     def _limits_margin(self, limits: Polytope) -> Tensor:
-        """The tolerance of the limits for rounding, (l,): a millionth of the change across the box, plus
-        floating-point error.
-        """
+        """The tolerance of the limits, (l,): a millionth of the change across the box, plus rounding."""
         weights = limits.normals.abs()
         size = weights @ torch.maximum(self.box.lower.abs(), self.box.upper.abs()) + limits.offsets.abs()
         return 1e-6 * (weights @ self.box.width) + 4 * torch.finfo(torch.float64).eps * size
 
     def to_plain(self) -> dict[str, Any]:
-        """Plain data for a configuration.
-
-        Raises:
-            ValueError: if the reward is a Python function.
-        """
+        """Plain data for a configuration; a reward that is a Python function is a ValueError."""
         limits = (
             None
             if self.limits is None
@@ -289,11 +255,7 @@ class CausalTask:
 
     @classmethod
     def of(cls, plain: "Mapping[str, Any] | CausalTask", source: str = "the task") -> "CausalTask":
-        """A task from plain data, as written by `to_plain` or by hand; see `rehearsal_torch.data.task_file`.
-
-        Args:
-            plain: graph ({parents: {node: [causes]}} or {cliques, edges}), actions (name to bounds), reward,
-                and optionally limits.
+        """A task from plain data (`data.task_file`), as written by `to_plain` or by hand.
 
         Raises:
             TaskError: if a part is missing or wrong; all faults are listed.

@@ -84,9 +84,8 @@ def lacking() -> str:
 def residuals(values: np.ndarray) -> np.ndarray:
     """The residual standard deviation of each column, regressed on all others, as a share of its own, (d,).
 
-    Args:
-        values: (n, d), NaN in missing cells; complete rows count. NaN is given for constant columns, and for
-            all of them if there are fewer than five complete rows a column.
+    Complete rows of the values (n, d) count. NaN for constant columns, and for all of them if there are fewer
+    than five complete rows a column.
     """
     rows = values[~np.isnan(values).any(1)]
     count, columns = rows.shape
@@ -134,15 +133,11 @@ class ChainedEquations:
         self.known = ~np.isnan(self.cells)
 
     def drawn(self, seed: int, place: int) -> Tensor:
-        """One complete table, (n, d), with observed cells unchanged.
-
-        Args:
-            place: Which of the tables; each is drawn by itself.
+        """One complete table, (n, d), with observed cells unchanged, the `place`-th of independent ones.
 
         Raises:
             ModuleNotFoundError: if statsmodels is not installed, or is too old.
-            ValueError: if there is one column, or one with missing cells has no more observed ones than the
-                table has columns.
+            ValueError: if there are too few columns or observed cells.
         """
         if self.known.all():
             return self.values.clone()

@@ -68,10 +68,7 @@ class LevelPrices:
         coding: Coding | None,
         levels: Mapping[str, Sequence[float]],
     ) -> "LevelPrices":
-        """The prices of an action.
-
-        Args:
-            levels: Coded column to the values that it may be set to.
+        """The prices of an action; `levels` has the values that each coded column may be set to.
 
         Raises:
             ValueError: if a level is unknown or named twice, or one that may be set has no price.
@@ -117,9 +114,7 @@ class LevelPrices:
         return not any(self.prices)
 
     def value(self, values: Mapping[str, float]) -> float | None:
-        """The value of an action as a cost knows it: the place of a class, else the value of its column; None
-        if it is not among some values.
-        """
+        """The value as a cost knows it: the place of a class, else that of its column; None without one."""
         if any(column not in values for column in self.columns):
             return None
         if not self.of_classes:
@@ -137,11 +132,7 @@ class LevelPrices:
         return float(found[counts.argmax()])
 
     def changes(self, origin: float, fixed: float) -> list[float]:
-        """The cost of setting each level; 0 for the one that is there, and for those that cannot be set.
-
-        Args:
-            origin: The value from which it is changed, as `value` has it.
-        """
+        """The cost of setting each level; 0 for the present one (`value`), and those that cannot be set."""
         if self.of_classes:
             kept = [place == origin for place in range(len(self.rows))]
         else:
@@ -292,14 +283,10 @@ class CaseCosts:
         present: Mapping[str, float],
         per_unit: Mapping[str, float],
     ) -> "CaseCosts | None":
-        """The costs in a case; None if every change costs nothing.
-
-        Args:
-            per_unit: Action to the cost per unit that the case states, for those with a column.
+        """The costs in a case, with its own costs per unit; None if every change costs nothing.
 
         Raises:
-            ValueError: if the case states no cost per unit for an action with a column, or there is neither
-                a present nor a usual value.
+            ValueError: if a cost per unit, or the value from which changes count, is unknown.
         """
         if not actions:
             return None
@@ -508,8 +495,7 @@ class WrittenCost(Schema):
             levels: Coded column to the values that it may be set to; None if they are not known.
 
         Raises:
-            ValueError: if levels have prices and the action has none, or others; or a class has a cost per
-                unit.
+            ValueError: if levels have prices and the action has none, or a class has a cost per unit.
         """
         up, down, fixed = (getattr(self, part) or 0.0 for part in PARTS)
         if coding is not None and coding.of_classes and self.levels is None:
@@ -569,11 +555,7 @@ def costs_of(
     codings: Mapping[str, Coding] = MappingProxyType({}),
     levels: Mapping[str, Sequence[float]] = MappingProxyType({}),
 ) -> dict[str, ActionCost]:
-    """The costs of actions; those of other variables are faults.
-
-    Args:
-        levels: Coded column to the values that it may be set to, for those that have only some.
-    """
+    """The costs of actions; those of other variables are faults. `levels` is as in `WrittenCost.built`."""
     of = {column: each.name for each in codings.values() for column in each.columns}
     known = list(dict.fromkeys(of.get(name, name) for name in actions))
     faults += [

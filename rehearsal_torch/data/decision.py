@@ -123,11 +123,8 @@ class RehearsalCase:
         return Alteration(tuple(names), values)
 
     def check(self, alteration: Alteration | None) -> None:
-        """Refuses an infeasible alteration; None is no action.
-
-        Raises:
-            ValueError: if it sets a variable that may not be set, or sets one outside its bounds, to none of
-                its levels, or to several classes at once.
+        """Refuses an infeasible alteration: a variable that may not be set, a value outside its bounds or at
+        none of its levels, several classes at once. None is no action.
         """
         for name, value in (
             () if alteration is None else zip(alteration.names, alteration.values.unbind(-1), strict=True)
@@ -166,9 +163,7 @@ class RehearsalCase:
             )
 
     def facts(self) -> dict[str, Any]:
-        """Plain data that identifies the case to readers: its identity, its unit if it has one, the given
-        values, and the ranges and costs that are its own.
-        """
+        """Plain data by which readers know the case, with the ranges and costs that are its own."""
         return {
             "identity": self.identity,
             **({} if self.unit is None else {"unit": self.unit}),
@@ -316,16 +311,13 @@ class Decision:
 
     @property
     def before(self) -> Estimate | None:
-        """What the estimate is compared with: leaving the present values as they are, where they are known,
-        else no action.
-        """
+        """What the estimate is compared with: the present values as they are, if known, else no action."""
         return self.unchanged or self.baseline
 
     @property
     def improvement(self) -> float:
-        """(estimate - before) / |before|, the estimated relative improvement.
-
-        0 if nothing is altered, or if `before` is 0; NaN if it is undecided, or without estimates.
+        """(estimate - before) / |before|, the estimated relative improvement: 0 if nothing is altered, or if
+        `before` is 0; NaN if it is undecided, or without estimates.
         """
         if self.alteration is None:
             return math.nan if self.undecided else 0.0
@@ -357,12 +349,7 @@ class Decision:
         return net(self.estimate, self.worth, self.cost, NET_GAIN, self.worth * before.point)
 
     def actions(self) -> dict[int, int]:
-        """Episodes: the changed time steps and their action numbers; empty if nothing is changed.
-
-        Raises:
-            ValueError: if the alteration is not one of an episode's actions, or an action number is not
-                whole.
-        """
+        """Episodes: the changed time steps and their action numbers; another alteration is a ValueError."""
         if self.alteration is None:
             return {}
         values = self.alteration.values.tolist()
@@ -376,9 +363,7 @@ class Decision:
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON, without `seconds` (which differ from run to run); fields of certain kinds of
-        problems are left out if empty.
-        """
+        """Plain data for JSON, without `seconds`, which differ from run to run, and empty special fields."""
         content: dict[str, Any] = {
             "status": self.status,
             "alteration": _plain(self.alteration),
@@ -417,11 +402,7 @@ def action_name(step: int) -> str:
 
 
 def action_step(name: str) -> int:
-    """The time step of an action's name; the inverse of `action_name`.
-
-    Raises:
-        ValueError: if the name is not that of an action.
-    """
+    """The time step of an action's name, the inverse of `action_name`; a ValueError for other names."""
     digits = name.removeprefix("action[").removesuffix("]")
     if not digits.isascii() or not digits.isdigit() or action_name(int(digits)) != name:
         raise ValueError(f"an episode's alteration sets action[0], action[1], ...; got {name!r}")

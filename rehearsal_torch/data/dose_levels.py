@@ -77,10 +77,8 @@ class DoseLevels(Solved):
         return int(self.count ** len(self.names))
 
     def solve(self, *examples: Tensor) -> None:
-        """Fits edges (p, count - 2) and medians (p, count) to doses (n, p), in the doses' units.
-
-        Raises:
-            ValueError: if a dose is negative, or a drug was never given.
+        """Fits edges (p, count - 2) and medians (p, count) to doses (n, p), in the doses' units; a negative
+        dose, or a drug that was never given, is a ValueError.
         """
         (doses,) = examples
         edges, medians, notes = [], [], {}
@@ -114,9 +112,6 @@ class DoseLevels(Solved):
         Args:
             medians: Each drug's doses, increasing from 0: (p, count), or p rows of 2 to `count` numbers. The
                 levels beyond the end of a shorter row are empty, and no search selects them.
-
-        Raises:
-            ValueError: if there are not p such rows.
         """
         rows = [torch.as_tensor(row, dtype=torch.float64) for row in medians]
         if len(rows) != len(self.names) or not all(
@@ -149,9 +144,7 @@ class DoseLevels(Solved):
         return torch.stack([own[drug][levels[:, drug]] for drug in range(len(self.names))]).all(0)
 
     def _cuts(self, given: Tensor) -> tuple[Tensor, bool]:
-        """The lower edges of levels 2 ... count - 1, (count - 2,), from a drug's non-zero doses (n,); and
-        whether quantiles coincided.
-        """
+        """The lower edges of levels 2 ... count - 1 from non-zero doses (n,); whether quantiles coincided."""
         values, rows = given.unique(return_counts=True)
         if len(values) < self.count:
             return _padded(_between(values[:-1], values[1:]), self.count - 2), False
@@ -197,9 +190,7 @@ def _quantiles(given: Tensor, levels: Tensor) -> Tensor:
 
 
 def _between(lower: Tensor, upper: Tensor) -> Tensor:
-    """The midpoints of neighbouring doses, (n,); the upper dose if there is no floating-point number between
-    them.
-    """
+    """The midpoints of neighbouring doses, (n,); the upper one if no floating-point number lies between."""
     middle = lower + (upper - lower) / 2
     return torch.where(middle > lower, middle, upper)
 
@@ -210,9 +201,7 @@ def _padded(edges: Tensor, size: int) -> Tensor:
 
 
 def _groups(rows: Sequence[int], count: int) -> list[int]:
-    """Divides m >= count distinct doses into count contiguous groups of about equal numbers of rows; the last
-    index of each group but the last one.
-    """
+    """The last index of all but the last of `count` contiguous groups of about equal numbers of rows."""
     last: list[int] = []
     left, size = sum(rows), 0
     for place, here in enumerate(rows):
@@ -232,9 +221,7 @@ def _groups(rows: Sequence[int], count: int) -> list[int]:
 
 
 def _note(parts: Sequence[Tensor], grouped: bool) -> str:
-    """A note on how repeated doses determined a drug's levels, given the distinct doses of each level; may be
-    empty.
-    """
+    """How repeated doses determined a drug's levels, given the distinct doses of each; may be empty."""
     empty = sum(not len(part) for part in parts)
     if empty:
         kept = len(parts) - empty

@@ -65,11 +65,8 @@ class Episode:
 
 
 def transitions(episodes: Sequence[Episode]) -> Table:
-    """All transitions from one time step to the next, as rows; the columns of the next step have a prime
-    ("SOFA'"). Returns a table of sum(T - 1) rows over 2 d columns.
-
-    Raises:
-        ValueError: if there is no episode, or the columns differ.
+    """All transitions from one time step to the next: a table of sum(T - 1) rows over 2 d columns, of which
+    those of the next step have a prime ("SOFA'"). No episode, or other columns in some, is a ValueError.
     """
     if not episodes:
         raise ValueError("expected at least one episode; got none: loosen the filters of the data set")

@@ -65,9 +65,7 @@ class Estimate:
             )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON: ``point``, ``of``, and ``lower``, ``upper``, ``level`` if there is an
-        interval.
-        """
+        """Plain data for JSON; ``lower``, ``upper`` and ``level`` only if there is an interval."""
         interval = (
             {} if self.lower is None else {"lower": self.lower, "upper": self.upper, "level": self.level}
         )
@@ -77,12 +75,7 @@ class Estimate:
 def net(
     estimate: Estimate | None, worth: float | None, cost: float | None, of: str, less: float = 0.0
 ) -> Estimate | None:
-    """worth p - cost - less, with the interval of p; None where one of them is unknown.
-
-    Args:
-        estimate: A probability p, or a difference of two.
-        less: What is taken off as well.
-    """
+    """worth p - cost - less, p a probability or a difference, with its interval; None if one is unknown."""
     if estimate is None or worth is None or cost is None:
         return None
     scale = worth, cost + less
@@ -102,11 +95,7 @@ _LOW, _HIGH = 0.1, 0.9
 
 
 def percents(values: Sequence[float], fine: int = 0) -> list[str]:
-    """Chances that are said together: a point with the ends of its interval.
-
-    Args:
-        fine: The decimals of all of them; 0 for as few as will do.
-    """
+    """Chances that are said together, a point with its ends, in `fine` decimals; 0 for as few as will do."""
     whole = [_percent(value, 0) for value in values]
     if fine or (len(set(values)) > 1 and len(set(whole)) == 1):
         return [_percent(value, max(1, fine)) for value in values]
@@ -136,13 +125,9 @@ def alike(one: float, other: float) -> bool:
 
 
 def decimals(before: Sequence[float], after: Sequence[float], gain: Sequence[float] = ()) -> int:
-    """How many decimals two chances that are compared need (`fine` of `percents`), so that whole numbers do
-    not hide that they differ, and their difference is that of the numbers beside it.
-
-    Args:
-        before: A chance, with the ends of its interval if it has one.
-        after: The other.
-        gain: Their difference with its ends, where it is said; else empty.
+    """How many decimals two chances, and their difference if it is said, need (`fine` of `percents`): whole
+    numbers do not hide that they differ, and the difference is that of the numbers beside it. Each is a
+    point, with the ends of its interval if it has one.
     """
     fewest = int(alike(before[0], after[0]))
     if not gain:
@@ -180,10 +165,8 @@ class Intervals:
         return f"{said[0]}{self._brackets(said[1:], level)}"
 
     def difference(self, point: float, ends: Ends = None, level: float | None = None, fine: int = 0) -> str:
-        """A difference of two chances with its interval, such as ``41 percentage points (27 to 54)``.
-
-        Args:
-            fine: The fewest decimals, those of the chances (`decimals`).
+        """A difference of two chances with its interval, such as ``41 percentage points (27 to 54)``, in at
+        least as many decimals as the chances (`decimals`).
         """
         said = points([point, *(ends or ())], fine)
         unit = "point" if said[0] in ("1", "-1") else "points"
@@ -228,10 +211,8 @@ def is_chance(of: str) -> bool:
 
 
 def in_words(of: str, wanted: str = "") -> str:
-    """What an estimate is of, as sentences have it: ``chance that progression is at most 140``.
-
-    Args:
-        wanted: The desired region in words (`data.codings.texts`); empty where these are too long.
+    """What an estimate is of, as sentences have it: ``chance that progression is at most 140``, by the words
+    of the desired region (`data.codings.texts`), which are empty where they are too long.
     """
     if wanted:
         of = of.replace(CHANCE, f"chance that {wanted}")
@@ -248,9 +229,7 @@ def _percent(value: float, digits: int) -> str:
 
 
 def points(values: Sequence[float], fine: int = 0) -> list[str]:
-    """Differences in percentage points, without the unit: whole, with more digits where these would hide
-    a sign or that numbers differ.
-    """
+    """Differences in percentage points, without the unit, in as few decimals as show a difference."""
     said = list[str]()
     for digits in range(min(fine, 2), 3):
         said = [f"{round(100 * value, digits) + 0.0:.{digits}f}" for value in values]

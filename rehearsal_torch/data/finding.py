@@ -154,10 +154,7 @@ def joined(*findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def outside(findings: Iterable[Finding]) -> tuple[str, list[str]]:
-    """Why a claim would lie outside the data, in a sentence, and what else says so; empty if it does not.
-
-    What lies outside its range comes first.
-    """
+    """Why a claim would lie outside the data, in a sentence, ranges first, and what else says so; empty."""
     beyond = sorted(
         (each for each in findings if each.kind in OUTSIDE), key=lambda each: each.kind != "range"
     )

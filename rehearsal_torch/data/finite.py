@@ -25,13 +25,8 @@ _MATRICES = ("NanError", "NotPSDError")
 
 @contextmanager
 def in_numbers(of: str) -> Iterator[None]:
-    """Turns numerical errors into one error about the data that caused them.
-
-    Args:
-        of: A phrase for the data, as in "no answer follows from these experiments".
-
-    Raises:
-        ValueError: for a floating-point error, or a matrix that cannot be decomposed.
+    """Turns floating-point errors, and those of matrices that cannot be decomposed, into one ValueError: "no
+    answer follows from these experiments", with what the data are for `of`.
     """
     try:
         yield
@@ -58,11 +53,7 @@ def ranked(values: Tensor) -> Tensor:
 
 
 def best_of_all(values: Tensor) -> int:
-    """The index of the largest finite value of (n,), the first one in case of ties.
-
-    Raises:
-        NoFiniteValueError: if none is finite.
-    """
+    """The index of the largest finite value of (n,), the first of several; an error if there is none."""
     clean = ranked(values)
     place = int(clean.argmax()) if len(clean) else -1
     if place < 0 or not bool(clean[place].isfinite()):

@@ -127,8 +127,7 @@ class ImputedTable(Table):
 
         Raises:
             ModuleNotFoundError: if what draws the cells is not installed.
-            ValueError: if the count is out of range, a column has no observed cell, or there are too few
-                cells to draw from.
+            ValueError: if the count is out of range, or there are too few cells to draw from.
         """
         how = Imputing(how) if isinstance(how, int) else how
         missing = values.isnan()
@@ -145,9 +144,7 @@ class ImputedTable(Table):
         return tuple(Table.observed(self.names, each) for each in (self.values, *others))
 
     def fingerprint(self) -> str:
-        """That of the observed cells, with 0 in the others, which are marked; and of what drew them, if it
-        was not our own imputation.
-        """
+        """That of the observed cells, 0 in the marked others; and of what drew these, if not our own way."""
         found = self._observed().fingerprint()
         return found if self.by == IMPUTERS[0] else hashlib.sha256(f"{found}\0{self.by}".encode()).hexdigest()
 
@@ -175,14 +172,7 @@ class Imputation:
         self.rows, self.columns = cells.shape
 
     def drawn(self, seed: int, place: int) -> Tensor:
-        """One complete table, (n, d), with observed cells unchanged.
-
-        Args:
-            place: Which of the tables; each is drawn by itself.
-
-        Raises:
-            ValueError: if there are no more rows than columns.
-        """
+        """One complete table, (n, d), with observed cells unchanged, the `place`-th of independent ones."""
         if bool(self.known.all()):
             return self.values.clone()
         if self.rows <= self.columns:
@@ -215,7 +205,7 @@ class Imputation:
 
     def conditionals(self, mean: Tensor, covariance: Tensor) -> tuple[Tensor, Tensor]:
         """The conditional covariance of each pattern of observed cells, (p, d, d), and the conditional mean
-        of each row, (n, d), given its observed cells, which stay as they are and have no variance.
+        of each row, (n, d), whose observed cells stay as they are and have no variance.
         """
         seen = self.patterns.to(torch.float64)
         both = seen.unsqueeze(-1) * seen.unsqueeze(-2)

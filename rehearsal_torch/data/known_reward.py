@@ -134,11 +134,7 @@ class FunctionReward(KnownReward):
         return self.function(values)
 
     def to_plain(self) -> dict[str, Any]:
-        """Refuses to write a function.
-
-        Raises:
-            ValueError: always: a function is not plain data.
-        """
+        """Refuses to write a function, which is not plain data."""
         raise ValueError(
             "a reward that is a Python function cannot be written to a file: use weights or targets, or keep "
             "the model in Python"
@@ -147,10 +143,7 @@ class FunctionReward(KnownReward):
 
 def known_reward(plain: "Mapping[str, Any] | KnownReward | str | Sequence[str]") -> KnownReward:
     """A reward from plain data: a node's name, ``{weights: {node: weight}}``, or ``{targets: {node: target},
-    mean: true}``.
-
-    Raises:
-        ValueError: if it is none of these.
+    mean: true}``; anything else is a ValueError.
     """
     if isinstance(plain, KnownReward):
         return plain

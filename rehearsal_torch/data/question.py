@@ -47,8 +47,8 @@ Question = RehearsalTask | CausalTask | Columns
 
 
 def fields(question: Question) -> dict[str, frozenset[str]]:
-    """The fields of a question; the bounds of boxes are left out, as no fit depends on them. Nor does one of
-    this package depend on ``levels``, which are replaced like bounds.
+    """The fields of a question. The bounds of boxes are left out, as no fit depends on them; nor does one of
+    this package on ``levels``, which are replaced like bounds.
     """
     if isinstance(question, Columns):
         # A configuration of unknown origin may hold numbers for names.
@@ -71,9 +71,7 @@ def fields(question: Question) -> dict[str, frozenset[str]]:
 
 
 def fingerprint(question: Question) -> str:
-    """SHA-256 over the fields of a question, with their names: equal for questions that differ only in the
-    order of their parts, in bounds, or in last bits.
-    """
+    """SHA-256 over the fields, equal for questions that differ only in order, in bounds, or in last bits."""
     # A task without codings has the fingerprint that it had before there were any.
     found = {name: sorted(values) for name, values in fields(question).items() if values or name != "codings"}
     return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()
@@ -84,7 +82,6 @@ def like(own: Question, given: object) -> Question:
 
     Raises:
         OtherQuestionError: if it is of another kind.
-        ValueError: if the plain data are not a valid task.
     """
     if isinstance(own, Columns):
         if isinstance(given, Sequence) and not isinstance(given, str):
@@ -119,9 +116,7 @@ def differences(fitted: Question, asked: Question, used: Sequence[str]) -> list[
 
 
 def taken(fitted: Question, asked: Question, used: Sequence[str]) -> Question:
-    """The question to answer from now on: the fields that the fit used keep their order, the others are those
-    of the new question.
-    """
+    """The question to answer from now on: fields that the fit used keep their order, the others are new."""
     if isinstance(fitted, RehearsalTask) and isinstance(asked, RehearsalTask):
         return replace(
             asked,

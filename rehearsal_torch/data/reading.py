@@ -52,11 +52,7 @@ class TableWarning(UserWarning):
 
 
 def table_file(path: str | Path | None, needed: Needed | None = None) -> pd.DataFrame:
-    """The rows of `read_table`.
-
-    Warns:
-        TableWarning: with each note.
-    """
+    """The rows of `read_table`, with a TableWarning for each note."""
     found = read_table(path, needed=needed)
     for note in found.notes:
         warnings.warn(note, TableWarning, stacklevel=2)
@@ -78,21 +74,15 @@ def read_table(
     Args:
         path: A file with a header row, at most 2 GiB unpacked, or a folder of Parquet files.
         role: The name of the argument, for messages.
-        faults: A list to which duplicate column names are appended instead of raising an error, so that they
-            are reported with the other faults.
+        faults: Takes duplicate column names, which are an error otherwise.
         separator: Of a text file: one of , ; | and the tab; None detects it.
         decimal: Of a text file: the decimal sign, "." or ","; None detects it.
         sheet: Of a workbook: the sheet; None for the first.
         needed: Of a Parquet or Feather file: which of its columns to read, from the names of all; None for
             all.
 
-    Returns:
-        The table, and notes of what was detected. Lines and unnamed columns without any value are left out;
-        the index is the line number minus two.
-
     Raises:
-        TableError: if no file is given, there is no such file, it cannot be read, a setting is for another
-            kind of file, or two columns have the same name.
+        TableError: if there is no such file, it cannot be read, or a setting is for another kind of file.
     """
     if path is None:
         raise TableError(f"no table is given: set {role}=table.csv, a comma-separated file with a header row")
@@ -130,8 +120,7 @@ def number_columns(
     """The named columns as float64, (n, len(names)).
 
     Raises:
-        TableError: if a column is missing, not numeric, has values that are missing, infinite or beyond
-            1e150, or is constant, or there are too few rows; all faults are listed.
+        TableError: with all `number_faults`.
     """
     rows = frame if keep is None else frame.iloc[list(keep)]
     if faults := number_faults(rows, names, min_rows, varying):
@@ -148,7 +137,10 @@ def number_faults(
     at: Callable[[int], str] = line_words,
     two_texts: str = "write 0 and 1",
 ) -> list[Fault]:
-    """The faults of the named columns; the path of a fault is the column."""
+    """The faults of the named columns, each at its column: it is missing, not numeric, has values that are
+    missing, infinite or beyond 1e150, or is constant though it should be `varying`; or there are too few
+    rows.
+    """
     faults = [
         Fault("", f"no column {name!r}; {meant(name, [str(each) for each in rows.columns])}", "unknown")
         for name in names

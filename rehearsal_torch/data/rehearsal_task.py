@@ -184,22 +184,15 @@ class RehearsalTask:
         return tuple(dict.fromkeys(of.get(name, name) for name in names))
 
     def check(self, table: Table) -> None:
-        """Refuses a table to which no model can be fitted.
-
-        Raises:
-            ValueError: if a variable has no column, there are fewer than 10 rows, a value is missing,
-                infinite or beyond 1e150, or a column is constant.
+        """Refuses a table to which no model can be fitted: a column is missing or constant, there are fewer
+        than 10 rows, or a value is missing, infinite or beyond 1e150.
         """
         remedies = "no model can be fitted to so few", "drop or impute those rows"
         names = self.graph.names
         check_fit(table, names, MIN_ROWS, "variables", remedies, names)
 
     def given(self, cases: Sequence[RehearsalCase]) -> Tensor:
-        """The contexts of B cases, (B, |X|), in the task's order and in the variables' units; |X| may be 0.
-
-        Raises:
-            ValueError: if a case lacks a context variable.
-        """
+        """The contexts of B cases, (B, |X|), in the task's order, in the variables' units; |X| may be 0."""
         for each in cases:
             missing = [name for name in self.context if name not in each.given]
             if missing:
@@ -211,9 +204,7 @@ class RehearsalTask:
         return torch.tensor(rows, dtype=torch.float64).reshape(len(cases), len(self.context))
 
     def left_alone(self, names: Sequence[str], known: Collection[str]) -> tuple[str, ...]:
-        """The actions among `known` that setting `names` neither sets nor changes, and that can then still
-        change an outcome.
-        """
+        """Those of `known` actions that setting `names` leaves alone, and that can then change an outcome."""
         after = self.graph.descendants(names)
         return tuple(
             name
@@ -248,11 +239,9 @@ class RehearsalTask:
         source: str = "the task",
         columns: Sequence[str] | None = None,
     ) -> "RehearsalTask":
-        """A task from plain data, as written by `to_plain` or by hand; see `rehearsal_torch.data.task_file`.
+        """A task from plain data (`data.task_file`), as written by `to_plain` or by hand.
 
         Args:
-            plain: graph ({parents, bidirected} or {cliques, edges}), context, box, region (bounds or faces),
-                and optionally candidates, unit, codings, costs and worth.
             columns: The columns of the table; every variable must be one of them. None skips this check.
 
         Raises:

@@ -44,9 +44,7 @@ class Standardise(Solved):
         self.last: Tensor
 
     def solve(self, *examples: Tensor) -> None:
-        """Fits means, standard deviations, ranges and deciles to rows (n, d); a constant column has scale
-        one.
-        """
+        """Fits means, deviations, ranges and deciles to rows (n, d); a constant column has scale one."""
         rows = examples[0].detach().to(torch.float64)
         spread = rows.std(0, correction=0)
         self.location, self.scale = rows.mean(0), torch.where(spread > 0, spread, torch.ones_like(spread))
@@ -87,9 +85,7 @@ class Standardise(Solved):
         return self.lowest[place], self.highest[place]
 
     def deciles(self, names: Sequence[str]) -> tuple[Tensor, Tensor]:
-        """The first and the last decile of the observed values, (len(names),) each: a range that does not
-        grow with the number of rows.
-        """
+        """The first and the last decile, (len(names),) each: a range that does not grow with the rows."""
         place = positions(self.names, names)
         return self.first[place], self.last[place]
 
@@ -117,11 +113,7 @@ class Rescale(Solved):
         self.upper: Tensor
 
     def solve(self, *examples: Tensor) -> None:
-        """Fits the range of each column to rows (n, d), in the columns' units.
-
-        Raises:
-            ValueError: if a column with a logarithm has values of -1 or below.
-        """
+        """Fits the range of each column to rows (n, d), in the columns' units."""
         (values,) = examples
         worst = values[:, self.logged].amin(0) if self.logged.any() else values.new_ones(1)
         if (worst <= -1).any():
@@ -146,14 +138,7 @@ class Rescale(Solved):
         return found
 
     def fix(self, ranges: Mapping[str, Sequence[float]]) -> "Rescale":
-        """Sets the ranges instead of fitting them.
-
-        Args:
-            ranges: Column to (lower, upper), in the column's unit, before any logarithm.
-
-        Raises:
-            ValueError: if a column has no range or is unknown, or a range is not finite with lower < upper.
-        """
+        """Sets the ranges instead: of each column finite (lower, upper), before any logarithm."""
         lacking, unknown = (
             [name for name in self.names if name not in ranges],
             [name for name in ranges if name not in self.names],
@@ -179,9 +164,7 @@ class Rescale(Solved):
 
     @property
     def width(self) -> Tensor:
-        """(d,), upper - lower; one for a constant column (or a binary one of which only one value was
-        observed).
-        """
+        """(d,), upper - lower; one for a column of one value."""
         span = self.upper - self.lower
         return torch.where(span > 0, span, torch.ones_like(span))
 
@@ -200,10 +183,7 @@ class Rescale(Solved):
 
 
 def quantiles(rows: Tensor, levels: Sequence[float]) -> Tensor:
-    """The quantiles of each column of rows (n, d), interpolated linearly between rows, (len(levels), d).
-
-    Source: Hyndman and Fan (1996), definition 7.
-    """
+    """Quantiles of columns of rows (n, d), linear between rows (Hyndman and Fan, 1996), (levels, d)."""
     if rows.numel() <= CELLS:
         return torch.quantile(rows, rows.new_tensor(levels), dim=0)
     ranks = rows.new_tensor(levels) * (len(rows) - 1)

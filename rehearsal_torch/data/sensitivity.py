@@ -119,12 +119,7 @@ class Sensitivity:
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> "Sensitivity":
-        """The inverse of `to_dict`, with null read as infinite.
-
-        Raises:
-            KeyError: if a part is missing.
-            ValueError: see the class.
-        """
+        """The inverse of `to_dict`, with null read as infinite."""
         covariate = str(plain.get("covariate", ""))
         return cls(
             _number(plain["tipping"]),
@@ -216,12 +211,7 @@ class HiddenCause:
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> "HiddenCause":
-        """The inverse of `to_dict`.
-
-        Raises:
-            KeyError: if the tipping strength is missing.
-            ValueError: see the class.
-        """
+        """The inverse of `to_dict`."""
         return cls(
             float(plain["tipping"]),
             str(plain.get("covariate", "")),

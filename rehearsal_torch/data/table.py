@@ -71,9 +71,8 @@ class Table:
         NAME that a decision set.
 
         Raises:
-            TableError: if a column is missing or occurs twice, or a value is text, a date, missing, infinite
-                or beyond 1e150; all faults are listed, each with the first line in which it occurs (the
-                header is line 1).
+            TableError: if a column is missing or occurs twice, or a value is no finite number; all faults are
+                listed, each with the first line in which it occurs (the header is line 1).
         """
         from rehearsal_torch.data.tables.in_memory import cells_of
 
@@ -97,11 +96,7 @@ class Table:
         return Table(self.names, self.values.to(device), self.altered.to(device))
 
     def columns(self, names: Sequence[str]) -> Tensor:
-        """The named columns in the given order, (n, len(names)).
-
-        Raises:
-            KeyError: for a name that is not a column.
-        """
+        """The named columns in the given order, (n, len(names))."""
         return self.values[:, positions(self.names, names)]
 
     def unaltered(self, names: Sequence[str]) -> "Table":
@@ -110,11 +105,7 @@ class Table:
         return Table(self.names, self.values[keep], self.altered[keep])
 
     def __add__(self, other: "Table") -> "Table":
-        """The rows of both.
-
-        Raises:
-            ValueError: if the columns differ.
-        """
+        """The rows of both, which have the same columns."""
         if self.names != other.names:
             raise ValueError(
                 f"expected columns {self.names}; got {other.names}: reorder or rename the second table"
@@ -156,17 +147,12 @@ def check_fit(
     remedies: tuple[str, str],
     varying: Sequence[str],
 ) -> None:
-    """Refuses a table to whose columns no model can be fitted.
+    """Refuses a table to which no model can be fitted: one of the columns is missing, there are fewer rows
+    than the `least`, a value is missing, infinite or beyond 1e150, or a varying column is constant.
 
     Args:
-        least: The fewest rows.
         nouns: What the columns are, such as nodes.
         remedies: What to do about too few rows, and about missing values.
-        varying: The columns of which a constant one is refused.
-
-    Raises:
-        ValueError: if one of the columns is missing, there are too few rows, a value is missing, infinite or
-            beyond 1e150, or a varying column is constant.
     """
     if missing := [name for name in names if name not in table.names]:
         raise ValueError(
@@ -195,11 +181,7 @@ def check_fit(
 
 
 def positions(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
-    """The index of each wanted name in `names`.
-
-    Raises:
-        KeyError: for an unknown name.
-    """
+    """The index of each wanted name in `names`; a KeyError for an unknown one."""
     place = {name: index for index, name in enumerate(names)}
     missing = [name for name in wanted if name not in place]
     if missing:
@@ -214,11 +196,7 @@ def evenly(count: int, most: int, device: torch.device | None = None) -> Tensor:
 
 
 def drawn(count: int, most: int, stream: torch.Generator) -> Tensor:
-    """The places of at most `most` rows, in order: all of them, or as many drawn without replacement, (m,).
-
-    Args:
-        stream: Random number generator, on the CPU; not used if all rows are taken.
-    """
+    """The places of at most `most` rows, in order: all, or as many drawn without replacement, (m,)."""
     if count <= most:
         return torch.arange(count)
     return torch.randperm(count, generator=stream)[:most].sort().values

@@ -174,11 +174,7 @@ class Faces(Schema):
     offsets: Offsets
 
     def polytope(self, names: Sequence[str]) -> Polytope:
-        """The polytope in these variables.
-
-        Raises:
-            ValueError: if the shapes disagree, or no point satisfies all faces.
-        """
+        """The polytope in these variables."""
         return Polytope(
             tuple(names),
             torch.tensor(self.normals, dtype=torch.float64),
@@ -226,11 +222,7 @@ WrittenRegion = Annotated[
 
 
 def region_of(region: dict[str, list[float | None]] | NamedFaces) -> Polytope:
-    """The polytope of a validated region.
-
-    Raises:
-        ValueError: if the shapes disagree, or no point lies in it.
-    """
+    """The polytope of a validated region."""
     return region.polytope(region.names) if isinstance(region, NamedFaces) else Polytope.of(region)
 
 
@@ -343,11 +335,7 @@ REHEARSAL_PARTS, CAUSAL_PARTS = tuple(RehearsalTaskFile.model_fields), tuple(Cau
 def task_content(
     task: str | Path | Mapping[str, Any] | None, parts: Sequence[str]
 ) -> tuple[str, Mapping[str, Any]]:
-    """The name of a task in messages, and its content: that of a YAML file, or the given mapping.
-
-    Raises:
-        TaskError: if no task is given, there is no such file, or it is not a YAML mapping.
-    """
+    """The name of a task in messages, and its content: that of a YAML file, or the given mapping."""
     if task is None:
         raise TaskError(
             f"no task is given: set dataset.task=task.yaml, a file with {', '.join(parts)} (see docs)", ()
@@ -378,13 +366,7 @@ def task_content(
 def rehearsal_parts(
     plain: Mapping[str, Any], source: str = "the task", columns: Sequence[str] | None = None
 ) -> dict[str, Any]:
-    """The parts of a rehearsal task, each built: graph, context, box, region, candidates, unit, codings,
-    costs and worth.
-
-    Raises:
-        TaskError: if a part is missing or wrong, or a variable is not in the graph or not a column; all
-            faults are listed.
-    """
+    """The parts of a rehearsal task, each built; a TaskError lists all faults, names without a column too."""
     if isinstance(plain, Mapping) and plain.get("codings") is not None:
         try:
             plain = plain_of(plain)
@@ -484,11 +466,7 @@ _HIDDEN: dict[type, str] = {ParentsForm: "bidirected", CliquesForm: "cliques", O
 
 
 def causal_parts(plain: Mapping[str, Any], source: str = "the task") -> dict[str, Any]:
-    """The parts of a task of causal Bayesian optimisation: graph, box, reward and limits, each built.
-
-    Raises:
-        TaskError: if a part is missing or wrong; all faults are listed.
-    """
+    """The parts of a task of causal Bayesian optimisation, each built; a TaskError lists all faults."""
     found, faults = read(CausalTaskFile, plain)
     named, graph = _graph(found, faults)
     if graph is not None and graph.bidirected:
@@ -520,11 +498,7 @@ def causal_parts(plain: Mapping[str, Any], source: str = "the task") -> dict[str
 
 
 def built(source: str, make: Callable[[], Made]) -> Made:
-    """Builds a task of its parts; inconsistencies between them are reported as faults of the source.
-
-    Raises:
-        TaskError: if the parts are inconsistent.
-    """
+    """Builds a task of its parts; inconsistencies between them are reported as faults of the source."""
     try:
         return make()
     except FaultsError as error:

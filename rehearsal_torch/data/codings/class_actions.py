@@ -39,8 +39,8 @@ def parts(names: Sequence[str], codings: Sequence[Coding]) -> list[tuple[str, ..
 
 
 def joined(names: Sequence[str], codings: Sequence[Coding], most: int) -> list[tuple[str, ...]]:
-    """The sets of at most `most` of some names that an alteration may set, without the empty one: of the
-    indicators of a variable all or none. Smaller numbers of variables come first.
+    """The sets of at most `most` names that an alteration may set, smaller numbers of variables first; of the
+    indicators of a variable all or none.
     """
     variables = parts(names, codings)
     return [
@@ -58,11 +58,7 @@ def whole(names: Sequence[str], codings: Sequence[Coding]) -> list[Coding]:
 
 
 def offered(coding: Coding, levels: Mapping[str, Sequence[float]]) -> list[int]:
-    """The places of the classes that may be set.
-
-    Args:
-        levels: Coded column to its values; those that are missing may be 0 and 1.
-    """
+    """The places of the classes that may be set; columns without levels may be 0 and 1."""
     known = [set(levels.get(column, (0.0, 1.0))) for column in coding.columns]
     return [
         place
@@ -109,12 +105,7 @@ def _choices(
 
 
 def no_class(names: Sequence[str], values: Tensor, codings: Sequence[Coding]) -> Coding | None:
-    """The coding of the first variable for which some values state several classes at once; None if there is
-    none.
-
-    Args:
-        values: Their values, (..., k), each at one of its levels.
-    """
+    """The coding of the first variable for which values (..., k) state several classes at once, if any."""
     for each in whole(names, codings):
         places = [list(names).index(column) for column in each.columns]
         if bool((values[..., places].sum(-1) > 1.5).any()):
@@ -128,8 +119,8 @@ def cycled(
     codings: Sequence[Coding],
     levels: Mapping[str, Sequence[float]] = MappingProxyType({}),
 ) -> Tensor:
-    """Points with the classes of every variable that has some in turn, (n, k) -> (n, k); all combinations of
-    those that are offered occur where there are enough points.
+    """Points (n, k) with the classes on offer of every variable that has some in turn: all combinations,
+    where there are enough points.
     """
     made, stride = points.clone(), 1
     for each in whole(names, codings):
@@ -155,14 +146,7 @@ def in_places(values: Mapping[str, Any], codings: Sequence[Coding]) -> dict[str,
 
 
 def in_indicators(values: Mapping[str, Any], codings: Sequence[Coding]) -> dict[str, Any]:
-    """The inverse of `in_places`.
-
-    Args:
-        values: Name to value; the place of a class for a variable that has classes.
-
-    Raises:
-        ValueError: if a number is the place of no class.
-    """
+    """The inverse of `in_places`; a number that is the place of no class is a ValueError."""
     of = {each.name: each for each in codings if each.reference is not None}
     found: dict[str, Any] = {}
     for name, value in values.items():

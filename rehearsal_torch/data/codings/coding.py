@@ -127,11 +127,7 @@ class Coding:
         return tuple(each for each in self.levels if each != self.reference)
 
     def place(self, cell: Any) -> int | None:
-        """The index of the level that a cell states; None if it states none of them.
-
-        Args:
-            cell: A text, a truth value, or a number, which states the level that is written like it.
-        """
+        """The index of the level that a cell states, also as a number that is written so; None for none."""
         if isinstance(cell, bool | np.bool_):
             among = YES if cell else NO
             found = [place for place, each in enumerate(self.levels) if each.casefold() in among]
@@ -156,9 +152,7 @@ class Coding:
         return found
 
     def text(self, values: Sequence[float]) -> str | None:
-        """The level with some values in the coded columns, or those that are desired, or those that are not;
-        None if no level has them.
-        """
+        """The level, or (un)desired ones, with some values in the coded columns; None if none has them."""
         try:
             near = [abs(float(each) - round(float(each))) <= CLOSE for each in values]
         except (TypeError, ValueError, OverflowError):
@@ -178,11 +172,7 @@ class Coding:
 
     @classmethod
     def of(cls, name: str, plain: Any) -> "Coding":
-        """A coding from plain data.
-
-        Raises:
-            ValueError: if they are of another form.
-        """
+        """A coding from plain data; a ValueError if they are of another form."""
         if isinstance(plain, list | tuple):
             return cls(name, tuple(spelled(plain)))
         classes = plain.get("classes") if isinstance(plain, Mapping) else None
@@ -211,15 +201,7 @@ def text_of(cell: Any) -> str | None:
 
 
 def spelled(levels: Iterable[Any], texts: Sequence[str] = ()) -> list[str]:
-    """Levels as texts, as YAML holds them.
-
-    Args:
-        levels: Texts, numbers and truth values.
-        texts: The texts of the column: a truth value is the one of them that says it, else yes or no.
-
-    Raises:
-        ValueError: if one is of another kind.
-    """
+    """Levels as texts; a truth value is the one of the column's texts that says it, else yes or no."""
     if isinstance(levels, str):
         raise ValueError(f"expected a list of texts; got the text {beginning(levels, 60)!r}")
     found = []
@@ -325,12 +307,7 @@ def labelled(frame: pd.DataFrame, codings: Mapping[str, Coding]) -> pd.DataFrame
 
 
 def unknown(coding: Coding, column: pd.Series, odd: np.ndarray, at: Callable[[int], str] = line_words) -> str:
-    """Which cell states no level, in words.
-
-    Args:
-        column: The cells; the index is the line minus two.
-        odd: Which of them state no level, (n,) bool.
-    """
+    """Which cell states no level, in words; `odd` marks those that do not, (n,) bool."""
     first = int(odd.argmax())
     cell = column.iloc[first]
     got = repr(beginning(cell, 60)) if isinstance(cell, str) else f"the number {text_of(cell) or cell}"
@@ -392,9 +369,7 @@ def texts_in(column: pd.Series) -> list[str]:
 
 
 def of_numbers(frame: pd.DataFrame, name: str) -> bool:
-    """Whether a name is to be looked for as a column of numbers: it is no column of texts, nor the indicator
-    of a class.
-    """
+    """Whether a name is to be a column of numbers: neither one of texts, nor the indicator of a class."""
     if name not in frame.columns:
         return "=" not in name or name.partition("=")[0] not in frame.columns
     return not texts_in(frame[name])

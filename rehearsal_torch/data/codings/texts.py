@@ -81,11 +81,7 @@ def sentence_in_words(sentence: str, codings: Codings) -> str:
 
 
 def in_numbers(values: Mapping[str, Any], codings: Codings) -> dict[str, Any]:
-    """The inverse of `worded`: codes in place of texts, and indicators in place of a class.
-
-    Raises:
-        ValueError: if a text is no level of its variable.
-    """
+    """The inverse of `worded`; a text that is no level of its variable is a ValueError."""
     found: dict[str, Any] = {}
     for name, value in values.items():
         coding = codings.get(name)
@@ -150,11 +146,9 @@ def card_in_words(card: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def bound_in_words(coding: Coding, bound: float, below: bool) -> str:
-    """A bound of a variable of levels: ``severity at most medium``, or ``repaid yes`` where one is left;
-    of an outcome of classes: ``status well or mild``.
-
-    Args:
-        below: Whether values up to the bound are meant; else those from it.
+    """A bound of a variable of levels: ``severity at most medium``, or ``repaid yes`` where one is left; of
+    an outcome of classes: ``status well or mild``. Values up to the bound are meant, or, if not `below`, from
+    it.
     """
     if coding.desired:
         return f"{coding.name} {coding.text([0.0 if below else 1.0])}"

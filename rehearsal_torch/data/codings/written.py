@@ -51,13 +51,8 @@ CODINGS = "{variable: [texts in the order of their codes], or {classes: [...], r
 def resolved(
     plain: Mapping[str, Any], frame: pd.DataFrame, box: object = None
 ) -> tuple[dict[str, Any], list[str], list[str]]:
-    """Codings with levels and references, where rows say what they are.
-
-    Args:
-        box: The part ``box``: where it offers some classes of a variable only, the reference is one of them.
-
-    Returns:
-        The codings, the variables whose levels were found in the rows, and faults, a sentence each.
+    """Codings with levels and references, where rows say what they are; the variables whose levels were found
+    in the rows; and faults, a sentence each. Of the classes that a box offers, the reference is one.
     """
     found, names, faults = dict(plain), list[str](), list[str]()
     for name, each in plain.items():
@@ -119,13 +114,8 @@ def classes_of(
     reference: str | None = None,
     among: Sequence[str] = (),
 ) -> Coding:
-    """The coding of classes; without a reference that of the most frequent class, the first of several.
-
-    Args:
-        among: The classes of which it is the most frequent; empty for all.
-
-    Raises:
-        ValueError: see `Coding`.
+    """The coding of classes; without a reference that of the most frequent class (of `among`, if there are
+    some), the first of several.
     """
     if reference is None:
         places = Coding(name, tuple(classes)).places(column)
@@ -175,9 +165,7 @@ def in_codes(plain: Mapping[str, Any], codings: Mapping[str, Coding]) -> tuple[d
 
 
 def box_in_texts(box: Mapping[str, Any], codings: Mapping[str, Coding]) -> dict[str, Any]:
-    """A box as a task writes it, with the texts of its levels and classes, so that no number is taken for a
-    text.
-    """
+    """A box as a task writes it: texts for levels and classes, so that no number is taken for a text."""
     found: dict[str, Any] = {}
     classes = {column: each for each in whole(list(box), list(codings.values())) for column in each.columns}
     for name, each in box.items():
@@ -231,14 +219,7 @@ def coded_names(names: Sequence[str], codings: Mapping[str, Coding]) -> list[str
 
 
 def expanded(graph: RehearsalGraph, codings: Mapping[str, Coding]) -> RehearsalGraph:
-    """The graph with the indicators of classes in the place of their variables.
-
-    Args:
-        graph: The graph; indicators that it has already stay as they are.
-
-    Raises:
-        ValueError: if the graph has another variable of the name of an indicator.
-    """
+    """The graph with the indicators of classes in the place of their variables; those that it has stay."""
     several = {
         name: each.columns
         for name, each in codings.items()
@@ -268,9 +249,7 @@ def _pairs(pairs: Sequence[tuple[str, str]], several: Mapping[str, Sequence[str]
 
 
 def with_desired(region: Any, codings: Mapping[str, Coding]) -> dict[str, Coding]:
-    """The codings with the classes of outcomes that a region desires; as they are where it is no text, or
-    cannot be read.
-    """
+    """The codings with the classes of outcomes that a region of texts desires, where it can be read."""
     try:
         found = desired_classes(region, levels_of(codings), unordered_of(codings)) if _texts(region) else {}
     except InequalityError:
@@ -280,9 +259,7 @@ def with_desired(region: Any, codings: Mapping[str, Coding]) -> dict[str, Coding
 
 
 def region_in_codes(written: Any, codings: Mapping[str, Coding], faults: list[Fault]) -> Any:
-    """Inequalities with texts as faces, `{names, normals, offsets}`; None with a fault, and as they are if
-    they are no texts.
-    """
+    """Inequalities with texts as faces, {names, normals, offsets}; None with a fault; all else as it is."""
     if isinstance(written, Mapping):
         names = written.get("names", written)
         for name in names if isinstance(names, Mapping | Sequence) else ():

@@ -73,11 +73,7 @@ def _near(name: str, choices: Iterable[str]) -> str | None:
 def impossible_values(
     cases: ReadTable, rows: pd.DataFrame, variables: Mapping[str, VariableForm], found: Findings
 ) -> None:
-    """Faults of values of binary variables that no row has.
-
-    Args:
-        variables: The binary variables among these are looked at.
-    """
+    """Faults of values of binary variables that no row has."""
     for name, about in variables.items():
         if about.kind != "binary" or name not in cases.frame.columns or name not in rows.columns:
             continue
@@ -146,12 +142,8 @@ def ranges_of(
     found: Findings,
     texts: Collection[str] = (),
 ) -> dict[str, list[tuple[float, float]]]:
-    """(lower, upper) of each row, for the actions that have bounds of their own.
-
-    Args:
-        bounds: Action to its two limits, as text.
-        rows: The cases, with a column for each of these actions if a limit has `current`, and for each other
-            name of a limit.
+    """(lower, upper) of each row, for the actions that have bounds of their own: two limits as text, whose
+    names are columns of the rows.
     """
     made = {}
     for name, limits in bounds.items():

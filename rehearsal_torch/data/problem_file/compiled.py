@@ -109,12 +109,7 @@ class WrittenProblem:
     graphs: tuple[RehearsalGraph, ...] = ()
 
     def ranges_for(self, cases: ReadTable) -> dict[str, list[tuple[float, float]]]:
-        """`ranges` of other cases than the file's own.
-
-        Raises:
-            ProblemError: if a column is missing or has no numbers, or a case has no value left; all faults
-                are listed.
-        """
+        """`ranges` of other cases than the file's own; all their faults as a ProblemError."""
         found = Findings(self.source, self.findings.lines)
         box = RehearsalTask.of(self.task, self.source).box
         made = ranges_of(self.bounds, box, cases, found, self.codings)
@@ -123,11 +118,7 @@ class WrittenProblem:
 
 
 def written_problem(path: str | Path | None) -> WrittenProblem:
-    """Reads a problem file.
-
-    Raises:
-        ProblemError: with all faults of the file, its tables and its graph.
-    """
+    """Reads a problem file; a ProblemError has all faults of the file, its tables and its graph."""
     file = opened(path, tuple(ProblemForm.model_fields))
     expect(file, "cases")
     plain, found = file.plain, file.found
@@ -341,10 +332,8 @@ def cost_parts(
     codings: Mapping[str, Coding],
     box: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """The parts ``costs`` and ``worth`` of a task, as plain data; none where nothing costs anything.
-
-    Args:
-        box: What the actions may be set to, with texts, for those without a fault.
+    """The parts ``costs`` and ``worth`` of a task, as plain data; none where nothing costs anything. The box
+    has what actions without a fault may be set to.
     """
     costs = dict[str, ActionCost]()
     for name, about in variables.items():
@@ -398,11 +387,7 @@ def _levels(
 
 
 def cost_faults(form: Mapping[str, Any], cases: ReadTable, found: Findings) -> None:
-    """Faults of the columns that have the costs of each case.
-
-    Args:
-        cases: The cases, or the rows of which some are held out.
-    """
+    """Faults of the columns that have the costs of each case, or of each row that may be held out."""
     named = {name: (key("costs", name), column) for name, column in form.get("costs", {}).items()}
     for name, about in form.get("variables", {}).items():
         if about.cost is not None and about.cost.column is not None:

@@ -51,12 +51,7 @@ class Findings:
             self.faults.append(told)
 
     def warn(self, path: str, kind: FindingKind, words: str, text: str = "", **numbers: float) -> None:
-        """A finding at a key; once.
-
-        Args:
-            words: The sentence beside its line and key.
-            text: The sentence where these are not shown; empty if it is the same.
-        """
+        """A finding at a key, once; `text` is its sentence where line and key are not shown."""
         self.placed_findings.setdefault(self.placed(path, words), Finding(kind, text or words, numbers))
 
     def add(self, path: str, finding: Finding) -> None:
@@ -94,11 +89,7 @@ class Findings:
             self.fault(fault.path, fault.words)
 
     def settle(self) -> None:
-        """Ends with the faults, if there are any.
-
-        Raises:
-            ProblemError: with all faults.
-        """
+        """Ends with a ProblemError of all faults, if there are any."""
         if self.faults:
             raise ProblemError(self.source, self.faults)
 
@@ -148,9 +139,7 @@ def role_faults(variables: Mapping[str, Variable], roles: Sequence[str], found: 
 
 
 def graph_faults(variables: Mapping[str, Variable], graph: RehearsalGraph, found: Findings) -> None:
-    """Faults of names that only the graph or only the variables have; a variable of the role other that is in
-    no edge is a warning.
-    """
+    """Faults of names that only the graph or only the variables have; of the role other, a warning."""
     for name in graph.names:
         if name not in variables:
             found.fault("graph", f"{name!r} is not under variables; {meant(name, variables)}")
@@ -223,11 +212,7 @@ class Opened:
 
 
 def opened(path: str | Path | None, parts: Sequence[str]) -> Opened:
-    """Reads the text of a problem file.
-
-    Raises:
-        ProblemError: if there is no such file, it is no YAML mapping, or it has a question that there is not.
-    """
+    """Reads the text of a problem file; a ProblemError if it is no mapping, or has an unknown question."""
     if path is None:
         raise ProblemError("no problem file is given: set path=problem.yaml (see docs/own_table.md)", ())
     file, text = Path(path), ""
@@ -272,9 +257,7 @@ def _remedy(error: PlainFileError, text: str) -> str:
 
 
 def parts_of(file: Opened, form: type[Schema]) -> dict[str, Any]:
-    """The parts of a file that conform to a schema; its faults are collected, and so are parts in which
-    nothing is written yet.
-    """
+    """The parts of a file that conform to a schema; faults, and parts that are still empty, are collected."""
     empty = [
         part
         for part, about in form.model_fields.items()
@@ -291,11 +274,7 @@ def parts_of(file: Opened, form: type[Schema]) -> dict[str, Any]:
 
 
 def expect(file: Opened, question: str) -> None:
-    """Refuses a file with another question than the one that is being answered.
-
-    Raises:
-        ProblemError: with the command for the file's own question.
-    """
+    """Refuses a file with another question than the one being answered, with the command for its own."""
     if file.question != question:
         source = file.found.source
         file.found.fault(

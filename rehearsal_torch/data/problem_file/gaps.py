@@ -77,10 +77,8 @@ def missing_cells(frame: pd.DataFrame, names: Sequence[str]) -> MissingCells:
 
 
 def dependence(frame: pd.DataFrame, names: Sequence[str], complete: np.ndarray) -> dict[str, float]:
-    """The adjusted p-values of "completeness does not depend on this column", smallest first.
-
-    Columns in which fewer than five complete or incomplete rows have a value, or whose values are all equal,
-    are not tested.
+    """The adjusted p-values of "completeness does not depend on this column", smallest first; without
+    constant columns, and those in which fewer than five complete or incomplete rows have a value.
     """
     p_values = {}
     for name in names:
@@ -198,11 +196,7 @@ def without_gaps(
     found: Findings,
     codings: Mapping[str, Coding] = MappingProxyType({}),
 ) -> tuple[ReadTable, Gaps]:
-    """The rows that are used, with faults of their columns, and what became of missing cells.
-
-    Args:
-        rows: The rows, with the index of the level in place of texts.
-    """
+    """The rows that are used, with codes for texts, the faults of their columns, and what became of gaps."""
     cells = missing_cells(rows.frame, used)
     there = [name for name in variables if name in rows.frame.columns]
     if rule == "refuse":

@@ -59,11 +59,8 @@ def has_texts(levels: Sequence[Any] | None) -> bool:
 def codings_of(
     variables: Mapping[str, VariableForm], rows: ReadTable, found: Findings
 ) -> tuple[dict[str, Coding], set[str], list[str]]:
-    """The codings of the columns that need one.
-
-    Returns:
-        Column to coding; the columns that would need one and have a fault; and what was decided, a sentence
-        each.
+    """The codings of the columns that need one; the columns that have a fault instead; and what was decided
+    by itself, a sentence each.
     """
     codings, broken, notes = dict[str, Coding](), set[str](), list[str]()
     for name, about in variables.items():
@@ -262,11 +259,8 @@ def cases_in_labels(
     found: Findings,
     numbers: Sequence[str] = (),
 ) -> tuple[pd.DataFrame, list[str]]:
-    """The cases with the index of the level in place of each text, and the columns of the context that have
-    no fault yet.
-
-    Args:
-        numbers: Columns in which a truth value is a fault.
+    """The cases with the index of the level in place of each text, and the columns of the context without a
+    fault; in columns of numbers, truth values are a fault.
     """
     there = {name: each for name, each in codings.items() if name in cases.frame.columns}
     for name in numbers:
@@ -406,9 +400,7 @@ def settable(
 
 
 def costs(variables: Mapping[str, VariableForm]) -> dict[str, float]:
-    """The costs of actions as weights of squared changes, which `micns` can be given; empty if one of them is
-    more than a number above 0.
-    """
+    """The costs of actions as weights of squared changes, for `micns`; empty if one is no number above 0."""
     given = {name: about.cost for name, about in variables.items() if about.cost is not None}
     if not all(each.up and each.up == each.down and not each.fixed for each in given.values()):
         return {}

@@ -46,9 +46,8 @@ _ENDING = re.compile(r"[\w-]\.[A-Za-z]\w{0,9}\Z")
 
 
 def graph_part(written: Any, folder: Path, found: Findings) -> Any:
-    """The graph as a task holds it; that of a file as plain data, None with a fault.
-
-    Edges of a file without a direction are in its plain data, {parents, undirected}.
+    """The graph as a task holds it: that of a file as plain data, {parents, undirected} where some edges have
+    no direction; None with a fault.
     """
     name = written.strip() if isinstance(written, str) else ""
     if not name or "\n" in name:
@@ -128,11 +127,7 @@ def learnt_graph(
     codings: Mapping[str, Coding],
     found: Findings,
 ) -> LearntGraph | None:
-    """Learns the graph of a problem; None with a fault.
-
-    Args:
-        rows: The rows, with the places of levels in place of texts; those with a missing cell are left out.
-    """
+    """Learns the graph of a problem from its complete rows, with codes for texts; None with a fault."""
     form, faults = read(LearnForm, {LEARN: True} if written == LEARN else written)
     for each in faults:
         found.fault("graph", each)

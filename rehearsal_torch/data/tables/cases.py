@@ -46,11 +46,7 @@ def column_faults(
 def costs_in(
     frame: pd.DataFrame, origin: str, costs: Mapping[str, ActionCost]
 ) -> Sequence[Mapping[str, float]]:
-    """The costs per unit that cases state, for the actions whose cost names a column; one mapping per case.
-
-    Raises:
-        TableError: if a column is missing, or a cell is no number of at least 0; all faults are listed.
-    """
+    """The costs per unit of each case, for the actions whose cost names a column; faults as a TableError."""
     columns = {name: each.column for name, each in costs.items() if each.column is not None}
     faults = [each for name, column in columns.items() for each in column_faults(frame, origin, name, column)]
     if faults:
@@ -83,12 +79,7 @@ def _usual(task: RehearsalTask, rows: Table, name: str, cost: ActionCost) -> flo
 
 
 def cases_in_codes(frame: pd.DataFrame, origin: str, task: RehearsalTask) -> pd.DataFrame:
-    """Cases with codes in place of texts.
-
-    Raises:
-        TableError: if a column of the context is missing, or a text is none of its variable's; all faults are
-            listed.
-    """
+    """Cases with codes in place of texts; a TableError lists missing columns and unknown texts."""
     known = set(task.context)
     read = coded(frame, task.coded, {each.name for each in task.codings if known & {*each.columns}}, NEW)
     faults = [*read.faults, *_missing(frame, known, task)]
@@ -112,11 +103,7 @@ def _missing(frame: pd.DataFrame, known: set[str], task: RehearsalTask) -> list[
 
 
 def present_in(frame: pd.DataFrame, origin: str, names: Sequence[str]) -> list[dict[str, float]]:
-    """The present values in each row; without those that have no column or an empty cell.
-
-    Raises:
-        TableError: if a cell is neither empty nor a number; all faults are listed.
-    """
+    """The present values in each row, without empty cells; what is no number, as a TableError."""
     there = [name for name in names if name in frame.columns]
     faults = [
         each for name in there for each in number_faults(frame[frame[name].notna()], [name], min_rows=0)

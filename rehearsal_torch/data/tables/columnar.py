@@ -49,15 +49,7 @@ TEXTS = ("string", "large_string", "string_view", "binary", "large_binary", "bin
 
 
 def read_columnar(file: Path, faults: list[str] | None = None, needed: Needed | None = None) -> ReadTable:
-    """Reads a Parquet or Feather file, or a folder of Parquet files.
-
-    Args:
-        file: The file, or a folder that has some; at most 2 GiB and 200 million cells in memory.
-
-    Raises:
-        TableError: if pyarrow is not installed, the file is no such file, or it is too large.
-        OSError: if the file cannot be read.
-    """
+    """Reads a Parquet or Feather file, or a folder of Parquet files, of at most 2 GiB, 200 million cells."""
     parquet = file.is_dir() or file.suffix.lower() == ".parquet"
     kind = "Parquet" if parquet else "Feather"
     pa = _pyarrow(file, kind)
@@ -145,9 +137,7 @@ def _one_kind(pa: Any, folder: Path, files: Sequence[Path], tables: Sequence[Any
 
 
 def _plain_texts(pa: Any, batch: Any) -> Any:
-    """A batch whose texts are the cells that they become, written out once: each text of a list of texts is
-    looked at once, and nothing of the batch is kept with them.
-    """
+    """A batch whose texts are the cells that they become, each looked at once; nothing of it is kept."""
     # Lengths and offsets of a damaged file may lead outside its buffers.
     batch.validate(full=True)
     columns = list(batch.columns)
@@ -163,8 +153,8 @@ def _plain_texts(pa: Any, batch: Any) -> Any:
 
 
 def _cells(pa: Any, table: Any) -> pd.DataFrame:
-    """The cells of a table of batches of `_plain_texts`, with numbers for the names of columns: numbers and
-    truth values as they are, all else as text.
+    """The cells of batches of `_plain_texts`, by the numbers of their columns: all but numbers and truth
+    values as text.
     """
     # What pandas wrote about itself is not needed, and not trusted.
     table = table.replace_schema_metadata(None)
@@ -190,9 +180,7 @@ def _cells(pa: Any, table: Any) -> pd.DataFrame:
 
 
 def _parquet(pa: Any, file: Path, needed: Needed | None, before: Sequence[Any]) -> Any:
-    """The rows of a file, after those of other files. Texts are read as numbers of a list of texts; what a
-    row group says of its size is heeded before it is read.
-    """
+    """The rows of a file, after those of other files; what a row group says of its size is heeded first."""
     about = pa.parquet.read_metadata(file)
     names = [str(name) for name in about.schema.to_arrow_schema().names]
     few_columns(len(names), str(file))

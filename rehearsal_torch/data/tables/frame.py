@@ -71,10 +71,8 @@ class ReadTable:
     listed: tuple[int, ...] = ()
 
     def at(self, index: int) -> str:
-        """Where a row stands, in words: "line 7", or "case 2 (line 10)" of a list in a problem file.
-
-        Args:
-            index: The row's index in `frame`: its line minus two, or, of a list, its number minus two.
+        """Where a row of `frame` stands: "line 7", or "case 2 (line 10)" of a list in a problem file, whose
+        index is its number minus two.
         """
         if not self.listed:
             return line_words(index)
@@ -87,11 +85,7 @@ def line_words(index: int) -> str:
 
 
 def bounded(where: str | Path, size: int, cells: int) -> None:
-    """Refuses a table that is too large, before it is made: the gate of every kind of file.
-
-    Raises:
-        TableError: if there are more than 2 GiB or 200 million cells.
-    """
+    """Refuses a table of more than 2 GiB or 200 million cells before it is made, of whatever kind of file."""
     if size > BYTES or cells > CELLS:
         most = f"{BYTES // 2**30} GiB" if BYTES % 2**30 == 0 else f"{BYTES:,} bytes"
         raise TableError(
@@ -101,11 +95,7 @@ def bounded(where: str | Path, size: int, cells: int) -> None:
 
 
 def few_columns(count: int, where: str) -> None:
-    """Refuses a table with too many columns.
-
-    Raises:
-        TableError: if there are more than 10,000.
-    """
+    """Refuses a table with more than 10,000 columns."""
     if count > COLUMNS:
         raise TableError(f"{where}: expected at most {COLUMNS} columns; got {count}: is it the right table?")
 
@@ -138,11 +128,7 @@ def without_empty_columns(frame: pd.DataFrame, header: Sequence[str | None]) -> 
 
 
 def refused_or_collected(found: Sequence[str], where: str, faults: list[str] | None) -> None:
-    """Appends faults to those of the caller, or raises them if there is no list.
-
-    Raises:
-        TableError: if there are faults and no list.
-    """
+    """Appends faults to those of the caller, or raises them if there is no list."""
     if faults is not None:
         faults += found
     elif found:
@@ -160,10 +146,6 @@ def frame_of(
     Args:
         header: The names; None, or text without a letter, for a column without a name.
         rows: The index of each row, and its cells, up to as many as the header has.
-
-    Raises:
-        TableError: if there are too many columns, cells or letters, values beyond the last name, or, without
-            `faults`, faults of the header.
     """
     names = [None if cell is None or not str(cell).strip() else str(cell).strip() for cell in header]
     few_columns(len(names), where)

@@ -39,11 +39,7 @@ LIBRARIES = ("pandas", "polars", "pyarrow")
 
 
 def row_count(given: Any) -> int | None:
-    """The number of rows of a data frame; None if it is something else.
-
-    Raises:
-        TableError: if it is a lazy frame.
-    """
+    """The number of rows of a data frame in memory; None if it is something else."""
     if isinstance(given, pd.DataFrame):
         return len(given)
     found = _narwhals_frame(given, "the data frame")
@@ -51,11 +47,7 @@ def row_count(given: Any) -> int | None:
 
 
 def data_frame(given: Any, called: str, faults: list[str] | None = None) -> pd.DataFrame:
-    """A data frame of any library as one of pandas, with rows numbered from 0.
-
-    Raises:
-        TableError: if it is not a data frame, is lazy, or two columns have the same name.
-    """
+    """A data frame of any library as one of pandas, with rows numbered from 0; refuses all else."""
     # A frame of its own: `attrs`, which pandas copies at every step, may hold anything, the frame itself too.
     frame = pd.DataFrame(given) if isinstance(given, pd.DataFrame) else _of_other_library(given, called)
     names = [str(name) for name in frame.columns]
@@ -116,15 +108,7 @@ def library_of(given: Any) -> str | None:
 
 
 def in_library(frame: pd.DataFrame, library: str) -> Any:
-    """A data frame of pandas as one of another library, without its index; NaN becomes a missing value.
-
-    Args:
-        library: "pandas", which returns the frame itself, "polars" or "pyarrow".
-
-    Raises:
-        ValueError: if there is no such library.
-        TableError: if it is not installed.
-    """
+    """A data frame of pandas as one of `LIBRARIES`, without its index; NaN becomes a missing value."""
     if library not in LIBRARIES:
         raise ValueError(f"library: expected {', '.join(LIBRARIES)} or None; got {library!r}")
     if library == "pandas":
@@ -179,15 +163,14 @@ def _column(column: nw.Series) -> pd.Series:
 def cells_of(
     given: Any, names: tuple[str, ...] | None, called: str
 ) -> tuple[tuple[str, ...], Tensor, Tensor]:
-    """The numbers of a data frame, and which of them were set. Returns names, values (n, d), and marks (n,
-    d).
+    """The numbers of a data frame, and which of them were set: names, values (n, d), and marks (n, d).
 
     Args:
         names: The columns, in order; None for all but those that mark cells.
 
     Raises:
-        TableError: if a column is missing, occurs twice, or is not numeric and complete, or a column of marks
-            belongs to no column or holds anything but 0 and 1; all faults are listed.
+        TableError: if a column is not numeric and complete, or marks belong to none or are not 0 and 1; all
+            faults are listed.
     """
     faults: list[str] = []
     frame = data_frame(given, called, faults)

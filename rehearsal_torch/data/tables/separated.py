@@ -78,11 +78,7 @@ def decimal_of(rows: list[str], separator: str) -> str:
 
 
 def check_given(file: Path, lines: list[str], separator: str | None, decimal: str | None) -> None:
-    """Refuses a given separator or decimal sign that the text speaks against.
-
-    Raises:
-        TableError: with the sign that the text seems to have.
-    """
+    """Refuses a given separator or decimal sign that the text speaks against."""
     seems = separator_of(file, lines)
     if separator is not None and separator != seems and len(_cells(lines[0], separator)) == 1:
         columns = len(_cells(lines[0], seems))
@@ -150,16 +146,7 @@ KINDS = {
 def read_separated(
     file: Path, separator: str | None = None, decimal: str | None = None, faults: list[str] | None = None
 ) -> ReadTable:
-    """Reads a text file of separated values with a header row.
-
-    Args:
-        file: The file, plain or packed with gzip (.gz), at most 2 GiB unpacked.
-
-    Raises:
-        TableError: if it cannot be read as separated UTF-8 text, or, without `faults`, two columns have the
-            same name.
-        OSError: if the file cannot be read.
-    """
+    """Reads UTF-8 text of separated values with a header row, plain or packed with gzip (.gz)."""
     if separator not in (None, *SEPARATORS):
         raise TableError(f"separator: expected one of , ; | and the tab; got {separator!r}")
     if decimal not in (None, *SIGNS):
@@ -188,9 +175,7 @@ def read_separated(
 
 
 def cells_as_written(table: ReadTable) -> pd.DataFrame | None:
-    """The cells of a table as its file writes them, as texts; None if it comes from no file of text, or the
-    file has changed since.
-    """
+    """The cells as the file writes them; None if the table is of no text, or that has changed since."""
     if table.file is None:
         return None
     try:
@@ -206,8 +191,8 @@ def cells_as_written(table: ReadTable) -> pd.DataFrame | None:
 
 
 def _head(file: Path) -> tuple[bytes, bool]:
-    """The first bytes, unpacked, and whether the file is packed with gzip; checks the unpacked size, and the
-    number of cells, of which each has a separator or the end of a line behind it.
+    """The first bytes, unpacked, and whether the file is packed; checks its size, and the number of its
+    cells, of which each has a separator or the end of a line behind it.
     """
     with file.open("rb") as stream:
         head = stream.read(HEAD)
@@ -236,9 +221,7 @@ def _head(file: Path) -> tuple[bytes, bool]:
 
 
 def _checked(file: Path, head: bytes) -> tuple[int, list[str]]:
-    """The number of blank lines before the header, and the first lines; refuses a file that, by its first
-    bytes, is not separated UTF-8 text.
-    """
+    """The number of blank lines before the header, and the first lines, of a file that is UTF-8 text."""
     kind = next((kind for magic, kind in KINDS.items() if head.startswith(magic)), None)
     if kind is not None or head[257:262] == b"ustar":
         raise TableError(f"{file} is not comma-separated text but {kind or 'a tar archive: unpack it'}")

@@ -57,16 +57,7 @@ DAMAGED = (
 
 
 def read_workbook(file: Path, sheet: str | None = None, faults: list[str] | None = None) -> ReadTable:
-    """Reads a sheet of an Excel workbook.
-
-    Args:
-        file: The workbook, at most 512 MiB unpacked.
-
-    Raises:
-        TableError: if openpyxl is not installed, the file is no workbook, it has no such sheet, or the sheet
-            is empty.
-        OSError: if the file cannot be read.
-    """
+    """Reads a sheet of an Excel workbook of at most 512 MiB, unpacked."""
     try:
         from openpyxl import load_workbook
         from openpyxl.utils.exceptions import InvalidFileException
@@ -112,9 +103,7 @@ def _sheet(
 
 
 def _rows(sheet: Any) -> Iterator[tuple[int, list[Any]]]:
-    """The rows with a cell, with their positions from 0. The size that a workbook states may be wrong and is
-    not used.
-    """
+    """The rows with a cell, with their positions from 0; the size that a workbook states may be wrong."""
     from openpyxl.worksheet._reader import WorkSheetParser
 
     book, last = sheet.parent, 0

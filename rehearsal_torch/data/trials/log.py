@@ -93,15 +93,11 @@ class TrialLog:
         return self._rows(both).reshape(-1, 2, len(self.task.actions))
 
     def settings(self, *states: State) -> Tensor:
-        """The settings of the trials in the given states, (m, k); the suggested ones if no others were
-        reported.
-        """
+        """The settings of the trials in the given states, (m, k): those used, else those suggested."""
         return self._rows(trial.settings for trial in self.in_states(*states))
 
     def contains(self, action: Tensor, *states: State) -> Tensor:
-        """Whether actions (..., k) are the same experiment as a trial in one of these states, suggested or
-        run, (...) bool.
-        """
+        """Whether actions (..., k) are the same experiment as a trial in some states, asked or run, (...)."""
         some = torch.tensor([trial.state in states for trial in self.trials], dtype=torch.bool)
         away = (action.unsqueeze(-2) - self._points[some].flatten(0, 1).to(action)).abs()
         same = (away / self.task.box.width.to(action) <= SAME) & (away <= self.task.box.near.to(action))
@@ -122,7 +118,7 @@ class TrialLog:
         ran: Any = None,
         anywhere: bool = False,
     ) -> tuple["TrialLog", Trial, list[str]]:
-        """Returns the log with one trial completed, corrected or added.
+        """Returns the log with one trial completed, corrected or added; the trial; and warnings about it.
 
         Args:
             reference: The trial; None, or settings that no pending trial has, for one that was not suggested.
@@ -132,12 +128,8 @@ class TrialLog:
             anywhere: Whether settings without a trial may lie outside bounds and limits; those in `ran`
                 always may.
 
-        Returns:
-            The next log, the trial, and warnings about it.
-
         Raises:
-            TrialError: if the reference names no trial, or a value is missing or not a finite number; all
-                faults are listed.
+            TrialError: if the reference names no trial, or a value is no finite number.
         """
         faults: list[str] = []
         trial, done = self._found(reference, ran, faults)
@@ -178,17 +170,8 @@ class TrialLog:
         return self._with(made), made, [f"trial {made.id}: {note}" for note in notes]
 
     def complete_rows(self, table: Table) -> tuple["TrialLog", int]:
-        """Returns the log with a trial completed or added for each row that is not a completed trial already.
-
-        Args:
-            table: Experiments, actions first, in the task's order; altered nodes were set by hard
-                interventions.
-
-        Returns:
-            The next log, and the number of rows that equal completed trials to the last bit.
-
-        Raises:
-            TrialError: if a row cannot be recorded.
+        """Returns the log with a trial completed or added for each row that equals none to the last bit, and
+        the number of those that do. Columns are the actions, in the task's order, before the nodes.
         """
         width, log, left_out = len(self.task.actions), self, 0
         known = Counter(map(tuple, self.table.values.tolist()))
@@ -205,13 +188,10 @@ class TrialLog:
         return log, left_out
 
     def await_rows(self, actions: Tensor, done: Table) -> "TrialLog":
-        """Returns the log with a pending trial for each row of a table that waits for its result, unless the
-        log knows it already.
+        """Returns the log with a pending trial for each action (m, k) that waits for its result.
 
-        Args:
-            actions: The actions of the rows that wait, (m, k).
-            done: The completed rows of the same table, which the log has: a setting is awaited as often as
-                the whole table has it, less the trials that there are.
+        A setting is awaited as often as the whole table has it, with its completed rows, which the log has,
+        less the trials that there are.
         """
         log, rows = self, Counter(map(tuple, done.columns(self.task.actions).tolist()))
         known = Counter(map(tuple, self.settings("pending", "completed", "failed", "abandoned").tolist()))
@@ -225,11 +205,8 @@ class TrialLog:
     def fail(
         self, reference: Reference, reason: str = "", nodes: Any = None, ran: Any = None
     ) -> tuple["TrialLog", Trial]:
-        """Returns the log with one trial failed: its measurements are kept, and its settings are not
-        suggested again.
-
-        Raises:
-            TrialError: if the reference names no trial, or a value is not a finite number.
+        """Returns the log with one trial failed, and the trial: its measurements are kept, and its settings
+        are not suggested again.
         """
         faults: list[str] = []
         trial, done = self._found(reference, ran, faults)
@@ -262,11 +239,7 @@ class TrialLog:
         return self._with(made), made
 
     def abandon(self, reference: Reference, reason: str = "") -> tuple["TrialLog", Trial]:
-        """Returns the log with one trial abandoned: it is not used for fitting, and may be suggested again.
-
-        Raises:
-            TrialError: if the reference names no trial.
-        """
+        """Returns the log with one trial abandoned, and the trial: not fitted, it may be suggested again."""
         faults: list[str] = []
         trial, _ = self._found(reference, None, faults)
         if trial is None and not faults:
@@ -293,9 +266,7 @@ class TrialLog:
     def _found(
         self, reference: Any, ran: Any, faults: list[str]
     ) -> tuple[Trial | None, dict[str, float] | None]:
-        """The referenced trial, None for a new one; and the settings actually used, None if they are those
-        recorded or suggested.
-        """
+        """The referenced trial, None for a new one; and the settings used, None if they are known."""
         done = None if ran is None else named_numbers(ran, self.task.actions, "action", faults)
         if reference is None:
             if ran is None:
@@ -375,9 +346,8 @@ class TrialLog:
         return torch.tensor(rows, dtype=torch.float64).reshape(-1, len(self.task.actions))
 
     def _with(self, made: Trial) -> "TrialLog":
-        """The log with a trial in place of that of its number, or behind all others.
-
-        What is known of the others is kept: a step takes no longer for all that went before.
+        """The log with a trial in place of that of its number, or behind all others; keeps what is known of
+        these, so that a step takes no longer for all that went before.
         """
         place = len(self.trials)
         if made.id <= self._last:

@@ -95,14 +95,10 @@ class Campaign(BaseModel):
 
 
 def read_campaign(path: str | Path, known: str | None = None) -> tuple[Campaign | None, str]:
-    """The campaign of a file, and the file's text.
-
-    Args:
-        known: A text whose campaign is known already: of this one it is None.
+    """The campaign of a file, None if its text is `known`; and the text.
 
     Raises:
-        TrialFileError: if it cannot be read, is not JSON, is in another format, or anything in it is wrong;
-            all faults are listed.
+        TrialFileError: if it cannot be read, is in another format, or is wrong; all faults are listed.
     """
     try:
         text = text_of(path, BYTES)
@@ -112,11 +108,7 @@ def read_campaign(path: str | Path, known: str | None = None) -> tuple[Campaign 
 
 
 def campaign_of(plain: Any, where: str) -> Campaign:
-    """The campaign of plain data.
-
-    Raises:
-        TrialFileError: if it is in another format, or anything in it is wrong; all faults are listed.
-    """
+    """The campaign of plain data."""
     made = plain.get("format") if isinstance(plain, Mapping) else None
     if made != FORMAT:
         if isinstance(made, str) and made.startswith(f"{FAMILY}/"):
@@ -136,11 +128,7 @@ def campaign_of(plain: Any, where: str) -> Campaign:
 
 
 def write_campaign(path: str | Path, campaign: Campaign) -> str:
-    """Replaces the file atomically, and returns its text.
-
-    Raises:
-        TrialFileError: if it cannot be written; the old file stays unchanged.
-    """
+    """Replaces the file atomically, and returns its text; the old file stays if it cannot be written."""
     text = campaign.text()
     try:
         write_text(path, text)
@@ -255,12 +243,10 @@ class TrialStore:
 
     @contextmanager
     def changing(self) -> Iterator[TrialLog]:
-        """The current trials; other processes cannot change them until the block ends.
+        """The current trials, which no other process can change until the block ends.
 
         Raises:
             InUseError: if another process holds the lock for more than a minute.
-            TrialFileError: if the file cannot be read, or another process changed its task, seed or initial
-                design.
         """
         with self._locked():
             yield self.fresh()
@@ -269,8 +255,7 @@ class TrialStore:
         """The current trials, including those written by other processes.
 
         Raises:
-            TrialFileError: if the file cannot be read, or another process changed its task, seed or initial
-                design.
+            TrialFileError: if the file cannot be read, or its task, seed or initial design were changed.
         """
         if self.file is not None:
             found, text = read_campaign(self.file, self._text)
@@ -285,11 +270,7 @@ class TrialStore:
         return self.log
 
     def keep(self, log: TrialLog) -> None:
-        """Makes a log the current state, on disk first.
-
-        Raises:
-            TrialFileError: if it cannot be written; nothing has changed then.
-        """
+        """Makes a log the current state, on disk first: if it cannot be written, nothing has changed."""
         if self.file is not None:
             campaign = self.campaign(log)
             if campaign.text() != self._text:

@@ -149,12 +149,8 @@ class Suggestion(dict[str, float]):
 def named_numbers(
     given: Any, wanted: Iterable[str], what: str, faults: list[str], others: bool = False
 ) -> dict[str, float]:
-    """The wanted values as floats, in the given order; faults are appended to `faults`. Returns name to
-    value; complete unless faults were appended.
-
-    Args:
-        given: Name to number: a mapping or a pandas row; numbers of NumPy and torch are accepted.
-        others: Whether further names are allowed; they are ignored.
+    """The wanted values of a mapping or a pandas row as floats, in the given order; complete unless faults
+    were appended to `faults`. With `others`, further names are ignored.
     """
     names = list(wanted)
     if isinstance(given, pd.Series):
@@ -189,9 +185,7 @@ def named_numbers(
 
 
 def finite(value: Any) -> float | None:
-    """A number as a float; None for anything but a finite number: strings, Booleans, missing values,
-    infinities.
-    """
+    """A finite number, also of NumPy and torch, as a float; None for anything else: texts, Booleans, NaN."""
     if isinstance(value, Tensor | np.ndarray | np.generic):
         value = value.item() if math.prod(value.shape) == 1 else None
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):
@@ -213,11 +207,7 @@ def whole(text: str) -> bool:
 
 
 def number_after(last: int) -> int:
-    """The number of the next trial.
-
-    Raises:
-        TrialError: if there is none left.
-    """
+    """The number of the next trial; a TrialError if there is none left."""
     if last >= MOST:
         raise refused("nothing is recorded", [f"trials end at number {MOST:,}: start another file"])
     return last + 1
