@@ -23,7 +23,7 @@ from rehearsal_torch.data.tables.frame import line_words
 from rehearsal_torch.files.schema import listed, meant
 
 
-def column_faults(
+def price_faults(
     frame: pd.DataFrame, origin: str, name: str, column: str, at: Callable[[int], str] = line_words
 ) -> list[str]:
     """Faults of a column that should hold the cost of an action in each case."""
@@ -48,7 +48,7 @@ def costs_in(
 ) -> Sequence[Mapping[str, float]]:
     """The costs per unit of each case, for the actions whose cost names a column; faults as a TableError."""
     columns = {name: each.column for name, each in costs.items() if each.column is not None}
-    faults = [each for name, column in columns.items() for each in column_faults(frame, origin, name, column)]
+    faults = [each for name, column in columns.items() for each in price_faults(frame, origin, name, column)]
     if faults:
         raise TableError(listed(origin, faults))
     numbers = {name: numbers_of(frame[column]).tolist() for name, column in columns.items()}
