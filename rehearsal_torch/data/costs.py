@@ -11,10 +11,7 @@ or, where levels have prices p_i,
 and an alteration of several actions costs the sum. Keeping an action as it is costs nothing. With the worth v
 of a desired outcome, in the unit of the costs, the net value of an alteration is v P(desired) - sum_i c_i.
 
-Source: a linear cost of change is the L1 cost of counterfactual recourse (Ustun, Spangher and Liu,
-2019), the net value a von Neumann-Morgenstern utility with two outcomes.
-
-Costs of actions as tasks and problem files write them.
+Tasks and problem files write them so:
 
 bmi: 2                                  cost per unit of change, either way
 bmi: {up: 2, down: 0.5}                 another one upwards than downwards
@@ -23,6 +20,9 @@ bmi: {column: cost_of_bmi}              of each case its own cost per unit, from
 bmi: {up: 2, usual: 26}                 from 26 where a case has no present value
 drug: {A: 0, B: 12}                     a change to A costs nothing, one to B costs 12
 drug: {levels: {A: 0, B: 12}, fixed: 5, usual: A}
+
+Source: a linear cost of change is the L1 cost of counterfactual recourse (Ustun, Spangher and Liu,
+2019), the net value a von Neumann-Morgenstern utility with two outcomes.
 """
 
 import math
@@ -38,8 +38,8 @@ from torch import Tensor
 from rehearsal_torch.data.codings.coding import Coding, hinted, listed, spelled, text_of
 from rehearsal_torch.files.schema import Fault, Name, Number, Schema, fault, is_number, mapping, meant
 
-# A value this close to a level, as a share of both, is at it.
-NEAR = 1e-9
+# A value this close to a level, as a share of both, is at it; a change by less than that is rounding.
+NEAR, ROUNDED = 1e-9, 1e-12
 
 
 @dataclass(frozen=True)
@@ -73,13 +73,12 @@ class LevelPrices:
         Raises:
             ValueError: if a level is unknown or named twice, or one that may be set has no price.
         """
-        columns = (name,) if coding is None else coding.columns
-        texts = [text_of(each) or "" for each in levels[name]] if coding is None else list(coding.levels)
-        rows = (
-            tuple((float(each),) for each in levels[name])
-            if coding is None
-            else tuple(map(tuple, coding.rows.tolist()))
-        )
+        if coding is None:
+            columns, texts = (name,), [text_of(each) or "" for each in levels[name]]
+            rows = tuple((float(each),) for each in levels[name])
+        else:
+            columns, texts = coding.columns, list(coding.levels)
+            rows = tuple(map(tuple, coding.rows.tolist()))
         named = dict[str, float]()
         for key, price in written.items():
             (text,) = spelled([key], texts)
@@ -133,13 +132,10 @@ class LevelPrices:
 
     def changes(self, origin: float, fixed: float) -> list[float]:
         """The cost of setting each level; 0 for the present one (`value`), and those that cannot be set."""
-        if self.of_classes:
-            kept = [place == origin for place in range(len(self.rows))]
-        else:
-            kept = [abs(row[0] - origin) <= NEAR * (abs(row[0]) + abs(origin)) for row in self.rows]
+        values = range(len(self.rows)) if self.of_classes else [row[0] for row in self.rows]
         return [
-            0.0 if same or price is None else price + fixed
-            for same, price in zip(kept, self.prices, strict=True)
+            0.0 if price is None or abs(each - origin) <= NEAR * (abs(each) + abs(origin)) else price + fixed
+            for each, price in zip(values, self.prices, strict=True)
         ]
 
     def words(self) -> str:
@@ -154,12 +150,8 @@ class LevelPrices:
 
 @dataclass(frozen=True)
 class Choice:
-    """The costs of setting the levels of one action in B cases.
-
-    Attributes:
-        places: Where its m columns stand among those of an alteration.
-        rows: The values of the columns at each of L levels, (L, m).
-        costs: The cost of each level, (B, L).
+    """The costs of setting the levels of one action in B cases: (B, L) for L levels, at which its m columns,
+    in some `places` of an alteration, have the values of `rows`, (L, m).
     """
 
     places: tuple[int, ...]
@@ -168,14 +160,10 @@ class Choice:
 
     def __call__(self, actions: Tensor) -> Tensor:
         """The cost at the nearest levels, (..., B, k) -> (..., B)."""
-        set_to = actions[..., self.places].unsqueeze(-2)
-        nearest = (set_to - self.rows.to(actions)).abs().sum(-1).argmin(-1)
+        away = actions[..., self.places].unsqueeze(-2) - self.rows.to(actions)
+        nearest = away.abs().sum(-1).argmin(-1)
         cases = torch.arange(len(self.costs), device=actions.device)
         return self.costs.to(actions)[cases, nearest]
-
-
-# A change by less than this share of both values is rounding.
-ROUNDED = 1e-12
 
 
 @dataclass(frozen=True)
@@ -217,11 +205,6 @@ class ActionCost:
         """Whether every change costs nothing."""
         unpriced = self.levels is None or self.levels.free
         return self.column is None and unpriced and not (self.up or self.down or self.fixed)
-
-    @property
-    def even(self) -> bool:
-        """Whether it is one number: the cost per unit in both directions, and nothing else."""
-        return self.column is None and self.up == self.down and not self.fixed and self.levels is None
 
     def present(self, name: str, values: Mapping[str, float]) -> float | None:
         """The present value from which changes are counted; None if it is unknown."""
@@ -329,15 +312,8 @@ class CaseCosts:
 
 @dataclass(frozen=True)
 class CostTable:
-    """The costs of one set of k actions in B cases.
-
-    Attributes:
-        up: Cost per unit upwards, (B, k).
-        down: Cost per unit downwards, (B, k).
-        fixed: Cost of any change, (B, k).
-        origin: Values from which changes are counted, (B, k); NaN for an action that costs nothing, or whose
-            levels have prices.
-        choices: The costs of the levels of actions that have prices.
+    """The costs of one set of k actions in B cases: those of `ActionCost`, (B, k) each; the values from which
+    changes are counted, (B, k), NaN for actions that cost nothing or have prices; and the costs of levels.
     """
 
     up: Tensor
@@ -357,24 +333,18 @@ class CostTable:
             if each.levels is not None and set(each.levels.columns) <= set(names)
         }
         apart = {column for each in priced.values() for column in each.columns}
-        rows = [[none if name in apart else each.actions.get(name, none) for name in names] for each in cases]
+        known = [{name: each for name, each in case.actions.items() if name not in apart} for case in cases]
+        found = [[each.get(name, none) for name in names] for each in known]
+        parts = [[(each.up, each.down, each.fixed) for each in row] for row in found]
+        origins = [
+            [case.origin[name] if name in each else math.nan for name in names]
+            for case, each in zip(cases, known, strict=True)
+        ]
         shape = (len(cases), len(names))
-
-        def table(values: Sequence[Sequence[float]]) -> Tensor:
-            return torch.tensor(values, dtype=torch.float64).reshape(shape)
-
-        return cls(
-            table([[each.up for each in row] for row in rows]),
-            table([[each.down for each in row] for row in rows]),
-            table([[each.fixed for each in row] for row in rows]),
-            table(
-                [
-                    [math.nan if name in apart else each.origin.get(name, math.nan) for name in names]
-                    for each in cases
-                ]
-            ),
-            tuple(_choice(name, each, cases, names) for name, each in priced.items()),
-        )
+        up, down, fixed = torch.tensor(parts, dtype=torch.float64).reshape(*shape, 3).unbind(-1)
+        origin = torch.tensor(origins, dtype=torch.float64).reshape(shape)
+        choices = tuple(_choice(name, each, cases, names) for name, each in priced.items())
+        return cls(up, down, fixed, origin, choices)
 
     def __call__(self, actions: Tensor) -> Tensor:
         """The cost of actions, (..., B, k) -> (..., B)."""
@@ -395,11 +365,9 @@ def _choice(name: str, levels: LevelPrices, cases: Sequence[CaseCosts], names: S
         else [0.0] * len(levels.rows)
         for case in cases
     ]
-    return Choice(
-        tuple(list(names).index(column) for column in levels.columns),
-        torch.tensor(levels.rows, dtype=torch.float64),
-        torch.tensor(costs, dtype=torch.float64).reshape(len(cases), len(levels.rows)),
-    )
+    places = tuple(list(names).index(column) for column in levels.columns)
+    rows, table = (torch.tensor(each, dtype=torch.float64) for each in (levels.rows, costs))
+    return Choice(places, rows, table.reshape(len(cases), len(levels.rows)))
 
 
 def weighing(costs: CaseCosts | None) -> bool:
@@ -452,10 +420,11 @@ def _one_of_them(made: "WrittenCost") -> "WrittenCost":
     parts = [part for part in PARTS if getattr(made, part) is not None]
     if not parts and made.column is None and not made.levels:
         raise fault(COST, {"usual": made.usual})
-    if made.levels is not None and (made.column is not None or {"up", "down"} & set(parts)):
-        raise fault("a cost per unit, or of each level", {"levels": made.levels}, "leave one of the two out")
-    if made.column is not None and {"up", "down"} & set(parts):
-        raise fault("a cost per unit, or the column that has it", made.column, "leave one of the two out")
+    remedy, per_unit = "leave one of the two out", {"up", "down"} & set(parts)
+    if made.levels is not None and (made.column is not None or per_unit):
+        raise fault("a cost per unit, or of each level", {"levels": made.levels}, remedy)
+    if made.column is not None and per_unit:
+        raise fault("a cost per unit, or the column that has it", made.column, remedy)
     return made
 
 
@@ -498,18 +467,16 @@ class WrittenCost(Schema):
             ValueError: if levels have prices and the action has none, or a class has a cost per unit.
         """
         up, down, fixed = (getattr(self, part) or 0.0 for part in PARTS)
-        if coding is not None and coding.of_classes and self.levels is None:
+        written: Mapping[Any, float] | None = self.levels
+        if coding is not None and coding.of_classes and written is None:
             if self.column is not None or self.up is not None or self.down is not None:
-                texts = listed(coding.levels)
                 raise ValueError(
                     "a change from one class to another has no size that a cost per unit could count "
-                    f"({name} has {texts}): write what a change to each of them costs, "
+                    f"({name} has {listed(coding.levels)}): write what a change to each of them costs, "
                     f"{{{', '.join(f'{each}: NUMBER' for each in coding.levels[:3])}}}, or fixed: NUMBER "
                     "for any change"
                 )
-            written: Mapping[Any, float] | None = dict.fromkeys(coding.levels, 0.0)
-        else:
-            written = self.levels
+            written = dict.fromkeys(coding.levels, 0.0)
         columns = (name,) if coding is None else coding.columns
         usual = _usual_of(name, self.usual, coding)
         if written is None:
@@ -558,14 +525,10 @@ def costs_of(
     """The costs of actions; those of other variables are faults. `levels` is as in `WrittenCost.built`."""
     of = {column: each.name for each in codings.values() for column in each.columns}
     known = list(dict.fromkeys(of.get(name, name) for name in actions))
-    faults += [
-        Fault("costs", f"{name!r} is no action; {meant(name, known)}")
-        for name in written
-        if name not in known
-    ]
     found = dict[str, ActionCost]()
     for name, each in written.items():
         if name not in known:
+            faults.append(Fault("costs", f"{name!r} is no action; {meant(name, known)}"))
             continue
         try:
             found[name] = each.built(name, codings.get(name), levels)

@@ -18,14 +18,13 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.part import Sizes, Solved
+from rehearsal_torch.data.scaling import quantiles
 from rehearsal_torch.data.sizes import bounded
 
 MAX_LEVELS, MAX_ACTIONS = 1000, 2**20
 
 UNREACHED = torch.finfo(torch.float64).max
 """The lower edge of an empty level."""
-MOST = 2**24
-"""The largest number of doses of which torch computes quantiles."""
 FEW = 20
 """The maximum number of different doses for which those that share a level are named."""
 
@@ -84,9 +83,8 @@ class DoseLevels(Solved):
         edges, medians, notes = [], [], {}
         for name, dose in zip(self.names, doses.to(torch.float64).T, strict=True):
             if (dose < 0).any():
-                raise ValueError(
-                    f"{name}: expected doses of at least 0; got {dose.min():.4g}: clean the column"
-                )
+                words = f"expected doses of at least 0; got {dose.min():.4g}: clean the column"
+                raise ValueError(f"{name}: {words}")
             given = dose[dose > 0]
             if not len(given):
                 raise ValueError(
@@ -96,12 +94,9 @@ class DoseLevels(Solved):
             cuts, grouped = self._cuts(given)
             which = torch.bucketize(given, cuts, right=True)
             inside = [given[which == level] for level in range(self.count - 1)]
+            middles = (part.median() if len(part) else given.max() for part in inside)
             edges.append(cuts)
-            medians.append(
-                torch.stack(
-                    [given.new_zeros(()), *(part.median() if len(part) else given.max() for part in inside)]
-                )
-            )
+            medians.append(torch.stack([given.new_zeros(()), *middles]))
             note = _note([part.unique() for part in inside], grouped)
             notes.update({name: note} if note else {})
         self.edges, self.medians, self.notes = torch.stack(edges), torch.stack(medians), notes
@@ -133,14 +128,10 @@ class DoseLevels(Solved):
     @property
     def selectable(self) -> Tensor:
         """Whether all levels of an action have a dose of their own, (A,) bool; empty levels have none."""
-        own = torch.stack(
-            [
-                torch.where(dose > 0, 1 + torch.bucketize(dose, edges, right=True), 0)
-                == torch.arange(self.count, device=dose.device)
-                for dose, edges in zip(self.medians, self.edges, strict=True)
-            ]
-        )
-        levels = self.levels(torch.arange(self.actions, device=own.device))
+        every = torch.arange(self.count, device=self.medians.device)
+        pairs = zip(self.medians, self.edges, strict=True)
+        own = [_level(dose, edges) == every for dose, edges in pairs]
+        levels = self.levels(torch.arange(self.actions, device=every.device))
         return torch.stack([own[drug][levels[:, drug]] for drug in range(len(self.names))]).all(0)
 
     def _cuts(self, given: Tensor) -> tuple[Tensor, bool]:
@@ -148,7 +139,7 @@ class DoseLevels(Solved):
         values, rows = given.unique(return_counts=True)
         if len(values) < self.count:
             return _padded(_between(values[:-1], values[1:]), self.count - 2), False
-        cuts = _quantiles(given, torch.linspace(0, 1, self.count, dtype=given.dtype)[1:-1])
+        cuts = quantiles(given[:, None], torch.linspace(0, 1, self.count, dtype=given.dtype)[1:-1])[:, 0]
         if len(torch.bucketize(given, cuts, right=True).unique()) == self.count - 1:
             return cuts, False
         last = torch.tensor(_groups(rows.tolist(), self.count - 1), device=values.device)
@@ -159,8 +150,7 @@ class DoseLevels(Solved):
         number = torch.zeros(doses.shape[:-1], dtype=torch.long, device=doses.device)
         for drug in range(len(self.names)):
             dose = doses[..., drug].contiguous()
-            level = torch.where(dose > 0, 1 + torch.bucketize(dose, self.edges[drug].to(dose), right=True), 0)
-            number = number * self.count + level
+            number = number * self.count + _level(dose, self.edges[drug].to(dose))
         return number
 
     def levels(self, actions: Tensor) -> Tensor:
@@ -178,15 +168,8 @@ class DoseLevels(Solved):
         return self.levels(actions).to(torch.float64) / (self.count - 1) - 0.5
 
 
-def _quantiles(given: Tensor, levels: Tensor) -> Tensor:
-    """Quantiles of (n,) by linear interpolation, (m,); torch's own are limited to some 16 million numbers."""
-    if len(given) <= MOST:
-        return torch.quantile(given, levels)
-    rank = levels * (len(given) - 1)
-    below = rank.floor().long()
-    ordered = given.sort().values
-    above = ordered[(below + 1).clamp_max(len(given) - 1)]
-    return torch.lerp(ordered[below], above, rank - below)
+def _level(dose: Tensor, edges: Tensor) -> Tensor:
+    return torch.where(dose > 0, 1 + torch.bucketize(dose, edges, right=True), 0)
 
 
 def _between(lower: Tensor, upper: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 An estimate of a probability p with the interval [l, u], a worth v and a cost c give the net value v p - c,
 with the interval [v l - c, v u - c]: the cost of an action is known.
 
-Chances as sentences say them: in per cent, with their intervals, and differences in percentage points.
+Sentences say chances in per cent, with their intervals, and differences in percentage points.
 
     21 % (95% interval 12 % to 30 %)      62 % (51 % to 72 %)      41 percentage points (27 to 54)
 
@@ -32,11 +32,9 @@ class Estimate:
     """A point estimate of a method, optionally with an interval.
 
     Attributes:
-        point: The estimate.
         of: The estimated quantity, in words: "probability of a desired outcome", "return", ...
-        lower: Lower end of the interval; None without an interval.
-        upper: Upper end of the interval; None without an interval.
-        level: The nominal coverage probability of the interval; None without an interval.
+        lower: Lower end of the interval; None without one, as are `upper` and `level`.
+        level: The nominal coverage probability of the interval.
 
     Raises:
         ValueError: if a number is not finite, lower <= point <= upper does not hold, or only some of lower,
@@ -55,21 +53,16 @@ class Estimate:
         if len(numbers) not in (1, 4):
             raise ValueError(f"an interval has lower, upper and level, or none of them; got {ends}")
         if not all(map(math.isfinite, numbers)):
-            raise ValueError(
-                f"expected finite numbers for the {self.of}; got {numbers}: leave the estimate out if there "
-                "is none"
-            )
+            expected = f"expected finite numbers for the {self.of}"
+            raise ValueError(f"{expected}; got {numbers}: leave the estimate out if there is none")
         if self.lower is not None and self.upper is not None and not self.lower <= self.point <= self.upper:
-            raise ValueError(
-                f"expected lower <= point <= upper; got {self.lower}, {self.point}, {self.upper}"
-            )
+            got = f"{self.lower}, {self.point}, {self.upper}"
+            raise ValueError(f"expected lower <= point <= upper; got {got}")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; ``lower``, ``upper`` and ``level`` only if there is an interval."""
-        interval = (
-            {} if self.lower is None else {"lower": self.lower, "upper": self.upper, "level": self.level}
-        )
-        return {"point": self.point, "of": self.of, **interval}
+        interval = {"lower": self.lower, "upper": self.upper, "level": self.level}
+        return {"point": self.point, "of": self.of, **({} if self.lower is None else interval)}
 
 
 def net(
@@ -78,15 +71,10 @@ def net(
     """worth p - cost - less, p a probability or a difference, with its interval; None if one is unknown."""
     if estimate is None or worth is None or cost is None:
         return None
-    scale = worth, cost + less
-    point = _on(estimate.point, *scale)
-    if estimate.lower is None or estimate.upper is None:
-        return Estimate(point, of)
-    return Estimate(point, of, _on(estimate.lower, *scale), _on(estimate.upper, *scale), estimate.level)
-
-
-def _on(probability: float, worth: float, less: float) -> float:
-    return round(worth * probability - less, 9)
+    point, *ends = (
+        round(worth * each - (cost + less), 9) for each in (estimate.point, *(ends_of(estimate) or ()))
+    )
+    return Estimate(point, of, *ends, level=estimate.level)
 
 
 Ends = tuple[float, float] | None
@@ -140,15 +128,8 @@ def decimals(before: Sequence[float], after: Sequence[float], gain: Sequence[flo
 
 def apart(one: float, other: float, digits: int = 2) -> tuple[str, str]:
     """Two numbers that are compared, with at least so many decimals, and as many as show that they differ."""
-    said = next(
-        (
-            pair
-            for each in range(digits, 16)
-            if len(set(pair := (f"{one:.{each}f}", f"{other:.{each}f}"))) > 1
-        ),
-        (f"{one:.{digits}f}", f"{other:.{digits}f}"),
-    )
-    return said[0], said[1]
+    pairs = [(f"{one:.{each}f}", f"{other:.{each}f}") for each in range(digits, 16)]
+    return next((pair for pair in pairs if pair[0] != pair[1]), pairs[0])
 
 
 class Intervals:

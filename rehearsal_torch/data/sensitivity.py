@@ -1,7 +1,7 @@
 """What would overturn a recommendation: the strength that a hidden common cause would need.
 
-The strength Gamma of a hidden cause h is the largest factor by which it changes the density f(a | x, u) of
-the action a that is set, upwards or downwards, beyond the observed covariates x, u
+Of an action. The strength Gamma of a hidden cause h is the largest factor by which it changes the density
+f(a | x, u) of the action a that is set, upwards or downwards, beyond the observed covariates x, u
 (`estimators.marginal_sensitivity`). A recommendation carries
 
     tipping     the smallest Gamma at which P(desired | a) may be no larger than P(desired) with nothing
@@ -10,36 +10,27 @@ the action a that is set, upwards or downwards, beyond the observed covariates x
     yardstick   the strength of the strongest observed covariate that is adjusted for, in the same sense, in
                 95 % of the rows (`estimators.covariate_strength`)
 
-If the tipping strength is below the yardstick, a hidden cause weaker than one of the observed ones suffices.
-
-In JSON, an infinite number is null: no strength suffices, or the covariate determines the action.
-
-Source: Cinelli and Hazlett (2020) (an observed covariate as the benchmark of a hidden one).
-
-What would overturn a recommended action sequence: the strength that a hidden common cause would need.
-
-The strength of a hidden common cause h is measured by two partial R^2: the share of the remaining variance of
-h that the doses of a step explain, given the observed covariates, and the share of the remaining variance of
-each next state that h explains, given covariates and doses (`estimators.omitted_variable`). A recommendation
-carries
+Of an action sequence. The strength of h is measured by two partial R^2: the share of the remaining variance
+of h that the doses of a step explain, given the observed covariates, and the share of the remaining variance
+of each next state that h explains, given covariates and doses (`estimators.omitted_variable`). Then
 
     tipping     the smallest common value of both at which a hidden cause leaves no improvement; 1 if none
                 does
     covariate   the strongest observed covariate, with its own two partial R^2
     yardstick   the common value of both at which a hidden cause could do as much as this covariate
 
-If the tipping strength is below the yardstick, a hidden cause weaker than one of the observed covariates
-suffices. The bias grows with sqrt(R2_y R2_d / (1 - R2_d)), so that the yardstick is the root rho of
+The bias grows with sqrt(R2_y R2_d / (1 - R2_d)), so that this yardstick is the root rho of
 rho^2 / (1 - rho) = R2_y R2_d / (1 - R2_d).
 
-In JSON, numbers without a value are left out.
+If the tipping strength is below the yardstick, a hidden cause weaker than one of the observed ones suffices.
+In JSON, an infinite number is null: no strength suffices, or the covariate determines the action.
 
 Source: Cinelli and Hazlett (2020), Making sense of sensitivity: extending omitted variable bias.
 """
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
 Basis = Literal["interval", "certificate", "point"]
@@ -199,26 +190,14 @@ class HiddenCause:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; without a covariate, the tipping strength alone."""
-        found: dict[str, Any] = {"tipping": self.tipping}
-        if self.covariate:
-            found |= {
-                "covariate": self.covariate,
-                "doses": self.doses,
-                "state": self.state,
-                "explained": self.explained,
-            }
-        return found
+        return asdict(self) if self.covariate else {"tipping": self.tipping}
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> "HiddenCause":
         """The inverse of `to_dict`."""
-        return cls(
-            float(plain["tipping"]),
-            str(plain.get("covariate", "")),
-            float(plain.get("doses", 0.0)),
-            str(plain.get("state", "")),
-            float(plain.get("explained", 0.0)),
-        )
+        doses, explained = (float(plain.get(part, 0.0)) for part in ("doses", "explained"))
+        covariate, state = (str(plain.get(part, "")) for part in ("covariate", "state"))
+        return cls(float(plain["tipping"]), covariate, doses, state, explained)
 
 
 def share(strength: float) -> str:

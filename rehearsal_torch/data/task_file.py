@@ -45,6 +45,7 @@ from rehearsal_torch.data.codings.written import (
     coded_names,
     codings_in,
     expanded,
+    faces_of_text,
     in_codes,
     with_desired,
 )
@@ -76,7 +77,7 @@ from rehearsal_torch.files.schema import (
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.graphs.written_graph import EXPECTED, CliquesForm, OrderForm, ParentsForm, WrittenGraph
 from rehearsal_torch.spaces.box import Box
-from rehearsal_torch.spaces.inequalities import FACES, InequalityError, inequalities
+from rehearsal_torch.spaces.inequalities import FACES, InequalityError
 from rehearsal_torch.spaces.polytope import Polytope
 
 MOST = 1000
@@ -196,21 +197,13 @@ def _faces_of_text(plain: Any) -> Any:
     """Text, or a list of texts, as faces."""
     if not isinstance(plain, str | list) or not plain:
         return plain
-    lines = [plain] if isinstance(plain, str) else plain
-    for place, line in enumerate(lines):
-        where = f"inequality {place + 1}, " if isinstance(plain, list) else ""
+    for place, line in enumerate(plain if isinstance(plain, list) else ()):
         if not isinstance(line, str):
-            raise fault(f"{where}a text such as 0.6 <= repaid", line)
-        try:
-            inequalities(line)
-        except InequalityError as error:
-            raise PydanticCustomError("fault", "{words}", {"words": f"{where}{error}"}) from error
-    found = inequalities(lines)
-    return {
-        "names": list(found.names),
-        "normals": [list(normal) for normal in found.normals],
-        "offsets": list(found.offsets),
-    }
+            raise fault(f"inequality {place + 1}, a text such as 0.6 <= repaid", line)
+    try:
+        return faces_of_text(plain)
+    except InequalityError as error:
+        raise PydanticCustomError("fault", "{words}", {"words": str(error)}) from error
 
 
 WrittenRegion = Annotated[

@@ -12,12 +12,10 @@ only whether its class is desired is kept, so that its classes need no order.
 YAML reads yes, no, on, off, true and false as truth values: a truth value stands for the level that is one of
 these words.
 
-Source: Suits (1957), for indicators without a reference class.
-
-Columns of texts read as numbers, with the faults of their cells.
-
 A coded column takes the place of a column of levels; the indicators of classes stand beside the column. A
 cell that states none of the levels is a fault with its line. Missing cells stay missing.
+
+Source: Suits (1957), for indicators without a reference class.
 """
 
 import math
@@ -53,9 +51,8 @@ class Coding:
         desired: Of classes of an outcome: those that are desired, in the order of the levels; else empty.
 
     Raises:
-        ValueError: if there are fewer than 2 levels or more than 50, one is empty or occurs twice, the
-            reference is none of them, the desired ones are not some of them, or a configuration would not
-            keep a text as it is.
+        ValueError: if there are fewer than 2 levels or more than 50, one is empty, occurs twice or would not
+            be kept by a configuration, the reference is none of them, or the desired ones are not some.
     """
 
     name: str
@@ -93,13 +90,14 @@ class Coding:
         """The names of the coded columns: its own, or those of the indicators, such as ``ward=B``."""
         if self.reference is None:
             return (self.name,)
-        return tuple(f"{self.name}={each}" for each in self.levels if each != self.reference)
+        return tuple(f"{self.name}={each}" for each in self._indicated)
 
     @property
     def words(self) -> str:
         """The coding in words, such as ``no = 0, yes = 1``."""
         if self.desired:
-            return f"{either(self.desired)} = 1, {either(self._others)} = 0"
+            others = [each for each in self.levels if each not in self.desired]
+            return f"{either(self.desired)} = 1, {either(others)} = 0"
         if self.reference is None:
             return ", ".join(f"{each} = {code}" for code, each in enumerate(self.levels))
         return f"{', '.join(self.levels)}, with {self.reference} as the reference"
@@ -119,28 +117,19 @@ class Coding:
         return np.stack([[float(each == one) for one in self._indicated] for each in self.levels])
 
     @property
-    def _others(self) -> tuple[str, ...]:
-        return tuple(each for each in self.levels if each not in self.desired)
-
-    @property
     def _indicated(self) -> tuple[str, ...]:
         return tuple(each for each in self.levels if each != self.reference)
 
     def place(self, cell: Any) -> int | None:
         """The index of the level that a cell states, also as a number that is written so; None for none."""
-        if isinstance(cell, bool | np.bool_):
-            among = YES if cell else NO
-            found = [place for place, each in enumerate(self.levels) if each.casefold() in among]
-            return found[0] if len(found) == 1 else None
-        text = text_of(cell)
+        truth = isinstance(cell, bool | np.bool_)
+        text = _word_of(bool(cell), self.levels) if truth else text_of(cell)
         return self.levels.index(text) if text in self.levels else None
 
     def places(self, column: pd.Series) -> np.ndarray:
         """The index of each cell's level, (n,): NaN where it is missing, -1 where it states no level."""
-        known = {}
-        for cell in column.dropna().unique().tolist():
-            place = self.place(cell)
-            known[cell] = -1 if place is None else place
+        cells = column.dropna().unique().tolist()
+        known = {cell: -1 if (place := self.place(cell)) is None else place for cell in cells}
         found = column.astype(object).map(known)
         return np.asarray(found.to_numpy(np.float64, na_value=np.nan))
 
@@ -200,18 +189,21 @@ def text_of(cell: Any) -> str | None:
         return None
 
 
+def _word_of(truth: bool, texts: Sequence[str]) -> str | None:
+    """The one of some texts that says a truth value; None if none does, or several do."""
+    words = [text for text in texts if text.casefold() in (YES if truth else NO)]
+    return words[0] if len(words) == 1 else None
+
+
 def spelled(levels: Iterable[Any], texts: Sequence[str] = ()) -> list[str]:
     """Levels as texts; a truth value is the one of the column's texts that says it, else yes or no."""
     if isinstance(levels, str):
         raise ValueError(f"expected a list of texts; got the text {beginning(levels, 60)!r}")
     found = []
     for each in levels:
-        if isinstance(each, bool):
-            among = YES if each else NO
-            said = [text for text in texts if text.casefold() in among]
-            found.append(said[0] if len(said) == 1 else "yes" if each else "no")
-            continue
-        text = text_of(each)
+        text = (
+            (_word_of(each, texts) or ("yes" if each else "no")) if isinstance(each, bool) else text_of(each)
+        )
         if text is None:
             raise ValueError(f"expected texts or numbers; got {beginning(str(each), 60)!r}: put it in quotes")
         found.append(text)
@@ -246,13 +238,7 @@ RARE = 5
 
 @dataclass(frozen=True)
 class Coded:
-    """A table with codes.
-
-    Attributes:
-        frame: The rows, with coded columns.
-        faults: One sentence for each column that cannot be coded, beginning with its name.
-        broken: The columns, and coded columns, that have such a fault.
-    """
+    """A table with coded columns, a fault for each column that cannot be coded, and these columns."""
 
     frame: pd.DataFrame
     faults: tuple[str, ...] = ()

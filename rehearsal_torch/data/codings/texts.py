@@ -4,15 +4,11 @@
     {"smoker": "yes", "ward": "C", "age": 50.0}
 
 Lines of ``decisions.jsonl`` hold the codes; the codings are in the recorded task, and in the data card. What
-is not the code of a level stays a number.
+is not the code of a level stays a number. Of a data card, which holds the task as it was fitted, readers see
+a variable of classes as one again, and the ends of ranges as texts. It may have been edited: what has another
+form stays as it is.
 
-Recorded data cards with texts in place of codes: what reports show of roles, graph and ranges.
-
-A card holds the task as it was fitted, with indicators of classes and codes of levels. For readers a variable
-of classes is one variable again, and the ends of a range are texts. The card may have been edited: what has
-another form stays as it is.
-
-The desired region as the end of a sentence: the chance that *progression is at most 140*.
+The desired region is the end of a sentence, the chance that *progression is at most 140*:
 
     progression <= 140          progression is at most 140
     100 <= progression <= 140   progression is between 100 and 140
@@ -35,6 +31,8 @@ if TYPE_CHECKING:
     from rehearsal_torch.data.rehearsal_task import RehearsalTask
 
 Codings = Mapping[str, Coding]
+# The longest desired region that is said.
+MOST = 60
 # A remark in brackets that follows itself.
 _REPEATED = re.compile(r"( \([^()]*\))\1+")
 # The parts of a decision's line that hold values of variables.
@@ -54,8 +52,6 @@ def recorded_codings(plain: object) -> dict[str, Coding]:
 
 def worded(values: Mapping[str, Any], codings: Codings) -> dict[str, Any]:
     """Names and values with texts in place of codes, and a class in place of its indicators."""
-    if not codings:
-        return dict(values)
     by_column = {column: coding for coding in codings.values() for column in coding.columns}
     found: dict[str, Any] = {}
     for name, value in values.items():
@@ -113,8 +109,6 @@ def in_line(line: Mapping[str, Any], codings: Codings) -> dict[str, Any]:
 
 def said(line: Mapping[str, Any], codings: Codings) -> dict[str, Any]:
     """A decision's line with texts in place of codes."""
-    if not codings:
-        return dict(line)
     found = dict(line)
     for part in PARTS:
         if isinstance(found.get(part), Mapping):
@@ -184,9 +178,6 @@ def _named(written: Any, part: str, of: Mapping[str, str]) -> Any:
         if names not in found:
             found.append(names)
     return found
-
-
-MOST = 60
 
 
 def wanted(

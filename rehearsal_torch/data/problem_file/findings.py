@@ -1,14 +1,10 @@
-"""Faults and findings of a problem file, each with its line.
-
-Names that one part of a problem file has and another one, its graph or its table has not.
-
-The rows of the file that a problem file names.
-
-A problem file as it is written, before its parts are read: its content, its lines and its question.
+"""A problem file as it is written: its content, its lines and its question, and what was found in it.
 
 question: cases        which alteration in each case (the default)      `data.problem_file.compiled`
 question: sequence     which actions, step by step, in each episode     `problems.written.sequence_file`
 question: trials       which experiment next                            `problems.written.trials_file`
+
+Faults and findings name the line and the key that they are about.
 """
 
 import re
@@ -33,7 +29,6 @@ class Findings:
     """What was found in a problem file.
 
     Attributes:
-        source: The file.
         lines: Dotted path to line.
         faults: What makes it unusable.
         placed_findings: What its author should look at, each by its sentence with line and key.
@@ -116,11 +111,9 @@ def rows_of(form: DataForm, folder: Path, part: str, found: Findings) -> ReadTab
 def _missing(file: Path) -> str:
     if file.is_dir():
         return f"there is a folder, not a file, at {file}"
-    near = near_files(file)
-    remedy = (
-        f"did you mean {near[0]!r}?" if near else "the name is relative to the folder of the problem file"
-    )
-    return f"there is no file {file}: {remedy}"
+    if near := near_files(file):
+        return f"there is no file {file}: did you mean {near[0]!r}?"
+    return f"there is no file {file}: the name is relative to the folder of the problem file"
 
 
 class Variable(Protocol):
@@ -196,13 +189,8 @@ _REMEDIES = {
 
 @dataclass(frozen=True)
 class Opened:
-    """The content of a problem file.
-
-    Attributes:
-        plain: Its parts, without the question.
-        question: One of `QUESTIONS`.
-        found: Collects its faults and warnings, with lines.
-        folder: What files are relative to.
+    """The content of a problem file: its parts without the question, one of `QUESTIONS`, what collects its
+    faults and warnings, and the folder to which files are relative.
     """
 
     plain: Mapping[str, Any]
@@ -236,7 +224,7 @@ def opened(path: str | Path | None, parts: Sequence[str]) -> Opened:
     if question not in QUESTIONS:
         near = perhaps(question, QUESTIONS)
         expected = f"expected one of {', '.join(QUESTIONS)}; got {shown(question)}"
-        found.fault(QUESTION, f"{expected}{': ' if near else ''}{near}")
+        found.fault(QUESTION, f"{expected}: {near}" if near else expected)
         found.settle()
     return Opened({key: each for key, each in plain.items() if key != QUESTION}, question, found, file.parent)
 
@@ -258,16 +246,13 @@ def _remedy(error: PlainFileError, text: str) -> str:
 
 def parts_of(file: Opened, form: type[Schema]) -> dict[str, Any]:
     """The parts of a file that conform to a schema; faults, and parts that are still empty, are collected."""
-    empty = [
-        part
-        for part, about in form.model_fields.items()
-        if part in file.plain
-        and (file.plain[part] is None or (about.is_required() and file.plain[part] in ([], {}, "")))
-    ]
-    for part in empty:
-        about = form.model_fields[part]
-        if about.is_required():
-            file.found.fault(part, f"nothing is written there yet; expected {about.description}")
+    fields, empty = form.model_fields, []
+    for part, content in file.plain.items():
+        required = part in fields and fields[part].is_required()
+        if part in fields and (content is None or (required and content in ([], {}, ""))):
+            empty.append(part)
+        if part in empty and required:
+            file.found.fault(part, f"nothing is written there yet; expected {fields[part].description}")
     parts, faults = read(form, {part: each for part, each in file.plain.items() if part not in empty})
     file.found.of_reader([each for each in faults if each.path not in empty])
     return parts

@@ -143,13 +143,9 @@ def _variable(plain: Any) -> Any:
 
 
 def _limits(pair: Any) -> Any:
-    if not isinstance(pair, list) or len(pair) != 2 or not all(_limit(each) for each in pair):
+    if not isinstance(pair, list) or len(pair) != 2 or {type(each) for each in pair} - {str, int, float}:
         raise fault("[lower, upper], each a number or a sum such as current - 3", pair)
     return [str(each) for each in pair]
-
-
-def _limit(value: Any) -> bool:
-    return isinstance(value, str | int | float) and not isinstance(value, bool)
 
 
 def _case(plain: Any) -> Any:
@@ -181,16 +177,11 @@ def _cases(plain: Any) -> Any:
         if not plain or len(plain) > MOST:
             raise fault(f"1 to {MOST} cases", f"{len(plain)} cases")
         return plain
-    if (
-        isinstance(plain, dict)
-        and plain
-        and not set(plain) & set(DataForm.model_fields)
-        and not _is_address(plain)
-    ):
+    one = isinstance(plain, dict) and plain and not set(plain) & set(DataForm.model_fields)
+    if one and not _is_address(plain):
         # Numbers alone are shown, since a mistyped key may stand before what is nobody's business.
-        case = ", ".join(
-            f"{name}: {value if isinstance(value, int | float) else '...'}" for name, value in plain.items()
-        )
+        shown = {name: each if isinstance(each, int | float) else "..." for name, each in plain.items()}
+        case = ", ".join(f"{name}: {each}" for name, each in shown.items())
         raise _untold(f"expected a list of cases, or a file: write a list, - {{{beginning(case, 100)}}}")
     return None if plain is None else _source(plain)
 

@@ -1,4 +1,4 @@
-"""Graphs of problem files of which not all is known: learnt from the rows, or without some directions.
+"""The graph of a problem file: written there, in a file of its own, learnt from the rows, or in part known.
 
     graph: learn
     graph: {learn: true, level: 0.01, forbidden: [age -> dose], required: ["dose -> progression"]}
@@ -12,10 +12,7 @@ outcomes come after all others; rows leave some directions open as well. The tas
 that agree; decisions are told with the share of these graphs under which they stand (`claims.member_graphs`).
 Hidden common causes are not considered: ``rehearsal learn-graph`` does that, and resamples the rows.
 
-The graph of a problem file: written there, or in a file of its own.
-
-Source: Qin et al. (2023), Algorithm 2 (steps 1 to 3); Spirtes and Glymour (1991); `graphs.formats` for the
-files.
+Source: Qin et al. (2023), Algorithm 2 (steps 1 to 3); Spirtes and Glymour (1991).
 """
 
 import re
@@ -43,6 +40,8 @@ from rehearsal_torch.graphs.written_graph import graph_of
 
 # The end of a file's name.
 _ENDING = re.compile(r"[\w-]\.[A-Za-z]\w{0,9}\Z")
+LEARN, TEST, ROWS = "learn", "fisherz", 5
+STANDS = "each decision says under which it stands"
 
 
 def graph_part(written: Any, folder: Path, found: Findings) -> Any:
@@ -76,9 +75,6 @@ def built_graph(written: Any) -> RehearsalGraph | None:
         return None
 
 
-LEARN, TEST, ROWS = "learn", "fisherz", 5
-
-
 def _share(level: float) -> float:
     if not 0 < level < 1:
         raise fault("a significance level between 0 and 1", level)
@@ -102,12 +98,8 @@ class LearnForm(Schema):
 
 @dataclass(frozen=True)
 class LearntGraph:
-    """A graph that was learnt from rows.
-
-    Attributes:
-        graph: The one of the task.
-        members: All graphs that agree with the rows, this one first.
-        notes: What was learnt, a sentence each.
+    """A graph that was learnt from rows: that of the task, all that agree with the rows, this one first, and
+    what was learnt, a sentence each.
     """
 
     graph: RehearsalGraph
@@ -159,17 +151,13 @@ def learnt_graph(
         # More graphs than can be compared, among others.
         found.fault("graph", f"cannot be learnt: {error}; write what is known, as forbidden or required")
         return None
-    first = learnt.graphs[0]
+    first, count = learnt.graphs[0], len(learnt.graphs)
     arrows = ", ".join(f"{cause} -> {effect}" for cause, effect in first.edges) or "no arrow"
-    count = len(learnt.graphs)
-    several = (
-        "the only graph that agrees with them and the roles"
-        if count == 1
-        else f"one of {count} graphs that agree with them and the roles; each decision says under which it "
-        "stands"
-    )
-    told = f"the graph was learnt from {len(values)} rows, without hidden common causes: {arrows}; {several}"
-    return LearntGraph(first, tuple(learnt.graphs), (told, *learnt.notes))
+    several = "the only graph that agrees with them and the roles"
+    if count > 1:
+        several = f"one of {count} graphs that agree with them and the roles; {STANDS}"
+    note = f"the graph was learnt from {len(values)} rows, without hidden common causes: {arrows}; {several}"
+    return LearntGraph(first, tuple(learnt.graphs), (note, *learnt.notes))
 
 
 def partly_directed(written: Any, found: Findings) -> LearntGraph | None:
@@ -183,12 +171,9 @@ def partly_directed(written: Any, found: Findings) -> LearntGraph | None:
     except ValueError as error:
         found.fault("graph", str(error))
         return None
-    count = len(known.graphs)
-    told = (
-        f"{count} graph{'s have' if count > 1 else ' has'} the edges of the file; each decision is made "
-        "under the first, and says under which it stands"
-    )
-    return LearntGraph(known.graphs[0], known.graphs, (told,))
+    have = f"{len(known.graphs)} graph{'s have' if len(known.graphs) > 1 else ' has'} the edges of the file"
+    note = f"{have}; each decision is made under the first, and says under which it stands"
+    return LearntGraph(known.graphs[0], known.graphs, (note,))
 
 
 def equally_likely(graphs: Sequence[RehearsalGraph]) -> GraphClass | None:
