@@ -22,7 +22,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.known_reward import KnownReward
 from rehearsal_torch.data.table import Table, check_fit
-from rehearsal_torch.data.task_file import built, causal_parts
+from rehearsal_torch.data.task_file import built, causal_parts, faces
 from rehearsal_torch.data.trials.trial import named_numbers, unknown_names
 from rehearsal_torch.files.schema import Fault, FaultsError
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
@@ -95,17 +95,12 @@ class CausalTask:
 
     def _check_limits(self, limits: Polytope) -> None:
         if limits.names != self.box.names:
-            raise ValueError(
-                f"limits are on {list(limits.names)}: expected the actions {list(self.box.names)}, in this "
-                "order"
-            )
+            expected = f"expected the actions {list(self.box.names)}, in this order"
+            raise ValueError(f"limits are on {list(limits.names)}: {expected}")
         unit = torch.eye(len(self.box.names), dtype=torch.float64)
-        faces, offsets = (
-            torch.cat([limits.normals, unit, -unit]),
-            torch.cat([limits.offsets, self.box.upper, -self.box.lower]),
-        )
+        normals = torch.cat([limits.normals, unit, -unit])
         try:
-            Polytope(self.box.names, faces, offsets)
+            Polytope(self.box.names, normals, torch.cat([limits.offsets, self.box.upper, -self.box.lower]))
         except ValueError as error:
             words = error.reason if isinstance(error, EmptyRegionError) else str(error)
             words = f"no action within its bounds satisfies them: {words}"
@@ -172,42 +167,31 @@ class CausalTask:
     def check_action(self, action: Tensor, where: str = "action") -> None:
         """Refuses an action (k,) outside the box, its levels or the limits, up to rounding."""
         if action.shape != (len(self.actions),) or not bool(action.isfinite().all()):
-            raise ValueError(
-                f"{where}: expected {len(self.actions)} finite numbers for {list(self.actions)}; got "
-                f"{action.tolist()}"
-            )
-        faults = [
-            self._unsettable(name, value) for name, value in zip(self.actions, action.tolist(), strict=True)
-        ]
-        for fault in filter(None, faults):
-            raise ValueError(f"{where}: {fault}")
-        if self.limits is not None and not bool(
-            (self.limits.slack(action) >= -self._limits_margin(self.limits).to(action)).all()
-        ):
-            worst = self.limits.slack(action)
-            raise ValueError(
-                f"{where}: {action.tolist()} violates the limits on the actions by {-float(worst.min()):g} "
-                f"(face {int(worst.argmin())})"
-            )
+            expected = f"expected {len(self.actions)} finite numbers for {list(self.actions)}"
+            raise ValueError(f"{where}: {expected}; got {action.tolist()}")
+        for name, value in zip(self.actions, action.tolist(), strict=True):
+            if fault := self._unsettable(name, value):
+                raise ValueError(f"{where}: {fault}")
+        if self.limits is None:
+            return
+        slack = self.limits.slack(action)
+        if not bool((slack >= -self._limits_margin(self.limits).to(action)).all()):
+            by = f"{-float(slack.min()):g} (face {int(slack.argmin())})"
+            raise ValueError(f"{where}: {action.tolist()} violates the limits on the actions by {by}")
 
     def _unsettable(self, name: str, value: float) -> str:
         """Why an action may not be set to a value; empty if it may."""
         place, levels = self.actions.index(name), self.box.levels.get(name)
         lower, upper = float(self.box.lower[place]), float(self.box.upper[place])
         slack = float(margin(self.box.lower[place], self.box.upper[place], 1e-6))
-        if levels is not None and min(abs(each - value) for each in levels) > min(
-            slack, float(self.box.near[place])
-        ):
-            return (
-                f"{name} may be set to {levels_text(levels)}; got {value:g}: take one of these, or offer the "
-                "value in the task"
-            )
-        if not lower - slack <= value <= upper + slack:
-            return (
-                f"{name} may be set within [{lower:g}, {upper:g}]; got {value:g}: move it inside, or widen "
-                "the bounds"
-            )
-        return ""
+        near = min(slack, float(self.box.near[place]))
+        if levels is not None and min(abs(each - value) for each in levels) > near:
+            offered, remedy = f"to {levels_text(levels)}", "take one of these, or offer the value in the task"
+        elif not lower - slack <= value <= upper + slack:
+            offered, remedy = f"within [{lower:g}, {upper:g}]", "move it inside, or widen the bounds"
+        else:
+            return ""
+        return f"{name} may be set {offered}; got {value:g}: {remedy}"
 
     def held(self, fixed: Mapping[str, float] | None) -> dict[str, tuple[float, ...]]:
         """Actions that are fixed at a value, as levels for `region`; all faults at once."""
@@ -241,16 +225,11 @@ class CausalTask:
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data for a configuration; a reward that is a Python function is a ValueError."""
-        limits = (
-            None
-            if self.limits is None
-            else {"normals": self.limits.normals.tolist(), "offsets": self.limits.offsets.tolist()}
-        )
         return {
             "graph": self.graph.to_plain(),
             "actions": self.box.to_plain(),
             "reward": self.reward.to_plain(),
-            "limits": limits,
+            "limits": None if self.limits is None else faces(self.limits),
         }
 
     @classmethod

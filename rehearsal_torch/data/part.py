@@ -31,11 +31,7 @@ class NotFittedError(ValueError):
 
 
 class Part(nn.Module):
-    """A module with buffers whose sizes depend on the data.
-
-    Attributes:
-        needed: Whether the part must be fitted or loaded before use.
-    """
+    """A module with buffers whose sizes depend on the data; it may be `needed`, fitted or loaded, for use."""
 
     needed: bool = True
     _fitted: tuple[str, ...] = ()
@@ -94,18 +90,17 @@ class Part(nn.Module):
         for name, expected in self.sizes().items():
             got = tuple(self.get_buffer(name).shape)
             resolved = tuple(known.get(size, size) if isinstance(size, str) else size for size in expected)
-            if len(got) != len(resolved) or any(
-                isinstance(size, int) and size != own for size, own in zip(resolved, got, strict=True)
-            ):
+            same = len(got) == len(resolved) and all(
+                isinstance(size, str) or size == own for size, own in zip(resolved, got, strict=True)
+            )
+            if same:
+                known |= {size: own for size, own in zip(expected, got, strict=True) if isinstance(size, str)}
+            else:
                 found.append(f"{name}: expected the size ({', '.join(map(str, resolved))}); got {got}")
-                continue
-            known |= {size: own for size, own in zip(expected, got, strict=True) if isinstance(size, str)}
         kinds = {name: self.get_buffer(name).dtype for name in self._fitted}
-        return found + [
-            f"{name}: expected floating-point numbers, float32 or float64; got {kind}"
-            for name, kind in kinds.items()
-            if kind not in (torch.float32, torch.float64)
-        ]
+        expecting = "expected floating-point numbers, float32 or float64"
+        odd = {name: kind for name, kind in kinds.items() if kind not in (torch.float32, torch.float64)}
+        return found + [f"{name}: {expecting}; got {kind}" for name, kind in odd.items()]
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
         for name in self._fitted:

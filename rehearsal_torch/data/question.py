@@ -13,7 +13,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.known_reward import FunctionReward, KnownReward
@@ -34,11 +34,7 @@ class OtherQuestionError(ValueError):
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of episodes, for surrogates without a task.
-
-    Attributes:
-        names: All available columns, or all required ones.
-    """
+    """The columns of episodes, all available or all required ones, for surrogates without a task."""
 
     names: tuple[str, ...]
 
@@ -162,25 +158,18 @@ def _faces(region: Polytope) -> frozenset[str]:
             ((name, sign),) = terms
             found.append(f"{name} {'<=' if sign > 0 else '>='} {offset / length / sign + 0.0:.10g}")
         else:
-            found.append(
-                " + ".join(f"{each:.10g} {name}" for name, each in terms)
-                + f" <= {offset / length + 0.0:.10g}"
-            )
+            total = " + ".join(f"{each:.10g} {name}" for name, each in terms)
+            found.append(f"{total} <= {offset / length + 0.0:.10g}")
     return frozenset(found)
 
 
 def _reward(reward: KnownReward) -> frozenset[str]:
     if isinstance(reward, FunctionReward):
         return frozenset([f"a function ({reward.function!r}) of {', '.join(reward.nodes)}"])
-    return frozenset(_terms(reward.to_plain()))
-
-
-def _terms(plain: Mapping[str, Any]) -> list[str]:
     found = []
-    for key, value in plain.items():
+    for key, value in reward.to_plain().items():
+        weighed = isinstance(value, Mapping)
         found += (
-            [f"{key} {name} {number:.10g}" for name, number in value.items()]
-            if isinstance(value, Mapping)
-            else [f"{key} {value}"]
+            [f"{key} {name} {each:.10g}" for name, each in value.items()] if weighed else [f"{key} {value}"]
         )
-    return found
+    return frozenset(found)

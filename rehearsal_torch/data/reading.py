@@ -26,22 +26,14 @@ from rehearsal_torch.data.tables.workbook import WORKBOOKS, read_workbook
 from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.schema import LARGEST, Fault, listed, meant
 
-__all__ = [
-    "ReadTable",
-    "TableError",
-    "TableWarning",
-    "number_columns",
-    "number_faults",
-    "numbers_of",
-    "read_table",
-    "table_file",
-]
+__all__ = ["ReadTable", "TableError", "TableWarning", "number_columns", "read_table", "table_file"]
 # The number of rows by which a column of two texts is told.
 TWO = 10_000
 # The beginning of a date as text.
 DATE = re.compile(r"\s*\d{4}-\d{1,2}-\d{1,2}(?!\d)|\s*\d{1,2}[./]\d{1,2}[./]\d{2,4}(?!\d)")
 # The beginning of bytes, tensors, arrays, lists and other objects as text.
 OBJECT = re.compile(r"b['\"]|(tensor|array|bytearray|np\.bytes_|Fraction)\(|[\[({<]")
+DIGITS = re.compile(r"\s*[+-]?[.\d]")
 PERCENT = re.compile(r"\s*[+-]?\d+(?:[.,]\d+)?\s*%\s*\Z")
 COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*\Z")
 ENCODE = "encode strings as numbers, or leave the variable out"
@@ -92,9 +84,8 @@ def read_table(
     try:
         folder = file.is_dir() and any(each.suffix.lower() == ".parquet" for each in file.iterdir())
         if not file.is_file() and not folder:
-            raise TableError(
-                f"there is no file {file}: check {role}=, which is relative to the current folder"
-            )
+            remedy = f"check {role}=, which is relative to the current folder"
+            raise TableError(f"there is no file {file}: {remedy}")
         ending = file.suffix.lower()
         if sheet is not None and ending not in WORKBOOKS:
             raise TableError(f"{file} is no workbook: leave sheet out")
@@ -156,17 +147,12 @@ def number_faults(
         large = np.isfinite(numbers) & (np.abs(numbers) > LARGEST)
         if text.any():
             cell = rows[name][text].iloc[0]
-            both = _of_two(rows[name])
-            remedy = (
-                f"it has two values, {both[0]!r} and {both[1]!r}: {two_texts}" if both else as_number(cell)
-            )
-            faults.append(
-                Fault(
-                    name,
-                    f"expected numbers; got {beginning(str(cell), 60)!r}{_at(rows, text, at)}: {remedy}",
-                    "texts" if both or remedy == ENCODE else "",
-                )
-            )
+            remedy = as_number(cell)
+            coded = remedy == ENCODE
+            if both := _of_two(rows[name]):
+                remedy, coded = f"it has two values, {both[0]!r} and {both[1]!r}: {two_texts}", True
+            words = f"expected numbers; got {beginning(str(cell), 60)!r}{_at(rows, text, at)}: {remedy}"
+            faults.append(Fault(name, words, "texts" if coded else ""))
         if bad.any():
             words = f"{int(bad.sum())} of {len(rows)} values are missing or infinite{_at(rows, bad, at)}"
             faults.append(Fault(name, f"{words}: drop or impute those rows"))
@@ -188,19 +174,16 @@ def _of_two(column: pd.Series) -> list[str]:
     """The two texts of a column that has two; empty for other columns."""
     cells = column.dropna().head(TWO).tolist()
     texts = sorted({beginning(each, 30) for each in cells if isinstance(each, str)})
-    numeric = any(
-        DATE.match(each) or OBJECT.match(each) or re.match(r"\s*[+-]?[.\d]", each) for each in texts
-    )
-    if len(texts) != 2 or numeric or not all(isinstance(each, str) for each in cells):
+    if len(texts) != 2 or not all(isinstance(each, str) for each in cells):
         return []
-    return texts
+    numeric = any(kind.match(each) for kind in (DATE, OBJECT, DIGITS) for each in texts)
+    return [] if numeric else texts
 
 
 def as_number(cell: object) -> str:
     """How a cell that is not a number may be written as one."""
-    if isinstance(cell, datetime.date | datetime.timedelta | np.datetime64 | pd.Period) or DATE.match(
-        str(cell)
-    ):
+    dates = datetime.date | datetime.timedelta | np.datetime64 | pd.Period
+    if isinstance(cell, dates) or DATE.match(str(cell)):
         return "write dates and durations as numbers, such as days since the first, or leave the variable out"
     if isinstance(cell, complex):
         return "split complex numbers into two columns, or leave the variable out"
@@ -228,10 +211,8 @@ def numbers_of(column: pd.Series) -> np.ndarray:
     try:
         numbers = pd.to_numeric(column, errors="coerce")
     except OverflowError:  # a whole number of hundreds of digits
-        numbers = pd.to_numeric(
-            column.map(lambda cell: np.inf if isinstance(cell, int) and abs(cell) > 10**300 else cell),
-            errors="coerce",
-        )
+        column = column.map(lambda cell: np.inf if isinstance(cell, int) and abs(cell) > 10**300 else cell)
+        numbers = pd.to_numeric(column, errors="coerce")
     return np.asarray(numbers.to_numpy(np.float64, na_value=np.nan))
 
 

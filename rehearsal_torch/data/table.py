@@ -4,8 +4,6 @@ Observational and interventional data share one form: rows over the same variabl
 set by a decision instead of by their mechanism. A mechanism is fitted to the rows in which its variables were
 not altered.
 
-Places of some of many rows: spread evenly, or drawn.
-
 Source: Qin et al. (2023), Sec. 4.1 (updating on altered rounds).
 """
 
@@ -49,14 +47,11 @@ class Table:
         object.__setattr__(self, "names", tuple(self.names))
         if len(set(self.names)) != len(self.names):
             raise ValueError(f"a table names each column once; got {self.names}")
-        if self.values.ndim != 2 or self.values.shape[1] != len(self.names):
-            raise ValueError(
-                f"expected values of shape (n, {len(self.names)}); got {tuple(self.values.shape)}"
-            )
-        if self.altered.shape != self.values.shape:
-            raise ValueError(
-                f"expected `altered` of shape {tuple(self.values.shape)}; got {tuple(self.altered.shape)}"
-            )
+        shape, marked = tuple(self.values.shape), tuple(self.altered.shape)
+        if len(shape) != 2 or shape[1] != len(self.names):
+            raise ValueError(f"expected values of shape (n, {len(self.names)}); got {shape}")
+        if marked != shape:
+            raise ValueError(f"expected `altered` of shape {shape}; got {marked}")
 
     @classmethod
     def observed(cls, names: Sequence[str], values: Tensor) -> "Table":
@@ -107,12 +102,10 @@ class Table:
     def __add__(self, other: "Table") -> "Table":
         """The rows of both, which have the same columns."""
         if self.names != other.names:
-            raise ValueError(
-                f"expected columns {self.names}; got {other.names}: reorder or rename the second table"
-            )
-        return Table(
-            self.names, torch.cat([self.values, other.values]), torch.cat([self.altered, other.altered])
-        )
+            got = f"got {other.names}: reorder or rename the second table"
+            raise ValueError(f"expected columns {self.names}; {got}")
+        values, altered = (self.values, other.values), (self.altered, other.altered)
+        return Table(self.names, torch.cat(values), torch.cat(altered))
 
     def fingerprint(self) -> str:
         """SHA-256 over names, altered cells and values, these to 2^-32 of the largest of their column.
@@ -155,27 +148,21 @@ def check_fit(
         remedies: What to do about too few rows, and about missing values.
     """
     if missing := [name for name in names if name not in table.names]:
-        raise ValueError(
-            f"no column for {missing}; the table has {list(table.names)}: add the columns, or take the "
-            f"{nouns} out of the graph"
-        )
+        remedy = f"add the columns, or take the {nouns} out of the graph"
+        raise ValueError(f"no column for {missing}; the table has {list(table.names)}: {remedy}")
     count = len(table)
     if count < least:
         raise ValueError(f"expected at least {least} rows; got {count}: {remedies[0]}")
     faults = []
     for name, column in zip(names, table.columns(names).mT, strict=True):
         if large := int((column.isfinite() & (column.abs() > LARGEST)).sum()):
-            faults.append(
-                f"{name}: {large} of {count} values are beyond {LARGEST:g}, too large to compute with: use "
-                "another unit"
-            )
+            words = f"{large} of {count} values are beyond {LARGEST:g}, too large to compute with"
+            faults.append(f"{name}: {words}: use another unit")
         elif undefined := int((~column.isfinite()).sum()):
             faults.append(f"{name}: {undefined} of {count} values are missing or infinite: {remedies[1]}")
         elif name in varying and bool((column == column[0]).all()):
-            faults.append(
-                f"{name}: all {count} values are {float(column[0]):g}: a constant carries no information, "
-                f"take it out of the {nouns}"
-            )
+            remedy = f"a constant carries no information, take it out of the {nouns}"
+            faults.append(f"{name}: all {count} values are {float(column[0]):g}: {remedy}")
     if faults:
         raise ValueError("; ".join(faults))
 

@@ -29,18 +29,14 @@ def price_faults(
     """Faults of a column that should hold the cost of an action in each case."""
     if column not in frame.columns:
         return [f"no column {column!r} for the cost of {name}; {meant(column, map(str, frame.columns))}"]
-    found = number_faults(frame, [column], min_rows=0, at=at)
-    if found:
+    if found := number_faults(frame, [column], min_rows=0, at=at):
         return [f"the cost of {name}: {found[0]}"]
     numbers = numbers_of(frame[column])
-    negative = numbers < 0
-    if not negative.any():
+    if not (negative := numbers < 0).any():
         return []
     place = int(negative.argmax())
-    return [
-        f"the cost of {name}: column {column!r} of {origin} has {numbers[place]:g} in "
-        f"{at(int(frame.index[place]))}: expected costs of at least 0"
-    ]
+    got = f"column {column!r} of {origin} has {numbers[place]:g} in {at(int(frame.index[place]))}"
+    return [f"the cost of {name}: {got}: expected costs of at least 0"]
 
 
 def costs_in(
@@ -92,7 +88,7 @@ def _missing(frame: pd.DataFrame, known: set[str], task: RehearsalTask) -> list[
     """A fault for each variable of texts of the context that is missing in some case."""
     faults = []
     for coding in task.codings:
-        empty = frame[coding.name].isna() if coding.name in frame.columns else pd.Series(dtype=bool)
+        empty = frame.get(coding.name, pd.Series(dtype=object)).isna()
         if known & {*coding.columns} and empty.any():
             line = int(frame.index[int(empty.to_numpy().argmax())]) + 2
             faults.append(

@@ -85,10 +85,8 @@ def _pyarrow(file: Path, kind: str) -> Any:
         import pyarrow.ipc
         import pyarrow.parquet
     except ModuleNotFoundError as error:
-        raise TableError(
-            f"{file} is a {kind} file, and pyarrow, which reads it, is not installed: type {EXTRA}, or write "
-            "it as CSV"
-        ) from error
+        what = f"{file} is a {kind} file, and pyarrow, which reads it, is not installed"
+        raise TableError(f"{what}: type {EXTRA}, or write it as CSV") from error
     return pa
 
 
@@ -100,11 +98,9 @@ def _damaged(pa: Any, file: Path, kind: str) -> Iterator[None]:
     except (pa.ArrowException, OSError, ValueError) as error:
         if isinstance(error, TableError):
             raise
-        raise TableError(
-            f"{file} is not a {kind} file, or is damaged ("
-            f"{beginning(' '.join(str(error).split()), 100)}): write it "
-            "again, or write it as CSV"
-        ) from error
+        reason = beginning(" ".join(str(error).split()), 100)
+        what = f"{file} is not a {kind} file, or is damaged ({reason})"
+        raise TableError(f"{what}: write it again, or write it as CSV") from error
 
 
 def _joined(pa: Any, folder: Path, files: Sequence[Path], tables: list[Any]) -> Any:
@@ -205,7 +201,7 @@ def _parquet(pa: Any, file: Path, needed: Needed | None, before: Sequence[Any]) 
     with pa.parquet.ParquetFile(file, read_dictionary=kept) as opened:
         read = None if needed is None else [name for name in names if name in wanted]
         batches = opened.iter_batches(SHARED_ROWS if shared else ROWS, columns=read)
-        return _together(pa, file, batches, _chosen(pa, opened.schema_arrow, wanted), before)
+        return _together(pa, file, batches, opened.schema_arrow, wanted, before)
 
 
 def _feather(pa: Any, file: Path, needed: Needed | None) -> Any:
@@ -226,16 +222,14 @@ def _feather(pa: Any, file: Path, needed: Needed | None) -> Any:
             # By number: a name that is repeated is told with the other faults of the header.
             places = [place for place, name in enumerate(names) if name in wanted]
             batches = (batch.select(places) for batch in opened)
-            return _together(pa, file, batches, _chosen(pa, opened.schema, wanted))
+            return _together(pa, file, batches, opened.schema, wanted)
 
 
-def _chosen(pa: Any, schema: Any, wanted: set[str]) -> Any:
-    """The columns that are read."""
-    return pa.schema([field for field in schema if str(field.name) in wanted])
-
-
-def _together(pa: Any, file: Path, batches: Any, schema: Any, before: Sequence[Any] = ()) -> Any:
+def _together(
+    pa: Any, file: Path, batches: Any, schema: Any, wanted: set[str], before: Sequence[Any] = ()
+) -> Any:
     """One table of batches that are counted as they come, with the tables before it."""
+    schema = pa.schema([field for field in schema if str(field.name) in wanted])
     kept, size = list[Any](), sum(table.nbytes for table in before)
     cells = sum(table.num_rows * max(table.num_columns, 1) for table in before)
     for batch in batches:
@@ -254,11 +248,8 @@ def _unpacked(pa: Any, column: Any) -> int:
     """The bytes of a column of Arrow once every text is written out."""
     kind, types = column.type, pa.types
     if types.is_dictionary(kind):
-        text = any(
-            is_kind(kind.value_type)
-            for is_kind in (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
-        )
-        if not text:
+        texts = types.is_string, types.is_large_string, types.is_binary, types.is_large_binary
+        if not any(is_text(kind.value_type) for is_text in texts):
             return len(column) * (8 if types.is_primitive(kind.value_type) else column.dictionary.nbytes)
         lengths = pa.compute.binary_length(column.dictionary).take(column.indices)
         return 4 * len(column) + (pa.compute.sum(lengths).as_py() or 0)

@@ -42,17 +42,8 @@ _ODD = re.compile(rb"<[!?]")
 _WIDE = (b"\xff\xfe", b"\xfe\xff", b"<\0", b"\0<")
 # What the standard library and openpyxl raise where the parts of a workbook are not what they should be.
 DAMAGED = (
-    ArithmeticError,
-    AttributeError,
-    BadZipFile,
-    EOFError,
-    LookupError,
-    NotImplementedError,
-    ParseError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-    zlib.error,
+    *(ArithmeticError, AttributeError, EOFError, LookupError, RuntimeError, TypeError, ValueError),
+    *(BadZipFile, ParseError, zlib.error),
 )
 
 
@@ -77,11 +68,9 @@ def read_workbook(file: Path, sheet: str | None = None, faults: list[str] | None
     except (*DAMAGED, InvalidFileException) as error:
         if isinstance(error, TableError):
             raise
-        raise TableError(
-            f"{file} is not an Excel workbook, or is damaged ("
-            f"{beginning(' '.join(str(error).split()), 100)}): save it "
-            "again, or save the sheet as 'CSV UTF-8 (comma delimited)'"
-        ) from error
+        reason = beginning(" ".join(str(error).split()), 100)
+        remedy = "save it again, or save the sheet as 'CSV UTF-8 (comma delimited)'"
+        raise TableError(f"{file} is not an Excel workbook, or is damaged ({reason}): {remedy}") from error
     note = f"of {file}, the first of {len(names)} sheets is read, {chosen!r}"
     return ReadTable(frame, str(file), (note,) if sheet is None and len(names) > 1 else ())
 

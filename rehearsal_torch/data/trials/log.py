@@ -43,12 +43,7 @@ NEAR = 0.05
 
 @dataclass(frozen=True)
 class TrialLog:
-    """All trials of a task so far.
-
-    Attributes:
-        task: The task with the actions and nodes.
-        trials: The trials in the order of their numbers.
-    """
+    """All trials of a task so far, in the order of their numbers."""
 
     task: CausalTask
     trials: tuple[Trial, ...] = ()
@@ -135,10 +130,8 @@ class TrialLog:
         trial, done = self._found(reference, ran, faults)
         measured = named_numbers(nodes, self.task.nodes, "node", faults, others=True)
         if isinstance(altered, str | Tensor) or not isinstance(altered, Collection):
-            faults.append(
-                f"altered: expected names of nodes, such as ['{self.task.nodes[0]}']; got "
-                f"{beginning(repr(altered), 60)}"
-            )
+            expected = f"expected names of nodes, such as ['{self.task.nodes[0]}']"
+            faults.append(f"altered: {expected}; got {beginning(repr(altered), 60)}")
             altered = ()
         faults += unknown_names(altered, self.task.nodes, "altered, but not a node of the task")
         free = anywhere or ran is not None
@@ -153,20 +146,10 @@ class TrialLog:
         if faults:
             raise refused("the experiment is not recorded", faults)
         marks = tuple(name for name in self.task.nodes if name in altered)
+        new = {"nodes": measured, "altered": marks, "reason": ""}
         if trial is None:
-            made = Trial(id=self.next_id, state="completed", ran=done, nodes=measured, altered=marks)
-            return (
-                self._with(made),
-                made,
-                [f"trial {made.id}: {note}" for note in (*notes, *self._near(done or {}))],
-            )
-        made = trial.with_changes(
-            state="completed",
-            ran=trial.ran if done is None else self._differing(trial, done),
-            nodes=measured,
-            altered=marks,
-            reason="",
-        )
+            notes += self._near(done or {})
+        made = self._changed(trial, "completed", done, new)
         return self._with(made), made, [f"trial {made.id}: {note}" for note in notes]
 
     def complete_rows(self, table: Table) -> tuple["TrialLog", int]:
@@ -182,9 +165,8 @@ class TrialLog:
                 continue
             row = dict(zip(table.names, values, strict=True))
             altered = [name for name, mark in zip(table.names[width:], marks[width:], strict=True) if mark]
-            log, _, _ = log.complete(
-                {name: row[name] for name in self.task.actions}, row, altered, anywhere=True
-            )
+            action = {name: row[name] for name in self.task.actions}
+            log, _, _ = log.complete(action, row, altered, anywhere=True)
         return log, left_out
 
     def await_rows(self, actions: Tensor, done: Table) -> "TrialLog":
@@ -211,13 +193,8 @@ class TrialLog:
         faults: list[str] = []
         trial, done = self._found(reference, ran, faults)
         known = nodes if isinstance(nodes, Mapping | pd.Series) else ()
-        measured = (
-            {}
-            if nodes is None
-            else named_numbers(
-                nodes, [name for name in self.task.nodes if name in known], "node", faults, others=True
-            )
-        )
+        names = [name for name in self.task.nodes if name in known]
+        measured = {} if nodes is None else named_numbers(nodes, names, "node", faults, others=True)
         if trial is None and not faults and ran is None:
             try:
                 self.task.check_action(self._rows([done or {}])[0])
@@ -226,17 +203,18 @@ class TrialLog:
         faults += reason_faults(reason)
         if faults:
             raise refused("the failure is not recorded", faults)
-        if trial is None:
-            made = Trial(id=self.next_id, state="failed", ran=done, nodes=measured, reason=reason)
-        else:
-            kept = trial.nodes if nodes is None else measured
-            made = trial.with_changes(
-                state="failed",
-                ran=trial.ran if done is None else self._differing(trial, done),
-                nodes=kept,
-                reason=reason,
-            )
+        kept = trial.nodes if trial is not None and nodes is None else measured
+        made = self._changed(trial, "failed", done, {"nodes": kept, "reason": reason})
         return self._with(made), made
+
+    def _changed(
+        self, trial: Trial | None, state: State, done: dict[str, float] | None, new: dict[str, Any]
+    ) -> Trial:
+        """A trial, or another one, in a state after it was run at some settings."""
+        if trial is None:
+            return Trial(id=self.next_id, state=state, ran=done, **new)
+        ran = trial.ran if done is None else self._differing(trial, done)
+        return trial.with_changes(state=state, ran=ran, **new)
 
     def abandon(self, reference: Reference, reason: str = "") -> tuple["TrialLog", Trial]:
         """Returns the log with one trial abandoned, and the trial: not fitted, it may be suggested again."""
@@ -270,26 +248,21 @@ class TrialLog:
         done = None if ran is None else named_numbers(ran, self.task.actions, "action", faults)
         if reference is None:
             if ran is None:
-                faults.append(
-                    "expected a trial's number, a trial, or settings; got None without ran=, the settings "
-                    "used"
-                )
+                expected = "expected a trial's number, a trial, or settings"
+                faults.append(f"{expected}; got None without ran=, the settings used")
             return None, done
         if isinstance(reference, int) and not isinstance(reference, bool):
             return self._numbered(reference, faults), done
         if isinstance(reference, Trial):
             known = self._numbered(reference.id, faults)
             if known is not None and known.asked != reference.asked:
-                faults.append(
-                    f"trial {reference.id} has the settings {reference.asked} in its own log, and "
-                    f"{known.asked} in this one: report it to the log that suggested it"
-                )
+                apart = f"{reference.asked} in its own log, and {known.asked} in this one"
+                remedy = "report it to the log that suggested it"
+                faults.append(f"trial {reference.id} has the settings {apart}: {remedy}")
             return known, done
         if not isinstance(reference, Mapping | pd.Series):
-            faults.append(
-                "expected a trial's number, a trial, or settings (name to value); got "
-                f"{type(reference).__name__} {beginning(repr(reference), 60)}"
-            )
+            got = f"{type(reference).__name__} {beginning(repr(reference), 60)}"
+            faults.append(f"expected a trial's number, a trial, or settings (name to value); got {got}")
             return None, done
         before = len(faults)
         given = named_numbers(reference, self.task.actions, "action", faults)
@@ -297,11 +270,8 @@ class TrialLog:
             return None, done
         if isinstance(reference, Suggestion):
             for trial in self.trials:
-                if (
-                    trial.id == reference.trial
-                    and trial.asked == reference.asked
-                    and trial.state != "completed"
-                ):
+                same = trial.id == reference.trial and trial.asked == reference.asked
+                if same and trial.state != "completed":
                     return trial, done if done is not None else self._differing(trial, given)
         point, slack = self._rows([given])[0], 1e-9 + 1e-6 * self.task.box.width
         slack = torch.minimum(slack, self.task.box.near)
@@ -329,10 +299,8 @@ class TrialLog:
             return []
         near = waiting[place]
         asked = ", ".join(f"{name} {value:g}" for name, value in near.settings.items())
-        return [
-            f"recorded as a trial that was not suggested; trial {near.id} ({asked}) is close to it and stays "
-            "pending: if it was that one, abandon it"
-        ]
+        what = f"trial {near.id} ({asked}) is close to it and stays pending: if it was that one, abandon it"
+        return [f"recorded as a trial that was not suggested; {what}"]
 
     def _differing(self, trial: Trial, done: dict[str, float]) -> dict[str, float] | None:
         return None if done == trial.asked else done

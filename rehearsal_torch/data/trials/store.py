@@ -2,9 +2,7 @@
 
 With a file, a change locks the file, reads what other processes have written, and takes effect once it is on
 disk. Without a file, trials are kept in memory with the same interface. A call that raises an error has
-changed nothing.
-
-The JSON file of a campaign: a task and all its trials, readable by people and continued by any process.
+changed nothing. The file is JSON, readable by people and continued by any process:
 
     {"format": "rehearsal-trials/1",
      "task": {"graph": ..., "actions": ..., "reward": ..., "limits": ...},
@@ -32,6 +30,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from rehearsal_torch.data.causal_task import MIN_ROWS, CausalTask
 from rehearsal_torch.data.known_reward import FunctionReward
 from rehearsal_torch.data.sizes import SizeError, check_seed, whole
+from rehearsal_torch.data.task_file import faces
 from rehearsal_torch.data.trials.log import TrialLog
 from rehearsal_torch.data.trials.trial import MOST, STATES, Trial, refused
 from rehearsal_torch.files.addresses import InputError, beginning
@@ -53,7 +52,6 @@ class Campaign(BaseModel):
     """The content of the file.
 
     Attributes:
-        format: The name and number of the format.
         task: The task as plain data; its reward is None for a Python function.
         seed: Determines the initial design and, with the trials, the suggestions.
         initial: The number of experiments before the first model.
@@ -74,9 +72,8 @@ class Campaign(BaseModel):
         numbers = [trial.id for trial in trials]
         wrong = [later for earlier, later in pairwise(numbers) if later <= earlier]
         if wrong:
-            raise ValueError(
-                f"expected trials in ascending order of their ids; {wrong[0]} is repeated or out of order"
-            )
+            expected = "expected trials in ascending order of their ids"
+            raise ValueError(f"{expected}; {wrong[0]} is repeated or out of order")
         return trials
 
     def text(self) -> str:
@@ -112,14 +109,12 @@ def campaign_of(plain: Any, where: str) -> Campaign:
     made = plain.get("format") if isinstance(plain, Mapping) else None
     if made != FORMAT:
         if isinstance(made, str) and made.startswith(f"{FAMILY}/"):
+            remedy = "it was written by another version of rehearsal_torch, read it with that version"
             raise TrialFileError(
-                f"{where}: expected the format {FORMAT}; got {beginning(made, 60)}: it was written by "
-                "another version of rehearsal_torch, read it with that version"
+                f"{where}: expected the format {FORMAT}; got {beginning(made, 60)}: {remedy}"
             )
-        raise TrialFileError(
-            f'{where}: expected a file of trials with "format": "{FORMAT}"; got {_kind(plain)}: is it the '
-            "right file?"
-        )
+        expected = f'expected a file of trials with "format": "{FORMAT}"'
+        raise TrialFileError(f"{where}: {expected}; got {_kind(plain)}: is it the right file?")
     try:
         return Campaign.model_validate(plain)
     except ValidationError as error:
@@ -133,11 +128,8 @@ def write_campaign(path: str | Path, campaign: Campaign) -> str:
     try:
         write_text(path, text)
     except OSError as error:
-        reason = error.strerror or error
-        raise TrialFileError(
-            f"{path}: cannot be written ({reason}); nothing was recorded: free some space or choose another "
-            "file, and repeat it"
-        ) from error
+        remedy = "nothing was recorded: free some space or choose another file, and repeat it"
+        raise TrialFileError(f"{path}: cannot be written ({error.strerror or error}); {remedy}") from error
     return text
 
 
@@ -174,12 +166,10 @@ def _fault(place: Sequence[str | int], error: Mapping[str, Any], plain: Mapping[
 
 def _kind(plain: Any) -> str:
     if not isinstance(plain, Mapping):
-        return f"{type(plain).__name__}"
-    return (
-        f"the format {beginning(repr(plain['format']), 60)}"
-        if "format" in plain
-        else f"an object with {', '.join(map(str, list(plain)[:6])) or 'nothing'}"
-    )
+        return type(plain).__name__
+    if "format" in plain:
+        return f"the format {beginning(repr(plain['format']), 60)}"
+    return f"an object with {', '.join(map(str, list(plain)[:6])) or 'nothing'}"
 
 
 # Seconds to wait for another process that holds the lock.
@@ -216,26 +206,20 @@ class TrialStore:
         file: str | Path | None = None,
     ) -> None:
         if file is not None and Path(file).suffix != ".json":
-            raise TrialFileError(
-                f"{file}: expected a name that ends in .json for a file of trials; tables of experiments are "
-                "read with `read`"
-            )
+            expected = "expected a name that ends in .json for a file of trials"
+            raise TrialFileError(f"{file}: {expected}; tables of experiments are read with `read`")
         self.file = None if file is None else Path(file)
         with self._locked():
-            begun, self._text = (
-                read_campaign(self.file) if self.file is not None and self.file.exists() else (None, "")
-            )
+            begun, self._text = None, ""
+            if self.file is not None and self.file.exists():
+                begun, self._text = read_campaign(self.file)
             self.task = self._task(task, begun)
-            self.seed = self._agreed("seed", seed, None if begun is None else begun.seed, 0)
+            self.seed = self._agreed("seed", seed, begun, 0)
             check_seed(self.seed)
-            self.initial = self._agreed(
-                "initial", initial, None if begun is None else begun.initial, initial_count(self.task)
-            )
+            self.initial = self._agreed("initial", initial, begun, initial_count(self.task))
             if self.initial < MIN_ROWS:
-                raise ValueError(
-                    f"expected at least {MIN_ROWS} initial experiments; got {initial}: a model needs at "
-                    "least as many"
-                )
+                expected = f"expected at least {MIN_ROWS} initial experiments"
+                raise ValueError(f"{expected}; got {initial}: a model needs at least as many")
             if self.initial > MOST:
                 raise ValueError(f"initial: expected at most {MOST:,} experiments before the first model")
             self.log = self._going_with(() if begun is None else begun.trials)
@@ -257,16 +241,15 @@ class TrialStore:
         Raises:
             TrialFileError: if the file cannot be read, or its task, seed or initial design were changed.
         """
-        if self.file is not None:
-            found, text = read_campaign(self.file, self._text)
-            if found is not None:
-                own = self.campaign(self.log)
-                if (found.task, found.seed, found.initial) != (own.task, own.seed, own.initial):
-                    raise TrialFileError(
-                        f"{self.file}: another process changed the task, the seed or the initial design: "
-                        "load the file again"
-                    )
-                self.log, self._text = self._going_with(found.trials), text
+        found, text = (None, "") if self.file is None else read_campaign(self.file, self._text)
+        if found is not None:
+            own = self.campaign(self.log)
+            if (found.task, found.seed, found.initial) != (own.task, own.seed, own.initial):
+                words = (
+                    "another process changed the task, the seed or the initial design: load the file again"
+                )
+                raise TrialFileError(f"{self.file}: {words}")
+            self.log, self._text = self._going_with(found.trials), text
         return self.log
 
     def keep(self, log: TrialLog) -> None:
@@ -300,10 +283,9 @@ class TrialStore:
                         raise
                     time.sleep(0.05)
                 except OSError as error:
-                    raise TrialFileError(
-                        f"{self.file}: cannot be written ({error.strerror or error}): choose a path that can "
-                        "be written"
-                    ) from error
+                    reason = f"cannot be written ({error.strerror or error})"
+                    words = f"{self.file}: {reason}: choose a path that can be written"
+                    raise TrialFileError(words) from error
             yield
 
     def _task(self, task: CausalTask | Mapping[str, Any] | None, begun: Campaign | None) -> CausalTask:
@@ -312,28 +294,24 @@ class TrialStore:
         if begun is None:
             raise ValueError("expected a task, or a file of trials that holds one; got neither")
         if begun.task.get("reward") is None:
-            raise TrialFileError(
-                f"{self.file}: the reward is a Python function, which is not stored in the file: pass the "
-                "task as well"
-            )
+            words = "the reward is a Python function, which is not stored in the file: pass the task as well"
+            raise TrialFileError(f"{self.file}: {words}")
         try:
             return CausalTask.of(begun.task)
         except (ValueError, TypeError, KeyError) as error:
             raise TrialFileError(f"{self.file}: task: {error}") from error
 
-    def _agreed(self, what: str, given: object, begun: int | None, usual: int) -> int:
+    def _agreed(self, what: str, given: object, begun: Campaign | None, usual: int) -> int:
         """The given number, or that of the file, or the default."""
-        given = whole(given)
-        if given is not None and (isinstance(given, bool) or not isinstance(given, int)):
+        known, given = None if begun is None else getattr(begun, what), whole(given)
+        if given is None:
+            return usual if known is None else int(known)
+        if isinstance(given, bool) or not isinstance(given, int):
             raise SizeError(f"{what}: expected a whole number; got {given!r}")
-        if begun is not None and given is not None and given != begun:
-            raise TrialFileError(
-                f"{self.file} was started with {what}={begun}; got {what}={given}: leave it out, or start "
-                "another file"
-            )
-        if given is not None:
-            return given
-        return usual if begun is None else begun
+        if known is not None and given != known:
+            remedy = "leave it out, or start another file"
+            raise TrialFileError(f"{self.file} was started with {what}={known}; got {what}={given}: {remedy}")
+        return given
 
     def _going_with(self, trials: tuple[Any, ...]) -> TrialLog:
         log = TrialLog(self.task, trials)
@@ -346,9 +324,5 @@ def _plain(task: CausalTask) -> dict[str, Any]:
     """The task as plain data; the reward is None for a Python function."""
     if not isinstance(task.reward, FunctionReward):
         return task.to_plain()
-    limits = (
-        None
-        if task.limits is None
-        else {"normals": task.limits.normals.tolist(), "offsets": task.limits.offsets.tolist()}
-    )
+    limits = None if task.limits is None else faces(task.limits)
     return {"graph": task.graph.to_plain(), "actions": task.box.to_plain(), "reward": None, "limits": limits}

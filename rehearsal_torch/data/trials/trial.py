@@ -10,16 +10,14 @@ the experiment is one at 63. A trial that was not suggested (such as an earlier 
 settings. Nothing of a trial ever changes, its number least of all: a change makes another trial, and what it
 maps is read-only.
 
-Source: the states are those of Ax (Bakshy et al., 2018, "AE: A domain-agnostic platform for adaptive
-experimentation").
-
-What an optimiser recommends: an action, how good it is expected to be, and the best tried one beside it.
+What an optimiser recommends is an action, how good it is expected to be, and the best tried one beside it:
 
     action, expected = optimiser.recommend()
     found = optimiser.recommend()
     found.std, found.runner_up, found.chance
 
-Source: predictions with a standard deviation as in Ax and BayBE.
+Source: the states are those of Ax (Bakshy et al., 2018, "AE: A domain-agnostic platform for adaptive
+experimentation"), predictions with a standard deviation as in Ax and BayBE.
 """
 
 import json
@@ -156,10 +154,8 @@ def named_numbers(
     if isinstance(given, pd.Series):
         given = given.to_dict()
     if not isinstance(given, Mapping):
-        faults.append(
-            f"{what}s: expected name to value, such as "
-            f"{{{', '.join(f'{name!r}: ...' for name in names[:2])}}}; got {_shown(given)}"
-        )
+        example = ", ".join(f"{name!r}: ..." for name in names[:2])
+        faults.append(f"{what}s: expected name to value, such as {{{example}}}; got {_shown(given)}")
         return {}
     found = {}
     unknown = [name for name in given if name not in names]
@@ -171,16 +167,13 @@ def named_numbers(
         if number is None:
             faults.append(f"{name}: expected a finite number; got {_shown(given[name])}")
         elif abs(number) > LARGEST:
-            faults.append(
-                f"{name}: expected a number of at most {LARGEST:g} in size; got {number:g}: use another unit"
-            )
+            expected = f"expected a number of at most {LARGEST:g} in size"
+            faults.append(f"{name}: {expected}; got {number:g}: use another unit")
         else:
             found[name] = number
     if not others:
-        faults += [
-            f"{name}: the task has no such {what}{_meant(name, names) or f'; it has {names}'}"
-            for name in unknown
-        ]
+        words = f"the task has no such {what}"
+        faults += [f"{name}: {words}{_meant(name, names) or f'; it has {names}'}" for name in unknown]
     return found
 
 
@@ -244,19 +237,13 @@ def _meant(name: Any, choices: Iterable[Any]) -> str:
 
 
 def _needed(what: str) -> str:
-    return (
-        f": every {what} is required, take it out of the task if it is not measured"
-        if what == "node"
-        else f": every {what} is required"
-    )
+    remedy = ", take it out of the task if it is not measured" if what == "node" else ""
+    return f": every {what} is required{remedy}"
 
 
 def _shown(value: Any) -> str:
-    return (
-        f"{type(value).__name__} {beginning(repr(value), 60)}"
-        if not isinstance(value, int | float | str | type(None))
-        else f"{beginning(repr(value), 60)}"
-    )
+    kind = "" if isinstance(value, int | float | str | type(None)) else f"{type(value).__name__} "
+    return f"{kind}{beginning(repr(value), 60)}"
 
 
 class Recommended(tuple[dict[str, float], float]):
@@ -307,10 +294,8 @@ class Recommended(tuple[dict[str, float], float]):
 
     def __str__(self) -> str:
         """One sentence."""
-        sentence = (
-            f"{_named(self.action)}{' (tried)' if self.tried else ''}: expected reward {self.predicted:.4g} "
-            f"(standard deviation {self.std:.2g})"
-        )
+        reward = f"expected reward {self.predicted:.4g} (standard deviation {self.std:.2g})"
+        sentence = f"{_named(self.action)}{' (tried)' if self.tried else ''}: {reward}"
         if self.runner_up is None or self.runner_up_predicted is None or self.chance is None:
             return f"{sentence}; no other action within the bounds was tried"
         return (
