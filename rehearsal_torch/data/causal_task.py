@@ -62,25 +62,20 @@ class CausalTask:
 
     def _faults(self) -> Iterator[str]:
         if self.graph.bidirected:
-            yield (
-                f"expected a directed acyclic graph; got bidirected edges {list(self.graph.bidirected)}: "
-                "leave them out, the noise of the nodes must be independent"
-            )
+            remedy = "leave them out, the noise of the nodes must be independent"
+            edges = list(self.graph.bidirected)
+            yield f"expected a directed acyclic graph; got bidirected edges {edges}: {remedy}"
         known = set(self.graph.names)
         for part, names in (("actions", self.box.names), ("the reward's nodes", self.reward.names)):
             if unknown := [name for name in names if name not in known]:
-                yield (
-                    f"{part} {unknown} are not in the graph; it has {list(self.graph.names)}: add them, with "
-                    "their edges"
-                )
+                has = f"it has {list(self.graph.names)}: add them, with their edges"
+                yield f"{part} {unknown} are not in the graph; {has}"
         targets = {target for _, target in self.graph.edges}
         if late := [name for name in self.box.names if name in targets]:
             yield f"actions {late} have parents: an action is set from outside, remove the edges into it"
         if wanted := [name for name in self.reward.names if name in self.box.names]:
-            yield (
-                f"the reward reads the actions {wanted}: expected nodes; add a node for the cost of the "
-                "action"
-            )
+            remedy = "expected nodes; add a node for the cost of the action"
+            yield f"the reward reads the actions {wanted}: {remedy}"
         if not self.box.names or bool((self.box.width <= 0).any()):
             yield (
                 "expected at least one action, each with lower < upper, or at least two levels; leave out "
@@ -88,10 +83,8 @@ class CausalTask:
             )
         reaching = self.graph.ancestors(self.reward.names)
         if without_effect := [name for name in self.box.names if name in known and name not in reaching]:
-            yield (
-                f"actions {without_effect} are not ancestors of the reward {list(self.reward.names)}: add "
-                "their edges, or take them out"
-            )
+            what = f"actions {without_effect} are not ancestors of the reward {list(self.reward.names)}"
+            yield f"{what}: add their edges, or take them out"
 
     def _check_limits(self, limits: Polytope) -> None:
         if limits.names != self.box.names:

@@ -32,12 +32,10 @@ def in_numbers(of: str) -> Iterator[None]:
         yield
     except (ArithmeticError, RuntimeError) as error:
         kinds = (ArithmeticError, torch.linalg.LinAlgError)  # type: ignore[attr-defined]
-        numerical = isinstance(error, kinds)
-        if not numerical and type(error).__name__ not in _MATRICES:
+        if not isinstance(error, kinds) and type(error).__name__ not in _MATRICES:
             raise
-        raise ValueError(
-            f"no answer follows from {of}: {beginning(' '.join(str(error).split()), 300)}"
-        ) from error
+        reason = beginning(" ".join(str(error).split()), 300)
+        raise ValueError(f"no answer follows from {of}: {reason}") from error
 
 
 UNDEFINED = "every value of the objective is NaN or infinite"
@@ -57,8 +55,7 @@ def best_of_all(values: Tensor) -> int:
     clean = ranked(values)
     place = int(clean.argmax()) if len(clean) else -1
     if place < 0 or not bool(clean[place].isfinite()):
-        raise NoFiniteValueError(
-            f"expected a finite value for at least one of {len(values)} candidates; {UNDEFINED}: look for "
-            "extreme rows in the table, or rescale the variables"
-        )
+        expected = f"expected a finite value for at least one of {len(values)} candidates"
+        remedy = "look for extreme rows in the table, or rescale the variables"
+        raise NoFiniteValueError(f"{expected}; {UNDEFINED}: {remedy}")
     return place

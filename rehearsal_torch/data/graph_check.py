@@ -16,7 +16,7 @@ SIGNIFICANT = 1e-3
 
 
 def contradiction(task: RehearsalTask, name: str, p_value: float) -> Finding:
-    """The finding if outcomes depend on an action that cannot change them according to the graph."""
+    """The finding if outcomes depend on an action that by the graph cannot change them."""
     return Finding(
         "refuted_graph",
         f"setting {name} cannot change {', '.join(task.outcomes)} by the graph, but in the "

@@ -73,10 +73,8 @@ class Coding:
         if unknown := [each for each in self.desired if each not in self.levels]:
             raise ValueError(f"the desired class {unknown[0]!r} is none of {listed(self.levels)}")
         if self.desired and (self.reference is not None or set(self.desired) == set(self.levels)):
-            raise ValueError(
-                f"expected some classes of {listed(self.levels)} to be desired, and no reference; got "
-                f"{listed(self.desired)}"
-            )
+            expected = f"expected some classes of {listed(self.levels)} to be desired, and no reference"
+            raise ValueError(f"{expected}; got {listed(self.desired)}")
         ordered = tuple(each for each in self.levels if each in self.desired)
         object.__setattr__(self, "desired", ordered)
 
@@ -171,10 +169,9 @@ class Coding:
                 return cls(name, tuple(spelled(classes)), reference)
             if set(plain) == {"classes", "desired"} and isinstance(plain["desired"], list | tuple):
                 return cls(name, tuple(spelled(classes)), None, tuple(spelled(plain["desired"])))
-        raise ValueError(
-            "expected its texts in the order of their codes, [low, medium, high], or {classes: [A, B, C], "
-            f"reference: A}}; got {beginning(str(plain), 60)!r}"
-        )
+        expected = "expected its texts in the order of their codes, [low, medium, high]"
+        got = f"got {beginning(str(plain), 60)!r}"
+        raise ValueError(f"{expected}, or {{classes: [A, B, C], reference: A}}; {got}")
 
 
 def text_of(cell: Any) -> str | None:

@@ -54,11 +54,9 @@ def graph_part(written: Any, folder: Path, found: Findings) -> Any:
     if Path(name).suffix not in ENDINGS:
         if has_arrow(name) or _ENDING.search(name) is None:
             return written
-        found.fault(
-            "graph",
-            f"{name}: expected a file with one of the endings {', '.join(ENDINGS)}: save the graph as one of "
-            "these, or write its arrows here, [cause -> effect, ...]",
-        )
+        remedy = "save the graph as one of these, or write its arrows here, [cause -> effect, ...]"
+        endings = f"expected a file with one of the endings {', '.join(ENDINGS)}"
+        found.fault("graph", f"{name}: {endings}: {remedy}")
         return None
     try:
         return read_plain(folder / name)
@@ -123,13 +121,9 @@ def learnt_graph(
     form, faults = read(LearnForm, {LEARN: True} if written == LEARN else written)
     for each in faults:
         found.fault("graph", each)
-    classes = [name for name, coding in codings.items() if coding.of_classes]
-    if classes:
-        found.fault(
-            "graph",
-            f"a graph is learnt from numbers and levels; {', '.join(classes)} has classes without an order: "
-            "write the arrows, or an order",
-        )
+    if classes := [name for name, coding in codings.items() if coding.of_classes]:
+        what = f"{', '.join(classes)} has classes without an order: write the arrows, or an order"
+        found.fault("graph", f"a graph is learnt from numbers and levels; {what}")
     if faults or classes:
         return None
     names = list(variables)

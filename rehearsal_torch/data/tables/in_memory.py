@@ -88,7 +88,7 @@ def _cell(cell: Any) -> Any:
 
 
 def _whole(text: Any, errors: str) -> Any:
-    """A text without half a sign, which no encoding has, and which is an error of pandas; all else as it is."""
+    """A text without half a sign, which no encoding has and pandas refuses; all else as it is."""
     return text.encode("utf-8", errors).decode() if isinstance(text, str) else text
 
 
