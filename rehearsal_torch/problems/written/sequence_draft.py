@@ -30,8 +30,7 @@ import numpy as np
 import pandas as pd
 
 from rehearsal_torch.data.reading import DATE, ReadTable, TableError, numbers_of
-from rehearsal_torch.problems.episodes.steps import SLACK, usual_distance
-from rehearsal_torch.problems.episodes.unit_rows import times_of
+from rehearsal_torch.problems.episodes.steps import SLACK, times_of, usual_distance
 from rehearsal_torch.problems.written.draft_columns import (
     ACTIONS,
     MARK,

@@ -32,8 +32,8 @@ from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.files.schema import Fault
 from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable, level_counts
 from rehearsal_torch.problems.episodes.roles import Action, EpisodeRoles
+from rehearsal_torch.problems.episodes.steps import unit_rows
 from rehearsal_torch.problems.episodes.task import PARTS, episode_task
-from rehearsal_torch.problems.episodes.unit_rows import unit_rows
 from rehearsal_torch.problems.problem import Facts, OfFile
 from rehearsal_torch.problems.written.schema import SequenceForm, SequenceVariable
 

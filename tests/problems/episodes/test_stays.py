@@ -11,8 +11,7 @@ import yaml
 from rehearsal_torch.data.dose_levels import DoseLevels
 from rehearsal_torch.data.finding import texts_of
 from rehearsal_torch.data.reading import TableError
-from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
-from rehearsal_torch.problems.episodes.simulator import simulate
+from rehearsal_torch.problems.episodes.cohort import SepsisSimulated, simulate
 from rehearsal_torch.problems.episodes.stays import COLUMNS, data_card, read_stays, recognised, settled
 
 
