@@ -1,5 +1,5 @@
 """Test functions of optimisation as causal networks, each with a known optimum: Branin, Hartmann, Levy,
-Ackley and Rosenbrock.
+Ackley, Rosenbrock and Dropwave.
 
 Branin, two actions and two nodes, x_0 = 15 a_0 - 5 and x_1 = 15 a_1:
 
@@ -37,10 +37,6 @@ Actions 1, 2, 3 enter two nodes each. The maximum of E[X_3 | a] is sum_i E U_i, 
 
 The noise is additive, so that E[r | a] is exact. By default it has two well-separated modes.
 
-Source: Surjanovic and Bingham (2013) (Branin, Hartmann, Levy, and their optima; constants as in BoTorch;
-their networks are ours); Sussex et al. (2023), released code, and Astudillo and Frazier (2021) (Ackley);
-Ren et al. (2025), earlier version, Sec. C.2 (Rosenbrock).
-
 Dropwave: two actions and two nodes; the reward forms rings around a centre.
 
     r = |(10.24 a_0 - 5.12, 10.24 a_1 - 5.12)|,    X = r + lambda U_X,
@@ -58,8 +54,10 @@ The maximum is certified on a grid of r with step h: the wave's second derivativ
 value, and so is that of its mean; hence no r is better than the best grid point by more than
 80 (h / 2)^2 / 2 = 1e-5.
 
-Source: Ren et al. (2025), Sec. 7.2, 11.2 and 11.10 (Table 2), Eq. 6 (weights, means and factors); Sussex et
-al. (2023). Three modes are ours.
+Source: Surjanovic and Bingham (2013) (Branin, Hartmann, Levy, and their optima; constants as in BoTorch;
+their networks are ours); Sussex et al. (2023), released code, and Astudillo and Frazier (2021) (Ackley); Ren
+et al. (2025), earlier version, Sec. C.2 (Rosenbrock), Sec. 7.2, 11.2 and 11.10 (Table 2), Eq. 6 (Dropwave;
+three modes are ours).
 """
 
 import math
@@ -77,11 +75,7 @@ from rehearsal_torch.problems.causal.world import AdditiveWorld, NetworkTable, N
 from rehearsal_torch.problems.world_size import Rounds
 
 # Two modes, four of their standard deviations apart.
-MODES = {
-    1: ((0.0,), (1.0,)),
-    2: ((-0.1, 0.1), (0.25, 0.25)),
-    3: ((-0.2, 0.0, 0.2), (0.25, 0.25, 0.25)),
-}
+MODES = RANGES | {2: ((-0.1, 0.1), (0.25, 0.25)), 3: ((-0.2, 0.0, 0.2), (0.25, 0.25, 0.25))}
 SIX = tuple(f"a{place}" for place in range(6))
 
 
@@ -304,12 +298,8 @@ class Rosenbrock(AdditiveWorld):
         return torch.full((5,), 0.75, dtype=torch.float64), sum(map(self.mean_noise, self.task.nodes))
 
 
-RADIUS_MODES = {1: ((0.0,), (1.0,)), 2: ((-0.2, 0.4), (1.4, 1.0)), 3: ((-0.6, 0.0, 0.6), (1.0, 0.5, 1.0))}
-HEIGHT_MODES = {
-    1: ((0.0,), (1.0,)),
-    2: ((-0.1, 0.05), (0.32, 0.32)),
-    3: ((-0.1, 0.0, 0.1), (0.32, 0.32, 0.32)),
-}
+RADIUS_MODES = RANGES | {2: ((-0.2, 0.4), (1.4, 1.0))}
+HEIGHT_MODES = RANGES | {2: ((-0.1, 0.05), (0.32, 0.32)), 3: ((-0.1, 0.0, 0.1), (0.32, 0.32, 0.32))}
 ORDER = 256
 GRID = 1e-3
 CURVATURE = 80.0
@@ -387,21 +377,20 @@ class Dropwave(AdditiveWorld):
         grid = torch.arange(0, ends, GRID, dtype=torch.float64)
         top = float(grid[torch.cat([self._at(part) for part in grid.split(1000)]).argmax()])
         around = (max(0.0, top - GRID), min(ends, top + GRID))
+
+        def value(free: float) -> float:
+            return float(self._at(torch.tensor(free, dtype=torch.float64)))
+
         polished = minimize_scalar(
-            lambda r: -float(self._at(torch.tensor(r, dtype=torch.float64))),
-            bounds=around,
-            method="bounded",
-            options={"xatol": 1e-9},
+            lambda r: -value(r), bounds=around, method="bounded", options={"xatol": 1e-9}
         )
-        return float(
-            max((top, float(polished.x)), key=lambda r: float(self._at(torch.tensor(r, dtype=torch.float64))))
-        )
+        return max(top, float(polished.x), key=value)
 
     def best(self) -> tuple[Tensor, float]:
         """A point of the best ring, along the first action; its value is too small by at most `gap`."""
         shift = self.best_radius / 10.24
         # A ring wider than half the square is met on the diagonal.
-        point = (0.5 + shift, 0.5) if shift <= 0.5 else (0.5 + shift / 2**0.5, 0.5 + shift / 2**0.5)
+        point = (0.5 + shift, 0.5) if shift <= 0.5 else (0.5 + shift / 2**0.5,) * 2
         action = torch.tensor(point, dtype=torch.float64)
         return action, float(self.expected(action))
 

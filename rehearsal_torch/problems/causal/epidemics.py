@@ -115,9 +115,8 @@ class Epidemic(CausalWorld):
         seed: int = 0,
     ) -> None:
         if actions not in (12, 13) or inputs not in ("block", "row"):
-            raise ValueError(
-                f"expected 12 or 13 actions and inputs of block or row; got {actions} and {inputs!r}"
-            )
+            expected = "expected 12 or 13 actions and inputs of block or row"
+            raise ValueError(f"{expected}; got {actions} and {inputs!r}")
         rates = [rate(group, source, period) for period in PERIODS for group in GROUPS for source in GROUPS]
         box = Box.of(dict.fromkeys(rates + [RECOVERS] * (actions == 13), (0.0, 1.0)))
         parents = {}
@@ -133,28 +132,17 @@ class Epidemic(CausalWorld):
         truth = [value for block in RATES for row in block for value in row] + [RECOVERY] * (actions == 13)
         self.true_action = torch.tensor(truth, dtype=torch.float64)
         task = CausalTask(RehearsalGraph.of(parents), box, TargetError(_targets()))
-        super().__init__(
-            task, dict.fromkeys(NODES, setting("noise", noise, ModalNoise).mixture()), size, seed
-        )
+        distribution = setting("noise", noise, ModalNoise).mixture()
+        super().__init__(task, dict.fromkeys(NODES, distribution), size, seed)
 
     def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:
         """The next state of one group."""
         group, period = int(node[1]), int(node[2])
-        before = {
-            source: inputs[f"I{source}{period - 1}"]
-            if period > 1
-            else torch.tensor(START, dtype=torch.float64)
-            for source in GROUPS
-        }
-        met = sum(
-            (inputs[rate(group, source, period)] * before[source] for source in GROUPS),
-            torch.zeros((), dtype=torch.float64),
-        )
-        return (
-            before[group] * (1 - inputs.get(RECOVERS, torch.tensor(RECOVERY, dtype=torch.float64)))
-            + (1 - before[group] / 100) * met
-            + noise
-        )
+        start = torch.tensor(START, dtype=torch.float64)
+        before = {source: inputs.get(f"I{source}{period - 1}", start) for source in GROUPS}
+        first, second = (inputs[rate(group, source, period)] * before[source] for source in GROUPS)
+        stay = 1 - inputs.get(RECOVERS, torch.tensor(RECOVERY, dtype=torch.float64))
+        return before[group] * stay + (1 - before[group] / 100) * (first + second) + noise
 
     def expected(self, actions: Tensor) -> Tensor:
         """E[r | a], exact: a Gauss rule for the noise of t = 1 and 2, and the variance of that of t = 3."""
@@ -174,9 +162,8 @@ class Epidemic(CausalWorld):
         """The best value found from the true rates and the seven best of 1024 Sobol points; six targets do
         not determine all rates.
         """
-        return best_action(
-            self.expected, self.task.box, self.true_action[None], spread=1024, refined=8, steps=500
-        )
+        starts = self.true_action[None]
+        return best_action(self.expected, self.task.box, starts, spread=1024, refined=8, steps=500)
 
     @property
     def ceiling(self) -> float:
@@ -209,12 +196,8 @@ AVERAGE = sum(size * share for size, share in enumerate(SIZES, 1)) / sum(SIZES)
 
 @dataclass(frozen=True)
 class Errors:
-    """Error rates and cost of a protocol.
-
-    Attributes:
-        negative: Share of infected people who test negative, (...).
-        positive: Share of healthy people who test positive, (...).
-        tests: Tests per person, (...).
+    """The shares of infected people who test negative and of healthy people who test positive, and the tests
+    per person, (...) each.
     """
 
     negative: Tensor
@@ -237,16 +220,10 @@ def primary_rate(prevalence: Tensor) -> Tensor:
     rate = torch.zeros_like(prevalence)
     for _ in range(12):
         left = 1 - rate
-        reached = (
-            rate
-            + SECONDARY * left
-            - SECONDARY * sum(share * left**size for size, share in enumerate(shares, 1))
-        )
-        derivative = (
-            1
-            - SECONDARY
-            + SECONDARY * sum(share * size * left ** (size - 1) for size, share in enumerate(shares, 1))
-        )
+        healthy = sum(share * left**size for size, share in enumerate(shares, 1))
+        slope = sum(share * size * left ** (size - 1) for size, share in enumerate(shares, 1))
+        reached = rate + SECONDARY * left - SECONDARY * healthy
+        derivative = 1 - SECONDARY + SECONDARY * slope
         rate = (rate + (prevalence - reached) / derivative).clamp(0, 1)
     return rate
 
@@ -261,14 +238,9 @@ def infected_members(rate: Tensor) -> Tensor:
             if count > size:
                 row.append(torch.zeros_like(rate))
                 continue
-            spared = left**size * (
-                float(count == 0) - comb(size, count) * SECONDARY**count * (1 - SECONDARY) ** (size - count)
-            )
-            row.append(
-                share
-                / sum(SIZES)
-                * (comb(size, count) * anyone**count * (1 - anyone) ** (size - count) + spared)
-            )
+            some, none = comb(size, count), size - count
+            spared = left**size * (float(count == 0) - some * SECONDARY**count * (1 - SECONDARY) ** none)
+            row.append(share / sum(SIZES) * (some * anyone**count * (1 - anyone) ** none + spared))
         rows.append(torch.stack(row, -1))
     return torch.stack(rows, -2)
 
@@ -320,11 +292,8 @@ def period(infectious: Tensor, recovered: Tensor, groups: Tensor) -> tuple[Tenso
     free = 100 - ill - past
     # With nobody infectious the false negative rate is undefined.
     errors = pooled_errors((ill / 100).clamp_min(1e-9), groups)
-    out_ill, out_free, out_past = (
-        ill * errors.negative,
-        free * (1 - errors.positive),
-        past * (1 - errors.positive),
-    )
+    healthy = 1 - errors.positive
+    out_ill, out_free, out_past = ill * errors.negative, free * healthy, past * healthy
     open_share = out_free / (out_free + out_ill + out_past).clamp_min(1e-12)
     new = torch.minimum(out_ill * torch.expm1(BETA * open_share), free)
     isolated = ill * (1 - errors.negative) + (free + past) * errors.positive
@@ -353,9 +322,8 @@ class PooledTesting(CausalWorld):
         seed: int = 0,
     ) -> None:
         if not noise_scale >= 0:
-            raise ValueError(
-                f"noise_scale: expected percent of the population, at least 0; got {noise_scale}"
-            )
+            expected = "expected percent of the population, at least 0"
+            raise ValueError(f"noise_scale: {expected}; got {noise_scale}")
         self.noise_scale, self.whole = float(noise_scale), whole
         # Without noise R_1 is a constant and not a node.
         first = () if noise_scale == 0 else ("R1",)
@@ -427,45 +395,39 @@ class PooledTesting(CausalWorld):
         first, loss = period(ill, removed, groups)
         second, second_loss = period(first[:, None], ill + removed, groups)
         flat, past = second.reshape(-1, 1), (ill + removed + first)[:, None].expand(-1, SIDES).reshape(-1, 1)
-        third = torch.cat(
-            [
-                period(infectious, recovered, groups)[1]
-                for infectious, recovered in zip(flat.split(500), past.split(500), strict=True)
-            ]
-        )
+        parts = zip(flat.split(500), past.split(500), strict=True)
+        third = torch.cat([period(infectious, recovered, groups)[1] for infectious, recovered in parts])
         return -(loss[:, None, None] + second_loss[:, :, None] + third.reshape(SIDES, SIDES, SIDES))
 
     def best(self) -> tuple[Tensor, float]:
         """Certified for whole households without noise, else found by a search."""
         rewards = self.protocols()
-        protocols = torch.stack(
-            torch.unravel_index(rewards.flatten().topk(STARTS).indices, rewards.shape), -1
-        )
+        top = rewards.flatten().topk(STARTS).indices
+        protocols = torch.stack(torch.unravel_index(top, rewards.shape), -1)
         groups = self.sides()[protocols]
         # The middle of the pool sizes that hold this number of whole households.
         pools = ((groups - 0.5 * self.whole) * AVERAGE).clamp(1, LARGEST_POOL)
         actions = (pools - 1) / (LARGEST_POOL - 1)
         if self.whole:
-            return best_of_steps(self, actions)
+            return self._best_of_steps(actions)
         return best_action(self.expected, self.task.box, actions, spread=1, refined=2, steps=60)
+
+    def _best_of_steps(self, actions: Tensor) -> tuple[Tensor, float]:
+        """The best action, (3,), for a reward with steps: the best of `actions` (n, 3), refined by coordinate
+        search over all 82 steps.
+        """
+        values = self.expected(actions)
+        best, value = actions[values.argmax()], float(values.max())
+        steps = (((self.sides() - 0.5) * AVERAGE).clamp(1, LARGEST_POOL) - 1) / (LARGEST_POOL - 1)
+        while True:
+            around = best.repeat(3 * SIDES, 1)
+            for time in range(3):
+                around[time * SIDES : (time + 1) * SIDES, time] = steps
+            values = self.expected(around)
+            if float(values.max()) <= value + 1e-12:
+                return best, value
+            best, value = around[values.argmax()], float(values.max())
 
     def details(self) -> Mapping[str, Any]:
         """The numbers of households in the best pools, and beta."""
         return {"best_groups": self.groups(self.optimal_action).tolist(), "beta": BETA}
-
-
-def best_of_steps(world: PooledTesting, actions: Tensor) -> tuple[Tensor, float]:
-    """The best action, (3,), for a reward with steps: the best of `actions` (n, 3), refined by coordinate
-    search over all 82 steps.
-    """
-    values = world.expected(actions)
-    best, value = actions[values.argmax()], float(values.max())
-    steps = (((world.sides() - 0.5) * AVERAGE).clamp(1, LARGEST_POOL) - 1) / (LARGEST_POOL - 1)
-    while True:
-        around = best.repeat(3 * SIDES, 1)
-        for time in range(3):
-            around[time * SIDES : (time + 1) * SIDES, time] = steps
-        values = world.expected(around)
-        if float(values.max()) <= value + 1e-12:
-            return best, value
-        best, value = around[values.argmax()], float(values.max())

@@ -9,19 +9,10 @@ every node. The task is a few lines of YAML:
     limits: {normals: [[1, 1]], offsets: [5]}   # optional: linear constraints M a <= d on the actions
 
 A node that was itself set in an experiment (a hard intervention) has a column ``set:NODE`` with 1 in that
-row; the row is then not used for that node's mechanism. Rows without a value of what the reward reads wait
-for their result (`problems.causal.own_experiments`). Suggestions are not scored: their value is unknown until
-they are tried.
+row; the row is then not used for that node's mechanism. Suggestions are not scored: their value is unknown
+until they are tried.
 
-The start design: space-filling experiments before there is a model.
-
-Point n depends on the task, the seed and n alone, so that an interrupted design can be continued, and
-extended to any length. The levels of an action occur equally often (`mixed_region`).
-
-Source: Ren et al. (2025), Alg. 1 (observations of all nodes after each action); Sobol (1967) and Owen
-(1998), as in `candidate_region`.
-
-Rows of a table of experiments that wait for their result, and proposals as such rows.
+Rows may wait for their result:
 
     valve,dose,temperature,yield
     0.2,1,24.1,3.9
@@ -31,7 +22,12 @@ A row waits if its actions are there and every node that the reward reads is emp
 it is not used. It is pending: no model is fitted to it, and it is not proposed again. A row in which an
 action, or some of the nodes of a completed experiment, are empty is a fault.
 
-Source: ours; pending trials as in Ax (Bakshy et al., 2018).
+Before there is a model, space-filling experiments are proposed. Point n of this start design depends on the
+task, the seed and n alone, so that an interrupted design can be continued, and extended to any length. The
+levels of an action occur equally often (`mixed_region`).
+
+Source: Ren et al. (2025), Alg. 1 (observations of all nodes after each action); Sobol (1967) and Owen
+(1998), as in `candidate_region`; pending trials as in Ax (Bakshy et al., 2018).
 """
 
 import math
@@ -74,11 +70,7 @@ def waiting(frame: pd.DataFrame, task: CausalTask) -> np.ndarray:
 
 
 def waiting_actions(frame: pd.DataFrame, task: CausalTask, source: str) -> Tensor:
-    """The actions of the rows that wait for their result, (m, k).
-
-    Raises:
-        TableError: if an action is no number.
-    """
+    """The actions of the rows that wait for their result, (m, k)."""
     rows = frame[waiting(frame, task)]
     if not len(rows):
         return torch.zeros(0, len(task.actions), dtype=torch.float64)
@@ -122,17 +114,15 @@ def with_proposals(
 
 def as_text(frame: pd.DataFrame, separator: str, decimal: str) -> str:
     """A table as separated text."""
+
+    def text(cell: object) -> object:
+        fraction = isinstance(cell, float | np.floating) and not math.isnan(cell)
+        return str(cell).replace(".", decimal) if fraction else cell
+
     if decimal != ".":
         # Not by DataFrame.map, which makes numbers with decimals of whole ones beside an empty cell.
-        frame = pd.DataFrame(
-            {
-                name: pd.Series(
-                    [str(cell).replace(".", decimal) if _is_number(cell) else cell for cell in frame[name]],
-                    dtype=object,
-                )
-                for name in frame.columns
-            }
-        )
+        columns = {name: pd.Series([*map(text, frame[name])], dtype=object) for name in frame.columns}
+        frame = pd.DataFrame(columns)
     return str(frame.to_csv(index=False, lineterminator="\n", sep=separator))
 
 
@@ -142,10 +132,6 @@ def _as_in(cells: Sequence[object]) -> Callable[[float | None], object]:
     if truth and all(isinstance(cell, bool | np.bool_) for cell in truth):
         return lambda value: None if value is None else bool(value)
     return lambda value: int(value) if value is not None and float(value).is_integer() else value
-
-
-def _is_number(cell: object) -> bool:
-    return isinstance(cell, float | np.floating) and not math.isnan(cell)
 
 
 # Experiments outside of what may be set that are named.
@@ -164,11 +150,7 @@ def start_point(
 
 
 def open_points(
-    task: CausalTask,
-    done: Tensor,
-    initial: int,
-    seed: int,
-    held: Mapping[str, Sequence[float]] | None = None,
+    task: CausalTask, done: Tensor, initial: int, seed: int, held: Mapping[str, Sequence[float]] | None = None
 ) -> Tensor:
     """The points of the start design that have not been run, (m, k), in the actions' units.
 
@@ -189,12 +171,7 @@ FRAME = "the data frame"
 
 
 def causal_task(task: str | Path | Mapping[str, Any] | CausalTask | None) -> CausalTask:
-    """A task from a YAML file, or from its content.
-
-    Raises:
-        TaskError: if there is no task, it cannot be read, or an entry is missing or invalid; all faults are
-            listed.
-    """
+    """A task from a YAML file, or from its content; TaskError with all faults if there are some."""
     if isinstance(task, CausalTask):
         return task
     source, content = task_content(task, CAUSAL_PARTS)
@@ -208,11 +185,12 @@ def experiments_and_waiting(
     their result.
 
     Raises:
-        TableError: if it cannot be read, or `experiments_of` refuses it.
+        TableError: if it cannot be read, a column is missing, not numeric, or has missing values, or a
+            ``set:`` column names no node or has values other than 0 and 1.
     """
     table = _rows(source)
     done = table.frame[~waiting(table.frame, task)]
-    return experiments_of(done, task, table.where), waiting_actions(table.frame, task, table.where)
+    return _experiments_of(done, task, table.where), waiting_actions(table.frame, task, table.where)
 
 
 def _rows(source: "str | Path | IntoDataFrame | ReadTable | None") -> ReadTable:
@@ -224,13 +202,8 @@ def _rows(source: "str | Path | IntoDataFrame | ReadTable | None") -> ReadTable:
     return ReadTable(data_frame(source, FRAME), FRAME)
 
 
-def experiments_of(frame: pd.DataFrame, task: CausalTask, source: str) -> Table:
-    """The experiments of a data frame, actions first, in the task's order; there may be no rows.
-
-    Raises:
-        TableError: if a column is missing, not numeric, or has missing values, or a ``set:`` column names no
-            node or has values other than 0 and 1.
-    """
+def _experiments_of(frame: pd.DataFrame, task: CausalTask, source: str) -> Table:
+    """The experiments of a data frame, actions first, in the task's order; there may be no rows."""
     names = (*task.actions, *task.nodes)
     marked = [name for name in task.nodes if f"{SET}{name}" in frame.columns]
     columns = number_columns(frame, [*names, *(f"{SET}{name}" for name in marked)], source, 0)
@@ -243,7 +216,7 @@ def experiments_of(frame: pd.DataFrame, task: CausalTask, source: str) -> Table:
     faults += [
         f"{SET}{name}: expected 0 or 1, 1 where the node was set by hand"
         for name, column in zip(marked, marks.T, strict=True)
-        if not _is_mark(column)
+        if not bool(((column == 0) | (column == 1)).all())
     ]
     if faults:
         raise TableError(f"{source}: " + "; ".join(faults))
@@ -252,10 +225,6 @@ def experiments_of(frame: pd.DataFrame, task: CausalTask, source: str) -> Table:
     for name, column in zip(marked, marks.T, strict=True):
         altered[:, names.index(name)] = column != 0
     return Table(names, values.contiguous(), altered)
-
-
-def _is_mark(column: Tensor) -> bool:
-    return bool(((column == 0) | (column == 1)).all())
 
 
 class ExperimentTable(OwnData, CausalProblem, Experiments):
@@ -348,9 +317,7 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
         return {}
 
     def _note(self, found: Findings) -> None:
-        """Adds what is to be said: there are too few experiments for a model; an experiment's action may not
-        be set any more, or was the same in all of them.
-        """
+        """Too few experiments for a model; actions that may not be set any more, or were always the same."""
         rows = len(self.past)
         if rows < MIN_ROWS:
             words = f"fewer than {MIN_ROWS} experiments: there is no model yet, and the first ones are listed"
@@ -364,8 +331,8 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
         for name in self.task.actions if rows >= MIN_ROWS else ():
             column = self.past.columns((name,))[:, 0]
             if bool((column == column[0]).all()):
-                words = f"it was {float(column[0]):g} in all experiments, so that nothing is known of its"
-                found.of_variable(name, "values", f"{words} effect yet")
+                words = "in all experiments, so that nothing is known of its effect yet"
+                found.of_variable(name, "values", f"it was {float(column[0]):g} {words}")
 
     def _outside(self) -> list[str]:
         """A sentence for each experiment whose action may not be set any more, with its line."""
@@ -387,12 +354,9 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
             card["rows that wait for their result"] = len(self.waiting)
         if len(self.past):
             rewards = self.task.reward_of(self.past)
-            best = self.past.columns(self.task.actions)[rewards.argmax()]
-            card["ranges"] = ranges_of(self.past)
-            card |= {
-                "best reward so far": float(rewards.max()),
-                "at": dict(zip(self.task.actions, best.tolist(), strict=True)),
-            }
+            best = self.past.columns(self.task.actions)[rewards.argmax()].tolist()
+            card |= {"ranges": ranges_of(self.past), "best reward so far": float(rewards.max())}
+            card["at"] = dict(zip(self.task.actions, best, strict=True))
         if outside := self.task.outside(self.past):
             card["kept as history, though it may not be set any more"] = list(outside)
         return card | recorded(self.findings()) | {"fingerprint": self.past.fingerprint()}

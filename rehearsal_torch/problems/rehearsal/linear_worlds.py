@@ -1,66 +1,37 @@
-"""A company's prices: the worlds Market and Manage, which share their structural equations.
+"""Worlds of linear equations: Lin-Syn1, ride-hailing, and a company's prices (Market and Manage).
 
-    competitors' raw cost = 10 cost factor,   raw cost = 10 economic index,
-    competitors' price = .5 raw cost + 1.3 competitors' raw cost,
-    own price = 2 raw cost + .4 competitors' raw cost,
-    profit = -raw cost + .9 own price,        customers = 1.6 raw cost - .9 own price,
+Equations are tables, child to parents to coefficients; noise is normal.
 
-each with normal noise; the cost factor and the economic index are observed, raw cost and own price may be
-set. The two prices are joined by a bi-directional edge. The released codes list the variables in two orders
-but give variances by position, so that the same figures apply to different variables:
+Lin-Syn1: the desired region is Y1 and Y2 in [0, 2]. Read as a variance, 0.1 gives the no-action and the best
+probability of the paper's table; as a standard deviation the best would be 1. A1 is correlated with X1 so
+closely that for most contexts few other actions were observed. With `confounding` = Gamma > 1 a hidden common
+cause h = +-1 of strength Gamma raises A2 and adds .4 h to Y1 (`problems.rehearsal.hidden_cause`; ours).
+
+Ride-hailing: a route recommended by an app, and the traffic on it. Weather and the number of users are
+observed, uniform on [-1, 1]; every other noise has the standard deviation .08. Recommendation and congestion
+form a clique: they share an additional noise of variance .008. In observations the regression coefficient of
+congestion on recommendation is 3.56; setting the recommendation moves congestion by 3. Methods are given
+three candidate graphs: recommend -> congestion, congestion -> recommend, and the clique. `released` puts the
+common noise where the released code has it: it is added to both columns after everything else was computed,
+and to the one that is not altered, so that it does not propagate.
+
+A company's prices: the cost factor and the economic index are observed, raw cost and own price may be set.
+The two prices are joined by a bi-directional edge. The released codes list the variables in two orders but
+give variances by position, so that the same figures apply to different variables:
 
     order       raw cost   own price   competitors' price   covariance .016 between
     icml        .03        .06         .06                  raw cost and own price
     neurips24   .06        .06         .03                  competitors' and own price
 
 In the first, the covariance is where the graph has no bi-directional edge: slight confounding that no method
-is given.
+is given. In Market profit >= -.3, customers >= -.3, and a sum of at least .05 are desired; with drift, three
+coefficients vary as sines of the round. In Manage profit and customers should lie within 1 of (1.2, 1.5).
+Since methods take convex polytopes, they are given a polygon inscribed in that circle; they are scored on the
+circle itself. Its centre would need an own price of 6.33, beyond the box.
 
-Market: raw cost and own price may be set within [-3, 3], each by itself or both. Desired are profit >= -.3,
-customers >= -.3, and a sum of at least .05. With drift, three coefficients vary as sines of the round.
-
-Manage: raw cost and own price may be set within [-6, 6], both jointly by default; profit and customers should
-lie within 1 of (1.2, 1.5). Since methods take convex polytopes, they are given a polygon inscribed in that
-circle; they are scored on the circle itself. Its centre would need an own price of 6.33, beyond the box.
-
-Source: Du et al. (2024), Sec. 5 and released code (Market, neurips24); Qin et al. (2025b), Sec. 5 and
+Source: Du et al. (2026), App. E.1 (Lin-Syn1); Qin et al. (2023), Sec. 6, App. E.1 and released code
+(ride-hailing); Du et al. (2024), Sec. 5 and released code (Market, neurips24); Qin et al. (2025b), Sec. 5 and
 released code (Manage, icml).
-
-Lin-Syn1: linear synthetic data.
-
-    X1, X2 ~ N(0, s);   U2 = 10 X2 + N(0, s);   A1 = 10 X1 + N(0, s);
-    U1 = 0.5 A1 + 1.3 U2 + N(0, s);   A2 = 2 A1 + 0.4 U2 + N(0, s);
-    Y1 = -A1 + 0.9 A2 + N(0, s);      Y2 = 1.6 A1 - 0.9 A2 + N(0, s),       s = 0.1,
-
-A1, A2 in [-3, 3]; the desired region is Y1 and Y2 in [0, 2]. Read as a variance, s = 0.1 gives the no-action
-and the best probability of the paper's table; as a standard deviation the best would be 1. A1 is correlated
-with X1 so closely that for most contexts few other actions were observed.
-
-With `confounding` = Gamma > 1 a hidden common cause h = +-1 of strength Gamma raises A2 and adds .4 h to Y1
-(`problems.rehearsal.hidden_cause`).
-
-Source: Du et al. (2026), App. E.1; the hidden cause is ours.
-
-Ride-hailing: a route recommended by an app, and the traffic on it.
-
-    recommend  = weather - users + e_1                          may be set within [-2, 2]
-    congestion = -weather + 2 users + 3 recommend + e_2
-                 (bi-directional: e_1 and e_2 share noise)
-    time       = -weather + 4 congestion + e_3
-    discount   = -weather - .5 users + .3 congestion + e_4      may be set within [-2, 2]
-    rating     = .5 + (.2 weather - 3 congestion - time + .2 discount) / 60 + e_5
-
-Weather and the number of users are observed, uniform on [-1, 1]; the desired region is a rating in [.8, 1].
-Every e has the standard deviation .08. Recommendation and congestion form a clique: they share an additional
-noise of variance .008. In observations the regression coefficient of congestion on recommendation is 3.56;
-setting the recommendation moves congestion by 3.
-
-Methods are given three candidate graphs: recommend -> congestion, congestion -> recommend, and the clique.
-
-`released` puts the common noise where the released code has it: it is added to both columns after everything
-else was computed, and to the one that is not altered, so that it does not propagate.
-
-Source: Qin et al. (2023), Sec. 6, App. E.1 and released code.
 """
 
 from collections.abc import Sequence
@@ -96,10 +67,10 @@ RIDES_OWN, RIDES_SHARED = 0.08**2, 0.008
 def ride_hailing_graphs() -> tuple[RehearsalGraph, RehearsalGraph, RehearsalGraph]:
     """recommend -> congestion; congestion -> recommend; and the clique, which is the true graph."""
     rest = {child: tuple(parents) for child, parents in RIDES.items() if child not in CLIQUE}
-    above = BEFORE_RIDES
-    first = RehearsalGraph.of({**rest, "recommend": above, "congestion": (*above, "recommend")})
-    second = RehearsalGraph.of({**rest, "recommend": (*above, "congestion"), "congestion": above})
-    return first, second, RehearsalGraph.of({**rest, "recommend": above, "congestion": above}, [CLIQUE])
+    both = rest | dict.fromkeys(CLIQUE, BEFORE_RIDES)
+    first = RehearsalGraph.of(both | {"congestion": (*BEFORE_RIDES, "recommend")})
+    second = RehearsalGraph.of(both | {"recommend": (*BEFORE_RIDES, "congestion")})
+    return first, second, RehearsalGraph.of(both, [CLIQUE])
 
 
 class RideHailing(LinearWorld):
@@ -140,14 +111,13 @@ class RideHailing(LinearWorld):
         super().__init__(task, system, source, size, seed, validation)
 
     def draw(self, count: int, stream: np.random.Generator) -> Table:
-        """See `LinearWorld.draw`."""
+        """Observations."""
         return self._blurred(super().draw(count, stream), stream.standard_normal(count))
 
     def rehearse(self, context: Tensor, names: Sequence[str], values: Tensor, count: int) -> Table:
-        """See `LinearWorld.rehearse`."""
-        return self._blurred(
-            super().rehearse(context, names, values, count), self.stream(4).standard_normal(count)
-        )
+        """Rows after an alteration."""
+        rows = super().rehearse(context, names, values, count)
+        return self._blurred(rows, self.stream(4).standard_normal(count))
 
     def _blurred(self, table: Table, normals: np.ndarray) -> Table:
         if not self.released:
@@ -219,25 +189,18 @@ VARIANCES = (0.04, 0.04, 0.06, 0.03, 0.06, 0.06)
 SHARED = 0.016  # The covariance of positions 3 and 4, counted from 0.
 
 
-def market_graph() -> RehearsalGraph:
-    """The influence graph; both prices form a clique."""
-    return RehearsalGraph.of(WEIGHTS, [("competitor_pricing", "self_pricing")])
+MARKET = RehearsalGraph.of(WEIGHTS, [("competitor_pricing", "self_pricing")])
 
 
-def market_equations(
+def _market_equations(
     order: str, outcomes: tuple[float, float], drift: tuple[Drift, ...] = ()
 ) -> LinearEquations:
-    """The structural equations.
-
-    Raises:
-        ValueError: for another order.
-    """
     if order not in ORDERS:
         raise ValueError(f"unknown order {order!r}: choose one of {', '.join(ORDERS)}")
     listed = ORDERS[order]
     variances = dict(zip((*listed, "total_profit", "custom_number"), (*VARIANCES, *outcomes), strict=True))
     shared = {(listed[3], listed[4]): SHARED}
-    return LinearEquations.of(WEIGHTS, variances, shared, market_graph().names, drift=drift)
+    return LinearEquations.of(WEIGHTS, variances, shared, MARKET.names, drift=drift)
 
 
 WANTED = Disc(("total_profit", "custom_number"), (1.2, 1.5), 1.0)
@@ -248,7 +211,7 @@ class Manage(LinearWorld):
 
     Args:
         order: Which released code's order of the variances: "icml" or "neurips24".
-        faces: Number of faces of the polygon that methods are given.
+        faces: Of the polygon that methods are given.
         candidates: Sets of variables that may be set jointly; None for both.
     """
 
@@ -262,12 +225,12 @@ class Manage(LinearWorld):
         validation: float = 0.0,
     ) -> None:
         bounds = {"raw_cost": (-6.0, 6.0), "self_pricing": (-6.0, 6.0)}
-        task = task_of(market_graph(), CONTEXT, bounds, WANTED.polygon(faces), candidates or (tuple(bounds),))
+        task = task_of(MARKET, CONTEXT, bounds, WANTED.polygon(faces), candidates or (tuple(bounds),))
         source = (
             f"Qin et al. (2025b), Manage, variances in the order of the {order} code; desired: within "
             f"{WANTED.radius} of {WANTED.centre}"
         )
-        super().__init__(task, market_equations(order, (0.04, 0.12)), source, size, seed, validation, WANTED)
+        super().__init__(task, _market_equations(order, (0.04, 0.12)), source, size, seed, validation, WANTED)
 
 
 DRIFT = (
@@ -302,10 +265,10 @@ class Market(LinearWorld):
         normals = torch.tensor([[-1.0, 0.0], [0.0, -1.0], [-1.0, -1.0]], dtype=torch.float64)
         offsets = torch.tensor([0.3, 0.3, -0.05], dtype=torch.float64)
         region = Polytope(("total_profit", "custom_number"), normals, offsets)
-        task = task_of(market_graph(), CONTEXT, bounds, region, sets)
+        task = task_of(MARKET, CONTEXT, bounds, region, sets)
         source = (
             f"Du et al. (2024), Market, variances in the order of the {order} code, "
             f"{'with' if drift else 'without'} drift"
         )
-        system = market_equations(order, (0.01, 0.04), DRIFT if drift else ())
+        system = _market_equations(order, (0.01, 0.04), DRIFT if drift else ())
         super().__init__(task, system, source, size, seed, validation)
