@@ -1,13 +1,8 @@
-"""The simulated sepsis cohort as a world: true counterfactual outcomes are known.
+"""A simulated sepsis cohort with known counterfactuals, and the SOFA score.
 
 Simulated patients go through the same validation and the same episode builder as a real table. In contrast to
 real data, the true outcome of a recommended sequence of actions is known, and so is that of the best
 sequence.
-
-Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 (the task); the cohort is that of
-`problems.episodes.cohort`.
-
-A simulated sepsis cohort with known counterfactuals, and the SOFA score.
 
 Each patient has eight latent coordinates x (logit of FiO2, logarithms of PaO2, platelets, bilirubin,
 creatinine and urine, the Glasgow score before rounding, mean blood pressure) with dynamics in steps of four
@@ -43,8 +38,8 @@ SOFA is the sum of six organ scores, 0 to 4 each, by the AI-Clinician's rules fo
 
 The circulation scores the vasopressor given in the very step that is scored.
 
-Source: the dynamics are ours; doses per level: Tsirtsis and Gomez-Rodriguez (2023), Table 2; SOFA: Vincent et
-al. (1996), The SOFA score, and Komorowski et al. (2018) for the four-hour urine limits.
+Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 (the task) and Table 2 (doses per level; the dynamics are
+ours); Vincent et al. (1996) and Komorowski et al. (2018), for the four-hour urine limits (SOFA).
 """
 
 from collections.abc import Mapping
@@ -59,7 +54,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, DecisionContext, EpisodeCase, action_name
 from rehearsal_torch.data.dose_levels import DoseLevels
-from rehearsal_torch.data.episode import Episode, transitions
+from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.problems.episodes.splits import (
     SplitEpisodes,
@@ -128,16 +123,9 @@ def emit(latent: Tensor) -> Tensor:
     oxygen = 0.21 + 0.79 * torch.sigmoid(latent[..., 0] - 0.35)
     glasgow = latent[..., 4].round().clamp(3, 15)
     raised = latent.exp()
-    shown = (
-        oxygen,
-        raised[..., 1],
-        raised[..., 2],
-        raised[..., 3],
-        glasgow,
-        latent[..., 5].clamp(25, 180),
-        raised[..., 6],
-        raised[..., 7],
-    )
+    _, arterial, platelets, bilirubin, _, _, creatinine, urine = raised.unbind(-1)
+    pressure = latent[..., 5].clamp(25, 180)
+    shown = (oxygen, arterial, platelets, bilirubin, glasgow, pressure, creatinine, urine)
     return torch.stack(shown, -1)
 
 
@@ -162,9 +150,8 @@ def move(latent: Tensor, level: Tensor, doses: Tensor, ventilated: Tensor, noise
         ),
         -1,
     )
-    wider = vaso.unsqueeze(-1) * _row(0, 0, 0, 0, 0, 0.12, 0, 0.06) - fluid.unsqueeze(-1) * _row(
-        0.018, 0, 0, 0, 0, 0.03, 0, 0.048
-    )
+    wider = vaso.unsqueeze(-1) * _row(0, 0, 0, 0, 0, 0.12, 0, 0.06)
+    wider = wider - fluid.unsqueeze(-1) * _row(0.018, 0, 0, 0, 0, 0.03, 0, 0.048)
     return level + RETURN * (latent - level) + effect + SPREAD * (1 + wider) * noise
 
 
@@ -223,20 +210,12 @@ def simulate(
     longest: int = LONGEST,
 ) -> Cohort:
     """Draws a cohort; patient i is the same in a cohort of any size, but another one for another `longest`.
-
-    Args:
-        min_length: Shortest horizon, at least 2.
-        confounding: Share of the patients' severity that the table does not show, in [0, 1].
-        longest: Longest horizon, at least `min_length`; 30 % of the patients stay as long.
-
-    Raises:
-        ValueError: if an argument is out of range.
+    30 % of the patients stay as long; `confounding` is the share of their severity that the table does not
+    show.
     """
     if patients < 1 or not 2 <= min_length <= longest or not 0 <= confounding <= 1:
-        raise ValueError(
-            "expected patients >= 1, 2 <= min_length <= longest, 0 <= confounding <= 1; got "
-            f"{patients}, {min_length}, {longest}, {confounding}"
-        )
+        expected = "expected patients >= 1, 2 <= min_length <= longest, 0 <= confounding <= 1"
+        raise ValueError(f"{expected}; got {patients}, {min_length}, {longest}, {confounding}")
     streams = [patient_generator(seed, patient) for patient in range(patients)]
     normal = torch.from_numpy(np.stack([stream.standard_normal((longest + 2, 12)) for stream in streams]))
     uniform = torch.from_numpy(np.stack([stream.random((longest + 1, 8)) for stream in streams]))
@@ -247,11 +226,8 @@ def simulate(
     shown = 0.8 * (years - 64.4) / 16.9 + 0.6 * (readmitted - 0.33) / 0.47
     frailty = (1 - confounding**2) ** 0.5 * shown + confounding * normal[:, 0, 8]
     level = LEVEL + frailty[:, None] * FRAILTY + confounding * own
-    latent = (
-        level
-        + (1 - confounding**2) ** 0.5 * own
-        + normal[:, 1, :8] @ FACTOR.mT * SPREAD / (1 - RETURN**2).sqrt()
-    )
+    first = normal[:, 1, :8] @ FACTOR.mT * SPREAD / (1 - RETURN**2).sqrt()
+    latent = level + (1 - confounding**2) ** 0.5 * own + first
     shorter = min_length + (chance[:, 3] * (longest - min_length)).long()
     horizon = torch.where(chance[:, 2] < 0.3, longest, shorter)
     policy = _Policy(frailty, chance[:, 4])
@@ -263,16 +239,10 @@ def simulate(
         ventilated.append(vent)
         if time < longest - 1:
             steps.append(move(steps[-1], level, dose, vent, noise[:, time]))
-    whole = (
-        torch.stack(steps, 1),
-        level,
-        noise[:, : longest - 1],
-        torch.stack(doses, 1),
-        torch.stack(ventilated, 1),
-    )
-    last = sofa(emit(whole[0]), whole[3][..., 0])[torch.arange(patients), horizon - 1]
+    states, given, vents = (torch.stack(parts, 1) for parts in (steps, doses, ventilated))
+    last = sofa(emit(states), given[..., 0])[torch.arange(patients), horizon - 1]
     died = (chance[:, 5] < torch.sigmoid(-4.6 + 0.32 * last)).long()
-    return Cohort(*whole, static, horizon, frailty, died)
+    return Cohort(states, level, noise[:, : longest - 1], given, vents, static, horizon, frailty, died)
 
 
 class _Policy:
@@ -280,10 +250,7 @@ class _Policy:
 
     def __init__(self, severity: Tensor, chance: Tensor) -> None:
         self.severity = severity
-        self.vaso, self.fluid = (
-            torch.zeros_like(severity, dtype=torch.long),
-            torch.zeros_like(severity, dtype=torch.long),
-        )
+        self.vaso, self.fluid = torch.zeros(2, *severity.shape, dtype=torch.long)
         self.vent = (chance < torch.sigmoid(-0.62 + 0.9 * severity)).double()
 
     def __call__(self, shown: Tensor, jitter: Tensor, chance: Tensor) -> tuple[Tensor, Tensor]:
@@ -291,14 +258,12 @@ class _Policy:
         low = torch.sigmoid((65 - shown[:, 5]) / 4)
         start = (0.022 + 0.71 * low + 0.11 * (self.severity > 0.8)).clamp(0, 0.95)
         again = chance[:, 0] > torch.where(self.vaso > 0, 0.86, 0.80)
-        self.vaso = torch.where(
-            again, torch.where(chance[:, 1] < start, 1 + (4 * chance[:, 2]).long(), 0), self.vaso
-        )
+        other = torch.where(chance[:, 1] < start, 1 + (4 * chance[:, 2]).long(), 0)
+        self.vaso = torch.where(again, other, self.vaso)
         none = (0.235 - 0.17 * low).clamp_min(0.03)
         level_given = (1 + chance[:, 3] * (3.9 + 0.6 * low)).long().clamp_max(4)
-        self.fluid = torch.where(
-            chance[:, 4] > 0.5, torch.where(chance[:, 5] < none, 0, level_given), self.fluid
-        )
+        other = torch.where(chance[:, 5] < none, 0, level_given)
+        self.fluid = torch.where(chance[:, 4] > 0.5, other, self.fluid)
         wish = torch.sigmoid(-0.68 + 0.9 * self.severity + 0.8 * (shown[:, 4] < 9))
         self.vent = torch.where(chance[:, 6] > 0.93, (chance[:, 7] < wish).double(), self.vent)
         level = torch.stack((VASOPRESSOR[self.vaso], FLUID[self.fluid]), -1)
@@ -312,9 +277,8 @@ def true_trajectory(cohort: Cohort, patient: int, doses: Tensor) -> Tensor:
     states = [cohort.latent[patient, :1].expand(len(doses), -1)]
     for time in range(doses.shape[1] - 1):
         vent = cohort.ventilated[patient, time]
-        states.append(
-            move(states[-1], cohort.level[patient], doses[:, time], vent, cohort.noise[patient, time])
-        )
+        noise = cohort.noise[patient, time]
+        states.append(move(states[-1], cohort.level[patient], doses[:, time], vent, noise))
     return torch.stack(states, 1)
 
 
@@ -377,23 +341,13 @@ class SepsisSimulated(World, SplitEpisodes):
         check_split(split)
         self.seed, self.action_lag, self.changes = seed, action_lag, changes
         self.cohort: Cohort = simulate(patients, seed, min_length, confounding, longest)
-        self.stays = read_stays(
-            self.cohort.frame(),
-            source="simulated",
-            min_length=max(2, min_length - action_lag),
-            action_lag=action_lag,
-        )
+        shortest = max(2, min_length - action_lag)
+        self.stays = read_stays(self.cohort.frame(), "simulated", shortest, None, action_lag)
         super().__init__(self.stays.episodes, self.stays.patients, seed, split, horizon)
         self.chosen = self.chosen[:limit]
         if not self.chosen:
-            raise ValueError(
-                f"no patient of split {split!r} is left (horizon={horizon}, limit={limit}): relax these, or "
-                "simulate more patients"
-            )
-
-    def tested(self) -> Table:
-        """Transitions of the test patients."""
-        return transitions(self.episodes("test"))
+            left = f"no patient of split {split!r} is left (horizon={horizon}, limit={limit})"
+            raise ValueError(f"{left}: relax these, or simulate more patients")
 
     def case(self, index: int) -> EpisodeCase:
         """Patient number `index` of the split, in retrospect."""
@@ -407,13 +361,9 @@ class SepsisSimulated(World, SplitEpisodes):
         return levels
 
     def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:
-        """The true outcome of the decision.
-
-        Returns:
-            ``true_observed`` and ``true_value``: minus the sum of the true SOFA scores, as treated and as
-            recommended; ``true_improvement``: the relative difference. The same without the points that a
-            vasopressor scores because it is given: ``true_organs_observed``, ``true_organs_value`` and
-            ``true_organs_improvement``.
+        """Minus the sum of the true SOFA scores, as treated (``true_observed``) and as recommended
+        (``true_value``), and the relative difference (``true_improvement``). The same without the points that
+        a vasopressor scores because it is given: ``true_organs_observed`` and so on.
         """
         episode = episode_of(case)
         doses = torch.stack(self.trajectories_of_doses(episode, decision))
@@ -429,9 +379,8 @@ class SepsisSimulated(World, SplitEpisodes):
     def respond(self, case: DecisionContext, decision: Decision) -> Table:
         """The true transitions under the decision, the changed doses marked as altered."""
         episode = episode_of(case)
-        observed, altered = (
-            doses[: episode.horizon] for doses in self.trajectories_of_doses(episode, decision)
-        )
+        both = self.trajectories_of_doses(episode, decision)
+        observed, altered = (doses[: episode.horizon] for doses in both)
         changed = (altered != observed).any(-1, keepdim=True)
         doses = torch.where(changed, altered, episode.columns(DOSES))
         return what_followed(
@@ -442,10 +391,8 @@ class SepsisSimulated(World, SplitEpisodes):
         )
 
     def optimum(self, case: DecisionContext) -> float:
-        """The best true value with at most `changes` changed actions, by enumeration.
-
-        Raises:
-            ValueError: if doses are lagged, where actions and steps no longer correspond.
+        """The best true value with at most `changes` changed actions, by enumeration; ValueError if doses are
+        lagged, where actions and steps no longer correspond.
         """
         if self.action_lag:
             raise ValueError("the true optimum is known for action_lag=0 only")
@@ -456,15 +403,14 @@ class SepsisSimulated(World, SplitEpisodes):
         observed = self.levels.digitise(episode.columns(DOSES))
         # The last action affects no state and is kept, as in the learnt problem.
         last = episode.horizon - 1
-        options = [
-            doses[step, torch.cat([selectable, observed[step, None]]).unique()] for step in range(last)
-        ]
-        return best_changed(
-            lambda actions: -true_scores(self.cohort, patient, actions).sum(-1),
-            self.cohort.doses[patient, : episode.horizon],
-            options,
-            min(self.changes, last),
-        )
+        open_ = [torch.cat([selectable, observed[step, None]]).unique() for step in range(last)]
+        options = [doses[step, actions] for step, actions in enumerate(open_)]
+
+        def value(actions: Tensor) -> Tensor:
+            return -true_scores(self.cohort, patient, actions).sum(-1)
+
+        given = self.cohort.doses[patient, : episode.horizon]
+        return best_changed(value, given, options, min(self.changes, last))
 
     def true_states(self, episode: Episode, decision: Decision) -> Tensor:
         """The true trajectory under a decision, (T, 9): the eight states and SOFA, in clinical units."""
@@ -479,17 +425,13 @@ class SepsisSimulated(World, SplitEpisodes):
 
         A changed step takes the doses of the decision if it has any, else the dose level of its action number
         in this data set; the level that was given leaves the dose unchanged.
-
-        Raises:
-            ValueError: if the decision changes a time step that the episode does not have.
         """
         observed = self.cohort.doses[int(episode.identity), : episode.horizon + self.action_lag]
         altered = observed.clone()
         for step, action in decision.actions().items():
             if not 0 <= step < episode.horizon:
-                raise ValueError(
-                    f"{episode.identity}: action[{step}] is not one of its {episode.horizon} time steps"
-                )
+                steps = f"{episode.horizon} time steps"
+                raise ValueError(f"{episode.identity}: action[{step}] is not one of its {steps}")
             doses = decision.doses.get(action_name(step))
             if doses is not None:
                 altered[step] = torch.tensor(doses, dtype=altered.dtype)
@@ -499,10 +441,5 @@ class SepsisSimulated(World, SplitEpisodes):
 
     def card(self) -> Mapping[str, Any]:
         """Sizes, ranges, dose levels, splits, source and caution."""
-        return data_card(
-            self.stays,
-            self.splits,
-            source=f"simulated cohort, seed {self.seed}",
-            caution=CAUTION,
-            levels=self.levels,
-        )
+        source = f"simulated cohort, seed {self.seed}"
+        return data_card(self.stays, self.splits, source, CAUTION, self.levels)

@@ -1,15 +1,5 @@
 """Machines in maintenance as a world: episodes of another field, with known counterfactual outcomes.
 
-The simulated table goes through the same task, checks and episode builder as a table of one's own
-(`problems.episodes.own_episodes`): ``prepare machines`` writes table and task as files, which read back to
-the same observations. In contrast to a table, the true outcome of a recommended sequence is known, and so is
-that of the best sequence.
-
-Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 2 (the question); the machines are ours
-(`problems.episodes.machines`).
-
-The dynamics of machines in maintenance, with known counterfactuals.
-
 A machine has a latent state x = (wear in %, temperature in degrees Celsius, vibration in mm/s), an age in
 years and a model A, B or C. In each week it is serviced (0 none, 1 minor, 2 major) and runs at full or
 reduced load (0 or 1). The state of the next week is a location-scale function of the noise eps ~ N(0, I),
@@ -22,22 +12,21 @@ bijective in it:
 with r = 0, .25, .8 the share of the wear that a service removes and g = 3 + .12 (age - 8) + .8 [model B] the
 wear of a week at full load. What is recorded is rounded to three decimals, and not below 0. Operators service
 worn machines and reduce the load of hot ones, so that actions are confounded by the state, which the table
-shows in full.
+shows in full. The reward of a week is minus the points of its risk of failure (`POINTS`), minus what the
+actions cost (`COSTS`). Everything here is made up; no machine was measured.
 
-The reward of a week is minus the points of its risk of failure, minus what the actions cost:
+The simulated table goes through the same task, checks and episode builder as a table of one's own
+(`problems.episodes.own_episodes`): ``prepare machines`` writes table and task as files, which read back to
+the same observations. In contrast to a table, the true outcome of a recommended sequence is known, and so is
+that of the best sequence.
 
-    points       wear (%)         > 50: 1    > 70: 3    > 85: 6
-                 temperature      > 58: 1    > 66: 2
-                 vibration        > 3.5: 1   > 4.5: 3
-    costs        service          minor 1, major 4
-                 load             reduced 1
-
-Everything here is made up; no machine was measured.
+Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 2 (the question); the machines are ours.
 """
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -95,23 +84,17 @@ def points(states: Tensor) -> Tensor:
     """The risk points of recorded states, (..., 3) -> (...)."""
     total = torch.zeros_like(states[..., 0])
     for column, rules in enumerate(POINTS.values()):
-        best = torch.zeros_like(total)
-        for rule, score in rules.items():
-            limit = float(rule.removeprefix("> "))
-            best = torch.maximum(best, torch.where(states[..., column] > limit, score, 0.0).to(best))
-        total = total + best
+        values = states[..., column]
+        limits = [(float(rule.removeprefix("> ")), score) for rule, score in rules.items()]
+        reached = [torch.where(values > limit, score, 0.0).to(total) for limit, score in limits]
+        total = total + torch.stack(reached).amax(0)
     return total
 
 
 def costs(actions: Tensor) -> Tensor:
     """The costs of actions, (..., 2) long -> (...)."""
-    return sum(
-        (
-            torch.tensor(COSTS[name], dtype=torch.float64)[actions[..., column]]
-            for column, name in enumerate(ACTIONS)
-        ),
-        torch.zeros(actions.shape[:-1], dtype=torch.float64),
-    )
+    each = [torch.tensor(COSTS[name], dtype=torch.float64) for name in ACTIONS]
+    return each[0][actions[..., 0]] + each[1][actions[..., 1]]
 
 
 def move(latent: Tensor, static: Tensor, actions: Tensor, noise: Tensor) -> Tensor:
@@ -120,8 +103,7 @@ def move(latent: Tensor, static: Tensor, actions: Tensor, noise: Tensor) -> Tens
     """
     wear, heat, shake = latent.clamp_min(0).unbind(-1)
     age, model = static.unbind(-1)
-    load = actions[..., 1].to(latent)
-    serviced = (actions[..., 0] > 0).to(latent)
+    load, serviced = actions[..., 1].to(latent), (actions[..., 0] > 0).to(latent)
     pace = 3 + 0.12 * (age - 8) + 0.8 * (model == 1).to(latent)
     location = torch.stack(
         (
@@ -169,14 +151,10 @@ class Fleet:
 def simulate(machines: int = 600, seed: int = 0, min_length: int = 10) -> Fleet:
     """Draws a fleet; machine i is the same in a fleet of any size. Horizons are uniform from `min_length`, 2
     ... 16, to 16.
-
-    Raises:
-        ValueError: if an argument is out of range.
     """
     if machines < 1 or not 2 <= min_length <= LONGEST:
-        raise ValueError(
-            f"expected machines >= 1 and 2 <= min_length <= {LONGEST}; got {machines}, {min_length}"
-        )
+        expected = f"expected machines >= 1 and 2 <= min_length <= {LONGEST}"
+        raise ValueError(f"{expected}; got {machines}, {min_length}")
     streams = [patient_generator(seed, machine) for machine in range(machines)]
     normal = torch.from_numpy(np.stack([stream.standard_normal((LONGEST, 3)) for stream in streams]))
     uniform = torch.from_numpy(np.stack([stream.random((LONGEST + 1, 4)) for stream in streams]))
@@ -210,9 +188,8 @@ def true_trajectory(fleet: Fleet, machine: int, actions: Tensor) -> Tensor:
     states = [fleet.latent[machine, :1].expand(len(actions), -1)]
     static = fleet.static[machine].expand(len(actions), -1)
     for week in range(actions.shape[1] - 1):
-        states.append(
-            move(states[-1], static, actions[:, week], fleet.noise[machine, week].expand(len(actions), -1))
-        )
+        noise = fleet.noise[machine, week].expand(len(actions), -1)
+        states.append(move(states[-1], static, actions[:, week], noise))
     return torch.stack(states, 1)
 
 
@@ -222,8 +199,7 @@ def true_returns(fleet: Fleet, machine: int, actions: Tensor) -> Tensor:
     return -(points(states) + costs(actions)).sum(-1)
 
 
-MOST_SEQUENCES = 500_000
-"""The largest number of sequences that are enumerated for an optimum."""
+MOST_SEQUENCES = 500_000  # The largest number of sequences that are enumerated for an optimum.
 
 
 class Machines(EpisodeTable, World):
@@ -256,24 +232,13 @@ class Machines(EpisodeTable, World):
             raise ValueError(f"changes: expected at least 0; got {changes}")
         self.seed, self.changes = seed, changes
         self.fleet = simulate(machines, seed, min_length)
-        super().__init__(
-            self.fleet.frame(),
-            TASK,
-            seed=seed,
-            min_length=min_length,
-            horizon=horizon,
-            split=split,
-            keep_last=keep_last,
-        )
+        super().__init__(self.fleet.frame(), TASK, seed, min_length, None, horizon, split, keep_last)
         self._optima: dict[str, float] = {}
 
     def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:
-        """The true outcome of the decision.
-
-        Returns:
-            ``true_observed`` and ``true_value``: the true return as operated and as recommended;
-            ``true_improvement``: their relative difference; ``true_optimum``: the largest true return with at
-            most `changes` changed actions, left out where there are too many sequences to enumerate.
+        """The true return as operated (``true_observed``) and as recommended (``true_value``), their relative
+        difference (``true_improvement``), and ``true_optimum``, the largest true return with at most
+        `changes` changed actions, left out where there are too many sequences to enumerate.
         """
         episode = episode_of(case)
         observed, altered = self.actions(episode, decision)
@@ -291,12 +256,9 @@ class Machines(EpisodeTable, World):
         episode = episode_of(case)
         observed, altered = self.actions(episode, decision)
         states = recorded(true_trajectory(self.fleet, _number(episode), altered.unsqueeze(0))[0])
-        return what_followed(
-            episode,
-            dict(zip(STATES, states.T, strict=True)),
-            dict(zip(ACTIONS, altered.T, strict=True)),
-            altered != observed,
-        )
+        followed = dict(zip(STATES, states.T, strict=True))
+        done = dict(zip(ACTIONS, altered.T, strict=True))
+        return what_followed(episode, followed, done, altered != observed)
 
     def optimum(self, case: DecisionContext) -> float:
         """The largest true return with at most `changes` changed actions, by enumeration; NaN if that takes
@@ -312,33 +274,26 @@ class Machines(EpisodeTable, World):
 
         A changed step takes the levels of the decision's `doses` if it has any, else those of its action
         number, service * 3 + load.
-
-        Raises:
-            ValueError: if the decision changes a step that the episode does not have, or to no level.
         """
         observed = self.fleet.actions[_number(episode), : episode.horizon]
         altered = observed.clone()
         for step, action in decision.actions().items():
             if not 0 <= step < episode.horizon:
-                raise ValueError(
-                    f"{episode.identity}: action[{step}] is not one of its {episode.horizon} weeks"
-                )
+                weeks = f"{episode.horizon} weeks"
+                raise ValueError(f"{episode.identity}: action[{step}] is not one of its {weeks}")
             levels = decision.doses.get(action_name(step)) or divmod(action, self.roles.count)
             service, load = (round(float(level)) for level in levels)
             if not 0 <= service < len(SERVICES) or not 0 <= load < len(LOADS):
-                raise ValueError(
-                    f"{episode.identity}: action[{step}] is service {service} and load {load}; expected "
-                    f"levels 0 to {len(SERVICES) - 1} and 0 to {len(LOADS) - 1}"
-                )
+                expected = f"levels 0 to {len(SERVICES) - 1} and 0 to {len(LOADS) - 1}"
+                levels_given = f"action[{step}] is service {service} and load {load}"
+                raise ValueError(f"{episode.identity}: {levels_given}; expected {expected}")
             altered[step] = torch.tensor([service, load])
         return observed, altered
 
     def card(self) -> Mapping[str, Any]:
         """The card of a table, with the source and the caution of a simulation."""
-        return dict(super().card()) | {
-            "source": f"simulated machines, seed {self.seed}",
-            "caution": SIMULATED,
-        }
+        source = f"simulated machines, seed {self.seed}"
+        return {**super().card(), "source": source, "caution": SIMULATED}
 
     def _best(self, episode: Episode) -> float:
         """The optimum of an episode."""
@@ -348,12 +303,10 @@ class Machines(EpisodeTable, World):
         # Without `keep_last`, the last action is open too: it has a cost.
         steps = range(max(episode.horizon - self.keep_last, 0))
         changes = min(self.changes, len(steps))
-        sequences = math.comb(len(steps), changes) * len(options) ** changes
-        if sequences > MOST_SEQUENCES:
+        if math.comb(len(steps), changes) * len(options) ** changes > MOST_SEQUENCES:
             return math.nan
-        return best_changed(
-            lambda actions: true_returns(self.fleet, machine, actions), given, [options] * len(steps), changes
-        )
+        value = partial(true_returns, self.fleet, machine)
+        return best_changed(value, given, [options] * len(steps), changes)
 
 
 def _number(episode: Episode) -> int:

@@ -16,16 +16,11 @@ Missing values and missing steps have one policy, that of the task:
 What was merged, carried and left out is counted. A static column must have one value in all rows of a unit;
 under ``carry`` an empty cell of it takes that value.
 
-In words, the length of a step is 1 hour where times are dates, 1 in COLUMN where they are numbers. Dates
-count in days, so that an hour is a number such as 0.0416667, which says little without its unit. A
-length is told in the largest of days, hours, minutes and seconds of which it is a whole number.
-
-The rows of a table of (unit, time) as numbers, and the faults of its cells.
-
 Numbers are read as they are, named levels as 0 ... L - 1, named values of a static column as columns of 0 and
-1. Time is a number, or a date in ISO 8601, which counts in days. An empty cell is missing; whether that is a
-fault is the task's to say (`problems.episodes.steps`). Each fault is reported once for a column, with the
-first line of the file that has it (the header is line 1), and its unit.
+1. Time is a number, or a date in ISO 8601, which counts in days. In words, the length of a step is 1 in
+COLUMN where times are numbers; of dates it is told in the largest of days, hours, minutes and seconds of
+which it is a whole number. Each fault is reported once for a column, with the first line of the file that has
+it (the header is line 1), and its unit.
 """
 
 from collections import Counter
@@ -64,13 +59,10 @@ def unit_rows(frame: pd.DataFrame, roles: EpisodeRoles, faults: list[str]) -> pd
         faults.append("expected rows; the table has none")
         return pd.DataFrame()
     lines = frame.index.to_numpy(np.int64) + 2
-    if roles.unit in absent:
-        units = None
-    else:
-        units = _units(frame[roles.unit], lines, roles, faults)
+    units = None if roles.unit in absent else _units(frame[roles.unit], lines, roles, faults)
     whose = _Lines(lines, units, roles.words.unit)
     columns: dict[str, np.ndarray] = {}
-    for each in (*roles.varying, *roles.static, *roles.contextual):
+    for each in roles.features:
         if each.name in absent:
             continue
         cells = frame[each.name]
@@ -80,23 +72,18 @@ def unit_rows(frame: pd.DataFrame, roles: EpisodeRoles, faults: list[str]) -> pd
                 columns[name] = np.where(np.isnan(codes), np.nan, codes == place)
         else:
             columns[each.name] = _within(each, cells, whose, faults)
-    for action in roles.actions:
-        if action.name in absent:
-            continue
+    for action in (each for each in roles.actions if each.name not in absent):
         cells = frame[action.name]
-        columns[action.name] = (
-            _codes(action.name, cells, action.levels, whose, faults)
-            if action.levels
-            else _doses(action, cells, whose, faults)
-        )
+        if action.levels:
+            columns[action.name] = _codes(action.name, cells, action.levels, whose, faults)
+        else:
+            columns[action.name] = _doses(action, cells, whose, faults)
     if roles.missing.rule == "refuse":
         for name in roles.columns:
             empty = np.zeros(0, bool) if name in absent else frame[name].isna().to_numpy()
             if empty.any():
-                faults.append(
-                    f"{name}: {int(empty.sum())} of {len(frame)} values are missing, the first"
-                    f"{whose.at(empty)}: {REMEDY}"
-                )
+                count = f"{int(empty.sum())} of {len(frame)} values are missing"
+                faults.append(f"{name}: {count}, the first{whose.at(empty)}: {REMEDY}")
     time = None if roles.time in absent else _times(frame[roles.time], whose, roles, faults)
     if units is None or time is None:
         return pd.DataFrame()
@@ -127,6 +114,10 @@ class _Lines:
         place = int(bad.argmax())
         whose = "" if self.units is None else f" ({self.called} {self.units[place]})"
         return f" in line {self.lines[place]}{whose}"
+
+    def such(self, bad: np.ndarray) -> str:
+        """Where the first bad row is, and how many there are."""
+        return f"{self.at(bad)}, {int(bad.sum())} such rows"
 
 
 def _units(column: pd.Series, lines: np.ndarray, roles: EpisodeRoles, faults: list[str]) -> np.ndarray | None:
@@ -175,11 +166,8 @@ def _times(column: pd.Series, whose: _Lines, roles: EpisodeRoles, faults: list[s
     bad = ~np.isfinite(time)
     if bad.any():
         cell = column.iloc[int(bad.argmax())]
-        faults.append(
-            f"{roles.time}: expected numbers, or dates such as 2024-03-01; got "
-            f"{'an empty cell' if pd.isna(cell) else shown(str(cell))}{whose.at(bad)}, {int(bad.sum())} such "
-            "rows"
-        )
+        got = f"{'an empty cell' if pd.isna(cell) else shown(str(cell))}{whose.such(bad)}"
+        faults.append(f"{roles.time}: expected numbers, or dates such as 2024-03-01; got {got}")
         return None
     return time
 
@@ -196,11 +184,8 @@ def _codes(
     found = np.asarray(codes.to_numpy(np.float64, na_value=np.nan))
     wrong = np.isnan(found) & cells.notna().to_numpy()
     if wrong.any():
-        word = str(texts.iloc[int(wrong.argmax())])
-        faults.append(
-            f"{name}: expected {', '.join(levels[:10])}; got {shown(word)}{whose.at(wrong)}, "
-            f"{int(wrong.sum())} such rows"
-        )
+        word = shown(str(texts.iloc[int(wrong.argmax())]))
+        faults.append(f"{name}: expected {', '.join(levels[:10])}; got {word}{whose.such(wrong)}")
     return found
 
 
@@ -209,11 +194,9 @@ def _numbers(name: str, cells: pd.Series, whose: _Lines, faults: list[str]) -> n
     found = numbers_of(cells).copy()
     text = np.isnan(found) & cells.notna().to_numpy()
     if text.any():
-        cell = str(cells.iloc[int(text.argmax())])
-        faults.append(
-            f"{name}: expected numbers; got {shown(cell)}{whose.at(text)}, {int(text.sum())} such rows: "
-            "write numbers with a decimal point, or name the values in the task"
-        )
+        cell = shown(str(cells.iloc[int(text.argmax())]))
+        remedy = "write numbers with a decimal point, or name the values in the task"
+        faults.append(f"{name}: expected numbers; got {cell}{whose.such(text)}: {remedy}")
     with np.errstate(invalid="ignore"):
         large = np.abs(found) > LARGEST
     if large.any():
@@ -230,12 +213,9 @@ def _within(each: Column, cells: pd.Series, whose: _Lines, faults: list[str]) ->
         outside = (found < low) | (found > high)
     if outside.any():
         unit = f" {each.unit}" if each.unit else ""
-        first = found[int(outside.argmax())]
-        faults.append(
-            f"{each.name}: expected {_ends(low, high)}{unit}; got {first:g}{whose.at(outside)}, "
-            f"{int(outside.sum())} such rows: correct them, leave the cells empty, or "
-            "widen the range in the task"
-        )
+        got = f"got {found[int(outside.argmax())]:g}{whose.such(outside)}"
+        remedy = "correct them, leave the cells empty, or widen the range in the task"
+        faults.append(f"{each.name}: expected {_ends(low, high)}{unit}; {got}: {remedy}")
     return found
 
 
@@ -252,11 +232,9 @@ def _doses(each: Action, cells: pd.Series, whose: _Lines, faults: list[str]) -> 
     with np.errstate(invalid="ignore"):
         negative = found < 0
     if negative.any():
-        faults.append(
-            f"{each.name}: expected amounts of at least 0; got {found[int(negative.argmax())]:g}"
-            f"{whose.at(negative)}, {int(negative.sum())} such rows: settings that may be negative are given "
-            "levels, {levels: [-1, 0, 1]}"
-        )
+        got = f"got {found[int(negative.argmax())]:g}{whose.such(negative)}"
+        remedy = "settings that may be negative are given levels, {levels: [-1, 0, 1]}"
+        faults.append(f"{each.name}: expected amounts of at least 0; {got}: {remedy}")
     return found
 
 
@@ -272,7 +250,6 @@ class UnitEpisodes:
     """Episodes of a table, one for each unit.
 
     Attributes:
-        episodes: In the order of their units.
         length: The length of a step, in the unit of time; in days for dates.
         step: The same in words, such as ``1 hour``.
         counts: What was merged, carried and left out, reason to count.
@@ -295,11 +272,8 @@ def read_episodes(
     max_length: int | None = None,
     length: float | None = None,
 ) -> UnitEpisodes:
-    """The episodes of a table.
-
-    Args:
-        length: The length of a step, if other rows of the same table have told it; the task's own counts
-            before it.
+    """The episodes of a table; `length` is that of a step, if other rows of the same table have told it (the
+    task's own counts before it).
 
     Raises:
         TableError: if a column is missing, a cell cannot be read, is outside its range or, unless the task
@@ -413,7 +387,7 @@ def _merged(rows: pd.DataFrame, roles: EpisodeRoles, counts: Counter[str]) -> pd
         if each.combine == "sum":
             kept[each.name] = column.sum(min_count=1)
         else:
-            kept[each.name] = column.mean() if each.combine == "mean" else column.max()
+            kept[each.name] = column.agg(each.combine)
     if len(kept) < len(rows):
         counts["rows merged into steps"] = len(rows) - len(kept)
     return kept.reset_index()
@@ -439,12 +413,8 @@ def _settled(rows: pd.DataFrame, roles: EpisodeRoles, counts: Counter[str]) -> p
         return rows
     ends = rows.groupby(UNIT, sort=False)[STEP].max()
     steps = (ends + 1).to_numpy(np.int64)
-    grid = pd.DataFrame(
-        {
-            UNIT: np.repeat(ends.index.to_numpy(), steps),
-            STEP: np.concatenate([np.arange(count) for count in steps]),
-        }
-    )
+    numbers = np.concatenate([np.arange(count) for count in steps])
+    grid = pd.DataFrame({UNIT: np.repeat(ends.index.to_numpy(), steps), STEP: numbers})
     whole = grid.merge(rows, how="left", on=[UNIT, STEP])
     inserted = whole[LINE].isna()
     static = [name for each in roles.static for name in each.names]
@@ -466,11 +436,7 @@ def _settled(rows: pd.DataFrame, roles: EpisodeRoles, counts: Counter[str]) -> p
 
 
 def _cut(
-    rows: pd.DataFrame,
-    roles: EpisodeRoles,
-    min_length: int,
-    max_length: int | None,
-    counts: Counter[str],
+    rows: pd.DataFrame, roles: EpisodeRoles, min_length: int, max_length: int | None, counts: Counter[str]
 ) -> tuple[Episode, ...]:
     """One episode for each unit that is long enough."""
     unit, names = rows[UNIT].to_numpy(), roles.names

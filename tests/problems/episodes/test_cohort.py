@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rehearsal_torch.data.decision import Decision, action_name
+from rehearsal_torch.data.episode import transitions
 from rehearsal_torch.evaluation.sepsis_truth import true_return
 from rehearsal_torch.problems.episodes.cohort import (
     FLUID,
@@ -45,7 +46,7 @@ def observed_actions(problem: SepsisSimulated, index: int) -> torch.Tensor:
 
 
 def test_observations_are_of_training_patients_alone(problem: SepsisSimulated) -> None:
-    tables = [problem.observations(), problem.held_out(), problem.tested()]
+    tables = [problem.observations(), problem.held_out(), transitions(problem.episodes("test"))]
     assert sum(map(len, tables)) == sum(episode.horizon - 1 for episode in problem.stays.episodes)
     pressures = [set(table.columns(["MeanBP"])[:, 0].tolist()) for table in tables]
     assert not pressures[0] & pressures[2]

@@ -184,7 +184,7 @@ def test_too_few_stays_are_a_caution(problem: SepsisSimulated) -> None:
     (words,) = texts_of(problem.card())
     assert words.startswith("83 stays to learn from: below 400, claims")
     enough = {**problem.splits, "train": [*problem.splits["train"]] * 5}
-    assert texts_of(data_card(problem.stays, enough, source="here", caution="none")) == []
+    assert texts_of(data_card(problem.stays, enough, "here", "none", problem.levels)) == []
 
 
 def test_a_card_says_what_repeated_doses_did_to_the_levels(problem: SepsisSimulated) -> None:
