@@ -187,11 +187,11 @@ TRIALS: Mapping[str, str] = {
     "Alpine2": "alpine2",
     "Branin": "benchmark_functions",
     "Chemostat": "chemostat",
-    "Dropwave": "dropwave",
-    "Epidemic": "epidemic",
+    "Dropwave": "benchmark_functions",
+    "Epidemic": "epidemics",
     "Hartmann": "benchmark_functions",
     "Levy": "benchmark_functions",
-    "PooledTesting": "pooled_testing",
+    "PooledTesting": "epidemics",
     "Rosenbrock": "benchmark_functions",
 }
 

@@ -162,6 +162,11 @@ class CausalWorld(World, CausalProblem):
 
         return in_parts(mean, actions, max(1, CELLS // len(noise)))
 
+    @property
+    def bounds(self) -> Tensor:
+        """(2, k), lower and upper bounds of the actions, as in BoTorch's test functions."""
+        return torch.stack([self.task.box.lower, self.task.box.upper])
+
     def stream(self, purpose: int, index: int = 0) -> np.random.Generator:
         """A random number generator determined by the world's seed, a purpose and an index."""
         return world_generator(self.seed, purpose, index)

@@ -44,7 +44,7 @@ def split_of(patient: str, fractions: Mapping[str, float], seed: int) -> str:
     for name, share in fractions.items():
         total += share
         if draw < total:
-            break
+            return name
     return name
 
 

@@ -254,12 +254,8 @@ def _absent(table: pd.DataFrame, wanted: tuple[str, ...]) -> list[str]:
     for name in wanted:
         if name not in names:
             near = get_close_matches(name, names, 1, 0.6)
-            there = (
-                f": did you mean {near[0]!r}? Rename it."
-                if near
-                else f"; the table has {', '.join(names[:30])}"
-            )
-            faults.append(f"no column {name!r}{there}")
+            known = f"; the table has {', '.join(names[:30])}"
+            faults.append(f"no column {name!r}{f': did you mean {near[0]!r}? Rename it.' if near else known}")
     return faults
 
 
@@ -275,8 +271,8 @@ def _faults(table: pd.DataFrame, wanted: tuple[str, ...], age_unit: str) -> list
             if name == "gender":
                 bad &= ~column.astype(str).str.strip().str.lower().isin(list(SEXES))
                 expected = "0 (male) and 1 (female), or M and F"
-            got = column[bad].iloc[0] if bad.any() else repr(column.dtype)
-            faults.append(f"{name}: expected {expected}; got {got}{_at(bad)}")
+            got = column[bad].iloc[0] if bad.any() else column.dtype
+            faults.append(f"{name}: expected {expected}; got {got!r}{_at(bad)}")
             continue
         missing = ~np.isfinite(column.to_numpy(np.float64, na_value=np.nan))
         if missing.any():

@@ -184,12 +184,11 @@ def test_optimisers_and_generators_of_botorch_take_a_network():
 def test_a_network_model_proposes_on_its_bounds():
     world = Dropwave()
     model = NetworkModel(fit(ExogenousModel(world.task), world.observations()))
-    box = world.task.box
-    assert torch.equal(torch.stack([box.lower, box.upper]), model.bounds)
+    assert torch.equal(world.bounds, model.bounds)
     torch.manual_seed(0)
     proposed, _ = optimize_acqf(
         qLogNoisyExpectedImprovement(model, model.train_inputs[0]),
-        model.bounds,
+        world.bounds,
         q=1,
         num_restarts=2,
         raw_samples=16,
