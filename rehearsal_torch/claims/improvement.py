@@ -29,7 +29,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rehearsal_torch.claims.context import Context
-from rehearsal_torch.data.costs.action_cost import CaseCosts
+from rehearsal_torch.data.costs import CaseCosts
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.estimate import beside, percents, points
 from rehearsal_torch.data.finding import Finding
