@@ -22,7 +22,7 @@ from rehearsal_torch.api.saving.saved_model import load
 from rehearsal_torch.api.saving.saved_run import NEEDED, model_of_run, needed, notes
 from rehearsal_torch.checkpoint import configuration
 from rehearsal_torch.checkpoint import load as load_surrogate
-from rehearsal_torch.data.codings.recorded import card_in_words
+from rehearsal_torch.data.codings.texts import card_in_words
 from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.evaluation.recorded_run import Recorded
 from rehearsal_torch.files.checkpoint_folders import checkpoint_in
