@@ -103,9 +103,7 @@ class Alpine2(CausalWorld):
         return hill(argument) * before + level * self.scale * noise**4
 
     def recoverable(self, node: str, noise: Tensor) -> Tensor:  # noqa: ARG002
-        """f_c(u): u^4 for "dgm" and "dgm_bounded", u for "anm"; "non_dgm" has no such part, and u stands for
-        it.
-        """
+        """u^4 for "dgm" and "dgm_bounded"; u for the others, though "non_dgm" has no such part."""
         return noise**4 if self.mechanism in ("dgm", "dgm_bounded") else noise
 
     def _square(self, values: Tensor) -> Tensor:
@@ -129,9 +127,7 @@ class Alpine2(CausalWorld):
         return hill(10 * actions[..., None] + self.scale * points) @ weights
 
     def _draws(self, power: int) -> Tensor:
-        """2^power Sobol draws of the first five noises, with a value of the last one whose fourth power is
-        its mean, (2^power, 6).
-        """
+        """2^power Sobol draws of U_0 ... U_4, and a U_5 whose fourth power is its mean, (2^power, 6)."""
         points, weights = self.distribution.nodes(80)
         draws = sobol_draws([self.distribution] * 5, power)
         last = torch.full((len(draws), 1), float(weights @ points**4) ** 0.25, dtype=torch.float64)

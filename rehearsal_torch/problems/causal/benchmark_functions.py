@@ -238,9 +238,7 @@ class Ackley(AdditiveWorld):
     )
 
     def expected(self, actions: Tensor) -> Tensor:
-        """E[Y | a]: the mean of the root term over 4096 equally likely values of U_0, that of the exponential
-        in closed form.
-        """
+        """The mean of the root over 4096 equally likely U_0; that of the exponential in closed form."""
         distribution = self.noise["X1"]
         rise = sum(
             w * math.exp(self.scale * m + (self.scale * d) ** 2 / 2)

@@ -162,9 +162,7 @@ FINE = 20_001
 
 
 def quantiles(distribution: MixtureNoise, levels: Tensor) -> Tensor:
-    """F^{-1} of a mixture, (...) in (0, 1) -> (...): linear between 20,001 points within nine standard
-    deviations.
-    """
+    """F^{-1}, (...) in (0, 1) -> (...): linear between 20,001 points within nine standard deviations."""
     means, stds = np.asarray(distribution.means), np.asarray(distribution.stds)
     if stds.max() == 0:
         order = np.argsort(means)

@@ -142,9 +142,7 @@ NEAR = 0.01  # The share of an action's range within which two settings count as
 def start_point(
     task: CausalTask, number: int, initial: int, seed: int, held: Mapping[str, Sequence[float]] | None = None
 ) -> Tensor:
-    """Point `number` (from 0) of the start design of at least `initial`, (k,), in the actions' units; `held`
-    as in `CausalTask.region`.
-    """
+    """Point `number` (from 0) of the start design of at least `initial`, (k,), in the actions' units."""
     region = task.region(held)
     return region.units(region.spread(max(initial, number + 1), seed)[number])
 
@@ -262,9 +260,7 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
             self.task.check(self.past)
 
     def to_begin(self, seed: int = 0) -> Table | None:
-        """The experiments to run before there is a model: points of the start design that are not in the
-        table yet; None once there are enough rows. Returns actions to set, (m, k).
-        """
+        """Points of the start design that are not in the table yet; None once there are enough rows."""
         if len(self.past) >= MIN_ROWS:
             return None
         done = torch.cat([self.past.columns(self.task.actions), self.waiting])

@@ -79,9 +79,7 @@ class CausalWorld(World, CausalProblem):
 
     @abstractmethod
     def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:
-        """f_i: a node's value from its inputs, name to (...), and its noise (...) -> (...), in torch
-        operations.
-        """
+        """f_i of inputs, name to (...), and noise (...) -> (...), in torch operations."""
 
     @abstractmethod
     def best(self) -> tuple[Tensor, float]:
@@ -267,9 +265,7 @@ class CausalWorld(World, CausalProblem):
         return alteration.values.double().reshape(-1, len(order))[:, order]
 
     def card(self) -> Mapping[str, Any]:
-        """Sizes, roles, noise distributions, ranges, the optimum, the fingerprint of the start design, and
-        what only this world has.
-        """
+        """Sizes, roles, noise, ranges, optimum, fingerprint of the start design, and `details`."""
         table = self.observations()
         distributions = {
             node: {name: list(numbers) for name, numbers in asdict(distribution).items()}
@@ -366,8 +362,6 @@ class AdditiveWorld(CausalWorld):
         return self.scale * self.noise[node].mean
 
     def expected(self, actions: Tensor) -> Tensor:
-        """E[r | a], by the means of the noise: exact where no node bends what a noisy one passes on. Override
-        it elsewhere.
-        """
+        """E[r | a] by mean noise: exact where no node bends what a noisy one passes on; else override it."""
         means = [self.noise[node].mean for node in self.task.nodes]
         return self.rewards(self.simulate(actions.double(), torch.tensor(means, dtype=torch.float64)))

@@ -15,8 +15,7 @@ from typing import Any
 
 from rehearsal_torch.problems.episodes.stays import COLUMNS, CONTEXTUAL, DOSES, STATIC, VARYING
 
-LEVELS = 5
-"""Levels of a dose, where a configuration says nothing else."""
+LEVELS = 5  # Levels of a dose, where a configuration says nothing else.
 _DEFAULTS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "varying": (VARYING, VARYING[:-1]),
     "static": (STATIC,),
@@ -168,9 +167,7 @@ class EpisodeRoles:
         }
 
     def wording(self) -> dict[str, Any]:
-        """The words for reports, as plain data: those of units and steps, the units of columns, and the names
-        of the levels of actions.
-        """
+        """The words for reports: of units and steps, units of columns, and names of levels of actions."""
         units = {column.name: column.unit for column in (*self.varying, *self.actions) if column.unit}
         return {
             "unit": self.words.unit,
@@ -205,11 +202,6 @@ def gives_way(reward: Mapping[str, Any] | None, columns: Sequence[str]) -> bool:
     components = reward.get("components")
     if not isinstance(components, Mapping):
         return not reward.get("weights") and not reward.get("costs")
-    read = {
-        name.strip()
-        for criteria in components.values()
-        if isinstance(criteria, Mapping)
-        for quantity in criteria
-        for name in str(quantity).split("/")
-    }
+    quantities = [quantity for part in components.values() if isinstance(part, Mapping) for quantity in part]
+    read = {name.strip() for quantity in quantities for name in str(quantity).split("/")}
     return read <= set(COLUMNS) and not read & set(columns)

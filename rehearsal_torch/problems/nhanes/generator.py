@@ -312,9 +312,7 @@ class Generator:
     def desired(
         self, columns: Mapping[str, Array], bounds: tuple[float, float], paired: bool = True
     ) -> Array:
-        """P(HbA1c <= bound and FPG <= bound | all variables before them), with the outcomes' noise integrated
-        out exactly.
-        """
+        """P(HbA1c and FPG <= bounds | all variables before them), the outcomes' noise integrated out."""
         ranks = [
             self.equations[name].rank_of([columns[parent] for parent in PARENTS[name]], bound)
             for name, bound in zip(OUTCOMES, bounds, strict=True)

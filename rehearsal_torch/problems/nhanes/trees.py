@@ -194,9 +194,7 @@ class BitTrees:
 
 
 def _walk(trees: BoostedTrees, tree: int) -> tuple[list[tuple[int, float, int]], list[float]]:
-    """The inner nodes of a tree as (variable, threshold, leaves to the left), and its leaves' values from
-    left to right.
-    """
+    """A tree's inner nodes (variable, threshold, leaves to the left), and its leaves' values in order."""
     nodes: list[tuple[int, float, int]] = []
     leaves: list[float] = []
 

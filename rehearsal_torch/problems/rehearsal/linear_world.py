@@ -48,9 +48,7 @@ from rehearsal_torch.problems.world_size import SampleSize
 
 @dataclass(frozen=True)
 class Drift:
-    """A term added to the coefficient of `parent` in the equation of `child` at round t: height * sin(2 pi (t
-    + phase) / period).
-    """
+    """Adds height * sin(2 pi (t + phase) / period) to a coefficient at round t."""
 
     parent: str
     child: str

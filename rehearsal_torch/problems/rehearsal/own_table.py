@@ -310,9 +310,7 @@ class RehearsalTable(OwnData, RehearsalProblem):
         note_findings(self, found)
 
     def held_out(self) -> Table:
-        """The held-out rows; if there are none, the rows to learn from, so that trained parts then have no
-        valid early stopping.
-        """
+        """The held-out rows; if there are none, the rows to learn from: early stopping is then not valid."""
         return self.past if self.aside is None else self.aside
 
     @cached_property
@@ -427,9 +425,7 @@ def rows_in(
     faults: list[str] | None = None,
     needed: Needed | None = None,
 ) -> ReadTable:
-    """Rows as a data frame, numbered from 0 if they are in memory, and their name in messages; `faults` and
-    `needed` as in `read_table`.
-    """
+    """Rows as a data frame, numbered from 0 if in memory, with their name in messages."""
     if isinstance(given, ReadTable):
         return given
     if given is None or isinstance(given, str | Path):
@@ -448,9 +444,7 @@ def rows_in(
 def _needed(
     task: str | Path | Mapping[str, Any] | None, identity: str | None, names: Sequence[str]
 ) -> Sequence[str]:
-    """The columns that a task needs, of a file with these names; all of them where it has faults or the file
-    lacks some, since messages say what there is.
-    """
+    """The columns that a task needs; all of them where there are faults, as messages say what there is."""
     try:
         read = written_task(task, columns=names)
     except TaskError:

@@ -248,9 +248,7 @@ def _several(outside: Sequence[str]) -> str:
 
 
 def _present(problem: "RehearsalTable", found: Findings) -> None:
-    """Present values outside of what an action may be set to: leaving it alone may be better than all that is
-    offered.
-    """
+    """Present values outside of what may be set: leaving the action alone may be better."""
     bounds = problem.task.box.bounds()
     classes = whole(problem.task.box.names, problem.task.codings)
     for coding in classes:

@@ -84,15 +84,11 @@ class RehearsalWorld(World, RehearsalProblem):
 
     @abstractmethod
     def probability(self, contexts: Tensor, names: Sequence[str], values: Tensor) -> Tensor:
-        """The true P(Y in S | x, alteration): contexts (B, |X|), values (..., B, k) -> (..., B); `names` may
-        be empty, k = 0.
-        """
+        """P(Y in S | x, alteration): (B, |X|), (..., B, k) -> (..., B); `names` may be empty, k = 0."""
 
     @abstractmethod
     def optimal(self, contexts: Tensor, names: Sequence[str]) -> tuple[Tensor, Tensor]:
-        """The best values of one candidate set and their probability, (B, |X|) -> (B, k), (B,), accurate to
-        .003.
-        """
+        """The best values of a candidate set and their probability, (B, k), (B,), accurate to .003."""
 
     def stream(self, purpose: int, index: int = 0) -> np.random.Generator:
         """A random number generator determined by the world's seed, a purpose and an index."""
@@ -173,9 +169,7 @@ class RehearsalWorld(World, RehearsalProblem):
         }
 
     def _references(self, case: RehearsalCase) -> tuple[float, float]:
-        """The probabilities under no action and of the oracle; cached per context, since every method is
-        scored on the same ones.
-        """
+        """The probabilities under no action and of the oracle, cached for each context."""
         context = self.given([case])
         key = tuple(context[0].tolist())
         if key not in self._known:

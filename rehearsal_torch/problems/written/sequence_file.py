@@ -281,9 +281,7 @@ def _roles(task: Mapping[str, Any], found: Findings) -> EpisodeRoles | None:
 
 
 def problem_of(task: Mapping[str, Any], data: str) -> dict[str, Any]:
-    """A task of episodes, its parts as mappings, as the content of a problem file; `data` is the table,
-    relative to the folder of that file.
-    """
+    """A task of episodes as the content of a problem file with the table `data`, relative to it."""
     variables: dict[str, Any] = {}
     for role, part in _PART.items():
         for name, about in (task.get(part) or {}).items():
