@@ -130,10 +130,8 @@ class ModalNoise:
             known = all(is_number(number) and math.isfinite(number) for number in numbers)
             wrong = ""
             if len(numbers) != self.modes or not known:
-                wrong = (
-                    f"expected {self.modes} numbers, one for each mode; got {given}: give as many, or change "
-                    "noise.modes"
-                )
+                remedy = "give as many, or change noise.modes"
+                wrong = f"expected {self.modes} numbers, one for each mode; got {given}: {remedy}"
             elif name == "factors" and min(numbers) < 0:
                 wrong = f"expected numbers of at least 0; got {given}"
             elif name == "weights" and (min(numbers) <= 0 or abs(sum(numbers) - 1) > 1e-9):

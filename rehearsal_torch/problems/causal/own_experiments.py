@@ -85,11 +85,9 @@ def waiting_note(frame: pd.DataFrame, task: CausalTask, source: str) -> str:
     more = f" and {len(lines) - MOST_LINES} more" if len(lines) > MOST_LINES else ""
     what, s = " and ".join(task.reward.names), "" if len(lines) == 1 else "s"
     waits, its, they_are = ("waits", "its", "it is") if len(lines) == 1 else ("wait", "their", "they are")
-    return (
-        f"{source}: {len(lines)} row{s} without a value of {what} {waits} for {its} result (line{s} "
-        f"{', '.join(map(str, lines[:MOST_LINES]))}{more}): {they_are} not learnt from, and not proposed "
-        "again"
-    )
+    shown = f"line{s} {', '.join(map(str, lines[:MOST_LINES]))}{more}"
+    rows = f"{len(lines)} row{s} without a value of {what} {waits} for {its} result"
+    return f"{source}: {rows} ({shown}): {they_are} not learnt from, and not proposed again"
 
 
 def with_proposals(

@@ -215,10 +215,8 @@ class Mimic(SplitEpisodes):
 
 def _file(path: str | Path | None) -> Path:
     if path is None:
-        raise TableError(
-            "no table is named: set path=mimic-table.csv (the four-hour table of a public MIMIC-III sepsis "
-            "pipeline)"
-        )
+        table = "the four-hour table of a public MIMIC-III sepsis pipeline"
+        raise TableError(f"no table is named: set path=mimic-table.csv ({table})")
     file = Path(path)
     if not file.is_file():
         remedy = "check path=, which is relative to the folder the command is typed in"

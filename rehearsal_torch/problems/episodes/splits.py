@@ -29,10 +29,9 @@ def split(
     for position, patient in enumerate(patients):
         positions[split_of(patient, fractions, seed)].append(position)
     if empty := [name for name in fractions if not positions[name]]:
-        raise ValueError(
-            f"no {called} fell into split {empty} of {len(set(patients))} {called}s: use more {called}s, "
-            "larger shares or another seed"
-        )
+        remedy = f"use more {called}s, larger shares or another seed"
+        few = f"no {called} fell into split {empty} of {len(set(patients))} {called}s"
+        raise ValueError(f"{few}: {remedy}")
     return positions
 
 

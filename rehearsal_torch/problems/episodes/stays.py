@@ -190,12 +190,8 @@ def read_stays(
     other, gap = np.diff(stay) != 0, np.diff(bloc) != 1
     begins = np.r_[0, np.nonzero(other | gap)[0] + 1, len(stay)]
     drops = Counter({**changes, "stays cut at a gap in bloc": len(np.unique(stay[1:][~other & gap]))})
-    late, behind, short, of_these = (
-        "rows lost to action_lag",
-        "rows behind the longest horizon",
-        f"episodes shorter than {min_length} steps",
-        "rows of these",
-    )
+    late, behind = "rows lost to action_lag", "rows behind the longest horizon"
+    short, of_these = f"episodes shorter than {min_length} steps", "rows of these"
     # Reasons stand in this order, whatever happens first.
     drops.update(dict.fromkeys((late, behind, short, of_these), 0))
     episodes, patients, piece = [], [], Counter[int]()

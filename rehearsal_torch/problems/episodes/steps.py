@@ -274,9 +274,8 @@ def read_episodes(
     task's own counts before it).
 
     Raises:
-        TableError: if a column is missing, a cell cannot be read, is outside its range or, unless the task
-            says otherwise, missing, a static column changes, or steps differ in length; all faults are
-            listed.
+        TableError: with all faults: columns that are missing, cells that cannot be read, are outside their
+            range or, unless the task says otherwise, missing, static columns that change, uneven steps.
         ValueError: if a length is out of range.
     """
     if min_length < 2 or (max_length is not None and max_length < min_length):

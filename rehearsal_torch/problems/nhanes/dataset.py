@@ -135,13 +135,8 @@ class Nhanes(RehearsalWorld):
 
     def card(self) -> Mapping[str, Any]:
         """Sizes, roles, ranges, units, caution, and the generator's own card."""
-        return {
-            **super().card(),
-            "source": SOURCE,
-            "units": dict(UNITS),
-            "caution": CAUTION,
-            "generator": dict(self.generator.card),
-        }
+        own = {"source": SOURCE, "units": UNITS, "caution": CAUTION, "generator": dict(self.generator.card)}
+        return {**super().card(), **own}
 
     def _given(self, contexts: Tensor, names: Sequence[str], values: Tensor) -> dict[str, Array]:
         """Context and altered variables as columns (R, 1)."""

@@ -241,10 +241,8 @@ def _present_class(problem: "RehearsalTable", found: Findings, coding: Coding) -
 def _several(outside: Sequence[str]) -> str:
     """Which cases have a present value that is not offered, in words."""
     more = f" and {len(outside) - 1} more" if len(outside) > 1 else ""
-    return (
-        f"{outside[0]} at present{more}: what is offered does not hold the present value, which may be "
-        "better; it is compared with it"
-    )
+    better = "what is offered does not hold the present value, which may be better; it is compared with it"
+    return f"{outside[0]} at present{more}: {better}"
 
 
 def _present(problem: "RehearsalTable", found: Findings) -> None:

@@ -169,11 +169,9 @@ class OwnSequence(OfFile, EpisodeTable):
         most, limited = self.problem.changes, ""
         if most is not None:
             limited = f"; at most {most} action{'s' if most > 1 else ''} of a {words.unit} changed"
-        return (
-            f"{len(self.all)} {words.units} of {self.source}, of {steps} steps of {self.step}; "
-            f"{splits['train']} to learn from, {splits['validation']} to validate, "
-            f"{splits['test']} to decide for{limited}"
-        )
+        units = f"{len(self.all)} {words.units} of {self.source}, of {steps} steps of {self.step}"
+        learnt = f"{splits['train']} to learn from, {splits['validation']} to validate"
+        return f"{units}; {learnt}, {splits['test']} to decide for{limited}"
 
     def variable_rows(self) -> list[tuple[str, ...]]:
         """A row for each variable, the header first."""
