@@ -117,8 +117,8 @@ def negative_branin(first: Tensor, squares: Tensor) -> Tensor:
 
 
 class Branin(AdditiveWorld):
-    """Branin's function; the optimum is the best value that an ascent from the known optima and from 2,048 points finds; for noise
-    with mean zero -(.397887 + 100 lambda^2 Var U) / 50.
+    """Branin's function; the optimum is the best value that an ascent from the known optima and from 2,048
+    points finds; for noise with mean zero -(.397887 + 100 lambda^2 Var U) / 50.
     """
 
     table = NetworkTable(
@@ -173,7 +173,9 @@ def bump(number: int, *actions: Tensor) -> Tensor:
 
 
 class Hartmann(AdditiveWorld):
-    """Hartmann's function; the optimum is 3.32237, and the mean of the noise: an ascent from the known optimum and from 2,048 points."""
+    """Hartmann's function; the optimum is 3.32237, and the mean of the noise: an ascent from the known
+    optimum and from 2,048 points.
+    """
 
     table = NetworkTable(
         equations={f"X{number}": Node(SIX, partial(bump, number)) for number in range(4)},
@@ -198,8 +200,8 @@ def levy_term(place: int, action: Tensor) -> Tensor:
 
 
 class Levy(AdditiveWorld):
-    """Levy's function; the optimum is lambda sum_i E U_i at a = .55 (x = 1), exactly: no term is negative, and
-    there all are 0.
+    """Levy's function; the optimum is lambda sum_i E U_i at a = .55 (x = 1), exactly: there all terms, of
+    which none is negative, are 0.
     """
 
     table = NetworkTable(

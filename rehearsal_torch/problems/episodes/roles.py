@@ -132,7 +132,7 @@ class EpisodeRoles:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that are read beside unit and time."""
-        return tuple(column.name for column in (*self.features, *self.actions))
+        return (*(column.name for column in self.features), *(action.name for action in self.actions))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -168,7 +168,8 @@ class EpisodeRoles:
 
     def wording(self) -> dict[str, Any]:
         """The words for reports: of units and steps, units of columns, and names of levels of actions."""
-        units = {column.name: column.unit for column in (*self.varying, *self.actions) if column.unit}
+        measured: list[Column | Action] = [*self.varying, *self.actions]
+        units = {column.name: column.unit for column in measured if column.unit}
         return {
             "unit": self.words.unit,
             "units": self.words.units,

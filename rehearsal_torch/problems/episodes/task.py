@@ -341,8 +341,9 @@ def _roles(found: Mapping[str, Any], actions: tuple[Action, ...]) -> EpisodeRole
 
 
 def _columns(forms: Mapping[str, FeatureForm]) -> tuple[Column, ...]:
-    values = {name: form.values or () for name, form in forms.items() if isinstance(form, StaticForm)}
-    return tuple(
-        Column(name, form.unit or "", *(form.range or (None, None)), tuple(values.get(name, ())))
-        for name, form in forms.items()
-    )
+    columns = []
+    for name, form in forms.items():
+        low, high = form.range or (None, None)
+        values = tuple(form.values or ()) if isinstance(form, StaticForm) else ()
+        columns.append(Column(name, form.unit or "", low, high, values))
+    return tuple(columns)
