@@ -30,7 +30,7 @@ from hydra.utils import instantiate
 from omegaconf import OmegaConf
 from torch import Tensor
 
-from rehearsal_torch.data.missing.imputation import IMPUTERS, ImputedTable, Imputing
+from rehearsal_torch.data.imputation import IMPUTERS, ImputedTable, Imputing
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.methods.conf import composed, with_settings
 from rehearsal_torch.objectives.imputed_success import ImputedSuccess

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from rehearsal_torch.data.decision import Decision
-from rehearsal_torch.data.missing.imputation import ImputedTable
+from rehearsal_torch.data.imputation import ImputedTable
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.trials.log import TrialLog
 from rehearsal_torch.loop import rounds

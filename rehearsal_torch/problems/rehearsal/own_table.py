@@ -19,7 +19,7 @@ A task is a YAML file or plain data; all its faults are reported at once.
     candidates: [[rate]]          # optional: sets of variables that may be set jointly (default: each alone)
     unit: shop                    # optional: the column that says which rows belong together; no variable
     codings: {ward: categorical}  # optional: columns of texts, and what they are as numbers (`data.codings`)
-    costs: {rate: 20}             # optional: the cost of a change by one unit (`data.costs.written`)
+    costs: {rate: 20}             # optional: the cost of a change by one unit (`data.costs`)
     worth: 100                    # optional: what a desired outcome is worth, in the unit of the costs
 
 The graph may also be edges, [score -> rate, rate -> repaid], and the region text, such as 0.6 <= repaid, or
@@ -45,12 +45,12 @@ import torch
 from narwhals.typing import IntoDataFrame
 from torch import Tensor
 
-from rehearsal_torch.data.codings.columns import coded, lost_classes, of_numbers, rare_classes, uncoded
+from rehearsal_torch.data.codings.coding import coded, lost_classes, of_numbers, rare_classes, uncoded
 from rehearsal_torch.data.codings.written import resolved
-from rehearsal_torch.data.costs.action_cost import CaseCosts
+from rehearsal_torch.data.costs import CaseCosts
 from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
 from rehearsal_torch.data.finding import recorded
-from rehearsal_torch.data.missing.imputation import ImputedTable, Imputing
+from rehearsal_torch.data.imputation import ImputedTable, Imputing
 from rehearsal_torch.data.problem_file.findings import Findings
 from rehearsal_torch.data.reading import (
     ReadTable,
@@ -186,7 +186,7 @@ class RehearsalTable(OwnData, RehearsalProblem):
             or none if `contexts` has the cases.
         kept: Which rows are held out: "random", or the "last" of the file.
         seed: Seed of the random choice, and of imputations.
-        imputations: m, how often missing cells are imputed (`data.missing.imputation`), or m and by what;
+        imputations: m, how often missing cells are imputed (`data.imputation`), or m and by what;
             only rows without missing cells are held out then. None or 0 refuses missing cells.
         present: Whether what `contexts` holds in the columns of actions are their present values, which they
             keep if nothing is done; an empty cell is an unknown one.

@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from rehearsal_torch.data.codings.columns import texts_in
+from rehearsal_torch.data.codings.coding import texts_in
 from rehearsal_torch.data.problem_file.kinds import only_texts
 from rehearsal_torch.data.reading import DATE, ReadTable, TableError
 

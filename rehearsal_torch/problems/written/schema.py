@@ -39,8 +39,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
+from rehearsal_torch.data.problem_file.findings import QUESTION, QUESTIONS
 from rehearsal_torch.data.problem_file.form import DATA, KINDS, ProblemForm, Source, one_of, positive
-from rehearsal_torch.data.problem_file.opened import QUESTION, QUESTIONS
 from rehearsal_torch.files.schema import Bounds, Name, Number, Schema, fault, list_of, mapping
 from rehearsal_torch.problems.episodes.task import MISSING_AS, REWARD_AS
 

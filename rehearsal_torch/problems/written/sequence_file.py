@@ -20,12 +20,14 @@ from rehearsal_torch.data.problem_file.findings import (
     Findings,
     ProblemError,
     column_faults,
+    expect,
     key,
+    opened,
+    parts_of,
     role_faults,
     rows_of,
 )
 from rehearsal_torch.data.problem_file.form import DataForm
-from rehearsal_torch.data.problem_file.opened import expect, opened, parts_of
 from rehearsal_torch.data.reading import ReadTable, number_faults
 from rehearsal_torch.data.tables.identifiers import identifier
 from rehearsal_torch.data.task_file import TaskError

@@ -20,15 +20,17 @@ from rehearsal_torch.data.problem_file.findings import (
     Findings,
     ProblemError,
     column_faults,
+    expect,
     graph_faults,
     key,
+    opened,
+    parts_of,
     role_faults,
     rows_of,
 )
 from rehearsal_torch.data.problem_file.form import DataForm
 from rehearsal_torch.data.problem_file.kinds import units_of
 from rehearsal_torch.data.problem_file.learnt_graph import built_graph, graph_part
-from rehearsal_torch.data.problem_file.opened import expect, opened, parts_of
 from rehearsal_torch.data.reading import ReadTable
 from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.files.schema import FaultsError, meant

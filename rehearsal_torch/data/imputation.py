@@ -30,15 +30,12 @@ the draws, with donors in 46 %; 52 % of them did. Taking the donor's cells thems
 matching) has 50 %, but breaks the dependence between cells that are missing together: on Lin-Syn1 its
 intervals held the truth in 0 and 25 %.
 
-Chained equations by scikit-learn's IterativeImputer were tried first. It draws every cell by itself, around
-regressions whose parameters are not drawn: on Lin-Syn1 (300 rows, 15 % of the cells missing, seeds 795 to
-798) its intervals at 95 % held the truth in 75 and 50 % of the decisions of `care`.
-
-Chained equations by statsmodels, whose parameters are drawn, are an option (`data.missing.chained`). Own is
+Chained equations by statsmodels, whose parameters are drawn, are an option (`data.chained_equations`). Own is
 kept as the default because it draws the cells of a row jointly and is faster. In the comparison of
 `benchmarks/missing_cells.py` (seeds 900 to 903, m = 20) its intervals held the truth in 98 % of the
 decisions, those of chained equations in 54 %: both in 96 % on BankExp, in 100 and 13 % on Lin-Syn1. One table
-took a 17th to a 23rd of the time.
+took a 17th to a 23rd of the time. scikit-learn's IterativeImputer draws every cell by itself, around
+regressions whose parameters are not drawn: 75 and 50 % were held on Lin-Syn1.
 
 Source: Schafer (1997), Sec. 5.3 (EM) and 5.4 (data augmentation); Tanner and Wong (1987); Rubin (1987), Ch. 4
 (proper imputation); Morris, White and Royston (2014) (ten donors, local residuals); Moons et al. (2006)
@@ -53,7 +50,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.missing.chained import ChainedEquations
+from rehearsal_torch.data.chained_equations import ChainedEquations
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.seeding import generator, world_generator
 
@@ -69,7 +66,7 @@ FEW_VALUES = 20
 # Distinguishes the seeds of imputations from the others of a table.
 PURPOSE = 1987
 MOST = 200
-# What draws the missing cells: what is described here, or chained equations (`data.missing.chained`).
+# What draws the missing cells: what is described here, or chained equations (`data.chained_equations`).
 IMPUTERS = ("own", "statsmodels")
 # Rows whose conditional distributions are evaluated at once.
 AT_ONCE = 4096
@@ -77,15 +74,7 @@ AT_ONCE = 4096
 
 @dataclass(frozen=True)
 class Imputing:
-    """How missing cells are imputed.
-
-    Attributes:
-        count: m, from 2 to 200.
-        by: What draws them: own, or statsmodels.
-
-    Raises:
-        ValueError: if m is out of range, or nothing of that name draws cells.
-    """
+    """How missing cells are imputed: m times, from 2 to 200, by our own way or by statsmodels."""
 
     count: int
     by: str = IMPUTERS[0]
@@ -127,8 +116,7 @@ class ImputedTable(Table):
 
         Raises:
             ModuleNotFoundError: if what draws the cells is not installed.
-            ValueError: if the count is out of range, a column has no observed cell, or there are too few
-                cells to draw from.
+            ValueError: if the count is out of range, or there are too few cells to draw from.
         """
         how = Imputing(how) if isinstance(how, int) else how
         missing = values.isnan()
@@ -145,9 +133,7 @@ class ImputedTable(Table):
         return tuple(Table.observed(self.names, each) for each in (self.values, *others))
 
     def fingerprint(self) -> str:
-        """That of the observed cells, with 0 in the others, which are marked; and of what drew them, if it
-        was not our own imputation.
-        """
+        """That of the observed cells, 0 in the marked others; and of what drew these, if not our own way."""
         found = self._observed().fingerprint()
         return found if self.by == IMPUTERS[0] else hashlib.sha256(f"{found}\0{self.by}".encode()).hexdigest()
 
@@ -175,21 +161,12 @@ class Imputation:
         self.rows, self.columns = cells.shape
 
     def drawn(self, seed: int, place: int) -> Tensor:
-        """One complete table, (n, d), with observed cells unchanged.
-
-        Args:
-            place: Which of the tables; each is drawn by itself.
-
-        Raises:
-            ValueError: if there are no more rows than columns.
-        """
+        """One complete table, (n, d), with observed cells unchanged, the `place`-th of independent ones."""
         if bool(self.known.all()):
             return self.values.clone()
         if self.rows <= self.columns:
-            raise ValueError(
-                f"expected more rows than columns to impute from; got {self.rows} rows and {self.columns} "
-                "columns: add rows, or take variables out"
-            )
+            got = f"got {self.rows} rows and {self.columns} columns: add rows, or take variables out"
+            raise ValueError(f"expected more rows than columns to impute from; {got}")
         stream = generator(int(world_generator(seed, PURPOSE, place).integers(2**62)))
         mean, covariance = self.likely
         for _ in range(STEPS):
@@ -215,7 +192,7 @@ class Imputation:
 
     def conditionals(self, mean: Tensor, covariance: Tensor) -> tuple[Tensor, Tensor]:
         """The conditional covariance of each pattern of observed cells, (p, d, d), and the conditional mean
-        of each row, (n, d), given its observed cells, which stay as they are and have no variance.
+        of each row, (n, d), whose observed cells stay as they are and have no variance.
         """
         seen = self.patterns.to(torch.float64)
         both = seen.unsqueeze(-1) * seen.unsqueeze(-2)
@@ -283,10 +260,8 @@ class Imputation:
         normal = torch.randn(self.columns, self.columns, dtype=torch.float64, generator=stream)
         factor = normal.tril(-1) + torch.diag(squares.sqrt())
         root = torch.linalg.cholesky(scatter)
-        inverse = torch.linalg.solve_triangular(
-            factor, torch.eye(self.columns, dtype=torch.float64), upper=False
-        )
-        half = root @ inverse.mT
+        unit = torch.eye(self.columns, dtype=torch.float64)
+        half = root @ torch.linalg.solve_triangular(factor, unit, upper=False).mT
         covariance = half @ half.mT
         shift = torch.randn(self.columns, dtype=torch.float64, generator=stream)
         return mean + half @ shift / self.rows**0.5, covariance

@@ -1,6 +1,5 @@
-"""Multiple imputation by the chained equations of statsmodels.
-
-Another way of drawing missing cells than our own (`data.missing.imputation`, which says how the two compare).
+"""Multiple imputation by the chained equations of statsmodels, beside our own (`data.imputation`, which says
+how the two compare).
 
 From the mean of each column on, each cycle takes the columns with missing cells in turn, those with fewest
 first. With the other cells as they are by then,
@@ -75,18 +74,17 @@ def lacking() -> str:
     if numbers >= LEAST:
         return ""
     which = f"{found} is installed" if found else "it is not installed"
-    return (
-        f"by: statsmodels needs statsmodels {'.'.join(map(str, LEAST))} or later; {which}: "
+    remedy = (
         "pip install 'rehearsal-torch[impute]', or leave by out: our own imputation needs no further package"
     )
+    return f"by: statsmodels needs statsmodels {'.'.join(map(str, LEAST))} or later; {which}: {remedy}"
 
 
 def residuals(values: np.ndarray) -> np.ndarray:
     """The residual standard deviation of each column, regressed on all others, as a share of its own, (d,).
 
-    Args:
-        values: (n, d), NaN in missing cells; complete rows count. NaN is given for constant columns, and for
-            all of them if there are fewer than five complete rows a column.
+    Complete rows of the values (n, d) count. NaN for constant columns, and for all of them if there are fewer
+    than five complete rows a column.
     """
     rows = values[~np.isnan(values).any(1)]
     count, columns = rows.shape
@@ -105,13 +103,8 @@ def residuals(values: np.ndarray) -> np.ndarray:
 
 def loosened(names: Sequence[str], values: np.ndarray) -> list[str]:
     """Why chained equations may mislead in a table, at most one sentence without a full stop."""
-    shares = residuals(values)
-    missing = np.isnan(values).any(0)
-    close = [
-        f"{name}: {share:.3f}"
-        for name, share, holed in zip(names, shares, missing, strict=True)
-        if holed and share < CLOSE
-    ]
+    columns = zip(names, residuals(values), np.isnan(values).any(0), strict=True)
+    close = [f"{name}: {share:.3f}" for name, share, missing in columns if missing and share < CLOSE]
     if not close:
         return []
     return [
@@ -134,15 +127,11 @@ class ChainedEquations:
         self.known = ~np.isnan(self.cells)
 
     def drawn(self, seed: int, place: int) -> Tensor:
-        """One complete table, (n, d), with observed cells unchanged.
-
-        Args:
-            place: Which of the tables; each is drawn by itself.
+        """One complete table, (n, d), with observed cells unchanged, the `place`-th of independent ones.
 
         Raises:
             ModuleNotFoundError: if statsmodels is not installed, or is too old.
-            ValueError: if there is one column, or one with missing cells has no more observed ones than the
-                table has columns.
+            ValueError: if there are too few columns or observed cells.
         """
         if self.known.all():
             return self.values.clone()
@@ -193,19 +182,9 @@ class ChainedEquations:
             for _ in range(CYCLES):
                 chain.ix_obs = {name: stream.choice(rows, len(rows)) for name, rows in seen.items()}
                 chain.update_all()
-        return np.stack(
-            [
-                _among(
-                    cells[known[:, place], place], chain.data[name].to_numpy(), middle[place], spread[place]
-                )
-                for place, name in enumerate(names)
-            ],
-            -1,
-        )
-
-
-def _among(observed: np.ndarray, drawn: np.ndarray, middle: float, spread: float) -> np.ndarray:
-    """The observed values, (k,), of which draws (r,) are the standardised ones, (r,)."""
-    values = np.unique(observed)
-    found = np.searchsorted((values - middle) / spread, drawn)
-    return values[found]
+        for place, name in enumerate(names):
+            # The observed values of which the draws are the standardised ones.
+            values = np.unique(cells[known[:, place], place])
+            drawn = chain.data[name].to_numpy()
+            cells[:, place] = values[np.searchsorted((values - middle[place]) / spread[place], drawn)]
+        return cells

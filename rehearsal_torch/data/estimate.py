@@ -1,4 +1,9 @@
-"""Chances as sentences say them: in per cent, with their intervals, and differences in percentage points.
+"""Point estimates with intervals, and net values that follow from them.
+
+An estimate of a probability p with the interval [l, u], a worth v and a cost c give the net value v p - c,
+with the interval [v l - c, v u - c]: the cost of an action is known.
+
+Sentences say chances in per cent, with their intervals, and differences in percentage points.
 
     21 % (95% interval 12 % to 30 %)      62 % (51 % to 72 %)      41 percentage points (27 to 54)
 
@@ -9,9 +14,68 @@ their difference have as many decimals as it takes for the difference to be that
 said (`decimals`). Tables and files keep three decimals, or all.
 """
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from rehearsal_torch.data.estimates.estimate import CHANCE, Estimate
+# What the estimate of a rehearsal method is of.
+CHANCE = "probability of a desired outcome"
+# What the estimate of a comparison is of.
+DIFFERENCE = "difference of the probabilities of a desired outcome"
+# What a decision nets where costs count.
+NET_VALUE, NET_GAIN = "net value", "net value above that of changing nothing"
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A point estimate of a method, optionally with an interval.
+
+    Attributes:
+        of: The estimated quantity, in words: "probability of a desired outcome", "return", ...
+        lower: Lower end of the interval; None without one, as are `upper` and `level`.
+        level: The nominal coverage probability of the interval.
+
+    Raises:
+        ValueError: if a number is not finite, lower <= point <= upper does not hold, or only some of lower,
+            upper and level are given.
+    """
+
+    point: float
+    of: str
+    lower: float | None = None
+    upper: float | None = None
+    level: float | None = None
+
+    def __post_init__(self) -> None:
+        ends = (self.lower, self.upper, self.level)
+        numbers = [self.point, *(end for end in ends if end is not None)]
+        if len(numbers) not in (1, 4):
+            raise ValueError(f"an interval has lower, upper and level, or none of them; got {ends}")
+        if not all(map(math.isfinite, numbers)):
+            expected = f"expected finite numbers for the {self.of}"
+            raise ValueError(f"{expected}; got {numbers}: leave the estimate out if there is none")
+        if self.lower is not None and self.upper is not None and not self.lower <= self.point <= self.upper:
+            got = f"{self.lower}, {self.point}, {self.upper}"
+            raise ValueError(f"expected lower <= point <= upper; got {got}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; ``lower``, ``upper`` and ``level`` only if there is an interval."""
+        interval = {"lower": self.lower, "upper": self.upper, "level": self.level}
+        return {"point": self.point, "of": self.of, **({} if self.lower is None else interval)}
+
+
+def net(
+    estimate: Estimate | None, worth: float | None, cost: float | None, of: str, less: float = 0.0
+) -> Estimate | None:
+    """worth p - cost - less, p a probability or a difference, with its interval; None if one is unknown."""
+    if estimate is None or worth is None or cost is None:
+        return None
+    point, *ends = (
+        round(worth * each - (cost + less), 9) for each in (estimate.point, *(ends_of(estimate) or ()))
+    )
+    return Estimate(point, of, *ends, level=estimate.level)
+
 
 Ends = tuple[float, float] | None
 # Between these, whole numbers are enough.
@@ -19,11 +83,7 @@ _LOW, _HIGH = 0.1, 0.9
 
 
 def percents(values: Sequence[float], fine: int = 0) -> list[str]:
-    """Chances that are said together: a point with the ends of its interval.
-
-    Args:
-        fine: The decimals of all of them; 0 for as few as will do.
-    """
+    """Chances that are said together, a point with its ends, in `fine` decimals; 0 for as few as will do."""
     whole = [_percent(value, 0) for value in values]
     if fine or (len(set(values)) > 1 and len(set(whole)) == 1):
         return [_percent(value, max(1, fine)) for value in values]
@@ -53,13 +113,9 @@ def alike(one: float, other: float) -> bool:
 
 
 def decimals(before: Sequence[float], after: Sequence[float], gain: Sequence[float] = ()) -> int:
-    """How many decimals two chances that are compared need (`fine` of `percents`), so that whole numbers do
-    not hide that they differ, and their difference is that of the numbers beside it.
-
-    Args:
-        before: A chance, with the ends of its interval if it has one.
-        after: The other.
-        gain: Their difference with its ends, where it is said; else empty.
+    """How many decimals two chances, and their difference if it is said, need (`fine` of `percents`): whole
+    numbers do not hide that they differ, and the difference is that of the numbers beside it. Each is a
+    point, with the ends of its interval if it has one.
     """
     fewest = int(alike(before[0], after[0]))
     if not gain:
@@ -72,15 +128,8 @@ def decimals(before: Sequence[float], after: Sequence[float], gain: Sequence[flo
 
 def apart(one: float, other: float, digits: int = 2) -> tuple[str, str]:
     """Two numbers that are compared, with at least so many decimals, and as many as show that they differ."""
-    said = next(
-        (
-            pair
-            for each in range(digits, 16)
-            if len(set(pair := (f"{one:.{each}f}", f"{other:.{each}f}"))) > 1
-        ),
-        (f"{one:.{digits}f}", f"{other:.{digits}f}"),
-    )
-    return said[0], said[1]
+    pairs = [(f"{one:.{each}f}", f"{other:.{each}f}") for each in range(digits, 16)]
+    return next((pair for pair in pairs if pair[0] != pair[1]), pairs[0])
 
 
 class Intervals:
@@ -97,10 +146,8 @@ class Intervals:
         return f"{said[0]}{self._brackets(said[1:], level)}"
 
     def difference(self, point: float, ends: Ends = None, level: float | None = None, fine: int = 0) -> str:
-        """A difference of two chances with its interval, such as ``41 percentage points (27 to 54)``.
-
-        Args:
-            fine: The fewest decimals, those of the chances (`decimals`).
+        """A difference of two chances with its interval, such as ``41 percentage points (27 to 54)``, in at
+        least as many decimals as the chances (`decimals`).
         """
         said = points([point, *(ends or ())], fine)
         unit = "point" if said[0] in ("1", "-1") else "points"
@@ -145,10 +192,8 @@ def is_chance(of: str) -> bool:
 
 
 def in_words(of: str, wanted: str = "") -> str:
-    """What an estimate is of, as sentences have it: ``chance that progression is at most 140``.
-
-    Args:
-        wanted: The desired region in words (`data.codings.recorded`); empty where these are too long.
+    """What an estimate is of, as sentences have it: ``chance that progression is at most 140``, by the words
+    of the desired region (`data.codings.texts`), which are empty where they are too long.
     """
     if wanted:
         of = of.replace(CHANCE, f"chance that {wanted}")
@@ -165,9 +210,7 @@ def _percent(value: float, digits: int) -> str:
 
 
 def points(values: Sequence[float], fine: int = 0) -> list[str]:
-    """Differences in percentage points, without the unit: whole, with more digits where these would hide
-    a sign or that numbers differ.
-    """
+    """Differences in percentage points, without the unit, in as few decimals as show a difference."""
     said = list[str]()
     for digits in range(min(fine, 2), 3):
         said = [f"{round(100 * value, digits) + 0.0:.{digits}f}" for value in values]

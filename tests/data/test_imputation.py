@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from rehearsal_torch.data.missing.imputation import Imputation, ImputedTable, Imputing
+from rehearsal_torch.data.imputation import Imputation, ImputedTable, Imputing
 from rehearsal_torch.data.table import Table
 
 NAMES = ("x", "y", "b")

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from rehearsal_torch.data.missing import chained
-from rehearsal_torch.data.missing.chained import ChainedEquations, lacking
-from rehearsal_torch.data.missing.imputation import ImputedTable, Imputing
+from rehearsal_torch.data import chained_equations as chained
+from rehearsal_torch.data.chained_equations import ChainedEquations, lacking
+from rehearsal_torch.data.imputation import ImputedTable, Imputing
 from rehearsal_torch.objectives.imputed_success import Pooled
-from tests.data.missing.test_imputation import NAMES, cells
+from tests.data.test_imputation import NAMES, cells
 
 BY = Imputing(3, "statsmodels")
 
@@ -190,7 +190,7 @@ def test_a_package_that_is_lacking_or_too_old_is_told(monkeypatch, found, words)
 def test_the_package_is_imported_where_it_draws_alone():
     program = (
         "import sys, torch\n"
-        "from rehearsal_torch.data.missing.imputation import ImputedTable\n"
+        "from rehearsal_torch.data.imputation import ImputedTable\n"
         "import rehearsal_torch.data.problem_file.compiled\n"
         "values = torch.randn(40, 2, dtype=torch.float64)\n"
         "values[:5, 1] = torch.nan\n"

@@ -11,6 +11,16 @@ or, where levels have prices p_i,
 and an alteration of several actions costs the sum. Keeping an action as it is costs nothing. With the worth v
 of a desired outcome, in the unit of the costs, the net value of an alteration is v P(desired) - sum_i c_i.
 
+Tasks and problem files write them so:
+
+bmi: 2                                  cost per unit of change, either way
+bmi: {up: 2, down: 0.5}                 another one upwards than downwards
+bmi: {up: 2, down: 2, fixed: 10}        and 10 for changing it at all
+bmi: {column: cost_of_bmi}              of each case its own cost per unit, from a column of the cases
+bmi: {up: 2, usual: 26}                 from 26 where a case has no present value
+drug: {A: 0, B: 12}                     a change to A costs nothing, one to B costs 12
+drug: {levels: {A: 0, B: 12}, fixed: 5, usual: A}
+
 Source: a linear cost of change is the L1 cost of counterfactual recourse (Ustun, Spangher and Liu,
 2019), the net value a von Neumann-Morgenstern utility with two outcomes.
 """
@@ -18,16 +28,18 @@ Source: a linear cost of change is the L1 cost of counterfactual recourse (Ustun
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from types import MappingProxyType
+from typing import Annotated, Any
 
 import torch
+from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, WithJsonSchema
 from torch import Tensor
 
 from rehearsal_torch.data.codings.coding import Coding, hinted, listed, spelled, text_of
-from rehearsal_torch.files.schema import is_number
+from rehearsal_torch.files.schema import Fault, Name, Number, Schema, fault, is_number, mapping, meant
 
-# A value this close to a level, as a share of both, is at it.
-NEAR = 1e-9
+# A value this close to a level, as a share of both, is at it; a change by less than that is rounding.
+NEAR, ROUNDED = 1e-9, 1e-12
 
 
 @dataclass(frozen=True)
@@ -56,21 +68,17 @@ class LevelPrices:
         coding: Coding | None,
         levels: Mapping[str, Sequence[float]],
     ) -> "LevelPrices":
-        """The prices of an action.
-
-        Args:
-            levels: Coded column to the values that it may be set to.
+        """The prices of an action; `levels` has the values that each coded column may be set to.
 
         Raises:
             ValueError: if a level is unknown or named twice, or one that may be set has no price.
         """
-        columns = (name,) if coding is None else coding.columns
-        texts = [text_of(each) or "" for each in levels[name]] if coding is None else list(coding.levels)
-        rows = (
-            tuple((float(each),) for each in levels[name])
-            if coding is None
-            else tuple(map(tuple, coding.rows.tolist()))
-        )
+        if coding is None:
+            columns, texts = (name,), [text_of(each) or "" for each in levels[name]]
+            rows = tuple((float(each),) for each in levels[name])
+        else:
+            columns, texts = coding.columns, list(coding.levels)
+            rows = tuple(map(tuple, coding.rows.tolist()))
         named = dict[str, float]()
         for key, price in written.items():
             (text,) = spelled([key], texts)
@@ -105,9 +113,7 @@ class LevelPrices:
         return not any(self.prices)
 
     def value(self, values: Mapping[str, float]) -> float | None:
-        """The value of an action as a cost knows it: the place of a class, else the value of its column; None
-        if it is not among some values.
-        """
+        """The value as a cost knows it: the place of a class, else that of its column; None without one."""
         if any(column not in values for column in self.columns):
             return None
         if not self.of_classes:
@@ -125,18 +131,11 @@ class LevelPrices:
         return float(found[counts.argmax()])
 
     def changes(self, origin: float, fixed: float) -> list[float]:
-        """The cost of setting each level; 0 for the one that is there, and for those that cannot be set.
-
-        Args:
-            origin: The value from which it is changed, as `value` has it.
-        """
-        if self.of_classes:
-            kept = [place == origin for place in range(len(self.rows))]
-        else:
-            kept = [abs(row[0] - origin) <= NEAR * (abs(row[0]) + abs(origin)) for row in self.rows]
+        """The cost of setting each level; 0 for the present one (`value`), and those that cannot be set."""
+        values = range(len(self.rows)) if self.of_classes else [row[0] for row in self.rows]
         return [
-            0.0 if same or price is None else price + fixed
-            for same, price in zip(kept, self.prices, strict=True)
+            0.0 if price is None or abs(each - origin) <= NEAR * (abs(each) + abs(origin)) else price + fixed
+            for each, price in zip(values, self.prices, strict=True)
         ]
 
     def words(self) -> str:
@@ -151,12 +150,8 @@ class LevelPrices:
 
 @dataclass(frozen=True)
 class Choice:
-    """The costs of setting the levels of one action in B cases.
-
-    Attributes:
-        places: Where its m columns stand among those of an alteration.
-        rows: The values of the columns at each of L levels, (L, m).
-        costs: The cost of each level, (B, L).
+    """The costs of setting the levels of one action in B cases: (B, L) for L levels, at which its m columns,
+    in some `places` of an alteration, have the values of `rows`, (L, m).
     """
 
     places: tuple[int, ...]
@@ -165,14 +160,10 @@ class Choice:
 
     def __call__(self, actions: Tensor) -> Tensor:
         """The cost at the nearest levels, (..., B, k) -> (..., B)."""
-        set_to = actions[..., self.places].unsqueeze(-2)
-        nearest = (set_to - self.rows.to(actions)).abs().sum(-1).argmin(-1)
+        away = actions[..., self.places].unsqueeze(-2) - self.rows.to(actions)
+        nearest = away.abs().sum(-1).argmin(-1)
         cases = torch.arange(len(self.costs), device=actions.device)
         return self.costs.to(actions)[cases, nearest]
-
-
-# A change by less than this share of both values is rounding.
-ROUNDED = 1e-12
 
 
 @dataclass(frozen=True)
@@ -215,11 +206,6 @@ class ActionCost:
         unpriced = self.levels is None or self.levels.free
         return self.column is None and unpriced and not (self.up or self.down or self.fixed)
 
-    @property
-    def even(self) -> bool:
-        """Whether it is one number: the cost per unit in both directions, and nothing else."""
-        return self.column is None and self.up == self.down and not self.fixed and self.levels is None
-
     def present(self, name: str, values: Mapping[str, float]) -> float | None:
         """The present value from which changes are counted; None if it is unknown."""
         return values.get(name) if self.levels is None else self.levels.value(values)
@@ -243,7 +229,7 @@ class ActionCost:
         return ", ".join([*parts, *([f"{self.fixed:g} for any change"] if self.fixed else [])]) or "nothing"
 
     def to_plain(self) -> dict[str, Any]:
-        """Plain data, which `data.costs.written` reads back."""
+        """Plain data, which `data.costs` reads back."""
         named = {"up": self.up, "down": self.down, "fixed": self.fixed}
         zero = "up" if self.levels is None and self.free else None
         stated: dict[str, Any] = {name: value for name, value in named.items() if value or name == zero}
@@ -280,14 +266,10 @@ class CaseCosts:
         present: Mapping[str, float],
         per_unit: Mapping[str, float],
     ) -> "CaseCosts | None":
-        """The costs in a case; None if every change costs nothing.
-
-        Args:
-            per_unit: Action to the cost per unit that the case states, for those with a column.
+        """The costs in a case, with its own costs per unit; None if every change costs nothing.
 
         Raises:
-            ValueError: if the case states no cost per unit for an action with a column, or there is neither
-                a present nor a usual value.
+            ValueError: if a cost per unit, or the value from which changes count, is unknown.
         """
         if not actions:
             return None
@@ -330,15 +312,8 @@ class CaseCosts:
 
 @dataclass(frozen=True)
 class CostTable:
-    """The costs of one set of k actions in B cases.
-
-    Attributes:
-        up: Cost per unit upwards, (B, k).
-        down: Cost per unit downwards, (B, k).
-        fixed: Cost of any change, (B, k).
-        origin: Values from which changes are counted, (B, k); NaN for an action that costs nothing, or whose
-            levels have prices.
-        choices: The costs of the levels of actions that have prices.
+    """The costs of one set of k actions in B cases: those of `ActionCost`, (B, k) each; the values from which
+    changes are counted, (B, k), NaN for actions that cost nothing or have prices; and the costs of levels.
     """
 
     up: Tensor
@@ -358,24 +333,18 @@ class CostTable:
             if each.levels is not None and set(each.levels.columns) <= set(names)
         }
         apart = {column for each in priced.values() for column in each.columns}
-        rows = [[none if name in apart else each.actions.get(name, none) for name in names] for each in cases]
+        known = [{name: each for name, each in case.actions.items() if name not in apart} for case in cases]
+        found = [[each.get(name, none) for name in names] for each in known]
+        parts = [[(each.up, each.down, each.fixed) for each in row] for row in found]
+        origins = [
+            [case.origin[name] if name in each else math.nan for name in names]
+            for case, each in zip(cases, known, strict=True)
+        ]
         shape = (len(cases), len(names))
-
-        def table(values: Sequence[Sequence[float]]) -> Tensor:
-            return torch.tensor(values, dtype=torch.float64).reshape(shape)
-
-        return cls(
-            table([[each.up for each in row] for row in rows]),
-            table([[each.down for each in row] for row in rows]),
-            table([[each.fixed for each in row] for row in rows]),
-            table(
-                [
-                    [math.nan if name in apart else each.origin.get(name, math.nan) for name in names]
-                    for each in cases
-                ]
-            ),
-            tuple(_choice(name, each, cases, names) for name, each in priced.items()),
-        )
+        up, down, fixed = torch.tensor(parts, dtype=torch.float64).reshape(*shape, 3).unbind(-1)
+        origin = torch.tensor(origins, dtype=torch.float64).reshape(shape)
+        choices = tuple(_choice(name, each, cases, names) for name, each in priced.items())
+        return cls(up, down, fixed, origin, choices)
 
     def __call__(self, actions: Tensor) -> Tensor:
         """The cost of actions, (..., B, k) -> (..., B)."""
@@ -396,13 +365,173 @@ def _choice(name: str, levels: LevelPrices, cases: Sequence[CaseCosts], names: S
         else [0.0] * len(levels.rows)
         for case in cases
     ]
-    return Choice(
-        tuple(list(names).index(column) for column in levels.columns),
-        torch.tensor(levels.rows, dtype=torch.float64),
-        torch.tensor(costs, dtype=torch.float64).reshape(len(cases), len(levels.rows)),
-    )
+    places = tuple(list(names).index(column) for column in levels.columns)
+    rows, table = (torch.tensor(each, dtype=torch.float64) for each in (levels.rows, costs))
+    return Choice(places, rows, table.reshape(len(cases), len(levels.rows)))
 
 
 def weighing(costs: CaseCosts | None) -> bool:
     """Whether the costs of a case count: something costs, and what a desired outcome is worth is known."""
     return costs is not None and costs.worth is not None
+
+
+COST = (
+    "a cost per unit of change, or {up: 2, down: 0.5}, with fixed: 10 for any change; or, of levels and "
+    "classes, {A: 0, B: 12}, what a change to each of them costs"
+)
+COSTS = "{action: cost}, each a number per unit, {up, down, fixed, usual}, {level: cost} or {column: NAME}"
+WORTH = "what a desired outcome is worth, in the unit of the costs: a number above 0"
+PARTS = ("up", "down", "fixed")
+_NUMBER: TypeAdapter[float] = TypeAdapter(Number)
+
+
+def _cost(value: float) -> float:
+    if not value >= 0:
+        raise fault("a cost of at least 0", value)
+    return value
+
+
+def _worth(value: float) -> float:
+    if not value > 0:
+        raise fault(WORTH, value)
+    return value
+
+
+def _either_way(plain: Any) -> Any:
+    """One number is the cost of both directions."""
+    if isinstance(plain, WrittenCost):
+        return plain
+    if isinstance(plain, dict):
+        # What is no key of a cost may be a level, which the action knows.
+        return {"levels": plain} if any(each not in WrittenCost.model_fields for each in plain) else plain
+    if isinstance(plain, str) and not is_number(plain):
+        raise fault("a number of at least 0, or {up: 2, down: 0.5}", plain, "write 0 for what costs nothing")
+    if isinstance(plain, int | float) and not isinstance(plain, bool) and plain < 0:
+        # Once, not for each direction.
+        _cost(float(plain))
+    return {"up": plain, "down": plain}
+
+
+def _usual(value: Any) -> Any:
+    return value if isinstance(value, str | bool) else _NUMBER.validate_python(value)
+
+
+def _one_of_them(made: "WrittenCost") -> "WrittenCost":
+    parts = [part for part in PARTS if getattr(made, part) is not None]
+    if not parts and made.column is None and not made.levels:
+        raise fault(COST, {"usual": made.usual})
+    remedy, per_unit = "leave one of the two out", {"up", "down"} & set(parts)
+    if made.levels is not None and (made.column is not None or per_unit):
+        raise fault("a cost per unit, or of each level", {"levels": made.levels}, remedy)
+    if made.column is not None and per_unit:
+        raise fault("a cost per unit, or the column that has it", made.column, remedy)
+    return made
+
+
+Cost = Annotated[Number, AfterValidator(_cost)]
+Worth = Annotated[Number, AfterValidator(_worth)]
+
+
+class WrittenCost(Schema):
+    """The cost of changing one action."""
+
+    up: Cost | None = Field(default=None, description="cost per unit upwards")
+    down: Cost | None = Field(default=None, description="cost per unit downwards")
+    fixed: Cost | None = Field(default=None, description="cost of changing it at all")
+    column: Name | None = Field(default=None, description="the column of the cases with a cost per unit")
+    levels: (
+        Annotated[
+            dict[Any, Cost],
+            WithJsonSchema({"type": "object", "additionalProperties": {"type": "number", "minimum": 0}}),
+        ]
+        | None
+    ) = Field(default=None, description="of levels and classes: what a change to each of them costs")
+    usual: (
+        Annotated[
+            float | bool | str,
+            BeforeValidator(_usual),
+            WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "boolean"}, {"type": "string"}]}),
+        ]
+        | None
+    ) = Field(default=None, description="the value from which changes count where a case has no present one")
+
+    def built(
+        self, name: str, coding: Coding | None, levels: Mapping[str, Sequence[float]] | None
+    ) -> ActionCost:
+        """The cost of an action.
+
+        Args:
+            levels: Coded column to the values that it may be set to; None if they are not known.
+
+        Raises:
+            ValueError: if levels have prices and the action has none, or a class has a cost per unit.
+        """
+        up, down, fixed = (getattr(self, part) or 0.0 for part in PARTS)
+        written: Mapping[Any, float] | None = self.levels
+        if coding is not None and coding.of_classes and written is None:
+            if self.column is not None or self.up is not None or self.down is not None:
+                raise ValueError(
+                    "a change from one class to another has no size that a cost per unit could count "
+                    f"({name} has {listed(coding.levels)}): write what a change to each of them costs, "
+                    f"{{{', '.join(f'{each}: NUMBER' for each in coding.levels[:3])}}}, or fixed: NUMBER "
+                    "for any change"
+                )
+            written = dict.fromkeys(coding.levels, 0.0)
+        columns = (name,) if coding is None else coding.columns
+        usual = _usual_of(name, self.usual, coding)
+        if written is None:
+            return ActionCost(up, down, fixed, self.column, usual)
+        if levels is None or any(column not in levels for column in columns):
+            first = str(next(iter(written), ""))
+            raise ValueError(
+                "expected a cost per unit of change, or {up: 2, down: 0.5}, with fixed: 10 for any change; "
+                f"got {first!r}: unknown key; {meant(first, WrittenCost.model_fields)} (costs of levels are "
+                "for actions that are set to some values only)"
+            )
+        return ActionCost(0.0, 0.0, fixed, None, usual, LevelPrices.of(name, written, coding, levels))
+
+
+def _usual_of(name: str, written: float | bool | str | None, coding: Coding | None) -> float | None:
+    """A usual value as a cost knows it: a number, the code of a level, or the place of a class."""
+    if coding is None or (
+        coding.reference is None and isinstance(written, float) and not isinstance(written, bool)
+    ):
+        if isinstance(written, str | bool):
+            raise ValueError(f"usual: expected a number; got {written!r}: {name} has numbers")
+        return written
+    if written is None:
+        return None
+    place = coding.place(written)
+    if place is None:
+        raise ValueError(f"usual: expected one of {listed(coding.levels)}; got {written!r}")
+    return float(place)
+
+
+Written = Annotated[
+    WrittenCost,
+    BeforeValidator(_either_way, json_schema_input_type=float | WrittenCost | dict[str, float]),
+    AfterValidator(_one_of_them),
+]
+WrittenCosts = Annotated[dict[Name, Written], mapping(COSTS)]
+
+
+def costs_of(
+    written: Mapping[str, WrittenCost],
+    actions: Sequence[str],
+    faults: list[Fault],
+    codings: Mapping[str, Coding] = MappingProxyType({}),
+    levels: Mapping[str, Sequence[float]] = MappingProxyType({}),
+) -> dict[str, ActionCost]:
+    """The costs of actions; those of other variables are faults. `levels` is as in `WrittenCost.built`."""
+    of = {column: each.name for each in codings.values() for column in each.columns}
+    known = list(dict.fromkeys(of.get(name, name) for name in actions))
+    found = dict[str, ActionCost]()
+    for name, each in written.items():
+        if name not in known:
+            faults.append(Fault("costs", f"{name!r} is no action; {meant(name, known)}"))
+            continue
+        try:
+            found[name] = each.built(name, codings.get(name), levels)
+        except ValueError as error:
+            faults.append(Fault(f"costs.{name}", str(error)))
+    return found
