@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from rehearsal_torch.claims.present_values import changes_nothing, leaving, with_unchanged
+from rehearsal_torch.claims.improvement import changes_nothing, leaving, with_unchanged
 from rehearsal_torch.claims.rules import ruled
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.finding import Finding
