@@ -4,7 +4,7 @@ judged      claims in place of the method's own: cross-fitted (`claims.cross_fit
 that may be true (`claims.member_graphs`), or those of a chosen method (`method_choice`)
 overturned  what hidden cause would overturn a decision about cases of a table
 (`surrogates.overturning`), with its certificate where the estimate has no interval
-sequences   the same for the changes of an episode (`objectives.sequences.sequence_overturning`)
+sequences   the same for the changes of an episode (`objectives.sequence_overturning`)
 """
 
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ from typing import Any
 
 from rehearsal_torch.claims.context import Context
 from rehearsal_torch.data.decision import Decision
-from rehearsal_torch.objectives.sequences.sequence_overturning import SequenceOverturning
+from rehearsal_torch.objectives.sequence_overturning import SequenceOverturning
 from rehearsal_torch.surrogates.overturning import Overturning
 
 Claims = Callable[[Sequence[Any], Sequence[Decision]], list[Decision]]

@@ -34,17 +34,15 @@ from rehearsal_torch.objectives.objective import (
     no_improvement,
     normal_quantile,
 )
-from rehearsal_torch.objectives.region_probability.polygon import (
+from rehearsal_torch.objectives.region_probability import (
+    Expansion,
     PolygonProbability,
     PolytopeProbability,
-    probability,
-    vertices_of,
-)
-from rehearsal_torch.objectives.region_probability.rectangle import (
-    Expansion,
     RegionProbability,
     log_interval,
+    probability,
     rectangle_of,
+    vertices_of,
 )
 from rehearsal_torch.seeding import sobol
 from rehearsal_torch.spaces.polytope import Polytope

@@ -116,7 +116,7 @@ class EpisodeRoles:
         actions: The coordinates of an action.
         count: Levels of every action.
         weights: State to weight in the reward.
-        score: Parts of a score: part to criteria, as in `objectives.step_score`.
+        score: Parts of a score: part to criteria, as in `objectives.episode_reward`.
         reward_name: What the reward is called; empty if it was not named.
         missing: What happens to missing values and steps.
         words: What units and steps are called.

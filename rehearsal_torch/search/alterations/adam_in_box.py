@@ -26,8 +26,7 @@ from rehearsal_torch.data.question import Kind
 from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.centre_distance import VALIDATION, CentreDistance
 from rehearsal_torch.objectives.objective import Candidates, gradient
-from rehearsal_torch.search.budget import UNLIMITED, Budget, checked_budget
-from rehearsal_torch.search.search import BatchSearch, chosen, in_time
+from rehearsal_torch.search.search import UNLIMITED, BatchSearch, Budget, checked_budget, chosen, in_time
 
 
 class AdamInBox(BatchSearch[Candidates[CentreDistance]]):

@@ -15,8 +15,7 @@ from rehearsal_torch.data.question import Kind
 from rehearsal_torch.objectives.chance_cost import ChanceCost
 from rehearsal_torch.objectives.objective import Candidates
 from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton
-from rehearsal_torch.search.budget import Budget, checked_budget
-from rehearsal_torch.search.search import BatchSearch, chosen, in_time
+from rehearsal_torch.search.search import BatchSearch, Budget, checked_budget, chosen, in_time
 
 
 class CheapestAlteration(BatchSearch[Candidates[ChanceCost]]):

@@ -57,9 +57,8 @@ from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.objective import Candidates
 from rehearsal_torch.objectives.success_probability import SuccessProbability
 from rehearsal_torch.search.alterations.interval_sweep import Cover, intervals, meet, spread, swept
-from rehearsal_torch.search.alterations.joint_candidates import AlterationBudget, joint_candidates
-from rehearsal_torch.search.budget import UNLIMITED, Budget, checked_budget
-from rehearsal_torch.search.search import BatchSearch, chosen, in_time
+from rehearsal_torch.search.alterations.mixed_integer import AlterationBudget, joint_candidates
+from rehearsal_torch.search.search import UNLIMITED, BatchSearch, Budget, checked_budget, chosen, in_time
 
 
 @dataclass(frozen=True)

@@ -32,8 +32,7 @@ from rehearsal_torch.data.question import Kind
 from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.objective import Candidates
 from rehearsal_torch.objectives.scenario_success import CountObjective, Scenarios
-from rehearsal_torch.search.budget import UNLIMITED, Budget, checked_budget
-from rehearsal_torch.search.search import BatchSearch, chosen, in_time
+from rehearsal_torch.search.search import UNLIMITED, BatchSearch, Budget, checked_budget, chosen, in_time
 from rehearsal_torch.seeding import generator
 
 

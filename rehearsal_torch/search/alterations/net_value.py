@@ -39,8 +39,7 @@ from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.objectives.net_value import NetValue
 from rehearsal_torch.objectives.objective import AlterationObjective, Candidates, class_of, settings_of
-from rehearsal_torch.search.budget import UNLIMITED, Budget
-from rehearsal_torch.search.search import BatchSearch, NoAction, Search, chosen, in_time
+from rehearsal_torch.search.search import UNLIMITED, BatchSearch, Budget, NoAction, Search, chosen, in_time
 
 # Points of the grid of a line, and of finer ones around the best, each a third as wide.
 GRID, FINE, ZOOMS, COARSE = 25, 7, 6, 2

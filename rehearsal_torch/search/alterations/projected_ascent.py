@@ -25,8 +25,7 @@ from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.data.question import Kind
 from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.objective import AlterationObjective, Candidates
-from rehearsal_torch.search.budget import UNLIMITED, Budget, checked_budget
-from rehearsal_torch.search.search import BatchSearch, chosen, in_time
+from rehearsal_torch.search.search import UNLIMITED, BatchSearch, Budget, checked_budget, chosen, in_time
 
 LONGER, SHORTER = 1.6, 0.4
 MIN_STEP = 1e-4

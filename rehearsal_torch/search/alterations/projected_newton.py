@@ -30,9 +30,8 @@ from rehearsal_torch.data.question import Kind
 from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
 from rehearsal_torch.objectives.objective import Candidates
-from rehearsal_torch.objectives.region_probability.rectangle import OPEN, RectangleProbability
-from rehearsal_torch.search.budget import UNLIMITED, Budget, checked_budget
-from rehearsal_torch.search.search import BatchSearch, chosen, in_time
+from rehearsal_torch.objectives.region_probability import OPEN, RectangleProbability
+from rehearsal_torch.search.search import UNLIMITED, BatchSearch, Budget, checked_budget, chosen, in_time
 
 # beta and sigma.
 STEP_REDUCTION, SUFFICIENT_DECREASE = 0.5, 1e-3

@@ -30,8 +30,7 @@ from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.data.question import Kind
 from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.objective import AlterationObjective, Candidates
-from rehearsal_torch.search.budget import UNLIMITED, Budget, checked_budget
-from rehearsal_torch.search.search import BatchSearch, chosen, in_time
+from rehearsal_torch.search.search import UNLIMITED, BatchSearch, Budget, checked_budget, chosen, in_time
 from rehearsal_torch.seeding import generator, sobol
 
 # By how much a candidate that is not accepted is worth less: more than values differ by.

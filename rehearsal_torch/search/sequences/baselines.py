@@ -34,8 +34,7 @@ from rehearsal_torch.data.finite import UNDEFINED, ranked
 from rehearsal_torch.data.question import Kind
 from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
-from rehearsal_torch.search.budget import UNLIMITED, Budget, checked_budget
-from rehearsal_torch.search.search import Search
+from rehearsal_torch.search.search import UNLIMITED, Budget, Search, checked_budget
 from rehearsal_torch.search.sequences.decision_process import CounterfactualProcess, Effort, sequence_decision
 from rehearsal_torch.seeding import stream
 

@@ -46,13 +46,11 @@ from rehearsal_torch.data.sizes import require
 from rehearsal_torch.mechanisms.trajectory import CurvedTrajectory
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import BoundedReward
-from rehearsal_torch.search.budget import Budget, checked_budget, ended
-from rehearsal_torch.search.search import Search
-from rehearsal_torch.search.sequences.astar import AStar
+from rehearsal_torch.search.search import Budget, Search, checked_budget, ended
+from rehearsal_torch.search.sequences.astar import AStar, UnboundedError
 from rehearsal_torch.search.sequences.baselines import GreedyChanges
 from rehearsal_torch.search.sequences.branch_tree import EventTree, Limits
 from rehearsal_torch.search.sequences.decision_process import Effort, branching_factor, sequence_decision
-from rehearsal_torch.search.sequences.lipschitz_bound import UnboundedError
 from rehearsal_torch.search.sequences.step_tree import StepTree
 
 

@@ -38,10 +38,15 @@ from torch import Tensor
 from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.mechanisms.trajectory import CurvedTrajectory
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
-from rehearsal_torch.search.budget import Budget
-from rehearsal_torch.search.sequences.change_events import ChangeEvents, change_events, roll_out
+from rehearsal_torch.search.search import Budget
 from rehearsal_torch.search.sequences.decision_process import Effort, limit_reached
-from rehearsal_torch.search.sequences.gain_bound import GainBound, gain_bound
+from rehearsal_torch.search.sequences.gain_bound import (
+    ChangeEvents,
+    GainBound,
+    change_events,
+    gain_bound,
+    roll_out,
+)
 
 WIDTH = 0.1
 """Width tau of the shares, in units of the bound of one of the m events under equal halves."""

@@ -43,7 +43,7 @@ from torch import Tensor
 from rehearsal_torch.data.decision import Decision, Estimate, action_name
 from rehearsal_torch.data.finding import Finding, FindingKind
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, taken
-from rehearsal_torch.search.budget import Budget
+from rehearsal_torch.search.search import Budget
 from rehearsal_torch.spaces.box import Alteration
 
 PROVEN_BEST = "no change of as many actions as allowed is better than the observed actions"

@@ -22,8 +22,7 @@ from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.data.question import Kind
 from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
-from rehearsal_torch.search.budget import Budget, checked_budget
-from rehearsal_torch.search.search import Search
+from rehearsal_torch.search.search import Budget, Search, checked_budget
 from rehearsal_torch.search.sequences.decision_process import CounterfactualProcess, Effort, sequence_decision
 
 PRECISIONS = {"float32": torch.float32, "float64": torch.float64}

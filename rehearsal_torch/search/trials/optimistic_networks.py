@@ -30,12 +30,10 @@ from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import best_of_all, ranked
 from rehearsal_torch.data.question import Kind
 from rehearsal_torch.data.sizes import require
-from rehearsal_torch.objectives.trials.optimism import Optimism
-from rehearsal_torch.search.budget import Budget, checked_budget
-from rehearsal_torch.search.search import Search
-from rehearsal_torch.search.trials.acquisition import decided
+from rehearsal_torch.objectives.upper_bounds import Optimism
+from rehearsal_torch.search.search import Budget, Search, checked_budget
+from rehearsal_torch.search.trials.acquisition import decided, recommend
 from rehearsal_torch.search.trials.mixed_ascent import RELAXED
-from rehearsal_torch.search.trials.recommendation import recommend
 from rehearsal_torch.seeding import round_seed, stream
 from rehearsal_torch.spaces.candidate_region import CandidateRegion, MixedRegion
 

@@ -4,23 +4,45 @@ An action that is pending or has failed is never proposed again, and neither is 
 or at none of its levels.
 
 Source: Sobol (1967) and Owen (1998), as in `spaces.candidate_region`.
+
+Pending and failed trials: what to try next while results are waited for.
+
+An objective that takes pending actions (`CausalObjective.takes_pending`) is given them. For others the next
+action is searched for under a model that is conditioned on these trials, imputed with their posterior mean.
+This removes the epistemic uncertainty near actions that are already under way, so that several actions can be
+requested one after the other.
+
+If the action found is one of these, the best of many space-filling points takes its place
+(`search.trials.proposal`). What is claimed, and which action is recommended for good, follows from the
+completed trials alone: an imputed outcome is no observation.
+
+Source: Ginsbourger et al. (2010), Sec. 4.2 ("kriging believer"); Balandat et al. (2020), App. F (pending
+points).
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from rehearsal_torch.data.causal_task import MIN_ROWS, CausalTask
+from rehearsal_torch.data.decision import Decision, RehearsalCase
+from rehearsal_torch.data.finding import Finding
+from rehearsal_torch.data.known_reward import WeightedSum
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.trials.log import TrialLog
 from rehearsal_torch.data.trials.trial import State
-from rehearsal_torch.objectives.trials.expected_reward import CausalObjective
+from rehearsal_torch.objectives.expected_reward import CausalObjective
+from rehearsal_torch.objectives.objective import class_of
 from rehearsal_torch.problems.causal.own_experiments import start_point
-from rehearsal_torch.search.search import Search
+from rehearsal_torch.search.search import UNLIMITED, Search
+from rehearsal_torch.search.trials.acquisition import decided, recommend
 from rehearsal_torch.seeding import round_seed
 from rehearsal_torch.spaces.candidate_region import MixedRegion
+from rehearsal_torch.surrogates.network.causal_model import CausalModel
 
 # Maximum number of points of the start design that are skipped, and number of space-filling points among
 # which a new action is chosen.
@@ -138,3 +160,124 @@ def lacking_for_model(table: Table, nodes: Collection[str]) -> str:
     if min(map(len, columns.values())) < MIN_ROWS:
         return "rows"
     return "variation" if any(bool((column == column[0]).all()) for column in columns.values()) else ""
+
+
+def aware_of_pending(
+    make: Callable[..., CausalObjective], model: CausalModel, case: RehearsalCase, log: TrialLog
+) -> CausalObjective:
+    """The objective of the next action, aware of pending and failed trials.
+
+    Args:
+        make: Returns the objective for (model, case), and for ``pending``, (p, k), if it takes it.
+        model: A fitted model; conditioned in place on imputed trials if the objective takes none.
+    """
+    if not log.in_states("pending", "failed"):
+        return make(model, case)
+    kind = class_of(make)
+    if kind is not None and issubclass(kind, CausalObjective) and kind.takes_pending:
+        return make(model, case, pending=log.settings("pending", "failed"))
+    impute_pending(model, log.task, log)
+    return make(model, case)
+
+
+def impute_pending(model: CausalModel, task: CausalTask, log: TrialLog) -> None:
+    """Conditions a model on the completed trials, and on the pending and failed ones at their expected
+    outcomes.
+
+    Args:
+        model: A fitted model; it is conditioned in place, its hyper-parameters are unchanged.
+        log: The trials; expected outcomes follow from the completed ones only.
+    """
+    model.condition(log.table)
+    model.condition(log.table + expected_rows(model, task, log))
+
+
+def expected_rows(model: CausalModel, task: CausalTask, log: TrialLog) -> Table:
+    """Pending and failed actions with every node at its posterior mean, under the mean of its noise.
+
+    A node that the model does not represent (because it ignores the graph) takes the value of the nearest
+    completed trial; this value is used only if the model is one of the reward alone and the reward is a
+    function of several nodes.
+    """
+    table, actions = log.table, log.settings("pending", "failed")
+    nearest = torch.cdist(actions / task.box.width, table.columns(task.actions) / task.box.width).argmin(-1)
+    nodes = dict(zip(task.nodes, table.columns(task.nodes)[nearest].unbind(-1), strict=True))
+    network, reward = model.network(), task.reward
+    with torch.no_grad():
+        noise = model.draws(1024, 0).mean(0, keepdim=True)
+        node_means = network.propagate(actions.to(noise.device), noise)[0].to(actions.device)
+        predicted_reward = dict(zip(network.task.nodes, node_means[:, 0].unbind(-1), strict=True))
+        total = network.reward(node_means)[:, 0]
+    nodes |= {name: value for name, value in predicted_reward.items() if name in nodes}
+    if isinstance(reward, WeightedSum) and len(reward.names) == 1 and reward.names[0] not in predicted_reward:
+        nodes[reward.names[0]] = total / reward.weights[reward.names[0]]
+    values = torch.cat([actions, torch.stack([nodes[name] for name in task.nodes], -1)], -1)
+    marks = torch.zeros_like(values, dtype=torch.bool)
+    marks[:, : actions.shape[-1]] = True
+    return Table(table.names, values, marks)
+
+
+def decided_beside(
+    make: Callable[..., CausalObjective],
+    search: Search[CausalObjective],
+    model: CausalModel,
+    case: RehearsalCase,
+    log: TrialLog,
+    seed: int,
+) -> tuple[CausalObjective, Decision]:
+    """The decision of a round, and the objective of the completed trials by which it is claimed.
+
+    Where all that could be tried waits for its result, or has failed, it sets nothing and says so; what to
+    keep is recommended as ever.
+
+    Args:
+        make: Returns the objective for (model, case), and for ``pending``, (p, k), if it takes it.
+        model: Fitted to the completed trials; it stays as it is.
+        seed: Together with the identity of the round, determines the starts of the recommendation.
+    """
+    plain = make(model, case)
+    aware = aware_of_pending(make, deepcopy(model), case, log)
+    decision = search(aware)
+    if decision.alteration is None:
+        return plain, decision
+    setting = dict(zip(decision.alteration.names, decision.alteration.values.tolist(), strict=True))
+    action = torch.tensor([setting[name] for name in log.task.actions], dtype=torch.float64)
+    value = decision.value
+    if bool(log.contains(action, "pending", "failed")):
+        try:
+            action = another_action(aware, log, seed)
+        except NothingLeftError as error:
+            return plain, _nothing_left(plain, decision, case, seed, str(error))
+        with torch.no_grad():
+            value = float(aware(torch.nn.functional.pad(action.to(plain.noise), (0, aware.further))[None])[0])
+    recommended = recommend(plain, round_seed(seed, case.identity))
+    action = action.to(recommended.action)
+    claimed = decided(plain, action, value, recommended, str(decision.trace.get("search", "")), UNLIMITED, {})
+    trace = {key: entry for key, entry in decision.trace.items() if key != "runner_up"}
+    counted = decision.trace.get("evaluations", 0) + recommended.evaluations
+    return plain, replace(
+        decision,
+        alteration=claimed.alteration,
+        value=value,
+        estimate=claimed.estimate,
+        recommendation=claimed.recommendation,
+        trace={**trace, **claimed.trace, "evaluations": counted, "pending": len(log.in_states("pending"))},
+    )
+
+
+def _nothing_left(
+    plain: CausalObjective, decision: Decision, case: RehearsalCase, seed: int, reason: str
+) -> Decision:
+    """The decision that sets nothing, with the action to keep."""
+    recommended = recommend(plain, round_seed(seed, case.identity))
+    value, search = decision.value, str(decision.trace.get("search", ""))
+    kept = decided(plain, recommended.action, value, recommended, search, UNLIMITED, {})
+    trace = {name: entry for name, entry in kept.trace.items() if name != "predicted_reward"}
+    return replace(
+        decision,
+        alteration=None,
+        estimate=kept.estimate,
+        recommendation=kept.recommendation,
+        reason=Finding("nothing_left", reason),
+        trace=trace,
+    )

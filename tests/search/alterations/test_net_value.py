@@ -16,8 +16,7 @@ from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, Candidates, chance
 from rehearsal_torch.search.alterations.net_value import check_worth, climb, decided, evaluated
 from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
-from rehearsal_torch.search.budget import Budget
-from rehearsal_torch.search.search import NoAction
+from rehearsal_torch.search.search import Budget, NoAction
 from rehearsal_torch.spaces.box import Alteration
 from tests.toys.priced import CASES, COSTS, TASK, WORTH, reached, rows, truths
 

@@ -11,10 +11,10 @@ from rehearsal_torch.data.decision import Decision, action_name
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.estimators.omitted_variable import bias_factor
 from rehearsal_torch.loop import rounds
+from rehearsal_torch.objectives import sequence_overturning
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import LinearReward
-from rehearsal_torch.objectives.sequences import sequence_overturning
-from rehearsal_torch.objectives.sequences.sequence_overturning import (
+from rehearsal_torch.objectives.sequence_overturning import (
     NO_MODEL,
     NO_RECORDS,
     SequenceOverturning,
@@ -24,7 +24,7 @@ from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
 from rehearsal_torch.round_line import decision_of
 from rehearsal_torch.search.sequences.baselines import GreedyChanges
 from rehearsal_torch.spaces.box import Alteration
-from tests.objectives.test_step_score import sofa_score
+from tests.objectives.test_episode_reward import sofa_score
 from tests.places import ROOT
 from tests.toys.episodes import equation_episode
 

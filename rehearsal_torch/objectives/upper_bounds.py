@@ -32,6 +32,36 @@ exactly, |w| s for a single node. For any other reward it is the standard deviat
 Source: Ren et al. (2025), Eq. 5 (`mean`); Sussex et al. (2023), Eq. 7, with constant eta as in their
 noise-free case (`optimistic`); Astudillo and Frazier (2021) (`sample`); `linear`, `reached`, `separate` and
 known functions of several nodes in `mean` are ours.
+
+The upper confidence bound of a causal network.
+
+With fixed draws u_s of the learnt noise,
+
+    alpha(a) = 1/S sum_s mu(a, u_s) + beta 1/S sum_s sigma(a, u_s),
+
+where mu and sigma are the posterior mean and standard deviation of the reward node's mechanism at the inputs
+to which draw s leads. How the uncertainty of upstream nodes counts is chosen by `propagate`: the acquisition
+functions are in `upper_bounds`.
+
+beta multiplies the standard deviation in all objectives.
+
+Source: Ren et al. (2025), Eq. 5.
+
+Optimistic objective: the largest expected reward of any plausible causal network.
+
+Among all networks within beta standard deviations of the posterior mean,
+
+    x_i = m_i(w_i, u_i) + beta s_i(w_i, u_i) eta_i(w_i),     eta_i in [-1, 1],
+
+the one that is best for the action counts,
+
+    alpha(a) = max over eta of 1/S sum_s r(x(a, u_s)).
+
+The perturbations eta_i are functions of the node's inputs; a search optimises them jointly with the action. A
+node that enters a weighted sum and is the parent of no other node takes its extreme perturbation. As an
+objective of actions only, every other node stays at its posterior mean: a lower bound on alpha.
+
+Source: Sussex et al. (2023), Eq. 7-8 and Alg. 1.
 """
 
 import math
@@ -40,15 +70,18 @@ from typing import final
 import torch
 from torch import Tensor
 
+from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.known_reward import KnownReward, WeightedSum
 from rehearsal_torch.data.sizes import require
-from rehearsal_torch.objectives.trials.network_acquisition import (
+from rehearsal_torch.objectives.expected_reward import (
+    CausalObjective,
     DrawnNetwork,
     NetworkAcquisition,
     mean_reward,
     plausible_rewards,
+    standard_draws,
 )
-from rehearsal_torch.surrogates.network.causal_model import CausalNetwork
+from rehearsal_torch.surrogates.network.causal_model import CausalModel, CausalNetwork, Perturbation
 from rehearsal_torch.surrogates.network.network_model import NetworkModel
 
 # Epistemic uncertainty is averaged over one in FEWER noise draws: it varies less over them than the mean
@@ -230,3 +263,121 @@ def reward_spread(reward: KnownReward, means: Tensor, stds: Tensor, epistemic: T
 def safe_root(squares: Tensor) -> Tensor:
     """The square root, with a finite gradient at zero."""
     return squares.clamp_min(1e-30).sqrt()
+
+
+@final
+class ConfidenceBound(CausalObjective):
+    """The bound of Eq. 5, and its extensions to the uncertainty of upstream nodes.
+
+    Args:
+        beta: Multiplier of the standard deviation.
+        propagate: ``mean``, ``linear``, ``reached``, ``sample``, ``optimistic`` or ``separate``: a key of
+            `PROPAGATE`.
+        draws: S, number of fixed noise draws.
+        epistemic_draws: E, number of epistemic draws; for ``sample``, and for ``mean`` if the reward is not a
+            weighted sum.
+        evaluation_draws: Number of other draws, with which a recommendation is evaluated.
+        seed: Together with the identity of the round, determines the draws.
+
+    Raises:
+        ValueError: if beta is negative, or `propagate` is unknown.
+    """
+
+    def __init__(
+        self,
+        surrogate: CausalModel,
+        case: RehearsalCase,
+        beta: float = 2.0,
+        propagate: str = "sample",
+        draws: int = 64,
+        epistemic_draws: int = 16,
+        evaluation_draws: int = 256,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(surrogate, case, draws, evaluation_draws, seed)
+        require(propagate in PROPAGATE, f"propagate in {list(PROPAGATE)}", propagate=propagate)
+        self.beta = checked_beta(beta)
+        # The seed differs from those of the noise: epistemic draws must not be correlated with noise draws.
+        epistemic = standard_draws(epistemic_draws, len(self.network.mechanisms), self.seed + 2)
+        self.propagate, self.epistemic = propagate, epistemic.to(self.noise)
+
+    @property
+    def further(self) -> int:
+        """The number of perturbations that the search optimises jointly with the action."""
+        assert isinstance(self.acquisition, UpperBound)
+        return self.acquisition.further
+
+    def built(self, screening: bool) -> UpperBound:
+        """The bound, of (..., 1, k + further): perturbations that the search optimises follow the action."""
+        return PROPAGATE[self.propagate](self.drawn(screening, self.epistemic), self.beta)
+
+
+@final
+class OptimisticReward(NetworkAcquisition):
+    """E[r | a] of a network within beta standard deviations of the posterior mean; as a function of actions,
+    nodes without an extreme perturbation are at their posterior means.
+
+    Args:
+        beta: Maximum perturbation of a node, in posterior standard deviations.
+
+    Attributes:
+        fixed: The extreme perturbation of each node; None where it is free.
+
+    Raises:
+        ValueError: if beta is negative or infinite, or the model is not one of the reward alone.
+    """
+
+    def __init__(self, model: NetworkModel | DrawnNetwork, beta: float = 5.0) -> None:
+        super().__init__(model)
+        self.beta, self.fixed = checked_beta(beta), monotone_perturbations(self.network)
+
+    def value(self, points: Tensor) -> Tensor:
+        """E[r] at posterior means, (..., k) -> (...)."""
+        return self.perturbed(points, lambda _, scaled: scaled.new_zeros(()), self.noise)
+
+    def perturbed(self, actions: Tensor, perturbation: Perturbation, noise: Tensor) -> Tensor:
+        """E[r] of actions (..., k) under noise (S, N); nodes without an extreme perturbation are perturbed by
+        `perturbation` in [-1, 1]; (...).
+        """
+
+        def perturbed(place: int, scaled: Tensor) -> Tensor:
+            fixed = self.fixed[place]
+            return self.beta * (perturbation(place, scaled) if fixed is None else scaled.new_full((), fixed))
+
+        return mean_reward(self.network, actions, noise, perturbed)
+
+
+@final
+class Optimism(CausalObjective):
+    """The value of an action under the best of the networks that a search tries.
+
+    Args:
+        beta: Maximum perturbation of a node, in posterior standard deviations.
+        draws: S, number of fixed noise draws.
+        evaluation_draws: Number of other draws, with which a recommendation is evaluated.
+        seed: Together with the identity of the round, determines the draws.
+
+    Raises:
+        ValueError: if beta is negative.
+    """
+
+    def __init__(
+        self,
+        surrogate: CausalModel,
+        case: RehearsalCase,
+        beta: float = 5.0,
+        draws: int = 64,
+        evaluation_draws: int = 256,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(surrogate, case, draws, evaluation_draws, seed)
+        self._reward = OptimisticReward(self.drawn(screening=False), beta)
+        self.beta, self.perturbations = beta, self._reward.fixed
+
+    def optimistic(self, actions: Tensor, perturbation: Perturbation, noise: Tensor) -> Tensor:
+        """E[r] of actions (..., k) under noise (S, N) and perturbations (`OptimisticReward.perturbed`)."""
+        return self._reward.perturbed(actions, perturbation, noise)
+
+    def built(self, screening: bool) -> OptimisticReward:
+        """E[r] at posterior means, of (..., 1, k)."""
+        return OptimisticReward(self.drawn(screening), self.beta)

@@ -8,8 +8,7 @@ from botorch.models.transforms.input import Normalize
 from botorch.models.transforms.outcome import Standardize
 from botorch.optim import optimize_acqf
 
-from rehearsal_torch.objectives.trials.improvement import NetworkLogExpectedImprovement
-from rehearsal_torch.objectives.trials.network_acquisition import (
+from rehearsal_torch.objectives.expected_reward import (
     DrawnNetwork,
     ExpectedReward,
     candidate_bounds,
@@ -17,8 +16,8 @@ from rehearsal_torch.objectives.trials.network_acquisition import (
     plausible_rewards,
     standard_draws,
 )
-from rehearsal_torch.objectives.trials.optimism import OptimisticReward
-from rehearsal_torch.objectives.trials.upper_bounds import PROPAGATE, OptimisticBound, SampleBound
+from rehearsal_torch.objectives.improvement import NetworkLogExpectedImprovement
+from rehearsal_torch.objectives.upper_bounds import PROPAGATE, OptimisticBound, OptimisticReward, SampleBound
 from rehearsal_torch.surrogates.network.network_model import NetworkModel
 from tests.toys.causal_toys import WrittenLaw, WrittenModel, linear_chain, plain
 from tests.toys.fitted_pair import PAIR, fitted_pair, pair_table

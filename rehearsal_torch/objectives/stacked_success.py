@@ -39,8 +39,7 @@ from rehearsal_torch.objectives.objective import (
     difference,
     normal_quantile,
 )
-from rehearsal_torch.objectives.outcome.outcome_success import OutcomeSuccess
-from rehearsal_torch.objectives.outcome.worst_case import acceptable, unaltered, withheld
+from rehearsal_torch.objectives.outcome_success import OutcomeSuccess, acceptable, unaltered, withheld
 from rehearsal_torch.surrogates.outcome.stacked import StackedRegression
 
 

@@ -9,10 +9,10 @@ from botorch.acquisition.objective import GenericMCObjective
 
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.finite import NoFiniteValueError
-from rehearsal_torch.objectives.trials.botorch_acquisition import FUNCTIONS, BotorchAcquisition
+from rehearsal_torch.objectives.improvement import FUNCTIONS, BotorchAcquisition
 from rehearsal_torch.surrogates.network.network_model import NetworkModel
 from rehearsal_torch.surrogates.network.network_posterior import MemberSampler
-from tests.objectives.trials.test_improvement import closed_form, one_node
+from tests.objectives.test_improvement import closed_form, one_node
 from tests.toys.causal_toys import WrittenLaw, WrittenModel, linear_chain, one_case
 from tests.toys.fitted_pair import DOUBLE, PAIR, fitted_pair
 
