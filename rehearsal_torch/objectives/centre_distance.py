@@ -98,9 +98,7 @@ def centre_and_radius(region: Polytope, lowest: Tensor, highest: Tensor) -> tupl
 
 
 def _inmost(rows: np.ndarray, bounds: np.ndarray) -> tuple[np.ndarray, float]:
-    """The centre of the largest ball that keeps farthest from the other faces, and its radius; minus infinity
-    if the region is empty.
-    """
+    """The centre of the largest ball that keeps farthest from the other faces, and its radius, else -inf."""
     length, width = np.linalg.norm(rows, axis=1), rows.shape[1]
     free, kept, radius, centre = np.ones(len(rows), dtype=bool), np.zeros(len(rows)), -np.inf, np.zeros(width)
     while free.any():
@@ -313,9 +311,7 @@ class CentreDistance(AlterationObjective):
         return len(next(iter(self.pushforward[TEST].noise.values()), ()))
 
     def _ends(self, shares: Tensor, actions: Tensor, draws: int) -> list[tuple[float | None, float | None]]:
-        """Lower and upper end of each interval, for shares (B,) and actions (B, k); None if the model knows
-        no rows.
-        """
+        """The ends of each interval, for shares (B,), actions (B, k); None if the model knows no rows."""
         overlap = self.surrogate.overlap
         if not overlap.known or not draws:
             return [(None, None)] * len(shares)

@@ -203,9 +203,7 @@ class ChanceCost(AlterationObjective):
         return self.success.contrast(first, second)
 
     def appraise(self, actions: Tensor) -> list[Appraisal]:
-        """The assessment by the success probability. Trace: ``cost``, ``level`` (tau), ``qualifies`` (whether
-        the chance constraint holds).
-        """
+        """The assessment by the success probability. Trace: ``cost``, ``level`` (tau), ``qualifies``."""
         costs, qualifies = self.cost(actions).tolist(), self(actions).isfinite().tolist()
         text = f"the chance constraint cannot be met at level {self.level:g}"
         unmet = () if all(qualifies) else (Finding("constraint", text),)

@@ -121,9 +121,7 @@ class CounterfactualReturn(Objective):
 
     @cached_property
     def related(self) -> Mapping[str, Reward]:
-        """The rewards that are reported beside R (`Reward.related`), those of which the surrogate has the
-        doses, if it has those of all.
-        """
+        """The rewards reported beside R (`Reward.related`), if the surrogate has the doses of all of them."""
         scale, found = self.surrogate.state_scale(), self._exact.related()
         if any(set(each.reads_doses) - set(self.surrogate.dose_names) for each in found.values()):
             return {}
@@ -168,16 +166,12 @@ class CounterfactualReturn(Objective):
         return (doses == doses[self.observed].unsqueeze(1)).all(-1)
 
     def settled(self, actions: Tensor) -> Tensor:
-        """Replaces actions that have the same doses as the observed one by the latter, (..., H) long ->
-        (..., H) long.
-        """
+        """The actions, (..., H) long, with the observed one in place of those that have the same doses."""
         step = torch.arange(len(self.observed), device=self.observed.device)
         return torch.where(self._same[step, actions], self.observed, actions)
 
     def candidate_actions(self, time: int) -> Tensor:
-        """The actions to which the observed one at time t may be changed, (<= A - 1,) long, ascending; empty
-        if the action is fixed.
-        """
+        """The actions to which the observed one at time t may be changed, ascending; none if it is fixed."""
         return self.choices[time].nonzero()[:, 0]
 
     @cached_property
@@ -317,9 +311,7 @@ class CounterfactualReturn(Objective):
         return self.joined(rewards.sum((-1, -2 - len(self.lanes))))
 
     def replay(self, actions: Tensor) -> Tensor:
-        """The states under action sequences, (n, H) long -> (n, T, D), in the trajectory's coordinates; the
-        observed ones as long as the actions are.
-        """
+        """The states under actions, (n, H) long -> (n, T, D), in the trajectory's coordinates."""
         return replay(self.trajectory, actions)
 
     def outcome(self) -> float:

@@ -465,9 +465,7 @@ class EpisodeReward(BoundedReward):
         return found | dict(self.guarded())
 
     def guarded(self) -> Mapping[str, Reward]:
-        """What its parts guard, added up name by name: a score that reads doses is guarded beside costs and
-        weights as it is alone.
-        """
+        """What its parts guard, added up name by name, whatever costs and weights are beside them."""
         found: dict[str, list[BoundedReward]] = {}
         for part in self.parts:
             for name, each in part.guarded().items():

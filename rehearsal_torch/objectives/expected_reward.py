@@ -339,9 +339,7 @@ class CausalObjective(Objective, ABC):
 
     @abstractmethod
     def built(self, screening: bool) -> AcquisitionFunction:
-        """The acquisition function of candidates (..., 1, k + further); for `screening`, a cheaper
-        approximation of it.
-        """
+        """The acquisition function of candidates (..., 1, k + further), or a cheaper one for `screening`."""
 
     @cached_property
     def acquisition(self) -> AcquisitionFunction:
@@ -415,9 +413,7 @@ class CausalObjective(Objective, ABC):
         return torch.cat([self.rough(part) for part in parts])
 
     def expected(self, actions: Tensor, noise: Tensor | None = None) -> Tensor:
-        """The posterior mean of the reward, (..., k) -> (...), in its unit; under the draws of the round by
-        default.
-        """
+        """The posterior mean of the reward, (..., k) -> (...), in its unit; by default under all draws."""
         return mean_reward(self.network, actions, self.noise if noise is None else noise)
 
     @cached_property

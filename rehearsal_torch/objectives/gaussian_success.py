@@ -150,9 +150,7 @@ class GaussianSuccess(AlterationObjective):
         return found.value, found.gradient @ self.effect
 
     def starts(self, count: int) -> Tensor:
-        """The action whose mean is closest to the centre of the region (clipped), the centre of the box, then
-        Sobol points.
-        """
+        """The action whose mean is nearest to the region's centre, the box's centre, then Sobol points."""
         middle, width = (self.lower + self.upper) / 2, self.upper - self.lower
         aim = -self.centres(middle) @ torch.linalg.pinv(self.effect).mT
         several = [self.project(middle + aim), middle]
@@ -205,9 +203,7 @@ class GaussianSuccess(AlterationObjective):
         return self.compared_value(actions).exp()
 
     def contrast(self, first: Tensor, second: Tensor) -> list[Estimate | None] | None:
-        """See `AlterationObjective.contrast`: by the same draws of the parameters for both, normal; None if
-        there are no draws.
-        """
+        """See `AlterationObjective.contrast`: normal, by the same draws of the parameters for both."""
         drawn = self.chances(first)
         beside = self.chances(second)
         if drawn is None or beside is None:
@@ -218,9 +214,7 @@ class GaussianSuccess(AlterationObjective):
         return [difference(point, point - width, point + width, self.level) for point, width in rows]
 
     def appraise(self, actions: Tensor) -> list[Appraisal]:
-        """The predictive probability with its interval, and that without an alteration. Trace: ``plug_in``,
-        the plug-in probability.
-        """
+        """The predictive probability with its interval, and that without acting. Trace: ``plug_in``."""
         plug_in = self(actions).exp()
         drawn = self.chances(actions)
         expected = plug_in if drawn is None else drawn.mean(0)
@@ -246,9 +240,7 @@ class GaussianSuccess(AlterationObjective):
 
 
 def region_probability_of(normals: Tensor, offsets: Tensor, reach: float = 0.0) -> RegionProbability:
-    """The fastest exact form of P(N w <= s), w ~ N(nu, I), for nu within `reach` of zero in each coordinate:
-    normals (l, m), offsets (l,).
-    """
+    """The fastest exact form of P(N w <= s), w ~ N(nu, I), with each |nu_i| <= `reach`: (l, m), (l,)."""
     rectangle = rectangle_of(normals, offsets)
     if rectangle is not None:
         return rectangle
@@ -295,9 +287,7 @@ def chances(
 
 
 def _root(covariance: Tensor) -> Tensor:
-    """The Cholesky factor, with a billionth of the diagonal added, since outcomes may be functions of each
-    other.
-    """
+    """The Cholesky factor of nearly the covariance: outcomes may be functions of each other."""
     return torch.linalg.cholesky(covariance + 1e-9 * torch.diag_embed(covariance.diagonal(dim1=-2, dim2=-1)))
 
 
@@ -307,7 +297,5 @@ def _whitened(root: Tensor, points: Tensor) -> Tensor:
 
 
 def _reach(centres: Tensor) -> float:
-    """How far from zero centres lie at most in one of their coordinates; those that are not finite do not
-    count.
-    """
+    """The largest distance from zero of a finite coordinate of the centres."""
     return float(centres.nan_to_num(0.0, 0.0, 0.0).abs().amax()) if centres.numel() else 0.0

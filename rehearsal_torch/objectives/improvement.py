@@ -198,9 +198,7 @@ class Improvement(CausalObjective):
         return RewardFrame()
 
     def built(self, screening: bool) -> NetworkLogExpectedImprovement:
-        """The log expected improvement, in standard deviations of the reward among the visited actions, of
-        (..., 1, k).
-        """
+        """The log expected improvement, in standard deviations of the visited rewards, of (..., 1, k)."""
         count = len(self.epistemic)
         # An even number, so that each draw keeps its antithetic counterpart.
         few = max(2, 2 * (count // (2 * SCREEN)))

@@ -188,9 +188,7 @@ class KernelValue(AlterationObjective):
         return support.reshape(standardised.shape[:-1]) >= self.min_support
 
     def frame(self) -> tuple[Tensor, Tensor]:
-        """Mean and standard deviation of each action over the observations, (k,) each: the coordinates of the
-        estimator.
-        """
+        """Mean and standard deviation of each action over the observations, (k,) each."""
         return self.surrogate.scaler.moments(self.names)
 
     def starts(self, count: int) -> Tensor:
@@ -205,9 +203,7 @@ class KernelValue(AlterationObjective):
         return self.project(self.surrogate.scaler.units(self.names, actions[best].transpose(0, 1)))
 
     def appraise(self, actions: Tensor) -> list[Appraisal]:
-        """See `AlterationObjective.appraise`. Trace: ``support``, the number of observations near the
-        decision under the fitted kernel.
-        """
+        """See `AlterationObjective.appraise`. Trace: ``support``, the number of observations near it."""
         standardised = self.standardised(actions)
         probability, std = self.estimator.value_and_std(self.prepared, standardised, 1)
         half_width = normal_quantile(self.level) * std

@@ -248,9 +248,7 @@ class AlterationObjective(Objective, ABC):
         return self.lower + unit.unsqueeze(1) * (self.upper - self.lower)
 
     def with_alterations(self, alterations: Mapping[int, Alteration | None]) -> Tensor:
-        """Actions (B, k): the given alterations of its variables in some cases (none may be None), anything
-        in the others.
-        """
+        """Actions (B, k): the given alterations of its variables in some cases, anything in the others."""
         start = self.starts(1)[0].to(torch.float64)
         actions = start.expand(len(self.cases), len(self.names)).clone()
         for index, alteration in alterations.items():
@@ -263,9 +261,7 @@ class AlterationObjective(Objective, ABC):
         return torch.minimum(torch.maximum(actions, self.lower.to(actions)), self.upper.to(actions))
 
     def within(self, lower: Tensor, upper: Tensor, fixed: Mapping[str, float]) -> Self:
-        """The same objective with narrower bounds, (B, k) each, in which variables are held at `fixed`
-        values.
-        """
+        """The same objective with narrower bounds, (B, k) each, and variables held at `fixed` values."""
         made = copy(self)
         made.lower, made.upper = lower.to(self.lower), upper.to(self.upper)
         made.levels, made.fixed = {}, fixed
@@ -290,9 +286,7 @@ class AlterationObjective(Objective, ABC):
         return "+".join(found)
 
     def level_value(self, actions: Tensor) -> Tensor:
-        """The value by which combinations of levels are compared, (..., B, k) -> (..., B); by default the
-        comparison value.
-        """
+        """The value by which combinations of levels are compared; by default the comparison value."""
         return self.comparison_value(actions)
 
     def comparison_value(self, actions: Tensor) -> Tensor:
@@ -348,9 +342,7 @@ class AlterationObjective(Objective, ABC):
         return values.detach(), gradients
 
     def value_and_gradient_in_frame(self, points: Tensor) -> tuple[Tensor, Tensor]:
-        """Values (..., B) and gradients (..., B, k) at points (..., B, k) in the coordinates of `frame`, in
-        the points' precision.
-        """
+        """The same at points (..., B, k) in the coordinates of `frame`, in the points' precision."""
         location, scale = self.frame()
         values, gradients = self.value_and_gradient(location + scale * points.to(location))
         return values.to(points), (gradients * scale).to(points)
@@ -456,9 +448,7 @@ class Candidates(Generic[T_co]):
         return tuple(box for one in self.whole for box in one.boxes())
 
     def linked(self, names: tuple[str, ...]) -> bool:
-        """Whether setting variables can change an outcome according to one of the surrogate's graphs; True
-        without a surrogate.
-        """
+        """Whether setting variables can change an outcome by one of the surrogate's graphs, if known."""
         known = self.surrogate
         return (
             known is None
@@ -479,9 +469,7 @@ class Candidates(Generic[T_co]):
         )
 
     def appraisals(self, decisions: Sequence[Decision]) -> list[Appraisal | None]:
-        """What the objectives say of the decisions of all cases, each by that of its variables; None where
-        nothing is altered.
-        """
+        """What each objective says of the decisions of its variables; None where nothing is altered."""
         found: list[Appraisal | None] = [None] * len(decisions)
         for one in self.whole:
             mine = {

@@ -196,9 +196,7 @@ class RectangleProbability(RegionProbability):
 
 
 def rectangle_of(normals: Tensor, offsets: Tensor) -> RectangleProbability | None:
-    """The rectangle {w : N w <= s}, or None if its faces are not pairwise parallel or orthogonal: normals
-    (l, m), offsets (l,).
-    """
+    """The rectangle {w : N w <= s}; None if its faces are not pairwise parallel or orthogonal."""
     length = normals.norm(dim=-1)
     unit, reach = normals / length.unsqueeze(-1), offsets / length
     directions: list[Tensor] = []
@@ -332,9 +330,7 @@ def _nodes(count: int) -> tuple[Tensor, Tensor]:
 
 
 def triangle(distance: Tensor, along: Tensor, nodes: int = 12) -> Tensor:
-    """G(h, t): the probability of the triangle with corners 0, (h, 0), (h, t) under N(0, I), with the sign of
-    h t, (...).
-    """
+    """G(h, t), (...): the probability of the triangle 0, (h, 0), (h, t) under N(0, I), signed as h t."""
     h, t = distance.abs(), along.abs()
     leg, other = torch.maximum(h, t), torch.minimum(h, t)
     points, weights = (each.to(leg) for each in _nodes(nodes))
@@ -346,9 +342,7 @@ def triangle(distance: Tensor, along: Tensor, nodes: int = 12) -> Tensor:
 
 
 def edges(vertices: Tensor) -> tuple[Tensor, Tensor]:
-    """Outward normals and directions of the edges from each vertex to the next, (..., q, 2) each; zero for an
-    edge of zero length.
-    """
+    """Outward normals and directions of the edges, (..., q, 2) each; zero for an edge of zero length."""
     step = vertices.roll(-1, -2) - vertices
     length = step.norm(dim=-1, keepdim=True)
     direction = torch.where(length > 0, step / length.clamp_min(1e-300), torch.zeros_like(step))
@@ -356,9 +350,7 @@ def edges(vertices: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def probability(vertices: Tensor, centres: Tensor, nodes: int = 12) -> Tensor:
-    """P to an absolute error near 1e-14 (12 nodes) or 1e-8 (6 nodes): vertices (..., q, 2), centres (..., 2)
-    -> (...).
-    """
+    """P to about 1e-14 (12 nodes) or 1e-8 (6): vertices (..., q, 2), centres (..., 2) -> (...)."""
     normal, direction = edges(vertices)
     step = vertices - centres.unsqueeze(-2)
     distance, first = (step * normal).sum(-1), (step * direction).sum(-1)

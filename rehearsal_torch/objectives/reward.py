@@ -78,9 +78,7 @@ class Reward(ABC):
 
     @abstractmethod
     def __call__(self, states: Tensor, names: Sequence[str], doses: Doses | None = None) -> Tensor:
-        """R of states (..., D) and of the doses of each action, -> (..., A), or (..., 1) if it does not
-        depend on the action.
-        """
+        """R of states (..., D) and of each action's doses, (..., A), or (..., 1) if no action counts."""
 
     @abstractmethod
     def lipschitz(self, names: Sequence[str], state_scale: Tensor) -> float:
@@ -96,9 +94,7 @@ class BoundedReward(Reward):
     def highest(
         self, lower: Tensor, upper: Tensor, names: Sequence[str], doses: Doses | None = None
     ) -> Tensor:
-        """At least R(s, a) for every state with lower <= s <= upper, (..., D), (..., D) -> (..., A) or
-        (..., 1).
-        """
+        """At least R(s, a) for every lower <= s <= upper, (..., D), (..., D) -> (..., A) or (..., 1)."""
 
 
 class LinearReward(BoundedReward):

@@ -120,9 +120,7 @@ class StackedSuccess(AlterationObjective):
         return type(self)(self.cases, self.weight, *pair)
 
     def acceptable(self, actions: Tensor) -> Tensor:
-        """What the outcome regression supports, where rows are near or hardly anything is to lose by the
-        weighted mean.
-        """
+        """What the outcome regression supports, with the rule of near rows for the weighted mean."""
         may = acceptable(self.outcome.beyond(actions), self(actions), self.at_risk)
         return self.outcome.supported(actions) & may
 

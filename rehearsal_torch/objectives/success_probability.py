@@ -314,9 +314,7 @@ class SuccessProbability(CountObjective):
         return found
 
     def share_of(self, index: int, actions: Tensor, *, validating: bool = True) -> Tensor:
-        """The share of desired scenarios in one case, (m, k) -> (m,), in the validation sample or in that of
-        the search.
-        """
+        """The share of desired scenarios in one case, (m, k) -> (m,), for validation or in the search."""
         part = (self.validation_scenarios if validating else self.search_scenarios).one(index)
         return part.share((actions - self.origin[index].to(actions)).unsqueeze(-2)).squeeze(-1)
 

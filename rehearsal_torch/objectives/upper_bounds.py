@@ -108,9 +108,7 @@ class UpperBound(NetworkAcquisition):
         self.few = self.noise[: max(1, len(self.noise) // FEWER)]
 
     def perturbed(self, actions: Tensor, noise: Tensor, perturbations: Tensor) -> Tensor:
-        """E[r] with every node perturbed by e standard deviations from its posterior mean, (..., k), (S, N),
-        (..., N) -> (...).
-        """
+        """E[r] with node i perturbed by e_i standard deviations, (..., k), (S, N), (..., N) -> (...)."""
         return mean_reward(self.network, actions, noise, lambda place, _: perturbations[..., place, None])
 
 

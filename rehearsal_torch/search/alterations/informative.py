@@ -52,7 +52,6 @@ from torch import Tensor
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.finite import ranked
-from rehearsal_torch.data.question import Kind
 from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.objective import Candidates
 from rehearsal_torch.objectives.success_probability import SuccessProbability
@@ -125,9 +124,7 @@ class Qualifying:
         return meet(*(cover.at_least(math.ceil(self.tau * count - 1e-9)) for cover, count in covers))
 
     def best(self, candidate: SuccessProbability, index: int, budget: Budget = UNLIMITED) -> Points:
-        """The most probable affordable point that sweeps find in one set for one case, (1, k); (0, k) if
-        there is none.
-        """
+        """The most probable affordable point found in one set for one case, (1, k), or none, (0, k)."""
         if len(candidate.names) == 1:
             points = self._likeliest(candidate, index, self._covers(candidate, index)[0][0])
         else:
@@ -344,7 +341,6 @@ class Informative(BatchSearch[Candidates[SuccessProbability]]):
         ValueError: if a number is out of range or a name is unknown.
     """
 
-    kind: Kind | None = "rehearse"
     # It looks for information among what is probable enough.
     weighs: bool = False
 
@@ -372,13 +368,21 @@ class Informative(BatchSearch[Candidates[SuccessProbability]]):
             f"a fallback of {list(FALLBACKS)} and an acquisition of {list(ACQUISITIONS)}",
             **{"fallback": fallback, "acquisition": acquisition},
         )
-        sizes = {"pool": pool, "probes": probes, "scenarios": scenarios, "nodes": nodes}
-        sizes |= {"batch_size": batch_size}
-        others = {"iterations": iterations, "programs": programs, "kappa": kappa}
-        others |= {"indifference": indifference}
-        require(
-            min(sizes.values()) > 0 and min(others.values()) >= 0, "positive numbers", **{**sizes, **others}
-        )
+        sizes = {
+            "pool": pool,
+            "probes": probes,
+            "scenarios": scenarios,
+            "nodes": nodes,
+            "batch_size": batch_size,
+        }
+        others = {
+            "iterations": iterations,
+            "programs": programs,
+            "kappa": kappa,
+            "indifference": indifference,
+        }
+        fits = min(sizes.values()) > 0 and min(others.values()) >= 0
+        require(fits, "positive numbers", **{**sizes, **others})
         self.tau, self.fallback, self.indifference = tau, fallback, indifference
         self.acquisition, self.kappa = acquisition, kappa
         self.probes, self.iterations = probes, iterations
@@ -428,9 +432,7 @@ class Informative(BatchSearch[Candidates[SuccessProbability]]):
     def _fallen_back(
         self, sets: Sequence[SuccessProbability], index: int, trace: dict[str, Any], allowed: Budget
     ) -> list[Tensor]:
-        """The pools if no point qualifies; writes the reason into `trace`. A refusal still reports what it
-        would have set.
-        """
+        """The pools if no point qualifies, and the reason in `trace`; a refusal keeps what it would set."""
         likeliest = self._of_sets(sets, self.qualifying.best, index, allowed)
         best_set = max(range(len(sets)), key=lambda which: likeliest[which].share)
         if likeliest[best_set].share < 0:
@@ -464,9 +466,7 @@ class Informative(BatchSearch[Candidates[SuccessProbability]]):
         trace: dict[str, Any],
         allowed: Budget,
     ) -> None:
-        """Writes the best point of each pool into `actions` and its information into `values`; a set without
-        a contending point keeps minus infinity.
-        """
+        """Writes the best point of each pool into `actions`, and its information into `values`."""
         evaluated: list[tuple[int, Tensor, Tensor]] = []
         for width in sorted({len(candidate.names) for candidate in sets}):
             wide = [which for which, candidate in enumerate(sets) if len(candidate.names) == width]
@@ -501,9 +501,7 @@ class Informative(BatchSearch[Candidates[SuccessProbability]]):
         index: int,
         allowed: Budget,
     ) -> list[tuple[int, Tensor, Tensor]]:
-        """For the sets at these places, with the same number of variables: the place, the evaluated points,
-        and the information of each.
-        """
+        """The place, the evaluated points and their information, for sets of the same number of variables."""
         pools = [pools[which] for which in places]
         largest = max(len(pool) for pool in pools)
         padded = torch.stack([torch.cat([pool, pool[:1].expand(largest - len(pool), -1)]) for pool in pools])

@@ -27,12 +27,9 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
-from rehearsal_torch.data.finite import ranked
-from rehearsal_torch.data.question import Kind
-from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.objective import Candidates
 from rehearsal_torch.objectives.scenario_success import CountObjective, Scenarios
-from rehearsal_torch.search.search import UNLIMITED, BatchSearch, Budget, checked_budget, chosen, in_time
+from rehearsal_torch.search.search import UNLIMITED, BatchSearch, Budget, chosen, in_time
 from rehearsal_torch.seeding import generator
 
 
@@ -57,9 +54,7 @@ class Cover:
         return cls(np.sort(begins[real]), np.sort(ends[real]))
 
     def before(self) -> np.ndarray:
-        """How many intervals cover the point just before each beginning, (n,); equal beginnings count one
-        after the other.
-        """
+        """How many intervals cover the point just before each beginning, (n,), equal ones in turn."""
         return np.arange(len(self.begins)) - np.searchsorted(self.ends, self.begins, side="left")
 
     def at_least(self, count: int) -> Tensor:
@@ -74,9 +69,7 @@ class Cover:
         return torch.from_numpy(np.stack([self.begins[opened], self.ends[closed]], -1))
 
     def deepest(self) -> tuple[float, int]:
-        """The midpoint of the first piece that lies in most intervals, and their number; nan and 0 if all
-        intervals are empty.
-        """
+        """The midpoint of the first piece that lies in most intervals, and their number; nan, 0 if none."""
         if not len(self.begins):
             return float("nan"), 0
         before = self.before()
@@ -120,6 +113,7 @@ def spread(pieces: Tensor, count: int) -> Tensor:
 POINTS = 33
 
 
+@dataclass(eq=False)
 class IntervalSweep(BatchSearch[Candidates[CountObjective]]):
     """The alteration that satisfies most scenarios.
 
@@ -134,21 +128,14 @@ class IntervalSweep(BatchSearch[Candidates[CountObjective]]):
         ValueError: if a number is not positive.
     """
 
-    kind: Kind | None = "rehearse"
+    starts: int = 8
+    rounds: int = 10
+    screening_draws: int = 500
+    batch_size: int = 32
+    budget_s: float | None = None
 
-    def __init__(
-        self,
-        starts: int = 8,
-        rounds: int = 10,
-        screening_draws: int = 500,
-        batch_size: int = 32,
-        budget_s: float | None = None,
-    ) -> None:
-        sizes = {"starts": starts, "rounds": rounds, "screening_draws": screening_draws}
-        sizes |= {"batch_size": batch_size}
-        require(min(sizes.values()) > 0, "positive numbers", **sizes)
-        self.begin, self.rounds, self.screening_draws = starts, rounds, screening_draws
-        self.batch_size, self.budget_s = batch_size, checked_budget(budget_s)
+    def __post_init__(self) -> None:
+        self.check_sizes("starts", "rounds", "screening_draws", "batch_size")
 
     @torch.no_grad()
     def batch_search(self, objective: Candidates[CountObjective]) -> list[Decision]:
@@ -156,11 +143,11 @@ class IntervalSweep(BatchSearch[Candidates[CountObjective]]):
         budget = Budget(self.budget_s)
         sets = objective.sets
         actions = [
-            swept(candidate, self.begin, self.rounds, self.screening_draws, budget)
+            swept(candidate, self.starts, self.rounds, self.screening_draws, budget)
             for candidate in in_time(sets, budget)
         ]
         values = torch.stack([candidate.share(best) for candidate, best in zip(sets, actions, strict=False)])
-        return chosen(objective, actions, ranked(values), "interval_sweep", budget, declines=self.declines)
+        return chosen(objective, actions, values, "interval_sweep", budget, declines=self.declines)
 
 
 def swept(
@@ -289,9 +276,7 @@ def most_covered(left: Tensor, right: Tensor, lower: Tensor, upper: Tensor) -> t
 
 
 def _min_violation(gains: Tensor, slack: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
-    """For lines on which no scenario can be desired: the point of a grid with the smallest mean violation,
-    (..., B).
-    """
+    """For lines on which no scenario can be desired: the grid point with the smallest mean violation."""
     shares = torch.linspace(0, 1, POINTS, dtype=lower.dtype, device=lower.device)
     points = [lower + share * (upper - lower) for share in shares]
     excess = [_of_cases(gains) * point.unsqueeze(-2).unsqueeze(-1) - slack for point in points]

@@ -54,8 +54,6 @@ from scipy.sparse import coo_array
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
-from rehearsal_torch.data.finite import ranked
-from rehearsal_torch.data.question import Kind
 from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.objective import Candidates
 from rehearsal_torch.objectives.scenario_success import CountObjective, Scenarios
@@ -68,7 +66,7 @@ from rehearsal_torch.search.alterations.interval_sweep import (
     meet,
     swept,
 )
-from rehearsal_torch.search.search import UNLIMITED, BatchSearch, Budget, checked_budget, chosen, in_time
+from rehearsal_torch.search.search import UNLIMITED, BatchSearch, Budget, chosen, in_time
 from rehearsal_torch.seeding import generator
 
 # Range of box widths for which a program is solved in the actions' own units.
@@ -90,6 +88,7 @@ class Solution:
     bound: float
 
 
+@dataclass(eq=False)
 class MixedInteger(BatchSearch[Candidates[CountObjective]]):
     """The alteration of any number of variables that satisfies most scenarios.
 
@@ -107,25 +106,18 @@ class MixedInteger(BatchSearch[Candidates[CountObjective]]):
         ValueError: if a number is out of range.
     """
 
-    kind: Kind | None = "rehearse"
+    scenarios: int = 100
+    nodes: int = 500
+    gap: float = 0.01
+    starts: int = 8
+    rounds: int = 10
+    screening_draws: int = 500
+    batch_size: int = 32
+    budget_s: float | None = None
 
-    def __init__(
-        self,
-        scenarios: int = 100,
-        nodes: int = 500,
-        gap: float = 0.01,
-        starts: int = 8,
-        rounds: int = 10,
-        screening_draws: int = 500,
-        batch_size: int = 32,
-        budget_s: float | None = None,
-    ) -> None:
-        sizes = {"scenarios": scenarios, "nodes": nodes, "starts": starts, "rounds": rounds}
-        sizes |= {"screening_draws": screening_draws, "batch_size": batch_size}
-        require(min(sizes.values()) > 0 and gap >= 0, "positive numbers", **sizes, gap=gap)
-        self.scenarios, self.nodes, self.gap = scenarios, nodes, gap
-        self.begin, self.rounds, self.screening_draws = starts, rounds, screening_draws
-        self.batch_size, self.budget_s = batch_size, checked_budget(budget_s)
+    def __post_init__(self) -> None:
+        names = ("scenarios", "nodes", "starts", "rounds", "screening_draws", "batch_size")
+        self.check_sizes(*names, fits=self.gap >= 0, gap=self.gap)
 
     @torch.no_grad()
     def batch_search(self, objective: Candidates[CountObjective]) -> list[Decision]:
@@ -138,7 +130,7 @@ class MixedInteger(BatchSearch[Candidates[CountObjective]]):
         values = torch.stack([candidate.share(best) for candidate, best in zip(sets, actions, strict=False)])
         winner = values.argmax(0).tolist()
         facts = [traces[which][index] for index, which in enumerate(winner)]
-        return chosen(objective, list(actions), ranked(values), "mixed_integer", budget, facts, self.declines)
+        return chosen(objective, list(actions), values, "mixed_integer", budget, facts, self.declines)
 
     def best(
         self, objective: CountObjective, budget: Budget = UNLIMITED
@@ -147,7 +139,7 @@ class MixedInteger(BatchSearch[Candidates[CountObjective]]):
         if len(objective.names) == 1:
             return swept(objective, 1, 1, self.screening_draws), [{} for _ in objective.cases]
         some, origin = objective.search_scenarios.first(self.scenarios), objective.origin
-        alone = swept(objective, self.begin, self.rounds, self.screening_draws, budget) - origin
+        alone = swept(objective, self.starts, self.rounds, self.screening_draws, budget) - origin
         known = some.desired(alone).sum(0).tolist()
         answers, facts = alone.clone(), list[dict[str, Any]]()
         box = (objective.lower - origin, objective.upper - origin)
@@ -397,9 +389,7 @@ def along(
     direction: Tensor,
     tau: float,
 ) -> list[Tensor]:
-    """Ends and midpoints of the intervals that qualify in both samples on the line through a point, (k,)
-    each.
-    """
+    """Ends and midpoints of the intervals on the line through a point that qualify in both samples."""
     first, last = chord(point[None], direction[None], lower, upper)
     unions = []
     for part in samples:

@@ -22,10 +22,8 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import ranked
-from rehearsal_torch.data.question import Kind
-from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.objective import AlterationObjective, Candidates
-from rehearsal_torch.search.search import UNLIMITED, BatchSearch, Budget, checked_budget, chosen, in_time
+from rehearsal_torch.search.search import UNLIMITED, BatchSearch, Budget, chosen, in_time
 
 LONGER, SHORTER = 1.6, 0.4
 MIN_STEP = 1e-4
@@ -34,6 +32,7 @@ HALVED = 10
 MIN_STARTS = 5
 
 
+@dataclass(eq=False)
 class ProjectedAscent(BatchSearch[Candidates[AlterationObjective]]):
     """Multi-start projected gradient ascent.
 
@@ -50,25 +49,17 @@ class ProjectedAscent(BatchSearch[Candidates[AlterationObjective]]):
         ValueError: if a number is not positive.
     """
 
-    kind: Kind | None = "rehearse"
+    starts: int = 20
+    steps: int = 100
+    rate: float | None = None
+    single: bool = True
+    batch_size: int = 32
+    declines: bool = True
+    budget_s: float | None = None
 
-    def __init__(
-        self,
-        starts: int = 20,
-        steps: int = 100,
-        rate: float | None = None,
-        single: bool = True,
-        batch_size: int = 32,
-        declines: bool = True,
-        budget_s: float | None = None,
-    ) -> None:
-        sizes = {"starts": starts, "steps": steps, "batch_size": batch_size}
-        require(
-            min(sizes.values()) > 0 and (rate is None or rate > 0), "positive numbers", **sizes, rate=rate
-        )
-        self.starts, self.steps, self.batch_size = starts, steps, batch_size
-        self.rate, self.single = rate, single
-        self.declines, self.budget_s = declines, checked_budget(budget_s)
+    def __post_init__(self) -> None:
+        fits = self.rate is None or self.rate > 0
+        self.check_sizes("starts", "steps", "batch_size", fits=fits, rate=self.rate)
 
     @torch.no_grad()
     def batch_search(self, objective: Candidates[AlterationObjective]) -> list[Decision]:
@@ -94,9 +85,7 @@ class ProjectedAscent(BatchSearch[Candidates[AlterationObjective]]):
     def _with_starts(
         self, objective: AlterationObjective, ends: Tensor, compared: Tensor, acceptable: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """End points of the ascents followed by the starts; a start counts only if it is acceptable and its
-        case has no acceptable end point.
-        """
+        """End points of the ascents, then the starts, which count where no end point is acceptable."""
         starts = objective.starts(self.starts)
         useful = objective.acceptable(starts) & ~acceptable.any(0)
         start_values = ranked(objective.comparison_value(starts)).where(useful, -torch.inf)

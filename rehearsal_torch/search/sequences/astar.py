@@ -57,11 +57,10 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import ranked
-from rehearsal_torch.data.question import Kind
 from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import Reward
-from rehearsal_torch.search.search import UNLIMITED, Budget, Search, checked_budget
+from rehearsal_torch.search.search import UNLIMITED, Budget, Search
 from rehearsal_torch.search.sequences.baselines import greedy_sequence, nothing_open
 from rehearsal_torch.search.sequences.decision_process import (
     CounterfactualProcess,
@@ -317,6 +316,7 @@ def _above(values: Tensor) -> Tensor:
 
 
 @final
+@dataclass(eq=False)
 class AStar(Search[CounterfactualReturn]):
     """Optimal sequences by A* with Lipschitz bounds at anchors.
 
@@ -336,24 +336,17 @@ class AStar(Search[CounterfactualReturn]):
         ValueError: if the batch is below 1, or the budget is not positive.
     """
 
-    kind: Kind | None = "look_back"
+    anchors: Anchors | None = None
+    pooled: bool = False
+    exact: bool = True
+    lookahead: bool = False
+    batch: int = 256
+    incumbent: bool = True
+    budget_s: float | None = None
+    node_limit: int | None = None
 
-    def __init__(
-        self,
-        anchors: Anchors | None = None,
-        pooled: bool = False,
-        exact: bool = True,
-        lookahead: bool = False,
-        batch: int = 256,
-        incumbent: bool = True,
-        budget_s: float | None = None,
-        node_limit: int | None = None,
-    ) -> None:
-        require(batch >= 1, "a batch of at least 1 node", batch=batch)
-        self.anchors = MonteCarlo() if anchors is None else anchors
-        self.pooled, self.exact, self.lookahead = pooled, exact, lookahead
-        self.batch, self.incumbent = batch, incumbent
-        self.budget_s, self.node_limit = checked_budget(budget_s), node_limit
+    def __post_init__(self) -> None:
+        self.check_sizes("batch", expected="a batch of at least 1 node")
 
     def check(self, surrogate: Surrogate, **settings: Any) -> None:
         """Refuses the return of an ensemble's worst member, and rewards without a Lipschitz constant.
@@ -404,7 +397,7 @@ class AStar(Search[CounterfactualReturn]):
         if bool((known != objective.observed).any()) and float(objective(known)) > float(objective(start)):
             start = known
         effort.expanded = effort.generated = 0
-        anchors = self.anchors(process, lipschitz)
+        anchors = (self.anchors or MonteCarlo())(process, lipschitz)
         if self.pooled:
             anchors = [torch.unique(torch.cat(anchors), dim=0)] * process.horizon
         else:

@@ -31,10 +31,8 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import UNDEFINED, ranked
-from rehearsal_torch.data.question import Kind
-from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
-from rehearsal_torch.search.search import UNLIMITED, Budget, Search, checked_budget
+from rehearsal_torch.search.search import UNLIMITED, Budget, Search
 from rehearsal_torch.search.sequences.decision_process import CounterfactualProcess, Effort, sequence_decision
 from rehearsal_torch.seeding import stream
 
@@ -86,11 +84,6 @@ class GreedyChanges(Search[CounterfactualReturn]):
         ValueError: if the budget is not positive.
     """
 
-    kind: Kind | None = "look_back"
-
-    def __init__(self, budget_s: float | None = None) -> None:
-        self.budget_s = checked_budget(budget_s)
-
     def __call__(self, objective: CounterfactualReturn) -> Decision:
         """Returns a local optimum; its gap is unknown unless nothing may be changed."""
         budget, effort = Budget(self.budget_s), Effort()
@@ -103,9 +96,7 @@ class GreedyChanges(Search[CounterfactualReturn]):
 
 
 def greedy_sequence(process: CounterfactualProcess, budget: Budget = UNLIMITED) -> Tensor:
-    """The greedy sequence, (H,) long; each round expands the current sequence and generates its neighbours.
-    The budget ends the search after a round.
-    """
+    """The greedy sequence, (H,) long; each round expands one sequence. A step of the budget is a round."""
     objective = process.objective
     observed = objective.observed
     sequence, value = observed, objective.outcome()
@@ -152,11 +143,6 @@ class TopK(Search[CounterfactualReturn]):
         ValueError: if the budget is not positive.
     """
 
-    kind: Kind | None = "look_back"
-
-    def __init__(self, budget_s: float | None = None) -> None:
-        self.budget_s = checked_budget(budget_s)
-
     def __call__(self, objective: CounterfactualReturn) -> Decision:
         """Returns the changed sequence; its gap is unknown unless nothing may be changed."""
         budget, effort = Budget(self.budget_s), Effort()
@@ -190,12 +176,12 @@ class RandomChanges(Search[CounterfactualReturn]):
         ValueError: if `count` is below 1, or the budget is not positive.
     """
 
-    kind: Kind | None = "look_back"
     declines = False  # the baseline includes its losses
 
     def __init__(self, count: int = 1, seed: int = 0, budget_s: float | None = None) -> None:
-        require(count >= 1, "at least 1 sequence", count=count)
-        self.count, self.seed, self.budget_s = count, seed, checked_budget(budget_s)
+        super().__init__(budget_s)
+        self.count, self.seed = count, seed
+        self.check_sizes("count", expected="at least 1 sequence")
 
     @torch.no_grad()
     def __call__(self, objective: CounterfactualReturn) -> Decision:

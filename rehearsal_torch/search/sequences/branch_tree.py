@@ -130,9 +130,7 @@ class SetModel:
         return EventSets(torch.cat(sets_above), torch.cat(bounds), True, firsts, extended)
 
     def followers(self, first: int, threshold: float) -> Tensor:
-        """The events that may belong to a set with a gain above the threshold that begins with the given
-        event, (n',) long.
-        """
+        """The events that may follow the given one in a set with a gain above the threshold."""
         slot, others = int(self.slot[first]), self.changes - 1
         mutual = self.mutual[:, slot + 1 :]
         score = self.gains + self.pairs[first] + self._taken(others, mutual)
@@ -144,9 +142,7 @@ class SetModel:
         return (bounds > threshold).nonzero()[:, 0]
 
     def promising(self, width: int) -> Tensor:
-        """Beam search over the layers: at most `width` sets of m events with the largest value of the model
-        without its rest, (N, m) long.
-        """
+        """By beam search, the `width` best sets of m events by the model without its rest, (N, m) long."""
         sets = torch.zeros(1, 0, dtype=torch.long, device=self.times.device)
         totals, scores = self.gains.new_zeros(1), self.gains.unsqueeze(0)
         estimated_pairs = self.pairs - self.bound.rest - self.bound.rest.mT
@@ -168,9 +164,7 @@ class SetModel:
     def _grow(
         self, sets: Tensor, totals: Tensor, scores: Tensor, left: int, threshold: float, max_sets: int
     ) -> tuple[Tensor, Tensor, Tensor] | None:
-        """Rows and events of all sets grown by one, with their bounds; None if there are more than
-        `max_sets`.
-        """
+        """Rows, events and bounds of all sets grown by one; None if more than `max_sets`."""
         rows, events, ceilings, count = [], [], [], 0
         last = self.slot[sets[:, -1]] if sets.shape[1] else torch.full((len(sets),), -1, device=sets.device)
         later = self._later(left - 1)
@@ -321,9 +315,7 @@ class EventTree:
 
     @property
     def bound(self) -> float:
-        """Upper bound on the gain of any set of changes over the observed return; infinite if the model at
-        the root has no finite bound.
-        """
+        """Upper bound on what any changes gain; infinite if the model at the root has no finite bound."""
         return torch.inf if not self.modelled else max(self.best, self.root)
 
     def gap(self) -> float:

@@ -264,9 +264,7 @@ class CounterfactualProcess:
         return total
 
     def _linear(self) -> tuple[Tensor, Tensor] | None:
-        """Coefficients (D, 1) and intercept (1,) of a reward that is affine in the coordinates of the
-        trajectory; None for other rewards.
-        """
+        """Coefficients (D, 1) and intercept (1,) of an affine reward; None for other rewards."""
         gradient = self.objective.gradient()
         if gradient is None or not torch.isfinite(gradient).all():
             return None

@@ -106,9 +106,7 @@ class ChangeEvents:
         return self._bounds[time], self._bounds[time + 1]
 
     def reach(self, time: int, count: int) -> Tensor:
-        """Upper bounds on the displacement of the path at a time by 0, 1 ... count events, as sums of their
-        own displacements, (count + 1,).
-        """
+        """Upper bounds on the path's displacement by 0 ... count events: sums of their own, (count + 1,)."""
         largest = self.norms.new_zeros(len(self.path))
         largest.scatter_reduce_(0, self.times, self.norms[:, time], "amax")
         top = largest.topk(min(count, len(largest))).values.cumsum(0)
@@ -311,9 +309,7 @@ class _Steps:
         self.epsilon = min(epsilon, self.excess**self.after * self._mutual(stop))
 
     def _mutual(self, stop: int) -> float:
-        """Upper bound on the displacement by pairs among m events beyond their own effects, from the eta of
-        the first `stop` events.
-        """
+        """Upper bound on the displacement by pairs among m events, from the first `stop` events."""
         if not stop:
             return 0.0
         if self.changes < 4:

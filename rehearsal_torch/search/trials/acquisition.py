@@ -51,11 +51,9 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, Estimate
 from rehearsal_torch.data.finite import best_of_all, ranked
-from rehearsal_torch.data.question import Kind
-from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.expected_reward import CHUNK, SCREEN, CausalObjective
 from rehearsal_torch.objectives.objective import normal_quantile
-from rehearsal_torch.search.search import UNLIMITED, Budget, Search, checked_budget
+from rehearsal_torch.search.search import UNLIMITED, Budget, Search
 from rehearsal_torch.search.trials.mixed_ascent import ascend
 from rehearsal_torch.seeding import round_seed
 from rehearsal_torch.spaces.box import Alteration
@@ -112,9 +110,7 @@ def recommend(
     steps: int = 60,
     budget: Budget = UNLIMITED,
 ) -> Recommendation:
-    """Maximises the posterior mean from the best visited actions and the best of `screened` space-filling
-    points, within the time budget.
-    """
+    """Maximises the posterior mean from the best visited actions and the best space-filling points."""
     region = objective.region(further=False)
     width, few = len(objective.task.actions), objective.noise[: max(1, len(objective.noise) // SCREEN)]
     visited, frame = objective.starts(starts // 2)[:, :width], objective.reward_frame
@@ -217,6 +213,7 @@ def _runner_up(names: Sequence[str], sure: Sureness | None) -> dict[str, Any]:
 
 
 @final
+@dataclass(eq=False)
 class AcquisitionSearch(Search[CausalObjective]):
     """Screening, then batched L-BFGS-B.
 
@@ -236,30 +233,20 @@ class AcquisitionSearch(Search[CausalObjective]):
         ValueError: if a number is out of range.
     """
 
-    kind: Kind | None = "optimise"
+    screened: int = 512
+    starts: int = 32
+    incumbents: int = 4
+    screening_steps: int = 8
+    kept: int = 4
+    steps: int = 100
+    seed: int = 0
+    budget_s: float | None = None
 
-    def __init__(
-        self,
-        screened: int = 512,
-        starts: int = 32,
-        incumbents: int = 4,
-        screening_steps: int = 8,
-        kept: int = 4,
-        steps: int = 100,
-        seed: int = 0,
-        budget_s: float | None = None,
-    ) -> None:
-        sizes = {"screened": screened, "starts": starts, "screening_steps": screening_steps}
-        sizes |= {"kept": kept, "steps": steps}
-        require(
-            min(sizes.values()) > 0 and 0 <= incumbents < starts <= screened,
-            "positive numbers and incumbents < starts <= screened",
-            **sizes,
-            incumbents=incumbents,
-        )
-        self.screened, self.starts, self.incumbents = screened, starts, incumbents
-        self.screening_steps, self.kept, self.steps = screening_steps, kept, steps
-        self.seed, self.budget_s = seed, checked_budget(budget_s)
+    def __post_init__(self) -> None:
+        names, incumbents = ("screened", "starts", "screening_steps", "kept", "steps"), self.incumbents
+        fits, wanted = 0 <= incumbents < self.starts <= self.screened, "incumbents < starts <= screened"
+        wanted = f"positive numbers and {wanted}"
+        self.check_sizes(*names, fits=fits, expected=wanted, incumbents=incumbents)
 
     def __call__(self, objective: CausalObjective) -> Decision:
         """Returns the best candidate found; its action is the one to try."""
@@ -306,12 +293,11 @@ class SpaceFilling(Search[CausalObjective]):
         ValueError: if `sampling` is neither of the two, or the budget is not positive.
     """
 
-    kind: Kind | None = "optimise"
-
     def __init__(self, sampling: str = "uniform", seed: int = 0, budget_s: float | None = None) -> None:
         if sampling not in SAMPLINGS:
             raise ValueError(f"expected sampling in {list(SAMPLINGS)}; got {sampling!r}")
-        self.sampling, self.seed, self.budget_s = sampling, seed, checked_budget(budget_s)
+        super().__init__(budget_s)
+        self.sampling, self.seed = sampling, seed
 
     @torch.no_grad()
     def __call__(self, objective: CausalObjective) -> Decision:

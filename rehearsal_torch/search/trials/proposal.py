@@ -153,9 +153,7 @@ def check_settable(task: CausalTask, action: Tensor, what: str) -> None:
 
 
 def lacking_for_model(table: Table, nodes: Collection[str]) -> str:
-    """What a table lacks for fitting a model: ``rows``, ``variation`` (a node is constant so far), or an
-    empty string.
-    """
+    """What a table lacks for fitting a model: ``rows``, ``variation`` of a node, or nothing, ""."""
     columns = {name: table.unaltered([name]).columns([name]) for name in nodes}
     if min(map(len, columns.values())) < MIN_ROWS:
         return "rows"

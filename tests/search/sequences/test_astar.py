@@ -141,9 +141,7 @@ def test_anchors_are_counted_as_they_are_used() -> None:
     objective = transition_episode(1, 6, 2)
     alone, pooled = (AStar(MonteCarlo(20), pooled=each)(objective).trace["anchors"] for each in (False, True))
     # Each of the six steps has the observed state as well.
-    drawn = AStar(MonteCarlo(20)).anchors(
-        CounterfactualProcess(objective, Effort()), value_constants(objective)
-    )
+    drawn = MonteCarlo(20)(CounterfactualProcess(objective, Effort()), value_constants(objective))
     assert alone == sum(len(states) for states in drawn) + 6
     assert pooled == len(torch.unique(torch.cat(drawn), dim=0))
 
