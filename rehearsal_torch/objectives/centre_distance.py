@@ -40,7 +40,6 @@ n_e are ours.
 """
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass
 from typing import Literal, Self, get_args
 
@@ -53,8 +52,7 @@ from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.objectives.objective import (
     AlterationObjective,
     Appraisal,
-    chance,
-    no_improvement,
+    appraised,
     normal_quantile,
 )
 from rehearsal_torch.spaces.polytope import Polytope
@@ -137,19 +135,12 @@ TRAINING, VALIDATION, TEST = 0, 1, 2
 
 @dataclass(frozen=True)
 class Aim:
-    """The target from which distances are measured, in standardised outcomes.
+    """The target from which distances are measured, in standardised outcomes."""
 
-    Attributes:
-        region: The desired region.
-        centre: o, (|Y|,).
-        radius: r.
-        loss: The distance.
-    """
-
-    region: Polytope
-    centre: Tensor
-    radius: float
-    loss: Loss
+    region: Polytope  # The desired region
+    centre: Tensor  # o, (|Y|,)
+    radius: float  # r
+    loss: Loss  # The distance
 
     def distance(self, outcomes: Tensor) -> Tensor:
         """The distance of outcomes, (..., |Y|) -> (...)."""
@@ -178,6 +169,7 @@ class CentreDistance(AlterationObjective):
     """
 
     takes = (FlowStructural,)
+    level: float
 
     def __init__(
         self,
@@ -191,7 +183,8 @@ class CentreDistance(AlterationObjective):
     ) -> None:
         super().__init__(cases, names, before.device)
         self.surrogate, self.aim, self.pushforward, self.before = surrogate, aim, tuple(pushforward), before
-        self.level, self._quantile = level, normal_quantile(level)
+        normal_quantile(level)  # refuses what is none
+        self.level = level
 
     @classmethod
     def for_sets(
@@ -285,26 +278,13 @@ class CentreDistance(AlterationObjective):
         """The share of desired validation draws, by which the search compares sets."""
         return self.share(actions, VALIDATION)
 
-    def at_level(self, level: float) -> Self:
-        """See `AlterationObjective.at_level`."""
-        other = copy(self)
-        other.level, other._quantile = level, normal_quantile(level)
-        return other
-
     def appraise(self, actions: Tensor) -> list[Appraisal]:
         """The share of desired test draws with its interval, and that without an alteration."""
         shares, draws = self.share(actions, TEST), self._draws()
         ends = self._ends(shares.to(torch.float64).cpu(), actions, draws)
         rows = zip(shares.tolist(), self.before.tolist(), ends, strict=True)
-        return [
-            Appraisal(
-                chance(achieved, *interval, self.level),
-                chance(baseline_share),
-                declined=no_improvement(achieved, baseline_share) if achieved < baseline_share else None,
-                draws=draws or None,
-            )
-            for achieved, baseline_share, interval in rows
-        ]
+        known = draws or None
+        return [appraised(self.level, share, none, *pair, draws=known) for share, none, pair in rows]
 
     def _draws(self) -> int:
         """The number of test draws."""
@@ -316,7 +296,7 @@ class CentreDistance(AlterationObjective):
         if not overlap.known or not draws:
             return [(None, None)] * len(shares)
         leverage = overlap.leverage(self.names, self.surrogate.task.given(self.cases), actions)
-        square = self._quantile**2 * (leverage.cpu() + 1 / draws)
+        square = normal_quantile(self.level) ** 2 * (leverage.cpu() + 1 / draws)
         centre, half = shares + square / 2, (square * (shares * (1 - shares) + square / 4)).sqrt()
         lower, upper = ((centre + sign * half) / (1 + square) for sign in (-1, 1))
         return list(zip(lower.clamp(0, 1).tolist(), upper.clamp(0, 1).tolist(), strict=True))

@@ -77,15 +77,10 @@ Rules = Mapping[str, float]
 
 @dataclass(frozen=True)
 class StepFunction:
-    """A step function p of one number.
+    """A step function p of one number."""
 
-    Attributes:
-        edges: (m,), increasing; cell j contains the x with edges[j - 1] < x <= edges[j].
-        points: (m + 1,), the value in each cell.
-    """
-
-    edges: Tensor
-    points: Tensor
+    edges: Tensor  # (m,), increasing; cell j contains the x with edges[j - 1] < x <= edges[j]
+    points: Tensor  # (m + 1,), the value in each cell
 
     @classmethod
     def of(cls, rules: Rules, where: str, scale: float | None = None) -> "StepFunction":
@@ -153,19 +148,12 @@ class StepFunction:
 
 @dataclass(frozen=True)
 class Criterion:
-    """Points for one measured quantity.
+    """Points for one measured quantity."""
 
-    Attributes:
-        over: The variable or dose, or the numerator.
-        per: The denominator; empty if there is none.
-        steps: Its points.
-        rules: The rules that `steps` was made of.
-    """
-
-    over: str
-    per: str
-    steps: StepFunction
-    rules: Rules
+    over: str  # The variable or dose, or the numerator
+    per: str  # The denominator; empty if there is none
+    steps: StepFunction  # Its points
+    rules: Rules  # The rules that `steps` was made of
 
     @property
     def names(self) -> tuple[str, ...]:

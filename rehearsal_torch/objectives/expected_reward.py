@@ -85,15 +85,10 @@ AWAY = 1e3
 
 @dataclass(frozen=True)
 class RewardFrame:
-    """An affine map of rewards.
+    """An affine map of rewards."""
 
-    Attributes:
-        centre: The reward that maps to 0, in the reward's unit.
-        unit: The difference of rewards that maps to 1, in the reward's unit.
-    """
-
-    centre: float = 0.0
-    unit: float = 1.0
+    centre: float = 0.0  # The reward that maps to 0, in the reward's unit
+    unit: float = 1.0  # The difference of rewards that maps to 1, in the reward's unit
 
     @classmethod
     def of(cls, rewards: Tensor) -> "RewardFrame":
@@ -160,18 +155,13 @@ def candidate_bounds(box: Box, further: int) -> Tensor:
 class DrawnNetwork:
     """A fitted network with fixed draws.
 
-    Attributes:
-        network: The network of N nodes.
-        noise: Draws of the noise, (S, N), as `CausalModel.draws` returns them.
-        epistemic: Draws e, (E, N), normal with mean 0 and variance 1; of zeros, the network of posterior
-            means.
-
     Raises:
         ValueError: if a shape is another one.
     """
 
-    network: CausalNetwork
-    noise: Tensor
+    network: CausalNetwork  # The network of N nodes
+    noise: Tensor  # Draws of the noise, (S, N), as `CausalModel.draws` returns them
+    # Draws e, (E, N), normal with mean 0 and variance 1; of zeros, the network of posterior means.
     epistemic: Tensor
 
     def __post_init__(self) -> None:

@@ -19,7 +19,6 @@ probability is ours.
 
 import math
 from collections.abc import Sequence
-from copy import copy
 from typing import Self
 
 import torch
@@ -29,9 +28,8 @@ from rehearsal_torch.data.decision import Estimate, RehearsalCase
 from rehearsal_torch.objectives.objective import (
     AlterationObjective,
     Appraisal,
-    chance,
+    appraised,
     difference,
-    no_improvement,
     normal_quantile,
 )
 from rehearsal_torch.objectives.region_probability import (
@@ -70,6 +68,7 @@ class GaussianSuccess(AlterationObjective):
     takes = (LinearSurrogate,)
     of_success = True
     pools = True
+    level: float
 
     def __init__(
         self,
@@ -84,7 +83,8 @@ class GaussianSuccess(AlterationObjective):
         level: float = 0.95,
     ) -> None:
         super().__init__(cases, names, contexts.device)
-        self.level, self._quantile = level, normal_quantile(level)
+        normal_quantile(level)  # refuses what is none
+        self.level = level
         self.region, self.response, self.likely, self.nothing = region, response, likely, nothing
         self.contexts, self.origin = contexts, origin.to(contexts)
         self.root = root = _root(response.covariance)
@@ -159,12 +159,6 @@ class GaussianSuccess(AlterationObjective):
             several += list(self.lower + unit.unsqueeze(1) * width)
         return torch.stack(several[:count])
 
-    def at_level(self, level: float) -> Self:
-        """See `AlterationObjective.at_level`."""
-        other = copy(self)
-        other.level, other._quantile = level, normal_quantile(level)
-        return other
-
     def chances(self, actions: Tensor) -> Tensor | None:
         """P under each draw of the parameters, (B, k) -> (draws, B); None if there are no draws."""
         if self.likely is None:
@@ -209,7 +203,7 @@ class GaussianSuccess(AlterationObjective):
         if drawn is None or beside is None:
             return None
         apart = drawn - beside
-        half = self._quantile * apart.std(0)
+        half = normal_quantile(self.level) * apart.std(0)
         rows = zip(apart.mean(0).tolist(), half.tolist(), strict=True)
         return [difference(point, point - width, point + width, self.level) for point, width in rows]
 
@@ -222,21 +216,10 @@ class GaussianSuccess(AlterationObjective):
         low, high = [None] * len(expected), [None] * len(expected)
         if drawn is not None:
             logit = torch.logit(drawn.clamp(1e-9, 1 - 1e-9))
-            middle, spread = logit.mean(0), logit.std(0)
-            low, high = (
-                torch.sigmoid(middle - self._quantile * spread).tolist(),
-                torch.sigmoid(middle + self._quantile * spread).tolist(),
-            )
+            middle, half = logit.mean(0), normal_quantile(self.level) * logit.std(0)
+            low, high = (torch.sigmoid(middle + sign * half).tolist() for sign in (-1, 1))
         rows = zip(expected.tolist(), before.tolist(), low, high, plug_in.tolist(), strict=True)
-        return [
-            Appraisal(
-                chance(estimated, lower, upper, self.level),
-                chance(baseline),
-                declined=no_improvement(estimated, baseline) if estimated < baseline else None,
-                trace={"plug_in": plain},
-            )
-            for estimated, baseline, lower, upper, plain in rows
-        ]
+        return [appraised(self.level, *row, trace={"plug_in": plain}) for *row, plain in rows]
 
 
 def region_probability_of(normals: Tensor, offsets: Tensor, reach: float = 0.0) -> RegionProbability:

@@ -346,23 +346,15 @@ class KnowledgeGradient(CausalObjective):
 
 @dataclass(frozen=True)
 class Ingredients:
-    """What a class of BoTorch is built from.
+    """What a class of BoTorch is built from."""
 
-    Attributes:
-        model: The network, with the expected reward as its output.
-        sampler: Takes each member once.
-        objective: From rewards to standard deviations of posterior means, with the incumbent at 0.
-        best: The visited actions that may be the best, (n, k).
-        pending: Pending actions, (p, k); None if there are none.
-        beta: Multiplier of the standard deviation.
-    """
-
-    model: NetworkModel
-    sampler: MemberSampler
+    model: NetworkModel  # The network, with the expected reward as its output
+    sampler: MemberSampler  # Takes each member once
+    # From rewards to standard deviations of posterior means, with the incumbent at 0.
     objective: GenericMCObjective
-    best: Tensor
-    pending: Tensor | None
-    beta: float
+    best: Tensor  # The visited actions that may be the best, (n, k)
+    pending: Tensor | None  # Pending actions, (p, k); None if there are none
+    beta: float  # Multiplier of the standard deviation
 
 
 class KnownBaseline(qLogNoisyExpectedImprovement):

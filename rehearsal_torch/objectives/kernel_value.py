@@ -16,7 +16,6 @@ Source: Du et al. (2026), Eq. (9); caution, interval and refusals are ours.
 
 import math
 from collections.abc import Sequence
-from copy import copy
 from typing import Self
 
 import torch
@@ -24,7 +23,6 @@ from torch import Tensor
 
 from rehearsal_torch.data.codings.texts import sentence_in_words
 from rehearsal_torch.data.decision import Estimate, RehearsalCase
-from rehearsal_torch.data.estimates.percent import beside
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.graphs.separation import Adjustment
 from rehearsal_torch.objectives.objective import (
@@ -33,6 +31,7 @@ from rehearsal_torch.objectives.objective import (
     chance,
     difference,
     normal_quantile,
+    worse_than_nothing,
 )
 from rehearsal_torch.surrogates.chebyshev import TabulatedValue
 from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue, NestedRidge
@@ -42,7 +41,7 @@ class KernelValue(AlterationObjective):
     """The kernel value of altering one candidate set.
 
     Args:
-        before: Estimate of P(Y in S | x) without an alteration and its standard deviation, (B,) each.
+        before: Estimate of P(Y in S | x) without an alteration, (B,).
         caution: Number of posterior standard deviations that are subtracted when end points of the ascent are
             compared; 0 is the choice in the paper.
         level: Coverage probability of the interval.
@@ -52,27 +51,24 @@ class KernelValue(AlterationObjective):
 
     takes = (NestedRidge,)
     of_success = True
+    level: float
 
     def __init__(
         self,
         surrogate: NestedRidge,
         cases: Sequence[RehearsalCase],
         which: int,
-        before: tuple[Tensor, Tensor],
+        before: Tensor,
         caution: float,
         level: float,
         min_support: float,
         low_support: float,
     ) -> None:
         names = surrogate.task.candidates[which]
-        super().__init__(cases, names, before[0].device)
+        super().__init__(cases, names, before.device)
         self.surrogate, self.which, self.before = surrogate, which, before
-        self.caution, self.level, self.min_support, self.low_support = (
-            caution,
-            level,
-            min_support,
-            low_support,
-        )
+        self.caution, self.level = caution, level
+        self.min_support, self.low_support = min_support, low_support
         self.prepared = self.estimator.prepare(_contexts(surrogate, cases))
         self.table: TabulatedValue | None = None
 
@@ -97,12 +93,9 @@ class KernelValue(AlterationObjective):
                 f"{level}, {min_support}, {low_support}"
             )
         surrogate.require_fitted()
-        before = surrogate.no_action(_contexts(surrogate, cases))[:, 1]
-        no_std = torch.zeros_like(before)
-        return [
-            cls(surrogate, cases, which, (before, no_std), caution, level, min_support, low_support)
-            for which in range(len(surrogate.task.candidates))
-        ]
+        before, count = surrogate.no_action(_contexts(surrogate, cases))[:, 1], len(surrogate.task.candidates)
+        settings = (caution, level, min_support, low_support)
+        return [cls(surrogate, cases, which, before, *settings) for which in range(count)]
 
     @property
     def estimator(self) -> AlterationValue:
@@ -112,7 +105,7 @@ class KernelValue(AlterationObjective):
     @property
     def baseline(self) -> Tensor:
         """The probability without an alteration, (B,)."""
-        return self.before[0].clamp(0, 1)
+        return self.before.clamp(0, 1)
 
     def indicated(self, actions: Tensor) -> Tensor:
         """The probability by the indicator, without caution, (..., B, k) -> (..., B)."""
@@ -145,24 +138,16 @@ class KernelValue(AlterationObjective):
         standardised = self.standardised(actions)
         if self.table is not None:
             value, std = self.table.value_and_std(standardised)
-            return value - self.caution * std
-        if not self.caution:
+        elif self.caution:
+            value, std = self.estimator.value_and_std(self.prepared, standardised)
+        else:
             return self.estimator.value(self.prepared, standardised)
-        value, std = self.estimator.value_and_std(self.prepared, standardised)
         return value - self.caution * std
 
     def tabulated(self) -> Self:
         """See `AlterationObjective.tabulated`; it is the comparison value that is tabulated."""
-        made = copy(self)
         bounds = self.standardised(self.lower), self.standardised(self.upper)
-        made.table = self.estimator.tabulated(self.prepared, *bounds)
-        return made
-
-    def at_level(self, level: float) -> Self:
-        """See `AlterationObjective.at_level`."""
-        other = copy(self)
-        other.level = level
-        return other
+        return self.changed(table=self.estimator.tabulated(self.prepared, *bounds))
 
     def contrast(self, first: Tensor, second: Tensor) -> list[Estimate | None] | None:
         """See `AlterationObjective.contrast`: from the posterior of the difference; None for an estimator
@@ -212,11 +197,8 @@ class KernelValue(AlterationObjective):
         reasons = [sentence_in_words(each, coded) for each in self.adjustment.reasons]
         appraisals = []
         for index in range(len(self.cases)):
-            estimated, baseline = _clipped(probability[index]), _clipped(self.before[0][index])
-            lower, upper = (
-                _clipped(probability[index] - half_width[index]),
-                _clipped(probability[index] + half_width[index]),
-            )
+            here, half, baseline = probability[index], half_width[index], _clipped(self.before[index])
+            estimated, lower, upper = (_clipped(end) for end in (here, here - half, here + half))
             near = round(float(support[index]), 2)
             refused = declined = None
             findings = [Finding("adjustment", reason) for reason in reasons]
@@ -230,19 +212,9 @@ class KernelValue(AlterationObjective):
                     {"support": near},
                 )
             elif upper < baseline:
-                declined = Finding(
-                    "no_gain", f"predicted worse than doing nothing ({beside(estimated, baseline)})"
-                )
-            appraisals.append(
-                Appraisal(
-                    chance(estimated, lower, upper, self.level),
-                    chance(baseline),
-                    tuple(findings),
-                    refused,
-                    declined,
-                    {"support": near},
-                )
-            )
+                declined = worse_than_nothing(estimated, baseline)
+            claims = chance(estimated, lower, upper, self.level), chance(baseline)
+            appraisals.append(Appraisal(*claims, tuple(findings), refused, declined, {"support": near}))
         return appraisals
 
 

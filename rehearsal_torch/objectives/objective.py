@@ -34,6 +34,7 @@ from torch import Tensor
 from rehearsal_torch.data.codings.class_actions import combinations, parts
 from rehearsal_torch.data.codings.texts import worded
 from rehearsal_torch.data.decision import CHANCE, DIFFERENCE, Decision, Estimate, RehearsalCase
+from rehearsal_torch.data.estimates.percent import beside
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.data.question import Kind
@@ -100,26 +101,16 @@ class Objective(ABC):
 
 @dataclass(frozen=True)
 class Appraisal:
-    """A method's assessment of one action in one case.
+    """A method's assessment of one action in one case."""
 
-    Attributes:
-        estimate: The probability of desired outcomes; None if the method has no estimate.
-        baseline: The same without an alteration.
-        findings: What the user must know before acting.
-        refused: Why the method cannot assess it; None if it can.
-        declined: Why no action is better by the method's own rule; None if it is not.
-        trace: Further trace entries (plain numbers and texts).
-        draws: How many independent draws the estimate is a share of, if it is one.
-        unsupported: Why it may not be recommended although it can be assessed; None if it may.
-    """
-
-    estimate: Estimate | None
-    baseline: Estimate | None
-    findings: tuple[Finding, ...] = ()
-    refused: Finding | None = None
-    declined: Finding | None = None
-    trace: dict[str, Any] = field(default_factory=dict)
-    draws: int | None = None
+    estimate: Estimate | None  # The probability of desired outcomes; None if the method has no estimate
+    baseline: Estimate | None  # The same without an alteration
+    findings: tuple[Finding, ...] = ()  # What the user must know before acting
+    refused: Finding | None = None  # Why the method cannot assess it; None if it can
+    declined: Finding | None = None  # Why no action is better by the method's own rule; None if it is not
+    trace: dict[str, Any] = field(default_factory=dict)  # Further trace entries (plain numbers and texts)
+    draws: int | None = None  # How many independent draws the estimate is a share of, if it is one
+    # Why it may not be recommended although it can be assessed; None if it may.
     unsupported: Finding | None = None
 
 
@@ -173,6 +164,19 @@ def no_improvement(estimated: float, baseline: float) -> Finding:
     return Finding("no_gain", f"no alteration helps: {estimated:.3f} at best, {baseline:.3f} without one")
 
 
+def worse_than_nothing(estimated: float, baseline: float) -> Finding:
+    """The finding if the whole interval of an alteration lies below the baseline."""
+    return Finding("no_gain", f"predicted worse than doing nothing ({beside(estimated, baseline)})")
+
+
+def appraised(
+    level: float, estimated: float, baseline: float, lower: float | None, upper: float | None, **more: Any
+) -> Appraisal:
+    """The appraisal by a probability and its interval, declined if the baseline is higher."""
+    declined = no_improvement(estimated, baseline) if estimated < baseline else None
+    return Appraisal(chance(estimated, lower, upper, level), chance(baseline), declined=declined, **more)
+
+
 class AlterationObjective(Objective, ABC):
     """The value of altering one set of variables in B cases.
 
@@ -189,6 +193,7 @@ class AlterationObjective(Objective, ABC):
         of_success: Whether its values are probabilities of a desired outcome, or follow from them, so that
             they can be weighed against costs (`probability`).
         pools: Whether its estimates can be pooled over imputed tables (`objectives.imputed_success`).
+        level: Coverage probability of its intervals, in (0, 1); None if it has none.
 
     Raises:
         ValueError: if a case does not allow one of the variables to be set, or cases differ in their levels.
@@ -198,6 +203,7 @@ class AlterationObjective(Objective, ABC):
     enumerable: bool = True
     of_success: ClassVar[bool] = False
     pools: ClassVar[bool] = False
+    level: float | None = None
 
     def __init__(
         self, cases: Sequence[RehearsalCase], names: Sequence[str], device: torch.device | None = None
@@ -262,9 +268,12 @@ class AlterationObjective(Objective, ABC):
 
     def within(self, lower: Tensor, upper: Tensor, fixed: Mapping[str, float]) -> Self:
         """The same objective with narrower bounds, (B, k) each, and variables held at `fixed` values."""
+        return self.changed(lower=lower.to(self.lower), upper=upper.to(self.upper), levels={}, fixed=fixed)
+
+    def changed(self, **attributes: Any) -> Self:
+        """A copy with other attributes."""
         made = copy(self)
-        made.lower, made.upper = lower.to(self.lower), upper.to(self.upper)
-        made.levels, made.fixed = {}, fixed
+        vars(made).update(attributes)
         return made
 
     def tabulated(self) -> Self:
@@ -305,9 +314,14 @@ class AlterationObjective(Objective, ABC):
         """The same, by which the best actions of sets are compared, (B, k) -> (B,); from draws of its own."""
         return self.probability(actions)
 
-    def at_level(self, level: float) -> Self | None:  # noqa: ARG002
-        """The same with intervals of another coverage probability, in (0, 1); None if it has none."""
-        return None
+    def at_level(self, level: float) -> Self | None:
+        """The same with intervals of another coverage probability; None if it has none.
+
+        Raises:
+            ValueError: if the level is not in (0, 1).
+        """
+        normal_quantile(level)
+        return None if self.level is None else self.changed(level=level)
 
     def contrast(self, first: Tensor, second: Tensor) -> list[Estimate | None] | None:  # noqa: ARG002
         """By how much the estimate of one action exceeds that of another in each case, (B, k) each, with an

@@ -52,7 +52,6 @@ Source: ours; Manski (1990) (bounds by what is not observed being anything betwe
 
 import math
 from collections.abc import Callable, Sequence
-from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from typing import Self
@@ -62,9 +61,15 @@ from torch import Tensor
 
 from rehearsal_torch.data.codings.texts import sentence_in_words
 from rehearsal_torch.data.decision import Estimate, RehearsalCase
-from rehearsal_torch.data.estimates.percent import beside, percents
+from rehearsal_torch.data.estimates.percent import percents
 from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance, difference
+from rehearsal_torch.objectives.objective import (
+    AlterationObjective,
+    Appraisal,
+    chance,
+    difference,
+    worse_than_nothing,
+)
 from rehearsal_torch.surrogates.outcome.outcome_regression import JUDGEMENT, OutcomeRegression
 from rehearsal_torch.surrogates.outcome.posterior_success import (
     PosteriorSuccess,
@@ -165,6 +170,7 @@ class OutcomeSuccess(AlterationObjective):
     takes = (OutcomeRegression,)
     of_success = True
     pools = True
+    level: float
 
     def __init__(
         self,
@@ -218,13 +224,9 @@ class OutcomeSuccess(AlterationObjective):
         surrogate.require_fitted()
         contexts = surrogate.contexts(surrogate.task.given(cases))
         before = surrogate.success_without_action(contexts, judging_draws, judging_points)
-        return [
-            cls(
-                surrogate, cases, which, before, draws, points, judging_draws, judging_points, level,
-                min_support, low_support,
-            )
-            for which in range(len(surrogate.task.candidates))
-        ]  # fmt: skip
+        settings = (draws, points, judging_draws, judging_points, level, min_support, low_support)
+        count = len(surrogate.task.candidates)
+        return [cls(surrogate, cases, which, before, *settings) for which in range(count)]
 
     @cached_property
     def success(self) -> SuccessOfMany:
@@ -238,10 +240,8 @@ class OutcomeSuccess(AlterationObjective):
         table = TabulatedSuccess.over(self.drawn, self.contexts, *bounds)
         if table is None:
             return self
-        made = copy(self)
         # The table holds within the bounds, and present values may lie outside.
-        made.success, made.at_risk = table, self.at_risk
-        return made
+        return self.changed(success=table, at_risk=self.at_risk)
 
     def standardised(self, actions: Tensor) -> Tensor:
         """From the actions' units to standardised actions, (..., k)."""
@@ -251,12 +251,6 @@ class OutcomeSuccess(AlterationObjective):
     def __call__(self, actions: Tensor) -> Tensor:
         """The posterior mean of success, (..., B, k) -> (..., B)."""
         return self.success.mean(self.standardised(actions)).to(actions.dtype)
-
-    def at_level(self, level: float) -> Self:
-        """See `AlterationObjective.at_level`."""
-        other = copy(self)
-        other.level = level
-        return other
 
     @torch.no_grad()
     def acceptable(self, actions: Tensor) -> Tensor:
@@ -340,12 +334,8 @@ class OutcomeSuccess(AlterationObjective):
         modelled = {"modelled": "success"} if self.surrogate.outcome_kind.of_success else {}
         appraisals = []
         for index in range(len(self.cases)):
-            estimated, lower, upper, baseline, near = (
-                round(float(each), 6)
-                for each in (
-                    points[index], lowers[index], uppers[index], self.before[index].mean(), support[index],
-                )
-            )  # fmt: skip
+            here = (points[index], lowers[index], uppers[index], self.before[index].mean(), support[index])
+            estimated, lower, upper, baseline, near = (round(float(number), 6) for number in here)
             refused = declined = None
             findings = [Finding("adjustment", reason) for reason in reasons]
             if near < self.low_support:
@@ -360,19 +350,10 @@ class OutcomeSuccess(AlterationObjective):
                     {"support": near},
                 )
             elif upper < baseline:
-                declined = Finding(
-                    "no_gain", f"predicted worse than doing nothing ({beside(estimated, baseline)})"
-                )
-            appraisals.append(
-                Appraisal(
-                    chance(estimated, lower, upper, self.level),
-                    chance(baseline),
-                    tuple(findings),
-                    refused,
-                    declined,
-                    {"support": round(near, 2)} | modelled,
-                )
-            )
+                declined = worse_than_nothing(estimated, baseline)
+            claims = chance(estimated, lower, upper, self.level), chance(baseline)
+            trace = {"support": round(near, 2)} | modelled
+            appraisals.append(Appraisal(*claims, tuple(findings), refused, declined, trace))
         return appraisals
 
 
@@ -381,17 +362,21 @@ def interval(shares: Tensor, members: int, rows: int, level: float) -> tuple[Ten
     residuals that they were drawn from. Returns means, lower and upper ends, (B,) each.
     """
     mean = shares.mean(-1)
-    ends = shares.new_tensor([(1 - level) / 2, (1 + level) / 2])
-    low, high = torch.quantile(shares, ends, dim=-1)
-    fits = shares.unflatten(-1, (members, -1)).mean(-1)
-    between = fits.var(-1) if members > 1 else torch.zeros_like(mean)
-    quantile = torch.special.ndtri(ends[1])
-    rest = quantile.square() * (mean * (1 - mean) / rows + 2 * between / members)
+    lower, upper = _ends(shares, mean * (1 - mean) / rows, members, level)
     # All draws may agree, all or none successful: a success more or less in n rows is still possible.
     floor = torch.full_like(mean, -math.expm1(math.log((1 - level) / 2) / rows))
-    lower = torch.minimum(mean - ((mean - low).square() + rest).sqrt(), 1 - floor)
-    upper = torch.maximum(mean + ((high - mean).square() + rest).sqrt(), floor)
+    lower, upper = torch.minimum(lower, 1 - floor), torch.maximum(upper, floor)
     return mean, torch.minimum(lower, mean).clamp(0, 1), torch.maximum(upper, mean).clamp(0, 1)
+
+
+def _ends(draws: Tensor, counting: Tensor, members: int, level: float) -> tuple[Tensor, Tensor]:
+    """The ends around the mean of draws, (B, D), given the variance of counting, before any limits."""
+    mean, ends = draws.mean(-1), draws.new_tensor([(1 - level) / 2, (1 + level) / 2])
+    low, high = torch.quantile(draws, ends, dim=-1)
+    fits = draws.unflatten(-1, (members, -1)).mean(-1)
+    between = fits.var(-1) if members > 1 else torch.zeros_like(mean)
+    rest = torch.special.ndtri(ends[1]).square() * (counting + 2 * between / members)
+    return mean - ((mean - low).square() + rest).sqrt(), mean + ((high - mean).square() + rest).sqrt()
 
 
 def paired_interval(
@@ -409,15 +394,9 @@ def paired_interval(
     apart = one.to(torch.float64) - other.to(torch.float64)
     draws = apart.mean(-1)
     mean = draws.mean(-1)
-    ends = draws.new_tensor([(1 - level) / 2, (1 + level) / 2])
-    low, high = torch.quantile(draws, ends, dim=-1)
-    fits = draws.unflatten(-1, (members, -1)).mean(-1)
-    between = fits.var(-1) if members > 1 else torch.zeros_like(mean)
-    noise = apart.square().mean((-2, -1)) - mean.square()
-    rest = torch.special.ndtri(ends[1]).square() * (noise / rows + 2 * between / members)
+    lower, upper = _ends(draws, (apart.square().mean((-2, -1)) - mean.square()) / rows, members, level)
     # Residuals by which one of the two alone succeeds may be missing among n rows, where no draw has any.
     floor = -math.expm1(math.log((1 - level) / 2) / rows)
     fewer, more = ((sign * apart <= 0).all(-1).all(-1).to(mean) * floor for sign in (-1, 1))
-    lower = torch.minimum(mean - ((mean - low).square() + rest).sqrt(), mean - fewer)
-    upper = torch.maximum(mean + ((high - mean).square() + rest).sqrt(), mean + more)
+    lower, upper = torch.minimum(lower, mean - fewer), torch.maximum(upper, mean + more)
     return mean, torch.minimum(lower, mean).clamp(-1, 1), torch.maximum(upper, mean).clamp(-1, 1)

@@ -75,17 +75,11 @@ from rehearsal_torch.spaces.projection import project
 
 @dataclass(frozen=True)
 class Expansion:
-    """A concave function to second order at n points of k coordinates.
+    """A concave function to second order at n points of k coordinates."""
 
-    Attributes:
-        value: (...,).
-        gradient: (..., k).
-        curvature: (..., k, k), with no positive eigenvalue.
-    """
-
-    value: Tensor
-    gradient: Tensor
-    curvature: Tensor
+    value: Tensor  # (...,)
+    gradient: Tensor  # (..., k)
+    curvature: Tensor  # (..., k, k), with no positive eigenvalue
 
 
 class RegionProbability(ABC):

@@ -23,14 +23,10 @@ PUBLISHED: Mapping[str, float] = {"SOFA": -1.0}
 
 @dataclass(frozen=True)
 class Doses:
-    """The doses of every action.
+    """The doses of every action."""
 
-    Attributes:
-        names: The p doses.
-        values: (..., A, p), in the doses' units; leading dimensions are broadcast against those of states.
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # The p doses
+    # (..., A, p), in the doses' units; leading dimensions are broadcast against those of states.
     values: Tensor
 
     def column(self, name: str) -> Tensor:

@@ -24,7 +24,6 @@ Eq. 6 and Eq. 9.
 
 from abc import ABC
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from typing import Self
@@ -37,9 +36,8 @@ from rehearsal_torch.objectives.gaussian_success import chances
 from rehearsal_torch.objectives.objective import (
     AlterationObjective,
     Appraisal,
-    chance,
+    appraised,
     difference,
-    no_improvement,
 )
 from rehearsal_torch.seeding import spaced_generator
 from rehearsal_torch.spaces.polytope import Polytope
@@ -56,17 +54,12 @@ ROUNDED = 4 * torch.finfo(torch.float64).eps
 
 @dataclass(frozen=True)
 class Scenarios:
-    """n scenarios for B cases; desired where gains @ z <= slack.
+    """n scenarios for B cases; desired where gains @ z <= slack."""
 
-    Attributes:
-        gains: G, (n, l, k).
-        slack: h, (n, B, l).
-        unit: Scale of the slack of each face, (l,) or a number: a face counts as violated if it is violated
-            by more than `TINY` times this scale.
-    """
-
-    gains: Tensor
-    slack: Tensor
+    gains: Tensor  # G, (n, l, k)
+    slack: Tensor  # h, (n, B, l)
+    # Scale of the slack of each face, (l,) or a number: a face counts as violated if it is violated by more
+    # than `TINY` times this scale.
     unit: Tensor | float = 1.0
 
     def desired(self, actions: Tensor) -> Tensor:
@@ -219,6 +212,7 @@ class ScenarioCount(CountObjective):
     """
 
     takes = (LinearSurrogate,)
+    level: float
 
     def __init__(
         self,
@@ -292,37 +286,26 @@ class ScenarioCount(CountObjective):
             found.append(cls(cases, names, search, other, parts[2], contexts, task.region, before, level))
         return found
 
-    def at_level(self, level: float) -> Self:
-        """See `AlterationObjective.at_level`."""
-        other = copy(self)
-        other.level = level
-        return other
-
     def contrast(self, first: Tensor, second: Tensor) -> list[Estimate | None]:
         """See `AlterationObjective.contrast`: by the same sets of parameters for both."""
-        one, other = (
-            success(self.test_scenarios, self.region, self.contexts, each) for each in (first, second)
-        )
-        apart = one - other
-        ends = [round((1 - self.level) / 2, 12), round((1 + self.level) / 2, 12)]
-        low, high = torch.quantile(apart, apart.new_tensor(ends), dim=0)
-        rows = zip(apart.mean(0).tolist(), low.tolist(), high.tolist(), strict=True)
-        return [difference(*row, self.level) for row in rows]
+        rows = self._interval(self._drawn(first) - self._drawn(second))
+        return [difference(*row, self.level) for row in zip(*rows, strict=True)]
 
     def appraise(self, actions: Tensor) -> list[Appraisal]:
         """The probability of success with its interval, and that without an alteration."""
-        drawn = success(self.test_scenarios, self.region, self.contexts, actions)
+        estimated, low, high = self._interval(self._drawn(actions))
+        rows = zip(estimated, self.before.tolist(), low, high, strict=True)
+        return [appraised(self.level, *row) for row in rows]
+
+    def _drawn(self, actions: Tensor) -> Tensor:
+        """P under every set of parameters, (sets, B)."""
+        return success(self.test_scenarios, self.region, self.contexts, actions)
+
+    def _interval(self, drawn: Tensor) -> tuple[list[float], list[float], list[float]]:
+        """The mean of draws, (sets, B), and the ends of its interval."""
         ends = [round((1 - self.level) / 2, 12), round((1 + self.level) / 2, 12)]
         low, high = torch.quantile(drawn, drawn.new_tensor(ends), dim=0)
-        rows = zip(drawn.mean(0).tolist(), self.before.tolist(), low.tolist(), high.tolist(), strict=True)
-        return [
-            Appraisal(
-                chance(estimated, lower, upper, self.level),
-                chance(baseline),
-                declined=no_improvement(estimated, baseline) if estimated < baseline else None,
-            )
-            for estimated, baseline, lower, upper in rows
-        ]
+        return drawn.mean(0).tolist(), low.tolist(), high.tolist()
 
 
 def success(response: AffineResponse, region: Polytope, contexts: Tensor, actions: Tensor) -> Tensor:

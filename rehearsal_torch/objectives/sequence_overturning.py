@@ -59,17 +59,11 @@ SIGNS = GRID[::8]
 
 @dataclass(frozen=True)
 class _Spread:
-    """What the observations say.
+    """What the observations say."""
 
-    Attributes:
-        precision: S^-1, (p, p), of doses as levels.
-        residual: sigma, (D,), in the coordinates of the trajectory.
-        strongest: The strongest observed covariate.
-    """
-
-    precision: Tensor
-    residual: Tensor
-    strongest: Strength | None
+    precision: Tensor  # S^-1, (p, p), of doses as levels
+    residual: Tensor  # sigma, (D,), in the coordinates of the trajectory
+    strongest: Strength | None  # The strongest observed covariate
 
 
 class SequenceOverturning:

@@ -21,7 +21,7 @@ Source: Hoeting et al. (1999), Sec. 1 (mixtures of models: mean and variance); t
 
 import math
 from collections.abc import Mapping, Sequence
-from copy import copy
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -29,8 +29,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Estimate, RehearsalCase
-from rehearsal_torch.data.estimates.percent import beside
-from rehearsal_torch.data.finding import Finding, joined
+from rehearsal_torch.data.finding import joined
 from rehearsal_torch.objectives.kernel_value import KernelValue
 from rehearsal_torch.objectives.objective import (
     AlterationObjective,
@@ -38,6 +37,7 @@ from rehearsal_torch.objectives.objective import (
     chance,
     difference,
     normal_quantile,
+    worse_than_nothing,
 )
 from rehearsal_torch.objectives.outcome_success import OutcomeSuccess, acceptable, unaltered, withheld
 from rehearsal_torch.surrogates.outcome.stacked import StackedRegression
@@ -95,18 +95,15 @@ class StackedSuccess(AlterationObjective):
 
     def within(self, lower: Tensor, upper: Tensor, fixed: Mapping[str, float]) -> Self:
         """With both in the same bounds."""
-        made = super().within(lower, upper, fixed)
-        made.indicator = self.indicator.within(lower, upper, fixed)
-        made.outcome = self.outcome.within(lower, upper, fixed)
-        return made
+        parts = {"indicator": self.indicator, "outcome": self.outcome}
+        inside = {name: part.within(lower, upper, fixed) for name, part in parts.items()}
+        return super().within(lower, upper, fixed).changed(**inside)
 
     @torch.no_grad()
     def tabulated(self) -> Self:
         """With both tabulated."""
-        made = copy(self)
-        made.at_risk, made.outcome = self.at_risk, self.outcome.tabulated()
-        made.indicator = self.indicator.tabulated() if self.weight else self.indicator
-        return made
+        indicator = self.indicator.tabulated() if self.weight else self.indicator
+        return self.changed(at_risk=self.at_risk, outcome=self.outcome.tabulated(), indicator=indicator)
 
     @torch.no_grad()
     def __call__(self, actions: Tensor) -> Tensor:
@@ -116,8 +113,8 @@ class StackedSuccess(AlterationObjective):
 
     def at_level(self, level: float) -> Self:
         """See `AlterationObjective.at_level`."""
-        pair = self.indicator.at_level(level), self.outcome.at_level(level)
-        return type(self)(self.cases, self.weight, *pair)
+        outcome = self.outcome.changed(level=level)
+        return type(self)(self.cases, self.weight, self.indicator.changed(level=level), outcome)
 
     def acceptable(self, actions: Tensor) -> Tensor:
         """What the outcome regression supports, with the rule of near rows for the weighted mean."""
@@ -161,11 +158,10 @@ class StackedSuccess(AlterationObjective):
         quantile, level = normal_quantile(self.outcome.level), self.outcome.level
         found: list[Estimate | None] = []
         for pair in zip(indicators, outcomes, strict=True):
-            ends = [(each.point, each.lower, each.upper) for each in pair if each is not None]
             known = [
-                (point, lower, upper)
-                for point, lower, upper in ends
-                if lower is not None and upper is not None
+                (claim.point, claim.lower, claim.upper)
+                for claim in pair
+                if claim is not None and claim.lower is not None and claim.upper is not None
             ]
             mixed = _mixed(self.weight, known[0], known[1], quantile) if len(known) == 2 else None
             found.append(None if mixed is None else difference(*mixed, level))
@@ -185,47 +181,26 @@ class StackedSuccess(AlterationObjective):
         weight = self.weight
         trace = outcome.trace | {"indicator_weight": round(weight, 4)}
         if not weight:
-            note = (
-                "estimated by the regression of the outcome's value alone: too few rows are desired, or too "
-                "many"
-            )
-            return Appraisal(
-                outcome.estimate,
-                outcome.baseline,
-                outcome.findings,
-                outcome.refused,
-                outcome.declined,
-                trace | {"note": note},
-            )
+            why = "too few rows are desired, or too many"
+            note = f"estimated by the regression of the outcome's value alone: {why}"
+            return replace(outcome, trace=trace | {"note": note})
         note = (
             f"estimated by two regressions: of whether the outcome is desired ({weight:.0%}), and of its "
             f"value ({1 - weight:.0%})"
         )
         estimate = _mixture(weight, indicator, outcome, self.outcome.level)
         own, other = indicator.baseline, outcome.baseline
-        baseline = (
-            None
-            if own is None or other is None
-            else chance(round(weight * own.point + (1 - weight) * other.point, 6))
-        )
-        points = {
-            name: each.estimate.point
-            for name, each in (("indicator", indicator), ("outcome", outcome))
-            if each.estimate is not None
-        }
-        declined = None
-        upper = None if estimate is None else estimate.upper
+        baseline = None
+        if own is not None and other is not None:
+            baseline = chance(round(weight * own.point + (1 - weight) * other.point, 6))
+        pair = {"indicator": indicator.estimate, "outcome": outcome.estimate}
+        points = {name: claim.point for name, claim in pair.items() if claim is not None}
+        declined, upper = None, None if estimate is None else estimate.upper
         if estimate is not None and baseline is not None and upper is not None and upper < baseline.point:
-            text = f"predicted worse than doing nothing ({beside(estimate.point, baseline.point)})"
-            declined = Finding("no_gain", text)
-        return Appraisal(
-            estimate,
-            baseline,
-            joined(indicator.findings, outcome.findings),
-            outcome.refused,
-            declined,
-            trace | {"estimates": points, "note": note},
-        )
+            declined = worse_than_nothing(estimate.point, baseline.point)
+        trace |= {"estimates": points, "note": note}
+        findings = joined(indicator.findings, outcome.findings)
+        return Appraisal(estimate, baseline, findings, outcome.refused, declined, trace)
 
 
 def _mixture(weight: float, indicator: Appraisal, outcome: Appraisal, level: float) -> Estimate | None:

@@ -109,7 +109,7 @@ Candidate = TypeVar("Candidate")
 
 
 class Search(ABC, Generic[Sought]):
-    """Maximises an objective.
+    """Maximises an objective; settings out of range raise a ValueError that says what was expected.
 
     Attributes:
         kind: The kind of problem whose objectives it maximises (`Problem.kind`), that of `maximises` unless a
@@ -177,7 +177,10 @@ class Search(ABC, Generic[Sought]):
 
 
 class BatchSearch(Search[Sought]):
-    """A search for B cases at once, at most `batch_size` in one call of the loop."""
+    """A search for B cases at once.
+
+    Attributes:
+    """
 
     batch_size: int = 256
 
@@ -320,15 +323,13 @@ class NoAction(BatchSearch[Candidates[AlterationObjective]]):
 
     Args:
         budget_s: See `Search`; has no effect.
-
-    Raises:
-        ValueError: if the budget is not positive.
     """
 
     pools = True
 
     def batch_search(self, objective: Candidates[AlterationObjective]) -> list[Decision]:
         """Returns a no-action decision for each case."""
-        reason = Finding("never_acts", "this method never acts")
+        budget, reason = Budget(self.budget_s), Finding("never_acts", "this method never acts")
         traces: list[dict[str, Any]] = [{"search": "none", "altered": []} for _ in objective.cases]
-        return [Decision(None, 0.0, reason=reason, trace=trace) for trace in traces]
+        seconds = budget.spent() / max(len(traces), 1)
+        return [Decision(None, 0.0, reason=reason, trace=trace, seconds=seconds) for trace in traces]

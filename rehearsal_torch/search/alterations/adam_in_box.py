@@ -40,11 +40,7 @@ class AdamInBox(BatchSearch[Candidates[CentreDistance]]):
         screened: Number of points that are screened for the starts.
         screening_draws: Number of draws in the screening and in the first ascent.
         near: A set whose share of desired draws is smaller than the best by more than this is not refined.
-        batch_size: Maximum number of cases per call.
         budget_s: See `Search`; a step is one step of Adam, or the screening of a candidate set.
-
-    Raises:
-        ValueError: if a number is out of range.
     """
 
     rate: float = 0.1

@@ -24,11 +24,7 @@ class CheapestAlteration(BatchSearch[Candidates[ChanceCost]]):
 
     Args:
         fallback: Finds the most probable alteration where none is feasible; None for no action there.
-        batch_size: Maximum number of cases per call.
         budget_s: See `Search`; a step is a candidate set, or a Newton step of the fallback.
-
-    Raises:
-        ValueError: if the budget is not positive.
     """
 
     fallback: ProjectionNewton | None = None

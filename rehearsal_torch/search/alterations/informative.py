@@ -73,33 +73,22 @@ class Programs:
 
 @dataclass(frozen=True)
 class Points:
-    """Points of one candidate set.
+    """Points of one candidate set."""
 
-    Attributes:
-        points: (m, k), the most probable first; m may be 0.
-        share: The share of desired validation scenarios at the most probable affordable point, whether it
-            qualifies or not; -1 if no point is affordable.
-    """
-
-    points: Tensor
+    points: Tensor  # (m, k), the most probable first; m may be 0
+    # The share of desired validation scenarios at the most probable affordable point, whether it qualifies or
+    # not; -1 if no point is affordable.
     share: float
 
 
 @dataclass(frozen=True)
 class Qualifying:
-    """Finds qualifying alterations.
+    """Finds qualifying alterations."""
 
-    Attributes:
-        tau: The required share of desired scenarios.
-        pool: Maximum number of points returned.
-        budget: Upper bound on the cost of an alteration; None for no bound.
-        programs: Settings of the search for candidates of several variables.
-    """
-
-    tau: float
-    pool: int
-    budget: AlterationBudget | None
-    programs: Programs
+    tau: float  # The required share of desired scenarios
+    pool: int  # Maximum number of points returned
+    budget: AlterationBudget | None  # Upper bound on the cost of an alteration; None for no bound
+    programs: Programs  # Settings of the search for candidates of several variables
 
     def points(self, candidate: SuccessProbability, index: int, budget: Budget = UNLIMITED) -> Points:
         """The qualifying points of one set in one case, as far as the time budget allows."""
@@ -208,16 +197,12 @@ NOISE = 1e-6
 
 @dataclass(frozen=True)
 class Evaluated:
-    """The evaluated points of each pool.
+    """The evaluated points of each pool."""
 
-    Attributes:
-        places: Indices of the q evaluated points in their pools, (b, q), in the order of evaluation; an index
-            may occur twice.
-        values: (b, q).
-    """
-
+    # Indices of the q evaluated points in their pools, (b, q), in the order of evaluation; an index may occur
+    # twice.
     places: Tensor
-    values: Tensor
+    values: Tensor  # (b, q)
 
 
 def explored(
@@ -336,9 +321,6 @@ class Informative(BatchSearch[Candidates[SuccessProbability]]):
         declines: See `Search`; False for the behaviour in the paper.
         budget_s: See `Search`; a program gets the remaining time, and a step is a candidate set, a program, a
             line, or an evaluation.
-
-    Raises:
-        ValueError: if a number is out of range or a name is unknown.
     """
 
     # It looks for information among what is probable enough.

@@ -35,15 +35,10 @@ from rehearsal_torch.seeding import generator
 
 @dataclass(frozen=True)
 class Cover:
-    """A set of intervals, as their sorted ends.
+    """A set of intervals, as their sorted ends."""
 
-    Attributes:
-        begins: (n,), ascending.
-        ends: (n,), ascending; ends[i] need not belong to the interval that begins at begins[i].
-    """
-
-    begins: np.ndarray
-    ends: np.ndarray
+    begins: np.ndarray  # (n,), ascending
+    ends: np.ndarray  # (n,), ascending; ends[i] need not belong to the interval that begins at begins[i]
 
     @classmethod
     def of(cls, left: Tensor, right: Tensor) -> "Cover":
@@ -121,11 +116,7 @@ class IntervalSweep(BatchSearch[Candidates[CountObjective]]):
         starts: Number of starts for sets of several variables.
         rounds: Maximum number of sweeps over all lines.
         screening_draws: Number of scenarios that are swept from all starts; the best is then swept over all.
-        batch_size: Maximum number of cases per call.
         budget_s: See `Search`; a step is a sweep along one line of a candidate set.
-
-    Raises:
-        ValueError: if a number is not positive.
     """
 
     starts: int = 8

@@ -75,17 +75,11 @@ ORDINARY_BOX = (1e-2, 1e4)
 
 @dataclass(frozen=True)
 class Solution:
-    """The solution of a program.
+    """The solution of a program."""
 
-    Attributes:
-        action: (k,), or None if the tree was truncated before it found one.
-        count: Number of desired scenarios according to the program.
-        bound: Upper bound on that number.
-    """
-
-    action: np.ndarray | None
-    count: int
-    bound: float
+    action: np.ndarray | None  # (k,), or None if the tree was truncated before it found one
+    count: int  # Number of desired scenarios according to the program
+    bound: float  # Upper bound on that number
 
 
 @dataclass(eq=False)
@@ -99,11 +93,7 @@ class MixedInteger(BatchSearch[Candidates[CountObjective]]):
         starts: Number of starts of the sweeps.
         rounds: Maximum number of sweeps over all lines.
         screening_draws: Number of scenarios that are swept from all starts.
-        batch_size: Maximum number of cases per call.
         budget_s: See `Search`; a program gets the remaining time, and a step is a sweep along one line.
-
-    Raises:
-        ValueError: if a number is out of range.
     """
 
     scenarios: int = 100
@@ -239,17 +229,14 @@ ROOM = 1e-9
 class AlterationBudget:
     """An upper bound on the cost of an alteration.
 
-    Attributes:
-        limit: Maximum cost.
-        costs: Price per unit, variable to a non-negative number; 1 by default.
-        reference: Value at which nothing is spent, variable to value; 0 by default.
-
     Raises:
         ValueError: if the limit or a price is negative.
     """
 
-    limit: float
+    limit: float  # Maximum cost
+    # Price per unit, variable to a non-negative number; 1 by default.
     costs: Mapping[str, float] = field(default_factory=dict)
+    # Value at which nothing is spent, variable to value; 0 by default.
     reference: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

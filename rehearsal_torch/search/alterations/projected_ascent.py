@@ -41,12 +41,8 @@ class ProjectedAscent(BatchSearch[Candidates[AlterationObjective]]):
         steps: T, maximum number of steps.
         rate: Fixed learning rate (as in the paper, for standardised actions); None for adaptive steps.
         single: Ascend in single precision; values are computed again in double precision at the end.
-        batch_size: Maximum number of cases per call.
         declines: See `Search`; False for the behaviour in the paper.
         budget_s: See `Search`; a step is one step of the ascent.
-
-    Raises:
-        ValueError: if a number is not positive.
     """
 
     starts: int = 20

@@ -59,14 +59,10 @@ class ProjectionNewton(BatchSearch[Candidates[GaussianSuccess]]):
     Args:
         steps: Maximum number of Newton steps.
         tolerance: Stops once no coordinate moves by more than this share of its range.
-        batch_size: Maximum number of cases per call.
         predictive: Compare sets by the predictive probability of their best action; False compares the
             plug-in values, as in the paper.
         declines: See `Search`; False for the behaviour in the paper.
         budget_s: See `Search`; a step is a Newton step.
-
-    Raises:
-        ValueError: if a number is out of its range.
     """
 
     steps: int = 100

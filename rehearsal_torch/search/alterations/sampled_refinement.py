@@ -46,12 +46,7 @@ class SampledRefinement(BatchSearch[Candidates[AlterationObjective]]):
         kept: m, the number of candidates that are perturbed in a round.
         perturbations: Number of perturbations of each.
         seed: Seed of the points and the perturbations.
-        batch_size: Maximum number of cases per call.
-        declines: See `Search`.
         budget_s: See `Search`; a step is one round.
-
-    Raises:
-        ValueError: if a number is not positive.
     """
 
     starts: int = 40

@@ -331,9 +331,6 @@ class AStar(Search[CounterfactualReturn]):
             for no limit. A step is a round of the greedy ascent, the choice of anchors, their bounds at one
             time, or the expansion of a batch.
         node_limit: Likewise, a limit on the number of expanded nodes.
-
-    Raises:
-        ValueError: if the batch is below 1, or the budget is not positive.
     """
 
     anchors: Anchors | None = None

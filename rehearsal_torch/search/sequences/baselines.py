@@ -79,9 +79,6 @@ class GreedyChanges(Search[CounterfactualReturn]):
 
     Args:
         budget_s: See `Search`; a step is a round, which makes one change.
-
-    Raises:
-        ValueError: if the budget is not positive.
     """
 
     def __call__(self, objective: CounterfactualReturn) -> Decision:
@@ -138,9 +135,6 @@ class TopK(Search[CounterfactualReturn]):
 
     Args:
         budget_s: See `Search`; there is a single step, which is always completed.
-
-    Raises:
-        ValueError: if the budget is not positive.
     """
 
     def __call__(self, objective: CounterfactualReturn) -> Decision:
@@ -171,9 +165,6 @@ class RandomChanges(Search[CounterfactualReturn]):
         count: Number of sequences drawn.
         seed: Together with the identity of the episode, determines the draws.
         budget_s: See `Search`; all draws are evaluated in a single step, which is always completed.
-
-    Raises:
-        ValueError: if `count` is below 1, or the budget is not positive.
     """
 
     declines = False  # the baseline includes its losses

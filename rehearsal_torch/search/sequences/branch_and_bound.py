@@ -76,9 +76,6 @@ class BranchAndBound(Search[CounterfactualReturn]):
         node_limit: Likewise, a limit on the number of expanded nodes.
         fallback: The search used if the model has no usable bound; None for A* with its defaults, under the
             same limits.
-
-    Raises:
-        ValueError: if a number is out of range.
     """
 
     leaves: int = 20_000

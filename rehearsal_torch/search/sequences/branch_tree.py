@@ -54,22 +54,15 @@ WIDTH = 0.1
 
 @dataclass(frozen=True)
 class EventSets:
-    """The result of an enumeration.
+    """The result of an enumeration."""
 
-    Attributes:
-        sets: Indices of the events of each set in the order of time, padded with -1, (N, m) long.
-        bounds: Upper bound on the gain of each set, (N,).
-        complete: Whether these are all sets above the threshold; if not, there are more than allowed.
-        firsts: For each event, an upper bound over all sets of two or more events that begin with it, -inf
-            if none is above the threshold, (n,).
-        grown: Number of sets that were extended.
-    """
-
-    sets: Tensor
-    bounds: Tensor
-    complete: bool
+    sets: Tensor  # Indices of the events of each set in the order of time, padded with -1, (N, m) long
+    bounds: Tensor  # Upper bound on the gain of each set, (N,)
+    complete: bool  # Whether these are all sets above the threshold; if not, there are more than allowed
+    # For each event, an upper bound over all sets of two or more events that begin with it, -inf if none is
+    # above the threshold, (n,).
     firsts: Tensor
-    grown: int
+    grown: int  # Number of sets that were extended
 
 
 class SetModel:

@@ -52,17 +52,11 @@ NONE_FOUND = "found no change of as many actions as allowed that is better than 
 
 @dataclass
 class Effort:
-    """Counters of the search effort.
+    """Counters of the search effort."""
 
-    Attributes:
-        expanded: Nodes expanded.
-        generated: Nodes generated.
-        network_evaluations: Single steps F_t(x, a) computed.
-    """
-
-    expanded: int = 0
-    generated: int = 0
-    network_evaluations: int = 0
+    expanded: int = 0  # Nodes expanded
+    generated: int = 0  # Nodes generated
+    network_evaluations: int = 0  # Single steps F_t(x, a) computed
 
 
 def limit_reached(nodes: int | None, effort: Effort, budget: Budget) -> str:

@@ -42,9 +42,6 @@ class Exhaustive(Search[CounterfactualReturn]):
         budget_s: Time limit in seconds, after which the best sequence so far is returned without proof; None
             for no limit. A step is the expansion of a block.
         finalists: Number of candidates that are evaluated again.
-
-    Raises:
-        ValueError: if the precision is unknown, a size is below 1, or the budget is not positive.
     """
 
     chunk: int = 2048

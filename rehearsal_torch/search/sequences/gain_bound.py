@@ -69,23 +69,14 @@ from rehearsal_torch.search.sequences.decision_process import ROWS, Effort
 
 @dataclass(frozen=True)
 class ChangeEvents:
-    """n events in the order of time, with the path from which they depart.
+    """n events in the order of time, with the path from which they depart."""
 
-    Attributes:
-        path: c, (T, D).
-        kept: o, (T - 1,) long.
-        times: t of each event, (n,) long, ascending.
-        actions: a of each event, (n,) long.
-        effects: Displacements delta_q(e), (n, T, D); zero up to the event's time.
-        gains: D(e), (n,).
-    """
-
-    path: Tensor
-    kept: Tensor
-    times: Tensor
-    actions: Tensor
-    effects: Tensor
-    gains: Tensor
+    path: Tensor  # c, (T, D)
+    kept: Tensor  # o, (T - 1,) long
+    times: Tensor  # t of each event, (n,) long, ascending
+    actions: Tensor  # a of each event, (n,) long
+    effects: Tensor  # Displacements delta_q(e), (n, T, D); zero up to the event's time
+    gains: Tensor  # D(e), (n,)
 
     @cached_property
     def norms(self) -> Tensor:
@@ -208,19 +199,12 @@ def roll_out(
 
 @dataclass(frozen=True)
 class GainBound:
-    """gain(E) <= sum gains + sum pairs, for sets of at most `changes` events at different times.
+    """gain(E) <= sum gains + sum pairs, for sets of at most `changes` events at different times."""
 
-    Attributes:
-        gains: D(e), exact, (n,).
-        pairs: W(e, f), symmetric, minus infinity for events of the same time step, (n, n).
-        rest: The third-order part of W, (n, n); the bound is loose by at most twice this.
-        changes: m.
-    """
-
-    gains: Tensor
-    pairs: Tensor
-    rest: Tensor
-    changes: int
+    gains: Tensor  # D(e), exact, (n,)
+    pairs: Tensor  # W(e, f), symmetric, minus infinity for events of the same time step, (n, n)
+    rest: Tensor  # The third-order part of W, (n, n); the bound is loose by at most twice this
+    changes: int  # m
 
     @property
     def finite(self) -> bool:

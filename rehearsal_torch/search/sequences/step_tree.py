@@ -112,21 +112,15 @@ def enclosed(lower: Tensor, upper: Tensor, members: int) -> Intervals:
 
 @dataclass(frozen=True)
 class StepExpansion:
-    """The maps of one time step around the observed state, for each of M members.
+    """The maps of one time step around the observed state, for each of M members."""
 
-    Attributes:
-        jacobian: J of the observed action, (M, D, D).
-        turn: Centre and radius of the hull of J_a - J over the allowed actions, (M, D, D) each.
-        bend: Upper bounds of |H_i| under the observed action, and under any allowed one, (M, 1, D) each.
-        third: N, (M, 1, D).
-        margin: Allowance for rounding, in the unit of the coordinates.
-    """
-
-    jacobian: Tensor
+    jacobian: Tensor  # J of the observed action, (M, D, D)
+    # Centre and radius of the hull of J_a - J over the allowed actions, (M, D, D) each.
     turn: tuple[Tensor, Tensor]
+    # Upper bounds of |H_i| under the observed action, and under any allowed one, (M, 1, D) each.
     bend: tuple[Tensor, Tensor]
-    third: Tensor
-    margin: float
+    third: Tensor  # N, (M, 1, D)
+    margin: float  # Allowance for rounding, in the unit of the coordinates
 
     def kept(self, before: Intervals, away: Tensor) -> Intervals:
         """The intervals of the next step under the observed action; `away` is |delta|, (M, n, 1)."""
@@ -247,22 +241,15 @@ BOXES = 4096
 
 @dataclass
 class Paths:
-    """n paths from one time step on, rolled out under the observed actions.
+    """n paths from one time step on, rolled out under the observed actions."""
 
-    Attributes:
-        start: The first time step of the tables.
-        states: (n, T - start, M D).
-        before: Rewards of the steps from `start` on before each, cumulated, (n, T - start + 1, *lanes).
-        hulls: For each step, the smallest and the largest effect of an allowed change, (n, M D) each; None
-            where nothing may be changed.
-        away: |delta|, the distance to the observed states, (M, n, T - start).
-    """
-
-    start: int
-    states: Tensor
-    before: Tensor
+    start: int  # The first time step of the tables
+    states: Tensor  # (n, T - start, M D)
+    before: Tensor  # Rewards of the steps from `start` on before each, cumulated, (n, T - start + 1, *lanes)
+    # For each step, the smallest and the largest effect of an allowed change, (n, M D) each; None where
+    # nothing may be changed.
     hulls: list[tuple[Tensor, Tensor] | None]
-    away: Tensor
+    away: Tensor  # |delta|, the distance to the observed states, (M, n, T - start)
 
 
 class GroupBounds:
@@ -415,25 +402,15 @@ ROOT = 16_384
 
 @dataclass(frozen=True)
 class Groups:
-    """Groups whose next change is at the same time step, in the order of descending bounds.
+    """Groups whose next change is at the same time step, in the order of descending bounds."""
 
-    Attributes:
-        time: The time step of the next change.
-        bounds: Upper bounds of the return, (n,), descending.
-        later: The time steps of the other open changes, (n, m - 1) long.
-        path: A number for each path, the same for groups that share it, (n,) long.
-        states: The state of the path at `time`, (n, M D).
-        gathered: The rewards of the path before `time`, (n, *lanes).
-        sequences: The path's actions, (n, H) int16.
-    """
-
-    time: int
-    bounds: Tensor
-    later: Tensor
-    path: Tensor
-    states: Tensor
-    gathered: Tensor
-    sequences: Tensor
+    time: int  # The time step of the next change
+    bounds: Tensor  # Upper bounds of the return, (n,), descending
+    later: Tensor  # The time steps of the other open changes, (n, m - 1) long
+    path: Tensor  # A number for each path, the same for groups that share it, (n,) long
+    states: Tensor  # The state of the path at `time`, (n, M D)
+    gathered: Tensor  # The rewards of the path before `time`, (n, *lanes)
+    sequences: Tensor  # The path's actions, (n, H) int16
 
     def part(self, rows: slice) -> "Groups":
         """Some of the groups."""

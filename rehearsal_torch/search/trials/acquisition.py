@@ -65,39 +65,26 @@ SAME = 1e-3
 
 @dataclass(frozen=True)
 class Recommendation:
-    """The action with the largest posterior mean.
+    """The action with the largest posterior mean."""
 
-    Attributes:
-        action: (k,), in the actions' units.
-        predicted: Its posterior mean reward, estimated with draws other than those of the ascent.
-        visited: The visited actions with the largest posterior mean within bounds and limits, (m, k).
-        evaluations: Number of points at which value and gradient were computed.
-    """
-
-    action: Tensor
-    predicted: float
-    visited: Tensor
-    evaluations: int
+    action: Tensor  # (k,), in the actions' units
+    predicted: float  # Its posterior mean reward, estimated with draws other than those of the ascent
+    visited: Tensor  # The visited actions with the largest posterior mean within bounds and limits, (m, k)
+    evaluations: int  # Number of points at which value and gradient were computed
 
 
 @dataclass(frozen=True)
 class Sureness:
-    """What is known of a recommendation, and the best visited action beside it.
+    """What is known of a recommendation, and the best visited action beside it."""
 
-    Attributes:
-        std: The epistemic standard deviation of its expected reward: what is not known of the mechanisms; the
-            noise of a single experiment is averaged out.
-        tried: Whether the recommended action was visited.
-        runner_up: The best other visited action, (k,), among the best few within bounds and limits; None if
-            there is none.
-        runner_up_predicted: Its posterior mean reward.
-        chance: The probability that the recommended action's expected reward is larger than the runner-up's.
-    """
-
+    # The epistemic standard deviation of its expected reward: what is not known of the mechanisms; the noise
+    # of a single experiment is averaged out.
     std: float
-    tried: bool = False
+    tried: bool = False  # Whether the recommended action was visited
+    # The best other visited action, (k,), among the best few within bounds and limits; None if there is none.
     runner_up: Tensor | None = None
-    runner_up_predicted: float = float("nan")
+    runner_up_predicted: float = float("nan")  # Its posterior mean reward
+    # The probability that the recommended action's expected reward is larger than the runner-up's.
     chance: float = float("nan")
 
 
@@ -228,9 +215,6 @@ class AcquisitionSearch(Search[CausalObjective]):
         seed: Together with the identity of the round, determines the screened points, which are spread from
             the seed after that of the round.
         budget_s: See `Search`; a step is one evaluation of all starts.
-
-    Raises:
-        ValueError: if a number is out of range.
     """
 
     screened: int = 512
@@ -288,9 +272,6 @@ class SpaceFilling(Search[CausalObjective]):
         sampling: ``uniform`` or ``sobol``.
         seed: Determines the actions; uniform ones together with the identity of the round.
         budget_s: See `Search`; a step is one evaluation in the ascent to the recommendation.
-
-    Raises:
-        ValueError: if `sampling` is neither of the two, or the budget is not positive.
     """
 
     def __init__(self, sampling: str = "uniform", seed: int = 0, budget_s: float | None = None) -> None:

@@ -184,17 +184,11 @@ def ascended(function: UnitAcquisition, starts: Tensor, steps: int) -> tuple[Ten
 
 @dataclass(frozen=True)
 class Ascent:
-    """The end points of an ascent.
+    """The end points of an ascent."""
 
-    Attributes:
-        points: (R, d), in unit coordinates, best first.
-        values: (R,).
-        evaluations: Number of points at which value and gradient were computed.
-    """
-
-    points: Tensor
-    values: Tensor
-    evaluations: int
+    points: Tensor  # (R, d), in unit coordinates, best first
+    values: Tensor  # (R,)
+    evaluations: int  # Number of points at which value and gradient were computed
 
 
 def ascend(

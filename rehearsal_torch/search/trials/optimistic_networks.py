@@ -105,9 +105,6 @@ class OptimisticNetworks(Search[Optimism]):
         seed: Together with the identity of the round, determines all random numbers: with s the seed of
             both, the last choice draws noise with s + 7.
         budget_s: See `Search`; a step is one step of the ascent.
-
-    Raises:
-        ValueError: if a number is out of range.
     """
 
     restarts: int = 48
