@@ -158,14 +158,9 @@ class Aim:
 
 
 class CentreDistance(AlterationObjective):
-    """Minus the expected distance to the centre, for one set of altered variables in B cases.
-
-    Args:
-        names: The k altered variables.
-        aim: The target from which distances are measured.
-        pushforward: Push-forwards of the draws for training (the search), validation and test.
-        before: Share of desired test draws without an alteration, (B,).
-        level: Coverage probability of the interval.
+    """Minus the expected distance to the centre, for one set of altered variables in B cases, by
+    push-forwards of the draws for training, validation and test; `before` is the share of desired test draws
+    without an alteration.
     """
 
     takes = (FlowStructural,)
@@ -205,9 +200,6 @@ class CentreDistance(AlterationObjective):
             evaluation_draws: Number of draws in each of the samples for validation and test.
             precision: 32 or 64 bits for the push-forward.
             level: Coverage probability of the interval.
-
-        Raises:
-            ValueError: if a number is out of range or the loss is unknown.
         """
         if loss not in get_args(Loss) or min(draws, evaluation_draws) < 1 or precision not in (32, 64):
             settings = (
@@ -256,8 +248,8 @@ class CentreDistance(AlterationObjective):
     def values_and_shares(
         self, actions: Tensor, draws: int | None = None, which: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Minus the expected distance, and the share of draws in the region without gradient, (..., B, k) ->
-        (..., B) each, of the first `draws` only, or of the cases `which` only, where these are given.
+        """Minus the expected distance, and the share of draws in the region, (..., B, k) -> (..., B) each; of
+        the first `draws` or the cases `which` only, where these are given.
         """
         pushforward = self.pushforward[TRAINING] if draws is None else self.pushforward[TRAINING].first(draws)
         outcomes = self._outcomes(pushforward if which is None else pushforward.of(which), actions)

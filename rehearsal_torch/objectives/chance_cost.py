@@ -49,9 +49,7 @@ class ChanceCost(AlterationObjective):
 
     Args:
         success: The success probability of the same alteration.
-        weights: w, (k,).
         usual: z0 of a case without present values, (k,), in the variables' units.
-        tau: The required probability.
         reference: z0 of each case, (B, k); None takes the usual one for all.
     """
 
@@ -95,8 +93,7 @@ class ChanceCost(AlterationObjective):
             interval_level: Coverage probability of the interval of the success probability.
 
         Raises:
-            ValueError: if a level is out of range, a weight is not positive, or a cost is given for a
-                variable that cannot be altered.
+            ValueError: if a level is out of range, or `check` refuses weights or references.
         """
         cls.check(surrogate, weights=weights, reference=reference)
         weights, reference = dict(weights or {}), dict(reference or {})
@@ -217,9 +214,7 @@ class ChanceCost(AlterationObjective):
 def best_level(
     surrogate: LinearSurrogate, sets: Sequence[ChanceCost], levels: Sequence[float] = LEVELS
 ) -> float:
-    """The level that maximises the method's own mean success over observed contexts, within the task's
-    bounds; the first one among equals.
-    """
+    """The level of the largest mean success of the method over observed contexts; the first among equals."""
     contexts = surrogate.contexts.values
     baseline_response = surrogate.response(())
     region = surrogate.task.region

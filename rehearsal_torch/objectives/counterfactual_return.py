@@ -59,8 +59,7 @@ class CounterfactualReturn(Objective):
         agreement: Which members have to predict a gain, so that a change is recommended: "all" or "none".
 
     Raises:
-        ValueError: if k is negative, the mask of fixed actions does not have the length of the episode, or
-            there is no such use of the members.
+        ValueError: if k is negative, the mask of fixed actions has another length, or a use is unknown.
     """
 
     kind: Kind | None = "look_back"
@@ -89,8 +88,7 @@ class CounterfactualReturn(Objective):
 
     @classmethod
     def check(cls, surrogate: Surrogate, **settings: Any) -> None:
-        """Checks that the surrogate models every variable on which the reward depends, and the use of the
-        members.
+        """Checks the use of the members, and that the surrogate models every variable that the reward reads.
 
         Raises:
             ValueError: if it does not, or there is no such use.
@@ -176,9 +174,7 @@ class CounterfactualReturn(Objective):
 
     @cached_property
     def doses(self) -> Doses:
-        """The doses of each action at each step, (T, A, p): an action stands for the doses of its levels, the
-        observed one for the doses that were given.
-        """
+        """The doses of each action at each step, (T, A, p): of its level, or those given if observed."""
         surrogate, trajectory = self.surrogate, self.trajectory
         every = torch.arange(self.actions, device=trajectory.observed.device)
         values = surrogate.doses(every).to(torch.float64).expand(self.horizon, -1, -1).clone()
@@ -188,31 +184,23 @@ class CounterfactualReturn(Objective):
         return Doses(surrogate.dose_names, values)
 
     def rewards(self, states: Tensor, time: int | None = None) -> Tensor:
-        """R of states in the coordinates of the trajectory, the mean over the members: at one step, (..., D),
-        or along whole trajectories, (..., T, D). Returns (..., A), or (..., 1) if the reward does not
-        depend on the action.
+        """R of states in the trajectory's coordinates, the mean over the members: at one step, (..., D), or
+        along trajectories, (..., T, D). Returns (..., A), or (..., 1) if the reward does not depend on the
+        action.
         """
         if self.surrogate.members > 1:
             return self.member_rewards(states, time).mean(-2)
         return self.reward(self.surrogate.units(states), self.surrogate.names, self._dosed(time, self.reward))
 
     def member_rewards(self, states: Tensor, time: int | None = None, reward: Reward | None = None) -> Tensor:
-        """R, or another reward, of each of the M members of the surrogate; see `rewards`.
-
-        Returns:
-            (..., M, A), or (..., M, 1) if the reward does not depend on the action.
-        """
+        """R, or another reward, of each member, (..., M, A) or (..., M, 1); see `rewards`."""
         reward = reward or self.reward
         doses = self._dosed(time, reward)
         doses = None if doses is None else Doses(doses.names, doses.values.unsqueeze(-3))
         return reward(self.surrogate.member_units(states), self.surrogate.names, doses)
 
     def sums(self, states: Tensor, time: int | None = None) -> Tensor:
-        """What adds up over the steps of an episode to what `joined` takes; see `rewards`.
-
-        Returns:
-            `rewards`; or `member_rewards`, (..., M, A) or (..., M, 1), if the worst member counts.
-        """
+        """What adds up over steps for `joined`: `rewards`, or `member_rewards` if the worst counts."""
         return self.member_rewards(states, time) if self.worst else self.rewards(states, time)
 
     @property
@@ -225,11 +213,9 @@ class CounterfactualReturn(Objective):
         return totals.amin(-1) if self.worst else totals
 
     def highest_rewards(self, lower: Tensor, upper: Tensor, time: int, actions: Tensor) -> Tensor:
-        """Upper bounds on R over boxes of states at one step, (..., D) or (..., M D) for an ensemble, in the
-        coordinates of the trajectory, under given actions, (A',) long.
-
-        Returns:
-            (..., *lanes, A'), or (..., *lanes, 1) if the reward does not depend on the action.
+        """Upper bounds on R over boxes of states at one step, (..., D) or (..., M D) for an ensemble, under
+        given actions, (A',) long: (..., *lanes, A'), or (..., *lanes, 1) if the reward does not depend on the
+        action.
 
         Raises:
             TypeError: if the reward has no bound over boxes.
@@ -264,9 +250,7 @@ class CounterfactualReturn(Objective):
         return taken(rewards, actions.expand(len(rewards), -1))
 
     def gradient(self) -> Tensor | None:
-        """dR/dx in the coordinates of the trajectory, (D,), or (M D,) for an ensemble; None if R is not
-        linear in them: neither are other rewards, nor is the worst member's return.
-        """
+        """dR/dx in the trajectory's coordinates, (D,), or (M D,) for an ensemble; None if not linear."""
         if self.worst or not isinstance(self.reward, LinearReward):
             return None
         members = self.surrogate.members
@@ -288,9 +272,8 @@ class CounterfactualReturn(Objective):
     def rounding(self, share: float, size: float) -> float:
         """The tolerance within which two returns count as equal: `share` of their size, in the reward's unit.
 
-        If the size comes from an offset of the reward, or all returns are small, this could exceed what
-        returns differ by; it is therefore limited to `share` of a thousand times what the states can change,
-        plus the floating-point error at this size.
+        As an offset of the reward could make this exceed what returns differ by, it is at most `share` of a
+        thousand times what the states can change, plus the floating-point error at this size.
         """
         return min(
             share * size,
@@ -332,8 +315,7 @@ class CounterfactualReturn(Objective):
         """The action sequence under a decision, (H,) long.
 
         Raises:
-            ValueError: if the decision makes more than k changes, changes an action that is not open to
-                change, or names an unknown action.
+            ValueError: if it makes more than k changes, or one that is not open, or names an unknown action.
         """
         chosen, open_steps = self.observed.clone(), self.open.tolist()
         different = [
@@ -388,10 +370,9 @@ def return_record(objective: CounterfactualReturn, decision: Decision) -> dict[s
         ``observed_rewards`` (T numbers each); by step ``observed_doses``, as they were given,
         ``level_doses``, those of the observed actions' levels, and ``doses``, those of the actions, where a
         dose that keeps its level stays as it was given; the returns ``value`` and ``observed``, and
-        ``improvement`` (value - observed) / |observed|. For an ensemble also
-        ``member_gains`` (M), and ``rewards_lower`` and ``rewards_upper``, the range of the members' rewards
-        at each step; for a reward with related ones (`Reward.related`) ``related``, the returns by each: name
-        to ``value`` and ``observed``.
+        ``improvement`` (value - observed) / |observed|. For an ensemble ``member_gains`` (M), and
+        ``rewards_lower`` and ``rewards_upper``, the range of the members' rewards at each step; ``related``,
+        the returns ``value`` and ``observed`` by each related reward (`Reward.related`).
     """
     sequence, observed, outcome = objective.sequence(decision), objective.observed, objective.outcome()
     given, levels = given_doses(objective), objective.surrogate.doses(observed)
@@ -424,9 +405,7 @@ def trajectory_record(objective: Any, decision: Decision) -> dict[str, Any]:
 
 
 def given_doses(objective: CounterfactualReturn) -> Tensor:
-    """The doses that were given with each action that may be changed, (H, p) in their units; those of the
-    actions' levels if the episode lacks the columns.
-    """
+    """The doses given with each action that may be changed, (H, p); those of its level if none are known."""
     names, episode = objective.surrogate.dose_names, objective.case.episode
     levels = objective.surrogate.doses(objective.observed)
     if not names or not all(name in episode.names for name in names):

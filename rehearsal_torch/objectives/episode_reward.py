@@ -84,11 +84,10 @@ class StepFunction:
 
     @classmethod
     def of(cls, rules: Rules, where: str, scale: float | None = None) -> "StepFunction":
-        """The function of rules such as {"< 300": 2, "< 200": 3}: the largest value of those that hold, 0 if
-        none does.
+        """The function of rules, comparisons with points: {"< 300": 2, "< 200": 3} gives the largest value of
+        those that hold, 0 if none does.
 
         Args:
-            rules: A comparison (<, <=, >, >=) with a number, to points of at least 0.
             scale: The range of the number, of which `TOLERANCE` counts as equal to a limit; 0 for that share
                 of the limit itself, infinite for that of the limit plus 1, None for an exact comparison.
 
@@ -114,9 +113,7 @@ class StepFunction:
         return torch.where(values.isnan(), torch.nan, points)
 
     def lowest(self, lower: Tensor, upper: Tensor) -> Tensor:
-        """The smallest p(x) with lower <= x <= upper, (...), (...) -> (...), float64; an end that is NaN is
-        infinite.
-        """
+        """The smallest p(x) with lower <= x <= upper, (...), (...) -> (...); a NaN at an end is infinite."""
         if self._falls:
             return self._points(upper)[self._cells(upper.nan_to_num(math.inf, math.inf, -math.inf))]
         if self._rises:
@@ -226,9 +223,7 @@ class StepScore(BoundedReward):
         return replace(one, steps=StepFunction.of(one.rules, f"reward.components.{component}", scale))
 
     def related(self) -> Mapping[str, Reward]:
-        """The score "without doses" and "with doses"; empty if no criterion reads a dose, or none reads
-        anything else.
-        """
+        """The score "without doses" and "with doses"; empty if it reads no dose, or nothing else."""
         whole, rest = self, self
         if self.without_doses:
             whole = StepScore(self._rules, self.doses, name=self.name)

@@ -112,11 +112,8 @@ class RewardFrame:
 
 
 def standard_draws(count: int, width: int, seed: int) -> Tensor:
-    """Normal draws (count, width) with mean 0 and variance 1 in every column: scrambled Sobol points, each
-    followed by its antithetic counterpart.
-
-    Raises:
-        ValueError: if `count` is odd or below 2.
+    """Normal draws (count, width), mean 0 and variance 1 in every column: Sobol points, each followed by its
+    antithetic counterpart. An odd count raises a ValueError.
     """
     require(count >= 2 and count % 2 == 0, "an even number of draws, in antithetic pairs", count=count)
     half = torch.zeros(count // 2, 0, dtype=torch.float64)
@@ -129,8 +126,8 @@ def standard_draws(count: int, width: int, seed: int) -> Tensor:
 def mean_reward(
     network: CausalNetwork, actions: Tensor, noise: Tensor, perturbation: Perturbation | None = None
 ) -> Tensor:
-    """E[r] over draws of the noise, (..., k), (S, N) -> (...), in the units of actions and reward; each node
-    is perturbed from its posterior mean by so many posterior standard deviations.
+    """E[r] over draws of the noise, (..., k), (S, N) -> (...), with each node so many posterior standard
+    deviations from its posterior mean.
     """
     values, _ = network.propagate(actions, noise, perturbation)
     return network.reward(values).mean(-1)
@@ -153,11 +150,7 @@ def candidate_bounds(box: Box, further: int) -> Tensor:
 
 @dataclass(frozen=True)
 class DrawnNetwork:
-    """A fitted network with fixed draws.
-
-    Raises:
-        ValueError: if a shape is another one.
-    """
+    """A fitted network with fixed draws; draws of another shape raise a ValueError."""
 
     network: CausalNetwork  # The network of N nodes
     noise: Tensor  # Draws of the noise, (S, N), as `CausalModel.draws` returns them
@@ -178,8 +171,7 @@ class DrawnNetwork:
         """The network of a BoTorch model, with its noise draws and members.
 
         Raises:
-            ValueError: if the model's output is not the reward alone, it has a batch shape, or it transforms
-                inputs or outputs.
+            ValueError: if its output is not the reward alone, or it has a batch shape or transforms.
         """
         if isinstance(model, DrawnNetwork):
             return model
@@ -196,10 +188,7 @@ class DrawnNetwork:
 
 class NetworkAcquisition(AcquisitionFunction, ABC):
     """A function of one candidate under fixed draws, for any optimiser of BoTorch. The model is a
-    `NetworkModel` whose output is the reward, or the draws themselves.
-
-    Raises:
-        ValueError: if the model is not one of the reward alone (see `DrawnNetwork.of`).
+    `NetworkModel` whose output is the reward alone (else a ValueError), or the draws themselves.
     """
 
     def __init__(self, model: NetworkModel | DrawnNetwork) -> None:
@@ -221,11 +210,7 @@ class NetworkAcquisition(AcquisitionFunction, ABC):
         return candidate_bounds(self.network.task.box, self.further).to(self.noise)
 
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:  # noqa: N802
-        """Refuses pending points, as BoTorch's analytic acquisition functions do.
-
-        Raises:
-            UnsupportedError: if there are any.
-        """
+        """Refuses pending points, as BoTorch's analytic acquisition functions do: an UnsupportedError."""
         if X_pending is not None:
             raise UnsupportedError(
                 f"{type(self).__name__} does not account for X_pending: condition the model on imputed "
@@ -234,11 +219,7 @@ class NetworkAcquisition(AcquisitionFunction, ABC):
 
     @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
     def forward(self, X: Tensor) -> Tensor:
-        """The values of candidates (..., 1, k + further), (...).
-
-        Raises:
-            ValueError: if X has the wrong width.
-        """
+        """The values of candidates (..., 1, k + further), (...); another width raises a ValueError."""
         names = self.network.task.actions
         if X.shape[-1] != len(names) + self.further:
             raise ValueError(
@@ -275,12 +256,13 @@ class CausalObjective(Objective, ABC):
     Args:
         draws: S, number of fixed noise draws.
         evaluation_draws: Number of other draws, with which a recommendation is evaluated.
-        seed: Together with the identity of the round, determines the draws.
+        seed: Together with the identity of the round, determines all draws.
         pending: Actions that are under way or have failed, (p, k), for objectives that take them; None if
             there are none.
 
     Raises:
-        ValueError: if an action may not be set or has no level within its bounds, or there is no draw.
+        ValueError: if an action may not be set or has no level within its bounds, or a number is out of
+            range.
     """
 
     kind: Kind | None = "optimise"
@@ -421,9 +403,7 @@ class CausalObjective(Objective, ABC):
         return plausible_rewards(self.network, actions, few, self.networks) + correction.unsqueeze(-1)
 
     def allowed(self, actions: Tensor) -> Tensor:
-        """Whether actions (n, k) satisfy the bounds of the round, and the levels and limits of the task, up
-        to rounding, (n,) bool.
-        """
+        """Whether actions (n, k) satisfy bounds, levels and limits up to rounding, (n,) bool."""
         lower, upper = self.box.lower.to(actions), self.box.upper.to(actions)
         slack = 1e-6 * self.box.width.to(actions)
         inside = ((actions >= lower - slack) & (actions <= upper + slack)).all(-1)

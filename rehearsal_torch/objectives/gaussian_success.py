@@ -52,10 +52,7 @@ class GaussianSuccess(AlterationObjective):
     """log P(Y in S | x, z) for one set of altered variables in B cases.
 
     Args:
-        names: The k altered variables.
-        contexts: (B, |X|).
-        region: S.
-        origin: A point of S, (|Y|,).
+        region: S, which holds `origin`, (|Y|,).
         response: The affine response of the outcomes to contexts and actions.
         likely: The same under draws of the parameters, in a leading dimension; None if there are no draws.
         nothing: The predictive probability without an alteration, (B,); None if it is not known.
@@ -104,12 +101,7 @@ class GaussianSuccess(AlterationObjective):
     def for_sets(
         cls, surrogate: LinearSurrogate, cases: Sequence[RehearsalCase], level: float = 0.95
     ) -> list[Self]:
-        """log P(Y in S | x, z) for each candidate set under a fitted linear surrogate; the level is that of
-        the class.
-
-        Raises:
-            ValueError: if the level is not in (0, 1).
-        """
+        """log P(Y in S | x, z) for each candidate set under a fitted linear surrogate."""
         task, found = surrogate.task, []
         contexts = task.given(cases).to(surrogate.contexts.values.device)
         centre, _ = task.region.chebyshev()
@@ -172,10 +164,8 @@ class GaussianSuccess(AlterationObjective):
         return self._asked[1]
 
     def compared_value(self, actions: Tensor) -> Tensor:
-        """The logarithm of the predictive probability, (B, k) -> (B,); log P if there are no draws.
-
-        Sets are compared by it, since the plug-in optimum is the more exaggerated the less precisely the
-        effect of a set is estimated.
+        """The logarithm of the predictive probability, (B, k) -> (B,); log P if there are no draws: the
+        plug-in optimum is the more exaggerated the less precisely the effect of a set is estimated.
         """
         drawn = self.chances(actions)
         return self(actions) if drawn is None else drawn.mean(0).clamp_min(1e-300).log()

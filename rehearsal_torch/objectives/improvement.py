@@ -103,8 +103,8 @@ NOISE_DRAWS = 4
 
 
 def incumbent(means: Tensor, identity: str) -> tuple[Tensor, Tensor]:
-    """The largest posterior mean at the visited actions, (n,), and the standard deviation of posterior means;
-    one, if they agree up to rounding, of their size. Values that are not finite do not count.
+    """The largest finite posterior mean at the visited actions, (n,), and the standard deviation of all; one
+    of their size, if they agree up to rounding.
 
     Raises:
         NoFiniteValueError: if none is finite.
@@ -162,12 +162,9 @@ class Improvement(CausalObjective):
     Args:
         epistemic_draws: E, number of epistemic draws; even.
         draws: Number of noise draws with which recommendations are found.
-        evaluation_draws: Number of other draws, with which a recommendation is evaluated.
-        seed: Together with the identity of the round, determines the draws.
 
     Raises:
-        ValueError: if no action has been visited, a number is out of range, or no visited action has a finite
-            reward.
+        ValueError: if no action has been visited, or none has a finite reward.
     """
 
     def __init__(
@@ -218,9 +215,7 @@ SCREENING_FANTASIES = 4
 
 
 class FiniteKnowledgeGradient(qKnowledgeGradient):
-    """qKG with the F fantasies' points chosen among given ones, `alternatives` (c, k), and the candidate,
-    (..., 1, k) -> (...).
-    """
+    """qKG, (..., 1, k) -> (...), with the fantasies' points among `alternatives` (c, k) and the candidate."""
 
     def __init__(
         self,
@@ -266,13 +261,9 @@ class KnowledgeGradient(CausalObjective):
         members: Number of plausible networks of the model after an experiment; even.
         member_draws: Number of noise draws over which each is averaged.
         draws: Number of noise draws with which recommendations are found.
-        evaluation_draws: Number of other draws, with which a recommendation is evaluated.
-        seed: Together with the identity of the round, determines members, outcomes and draws.
-        pending: Actions that are under way or have failed, (p, k); None if there are none.
 
     Raises:
-        ValueError: if no action has been visited, a number is out of range, or no visited action has a finite
-            reward.
+        ValueError: if no action has been visited, or none has a finite reward.
     """
 
     takes_pending: ClassVar[bool] = True
@@ -313,11 +304,7 @@ class KnowledgeGradient(CausalObjective):
 
     @classmethod
     def check(cls, surrogate: Surrogate, **settings: Any) -> None:  # noqa: ARG003
-        """Rejects surrogates whose mechanisms cannot be conditioned on an outcome.
-
-        Raises:
-            ValueError: if the decoder is a second process.
-        """
+        """Refuses surrogates whose mechanisms cannot be conditioned on an outcome: a ValueError."""
         decoder = getattr(surrogate, "decoder", "closed_form")
         if decoder != "closed_form":
             raise ValueError(
@@ -359,8 +346,7 @@ class Ingredients:
 
 class KnownBaseline(qLogNoisyExpectedImprovement):
     """qLogNEI that evaluates its baseline once: members are the same functions whatever they are evaluated
-    at, so that the joint samples are those of the baseline beside those of the candidates. The counterpart of
-    `cache_root`, which is for Gaussian processes; the values are the same.
+    at. The counterpart of `cache_root`, which is for Gaussian processes; the values are the same.
     """
 
     def _get_samples_and_objectives(self, X: Tensor) -> tuple[Tensor, Tensor]:
@@ -427,13 +413,9 @@ class BotorchAcquisition(CausalObjective):
         members: E, number of plausible networks; even.
         member_draws: Number of noise draws over which each is averaged.
         draws: Number of noise draws with which recommendations are found.
-        evaluation_draws: Number of other draws, with which a recommendation is evaluated.
-        seed: Together with the identity of the round, determines members and draws.
-        pending: Actions that are under way or have failed, (p, k); None if there are none.
 
     Raises:
-        ValueError: if the function is unknown, no action has been visited, a number is out of range, or no
-            visited action has a finite reward.
+        ValueError: if the function is unknown, no action has been visited, or none has a finite reward.
     """
 
     takes_pending: ClassVar[bool] = True

@@ -82,11 +82,7 @@ class KernelValue(AlterationObjective):
         min_support: float = 1.0,
         low_support: float = 5.0,
     ) -> list[Self]:
-        """The kernel value of each candidate set; the settings are those of the class.
-
-        Raises:
-            ValueError: if a number is out of range.
-        """
+        """The kernel value of each candidate set; numbers out of range raise a ValueError."""
         if caution < 0 or not 0 < level < 1 or min_support < 0 or low_support < min_support:
             raise ValueError(
                 f"expected caution >= 0, level in (0, 1), 0 <= min_support <= low_support; got {caution}, "
@@ -177,10 +173,8 @@ class KernelValue(AlterationObjective):
         return self.surrogate.scaler.moments(self.names)
 
     def starts(self, count: int) -> Tensor:
-        """The historical actions with the largest estimator weights in each case, projected onto the box,
-        (count, B, k).
-
-        Source: Du et al. (2026), Alg. 1, line 13.
+        """The historical actions with the largest estimator weights in each case (Alg. 1, line 13), projected
+        onto the box, (count, B, k).
         """
         actions = self.estimator.actions
         weights = self.estimator.weights(self.prepared)

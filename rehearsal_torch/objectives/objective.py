@@ -62,25 +62,14 @@ class Objective(ABC):
 
     @classmethod  # noqa: B027  accepts all by default
     def check(cls, surrogate: Surrogate, **settings: Any) -> None:
-        """Rejects settings that do not fit a surrogate, before it is fitted; accepts all by default.
-
-        Args:
-            settings: The objective's arguments besides surrogate and decision context.
-
-        Raises:
-            ValueError: with the setting, what was expected, and what was given.
+        """Refuses settings, those besides surrogate and decision context, that do not fit a surrogate, before
+        it is fitted: a ValueError with what was expected, and what was given. Accepts all by default.
         """
 
     @classmethod
     def for_cases(cls, surrogate: Any, cases: Sequence[Any], **settings: Any) -> Any:
-        """What a search maximises in cases that are decided in one batch: the objective of a single case, or
-        `Candidates`.
-
-        Args:
-            settings: The objective's arguments besides surrogate and decision context.
-
-        Raises:
-            ValueError: if there are several cases, and the objective is that of one.
+        """What a search maximises in cases that are decided in one batch, with the objective's other
+        arguments as settings: the objective of a single case (of several, a ValueError), or `Candidates`.
         """
         if len(cases) != 1:
             raise ValueError(
@@ -139,10 +128,7 @@ def difference(point: float, lower: float, upper: float, level: float) -> Estima
 
 def normal_quantile(level: float) -> float:
     """Half the width of the central interval of a normal distribution that holds `level` of it, in standard
-    deviations; 1.959964 for 95 %, as in printed tables.
-
-    Raises:
-        ValueError: if the level is not in (0, 1).
+    deviations; 1.959964 for 95 %, as in printed tables. A level outside (0, 1) raises a ValueError.
     """
     if not 0 < level < 1:
         raise ValueError(f"expected a level in (0, 1); got {level}: 0.95 asks for an interval of 95 %")
@@ -150,9 +136,7 @@ def normal_quantile(level: float) -> float:
 
 
 def gradient(values: Tensor, at: Tensor) -> Tensor:
-    """The gradient of the sum of the values at actions; zero if the values do not depend on them at all, for
-    instance if no path leads from action to outcome.
-    """
+    """The gradient of the sum of the values at actions; zero if the values do not depend on them at all."""
     if not values.requires_grad:
         return torch.zeros_like(at)
     (found,) = torch.autograd.grad(values.sum(), at)
@@ -178,10 +162,7 @@ def appraised(
 
 
 class AlterationObjective(Objective, ABC):
-    """The value of altering one set of variables in B cases.
-
-    Args:
-        device: The device of its model, on which it takes and gives actions.
+    """The value of altering one set of variables in B cases, on the device of its model.
 
     Attributes:
         lower: Lower bounds of the actions in their units, (B, k), on that device.
@@ -239,10 +220,8 @@ class AlterationObjective(Objective, ABC):
         cls, surrogate: Any, cases: Sequence[RehearsalCase], *given: Any, **settings: Any
     ) -> list[Self]:
         """One objective for each candidate set of the surrogate's task, in order; by default built from
-        (surrogate, cases, names, and the settings), each by itself.
-
-        Subclasses whose sets share work, such as the noise draws, do it once here. The arguments besides
-        surrogate and cases are the objective's settings in a configuration.
+        (surrogate, cases, names, and the settings), each by itself. Subclasses whose sets share work do it
+        once here. The arguments besides surrogate and cases are the settings in a configuration.
         """
         make: Callable[..., Self] = cls
         return [make(surrogate, cases, names, *given, **settings) for names in surrogate.task.candidates]
@@ -299,9 +278,7 @@ class AlterationObjective(Objective, ABC):
         return self.comparison_value(actions)
 
     def comparison_value(self, actions: Tensor) -> Tensor:
-        """The value by which a search finally compares actions, (..., B, k) -> (..., B); by default the
-        objective itself. Subclasses may be more conservative.
-        """
+        """The value by which a search finally compares actions; by default the objective itself."""
         return self(actions)
 
     def probability(self, actions: Tensor) -> Tensor:
@@ -315,21 +292,14 @@ class AlterationObjective(Objective, ABC):
         return self.probability(actions)
 
     def at_level(self, level: float) -> Self | None:
-        """The same with intervals of another coverage probability; None if it has none.
-
-        Raises:
-            ValueError: if the level is not in (0, 1).
-        """
+        """The same with intervals of another level, in (0, 1) or a ValueError; None if it has none."""
         normal_quantile(level)
         return None if self.level is None else self.changed(level=level)
 
     def contrast(self, first: Tensor, second: Tensor) -> list[Estimate | None] | None:  # noqa: ARG002
         """By how much the estimate of one action exceeds that of another in each case, (B, k) each, with an
-        interval of the difference: what both have in common, such as a draw of the model, cancels in it.
-
-        Returns:
-            B differences, None where one is not finite; None if the method has no interval of them, as by
-            default.
+        interval of the difference, in which what both have in common cancels; None where one is not finite,
+        and by default, where the method has no such interval.
         """
         return None
 
@@ -338,10 +308,8 @@ class AlterationObjective(Objective, ABC):
         return torch.ones(actions.shape[:-1], dtype=torch.bool, device=actions.device)
 
     def frame(self) -> tuple[Tensor, Tensor]:
-        """Location and scale of the coordinates z = (a - location) / scale in which an ascent works, (k,)
-        each, in the actions' units.
-
-        By default the centre of the box and half its width; the scale is positive.
+        """Location and scale > 0 of the coordinates z = (a - location) / scale in which an ascent works, (k,)
+        each, in the actions' units: by default the centre of the box and half its width.
         """
         lower, upper = self.lower.amin(0), self.upper.amax(0)
         half = 0.5 * (self.upper - self.lower).amax(0)
@@ -363,10 +331,7 @@ class AlterationObjective(Objective, ABC):
 
     def boxes(self) -> Iterator[Self]:
         """What searches maximise over in place of a set with levels: the best of all combinations where all
-        variables have levels, else one box for every combination.
-
-        Raises:
-            ValueError: if there are too many combinations to be searched one by one.
+        variables have levels, else one box for every combination; too many of these raise a ValueError.
         """
         if not self.levels:
             yield self
@@ -430,17 +395,10 @@ T_co = TypeVar("T_co", bound=AlterationObjective, covariant=True)
 
 
 class Candidates(Generic[T_co]):
-    """One objective for each candidate set of variables, over B cases.
-
-    A task that leaves open which variables to alter has several candidate sets. Their values are comparable,
-    and a search returns the best set for each case.
-
-    Args:
-        surrogate: The surrogate behind them; its graphs and observations determine which answers must be
-            refused or need a warning. None skips these checks.
-
-    Attributes:
-        whole: The objectives as given.
+    """One objective for each candidate set of variables, over B cases: `whole`, as given. A task that leaves
+    open which variables to alter has several; their values are comparable, and a search returns the best set
+    for each case. The surrogate's graphs and observations determine which answers must be refused or need a
+    warning; None skips these checks.
     """
 
     kind: Kind | None = "rehearse"
@@ -512,12 +470,8 @@ def settings_of(objective: Callable[..., Any]) -> dict[str, Any]:
 def objective_for(
     objective: Callable[..., Any], surrogate: Surrogate, cases: Sequence[Any], *, batch: bool = True
 ) -> Any:
-    """What a search maximises in some cases.
-
-    Args:
-        objective: A class of objectives, or a partial of one with its settings; or a function of (surrogate,
-            cases), or of (surrogate, case) for a search that decides for one case at a time.
-        batch: Whether a function is given all cases, or the only one.
+    """What a search maximises in some cases. The objective is a class, or a partial of one with its settings;
+    or a function of (surrogate, cases), or of (surrogate, case) unless it takes a `batch`.
     """
     made = class_of(objective)
     if made is not None:

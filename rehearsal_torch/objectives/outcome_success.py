@@ -206,11 +206,7 @@ class OutcomeSuccess(AlterationObjective):
         min_support: float = 0.01,
         low_support: float = 1.0,
     ) -> list[Self]:
-        """The objective of each candidate set; the settings are those of the class.
-
-        Raises:
-            ValueError: if a number is out of range.
-        """
+        """The objective of each candidate set; numbers out of range raise a ValueError."""
         if min(draws, points, judging_draws, judging_points) < 2:
             raise ValueError(
                 "expected at least two draws and points; got "
@@ -382,14 +378,11 @@ def _ends(draws: Tensor, counting: Tensor, members: int, level: float) -> tuple[
 def paired_interval(
     one: Tensor, other: Tensor, members: int, rows: int, level: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The mean difference of two shares that were counted with the same draws, and its interval. Returns
-    means, lower and upper ends, (B,) each.
+    """The mean difference of two shares counted with the same draws, (B, D, P) each, and its interval, (B,)
+    each.
 
     Like `interval`, with p (1 - p) replaced by the variance of the paired difference of two indicators, in
     {-1, 0, 1}: residuals that both actions bring into the region, or neither, tell nothing apart.
-
-    Args:
-        one: Which points are desired under the first action, (B, D, P), the draws of one fit side by side.
     """
     apart = one.to(torch.float64) - other.to(torch.float64)
     draws = apart.mean(-1)

@@ -180,6 +180,7 @@ class BatchSearch(Search[Sought]):
     """A search for B cases at once.
 
     Attributes:
+        batch_size: Maximum number of cases per call.
     """
 
     batch_size: int = 256
