@@ -142,15 +142,8 @@ def log_density(values: Tensor) -> Tensor:
 
 
 class RectangleProbability(RegionProbability):
-    """A rectangle with orthogonal edges in whitened coordinates.
-
-    Args:
-        directions: a_i, (q, m), orthonormal.
-        lower: l_i, (q,); minus infinity for an open side.
-        upper: u_i, (q,); infinity for an open side.
-
-    Raises:
-        ValueError: if the directions are not orthonormal.
+    """A rectangle l_i <= a_i' w <= u_i with orthogonal edges in whitened coordinates: directions a (q, m),
+    orthonormal (else a ValueError), and ends (q,), infinite for an open side.
     """
 
     def __init__(self, directions: Tensor, lower: Tensor, upper: Tensor) -> None:
@@ -171,10 +164,8 @@ class RectangleProbability(RegionProbability):
         return log_interval(self.lower - along, self.upper - along).sum(-1)
 
     def expansion(self, centres: Tensor) -> Expansion:
-        """In closed form.
-
-        Source: Qin et al. (2025b), Eq. 10 and App. C (gradient and Hessian; the Hessian's k'k there is a
-            printing error for k k').
+        """In closed form: Qin et al. (2025b), Eq. 10 and App. C (whose k'k in the Hessian is a printing
+        error).
         """
         along = centres @ self.directions.mT
         low, high = self.lower - along, self.upper - along
@@ -214,15 +205,7 @@ def rectangle_of(normals: Tensor, offsets: Tensor) -> RectangleProbability | Non
 
 
 class PolytopeProbability(RegionProbability):
-    """Any polytope {w : N w <= s} in whitened coordinates.
-
-    Args:
-        normals: N, (l, m), m >= 2.
-        offsets: s, (l,).
-
-    Raises:
-        ValueError: if there is only one dimension.
-    """
+    """Any polytope {w : N w <= s} in whitened coordinates, N (l, m), s (l,), of m >= 2 dimensions."""
 
     def __init__(self, normals: Tensor, offsets: Tensor, points: int = 512, seed: int = 0) -> None:
         if normals.shape[-1] < 2:
@@ -286,10 +269,8 @@ class PolytopeProbability(RegionProbability):
         )
 
     def expansion(self, centres: Tensor) -> Expansion:
-        """The gradient by automatic differentiation, the curvature from moments.
-
-        Differentiating twice would be wrong: the gradient of the integrand jumps wherever another face
-        becomes the nearest.
+        """The gradient by automatic differentiation, the curvature from moments: the gradient of the
+        integrand jumps wherever another face becomes the nearest.
         """
         with torch.enable_grad():
             at = centres.detach().requires_grad_(True)
@@ -353,11 +334,8 @@ def probability(vertices: Tensor, centres: Tensor, nodes: int = 12) -> Tensor:
 
 
 def vertices_of(normals: Tensor, offsets: Tensor, reach: float = 0.0) -> Tensor:
-    """The vertices of {w : N w <= s}, N (l, 2) and s (l,), in counter-clockwise order, (q, 2); what lies far
-    beyond `reach` of zero, in which the centres lie whose probability is asked for, is cut off.
-
-    Raises:
-        ValueError: if the region has an empty interior.
+    """The vertices of {w : N w <= s}, N (l, 2) and s (l,), in counter-clockwise order, (q, 2), without what
+    lies far beyond `reach` of zero, in which the centres lie. An empty interior raises a ValueError.
     """
     corners = _cut(normals, offsets, FAR)
     if 2 * reach > FAR and (len(corners) < 3 or max(abs(each) for pair in corners for each in pair) >= FAR):

@@ -30,11 +30,7 @@ class Doses:
     values: Tensor
 
     def column(self, name: str) -> Tensor:
-        """One dose under every action, (..., A).
-
-        Raises:
-            ValueError: if there is no such dose.
-        """
+        """One dose under every action, (..., A); an unknown name raises a ValueError."""
         if name not in self.names:
             raise ValueError(f"expected one of the doses {list(self.names)}; got {name!r}")
         return self.values[..., self.names.index(name)]
@@ -59,8 +55,8 @@ class Reward(ABC):
         return ()
 
     def tolerant(self, names: Sequence[str], state_scale: Tensor) -> Self:  # noqa: ARG002
-        """R of states that a model replays, whose rounding must not decide it, in coordinates of which
-        `state_scale`, (D,), is the unit; may be infinite. R itself by default.
+        """R of states that a model replays, so that rounding does not decide it; `state_scale`, (D,), is the
+        unit of the coordinates and may be infinite. R itself by default.
         """
         return self
 
@@ -97,10 +93,8 @@ class LinearReward(BoundedReward):
     """A weighted sum of state variables, R(s) = sum_i w_i s_i.
 
     Args:
-        weights: Variable to weight, in 1 / the variable's unit; None for the paper's reward, minus SOFA.
-
-    Raises:
-        ValueError: if there is no weight, or a weight is not a finite number.
+        weights: Variable to weight, in 1 / the variable's unit, finite; None for the paper's reward, minus
+            SOFA.
     """
 
     def __init__(self, weights: Mapping[str, float] | None = None) -> None:

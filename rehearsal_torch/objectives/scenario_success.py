@@ -88,8 +88,8 @@ class Scenarios:
         return self.slack.isfinite().all(-1) & self.gains.isfinite().all((-2, -1)).unsqueeze(-1)
 
     def relative_to(self, origin: Tensor, lower: Tensor, upper: Tensor) -> "Scenarios":
-        """The same scenarios for alterations measured from an origin, in boxes, (B, k) each; a scenario that
-        is not defined is never desired.
+        """The same for alterations measured from an origin, in boxes, (B, k) each; undefined is never
+        desired.
         """
         defined = self.defined()
         kept = self if bool(defined.all()) else self._without(defined)
@@ -117,17 +117,13 @@ class Scenarios:
 
 
 def origin_of(lower: Tensor, upper: Tensor) -> Tensor:
-    """The origin from which alterations in boxes are measured, (B, k): zero, or the corner closest to zero if
-    it is more than `ORDINARY` widths away.
-    """
+    """The origin of alterations in boxes, (B, k): zero, or the nearest corner beyond `ORDINARY` widths."""
     nearest = torch.minimum(torch.maximum(torch.zeros_like(lower), lower), upper)
     return torch.where(nearest.abs() > ORDINARY * (upper - lower), nearest, torch.zeros_like(nearest))
 
 
 def rowwise(outcomes: Tensor, slopes: Tensor, region: Polytope) -> Scenarios:
-    """Scenarios of affine outcomes: a, (n, B, |Y|), at z = 0, and slopes B, (n, |Y|, k); the region's rows
-    are scaled to length one.
-    """
+    """Scenarios of affine outcomes, (n, B, |Y|) at z = 0, with slopes (n, |Y|, k); faces have unit length."""
     length = region.normals.norm(dim=-1)
     normals, offsets = (
         (region.normals / length.unsqueeze(-1)).to(outcomes),
@@ -137,13 +133,8 @@ def rowwise(outcomes: Tensor, slopes: Tensor, region: Polytope) -> Scenarios:
 
 
 class CountObjective(AlterationObjective, ABC):
-    """The share of desired scenarios, for one set of altered variables in B cases.
-
-    Attributes:
-        origin: Origin of the alterations in `search_scenarios` and `validation_scenarios`, (B, k), in the
-            actions' units.
-        search_scenarios: Scenarios for the search, of alterations measured from the origin.
-        validation_scenarios: Scenarios for the validation, likewise.
+    """The share of desired scenarios, for one set of altered variables in B cases. The scenarios of the
+    search and of the validation are of alterations measured from `origin`, (B, k), in the actions' units.
     """
 
     of_success = True
@@ -187,9 +178,7 @@ class CountObjective(AlterationObjective, ABC):
 def scenarios_of(
     response: AffineResponse, contexts: Tensor, region: Polytope, stream: torch.Generator
 ) -> Scenarios:
-    """One scenario for each of n sets of parameters, the leading dimension of the outcomes' response, with
-    its own noise, which all cases share.
-    """
+    """One scenario for each of n sets of parameters, with its own noise, which all cases share."""
     covariance = response.covariance
     # The floor keeps the factor defined if outcomes are functions of each other.
     root = torch.linalg.cholesky(covariance + 1e-9 * torch.diag_embed(covariance.diagonal(dim1=-2, dim2=-1)))
@@ -198,17 +187,8 @@ def scenarios_of(
 
 
 class ScenarioCount(CountObjective):
-    """The share of desired scenarios under a known graph, for one set of altered variables in B cases.
-
-    Args:
-        names: The k altered variables.
-        search_scenarios: Scenarios for the search.
-        validation_scenarios: Scenarios that compare sets.
-        test_scenarios: Sets of parameters for the reported probability.
-        contexts: (B, |X|).
-        region: S.
-        before: The probability of success without an alteration, (B,).
-        level: Coverage probability of the interval.
+    """The share of desired scenarios under a known graph, for one set of altered variables in B cases; the
+    validation scenarios compare sets, the test scenarios are parameters for the reported probability.
     """
 
     takes = (LinearSurrogate,)
@@ -246,14 +226,14 @@ class ScenarioCount(CountObjective):
         Args:
             surrogate: A fitted linear model with at least as many parameter draws as the three samples need
                 in total.
+            search_scenarios: Number of scenarios for the search.
             validation_scenarios: Number of other scenarios, which compare sets.
             test_scenarios: Number of further sets of parameters, for the reported probability.
             seed: Seed of the noise.
             level: Coverage probability of the interval.
 
         Raises:
-            ValueError: if a number is not positive, the level is not in (0, 1), or the surrogate draws too
-                few sets of parameters.
+            ValueError: if a number is out of range, or the surrogate draws too few sets of parameters.
         """
         counts = (search_scenarios, validation_scenarios, test_scenarios)
         if min(counts) < 1:

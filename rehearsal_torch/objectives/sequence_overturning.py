@@ -67,11 +67,8 @@ class _Spread:
 
 
 class SequenceOverturning:
-    """The hidden causes that would overturn the decisions of one model.
-
-    Args:
-        observations: Returns the transitions to which it was fitted, none if they are unknown; called when
-            first needed.
+    """The hidden causes that would overturn the decisions of one model; `observations` returns the
+    transitions to which it was fitted, none if they are unknown, when first needed.
     """
 
     def __init__(self, surrogate: Surrogate, observations: Callable[[], Table]) -> None:
@@ -93,9 +90,7 @@ class SequenceOverturning:
 
     @cached_property
     def spread(self) -> _Spread | str:
-        """Variances of the observations, or why there are none: there are no observations, cells were
-        altered, columns of the model are missing, there are too few rows, or the model is of another kind.
-        """
+        """Variances of the observations, or why there are none."""
         if not self.models:
             return NO_MODEL
         table, first = self.observations(), self.models[0]
@@ -128,9 +123,8 @@ class SequenceOverturning:
 
     @torch.no_grad()
     def with_hidden_cause(self, objective: Objective, decision: Decision) -> Decision:
-        """The decision with its tipping strength, or, where the observations do not say, with the reason in
-        its trace; unchanged where that does not apply: nothing is recommended, or the objective is not the
-        return of an episode.
+        """The decision with its tipping strength, or why there is none in its trace; unchanged where nothing
+        is recommended, or the objective is not the return of an episode.
         """
         if decision.alteration is None or not isinstance(objective, CounterfactualReturn):
             return decision
@@ -176,8 +170,8 @@ class SequenceOverturning:
 
 
 def shifted_returns(objective: CounterfactualReturn, sequence: Tensor, shifts: Tensor) -> Tensor:
-    """The returns, (n,), of an action sequence, (H,) long, with shifts added to the states after each step,
-    (n, T - 1, D) in the coordinates of one member, the same for every member.
+    """The returns, (n,), of an action sequence, (H,) long, with shifts added to every member's states after
+    each step, (n, T - 1, D).
     """
     trajectory = objective.trajectory
     members = objective.surrogate.members

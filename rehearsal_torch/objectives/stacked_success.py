@@ -44,13 +44,7 @@ from rehearsal_torch.surrogates.outcome.stacked import StackedRegression
 
 
 class StackedSuccess(AlterationObjective):
-    """The weighted mean for altering one candidate set.
-
-    Args:
-        weight: w, the weight of the regression of the indicator.
-        indicator: The kernel value.
-        outcome: The posterior success.
-    """
+    """The weighted mean for altering one candidate set, with the weight w of the indicator's regression."""
 
     takes = (StackedRegression,)
     of_success = True
@@ -81,9 +75,6 @@ class StackedSuccess(AlterationObjective):
             indicator: Settings of the kernel value, besides the level.
             outcome: Settings of the posterior success, besides the level.
             level: Coverage probability of the interval.
-
-        Raises:
-            ValueError: if a setting is out of range.
         """
         surrogate.require_fitted()
         pairs = zip(
@@ -148,9 +139,7 @@ class StackedSuccess(AlterationObjective):
 
     @torch.no_grad()
     def contrast(self, first: Tensor, second: Tensor) -> list[Estimate | None] | None:
-        """See `AlterationObjective.contrast`: the mixture of the differences of both; None if the indicator's
-        estimator has no interval of them.
-        """
+        """See `AlterationObjective.contrast`: the mixture of both differences, if the indicator has one."""
         outcomes = self.outcome.contrast(first, second)
         indicators = self.indicator.contrast(first, second) if self.weight else outcomes
         if not self.weight or indicators is None:

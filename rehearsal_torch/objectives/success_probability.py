@@ -70,11 +70,8 @@ from rehearsal_torch.surrogates.structural.sampled_models import SampledModels, 
 
 
 def nearest_neighbour_entropy(draws: Tensor, neighbours: int = 3) -> Tensor:
-    """The k-nearest-neighbour estimate of the entropy of draws (..., N, d), in nats, (...); minus infinity if
-    a dimension does not vary.
-
-    Raises:
-        ValueError: if there are not more draws than neighbours, or k < 1.
+    """The k-nearest-neighbour estimate of the entropy of draws (..., N, d), in nats, (...), with 1 <= k < N
+    (else a ValueError); minus infinity if a dimension does not vary.
     """
     count, width = draws.shape[-2:]
     if not 1 <= neighbours < count:
@@ -97,14 +94,8 @@ def nearest_neighbour_entropy(draws: Tensor, neighbours: int = 3) -> Tensor:
 
 
 class PredictiveDensity:
-    """log p(v | G, D, x, z) of the variables that are neither context nor altered, for rows that differ only
-    in z.
-
-    Args:
-        rows: (..., d), all variables in the order of the task's graph, for some z.
-
-    Raises:
-        ValueError: if a variable may not be altered.
+    """log p(v | G, D, x, z) of the variables that are neither context nor altered, for rows (..., d), all
+    variables in the graph's order, that differ only in z.
     """
 
     def __init__(self, model: StructuralPosterior, altered: Sequence[str], rows: Tensor) -> None:
@@ -118,8 +109,8 @@ class PredictiveDensity:
         self._still = {each: self._term(each, rows) for each in self._all() if each not in self._moving}
 
     def __call__(self, rows: Tensor) -> Tensor:
-        """The log-density under each of H graphs, rows (*lead, ..., d) -> (*lead, ..., H); the rows must
-        equal those given at construction in all variables that the alteration does not reach.
+        """The log-density under each of H graphs, rows (*lead, ..., d) -> (*lead, ..., H), equal to those
+        given at construction in all variables that the alteration does not reach.
         """
         terms = self._still | {each: self._term(each, rows) for each in self._all() if each in self._moving}
         found = [
@@ -154,16 +145,10 @@ ENTROPIES: tuple[Entropy, ...] = ("predictive", "sampled", "neighbours")
 
 
 class Information:
-    """I(G, Theta; V | D, x, z) for one set of altered variables in B cases, in nats.
-
-    Args:
-        models: N models sampled from it.
-        contexts: (B, |X|).
-        names: The k altered variables.
-        entropy: The estimate of H(V | D, x, z).
+    """I(G, Theta; V | D, x, z) for one set of altered variables in B cases, in nats, from N sampled models.
 
     Raises:
-        ValueError: if the estimate is unknown or the surrogate does not support it.
+        ValueError: if the estimate of the entropy is unknown or the surrogate does not support it.
     """
 
     def __init__(
@@ -228,16 +213,9 @@ MODELS, FRESH = STAGES - 2, STAGES - 1
 
 
 class SuccessProbability(CountObjective):
-    """The probability of success for one set of altered variables in B cases.
-
-    Args:
-        names: The k altered variables.
-        search_scenarios: Scenarios for the search.
-        validation_scenarios: Other scenarios, which validate its results.
-        test_scenarios: Further scenarios, for the reported probability.
-        before: The probability of success without an alteration, (B,).
-        information: The information that a round would provide.
-        belief: The test scenarios by graph, where there are several; None for one graph.
+    """The probability of success for one set of altered variables in B cases, from scenarios for the search,
+    others that validate its results, and further ones for what is reported; `before` is that without an
+    alteration, (B,), and `belief` the last by graph, where there are several.
     """
 
     takes = (ScenarioModel,)
@@ -275,14 +253,12 @@ class SuccessProbability(CountObjective):
         """The probability of success for each candidate set of a task.
 
         Args:
+            search_scenarios: Number of scenarios for the search.
             validation_scenarios: Number of other scenarios, which validate its results.
             test_scenarios: Number of further scenarios, for the reported probability.
             information_models: Number of models from which the information is estimated.
             entropy: The entropy estimate; see `Information`.
             seed: Seed of all of them.
-
-        Raises:
-            ValueError: if a number is not positive.
         """
         if min(search_scenarios, validation_scenarios, test_scenarios, information_models) < 1:
             raise ValueError(
@@ -320,7 +296,7 @@ class SuccessProbability(CountObjective):
 
     def appraise(self, actions: Tensor) -> list[Appraisal]:
         """The probability of success, and that without an alteration. Trace: ``graphs``, under which of
-        several graphs the alteration is better than none (`surrogates.structural.graph_posterior`).
+        several it is better than none.
         """
         desired = self.test_scenarios.desired(actions - self.origin.to(actions))
         by_graph: list[dict[str, Any]] = [{} for _ in self.cases]
@@ -351,8 +327,8 @@ def mixed(scenarios: Scenarios, seed: int) -> Scenarios:
 def fresh(
     surrogate: ScenarioModel, cases: Sequence[RehearsalCase], names: Sequence[str], count: int, seed: int
 ) -> Scenarios:
-    """Fresh scenarios of an alteration, of no variables maybe, for B cases: used neither by a search nor for
-    validation, they differ from those of `SuccessProbability` with any non-negative seed.
+    """Fresh scenarios of an alteration, of no variables maybe, for B cases, other than those of
+    `SuccessProbability` with any non-negative seed.
     """
     return scenarios_of(
         surrogate,

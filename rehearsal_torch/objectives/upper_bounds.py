@@ -93,13 +93,9 @@ class UpperBound(NetworkAcquisition):
     """An upper confidence bound of the expected reward, in the reward's unit.
 
     Args:
-        model: The fitted network with its draws; its noise draws average the reward, and its epistemic draws
-            are used by some bounds.
+        model: The fitted network, with noise draws for the mean and epistemic ones, which some bounds use.
         beta: Multiplier of the standard deviation, or maximum perturbation of a node in posterior standard
             deviations; >= 0.
-
-    Raises:
-        ValueError: if beta is negative or infinite, or the model is not one of the reward alone.
     """
 
     def __init__(self, model: NetworkModel | DrawnNetwork, beta: float = 2.0) -> None:
@@ -223,18 +219,14 @@ PROPAGATE: dict[str, type[UpperBound]] = {
 
 
 def checked_beta(beta: float) -> float:
-    """A multiplier of standard deviations.
-
-    Raises:
-        ValueError: if it is negative, infinite or not a number.
-    """
+    """A multiplier of standard deviations; a negative or infinite one raises a ValueError."""
     require(0 <= beta < math.inf, "beta >= 0", beta=beta)
     return beta
 
 
 def monotone_perturbations(network: CausalNetwork) -> tuple[float | None, ...]:
-    """The optimal constant perturbation of each node where it is known: the sign of its weight, if the reward
-    is a weighted sum with this node and the node is the parent of no other; otherwise None.
+    """The best constant perturbation of each node where it is known, the sign of its weight in a weighted sum
+    if it is the parent of no other; otherwise None.
     """
     task = network.task
     causes = {name for node in task.nodes for name in task.inputs(node)}
@@ -271,14 +263,8 @@ class ConfidenceBound(CausalObjective):
         beta: Multiplier of the standard deviation.
         propagate: ``mean``, ``linear``, ``reached``, ``sample``, ``optimistic`` or ``separate``: a key of
             `PROPAGATE`.
-        draws: S, number of fixed noise draws.
         epistemic_draws: E, number of epistemic draws; for ``sample``, and for ``mean`` if the reward is not a
             weighted sum.
-        evaluation_draws: Number of other draws, with which a recommendation is evaluated.
-        seed: Together with the identity of the round, determines the draws.
-
-    Raises:
-        ValueError: if beta is negative, or `propagate` is unknown.
     """
 
     def __init__(
@@ -312,17 +298,8 @@ class ConfidenceBound(CausalObjective):
 
 @final
 class OptimisticReward(NetworkAcquisition):
-    """E[r | a] of a network within beta standard deviations of the posterior mean; as a function of actions,
-    nodes without an extreme perturbation are at their posterior means.
-
-    Args:
-        beta: Maximum perturbation of a node, in posterior standard deviations.
-
-    Attributes:
-        fixed: The extreme perturbation of each node; None where it is free.
-
-    Raises:
-        ValueError: if beta is negative or infinite, or the model is not one of the reward alone.
+    """E[r | a] of a network within `beta` posterior standard deviations of the mean; as a function of
+    actions, nodes without an extreme perturbation (`fixed`) are at their posterior means.
     """
 
     def __init__(self, model: NetworkModel | DrawnNetwork, beta: float = 5.0) -> None:
@@ -334,8 +311,8 @@ class OptimisticReward(NetworkAcquisition):
         return self.perturbed(points, lambda _, scaled: scaled.new_zeros(()), self.noise)
 
     def perturbed(self, actions: Tensor, perturbation: Perturbation, noise: Tensor) -> Tensor:
-        """E[r] of actions (..., k) under noise (S, N); nodes without an extreme perturbation are perturbed by
-        `perturbation` in [-1, 1]; (...).
+        """E[r] of actions (..., k) under noise (S, N), (...); `perturbation` is that of nodes without an
+        extreme.
         """
 
         def perturbed(place: int, scaled: Tensor) -> Tensor:
@@ -351,12 +328,6 @@ class Optimism(CausalObjective):
 
     Args:
         beta: Maximum perturbation of a node, in posterior standard deviations.
-        draws: S, number of fixed noise draws.
-        evaluation_draws: Number of other draws, with which a recommendation is evaluated.
-        seed: Together with the identity of the round, determines the draws.
-
-    Raises:
-        ValueError: if beta is negative.
     """
 
     def __init__(

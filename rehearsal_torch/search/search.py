@@ -90,11 +90,7 @@ UNLIMITED = Budget()
 
 
 def checked_budget(budget_s: float | None) -> float | None:
-    """Returns the limit if it is valid.
-
-    Raises:
-        ValueError: if it is neither None nor a positive number.
-    """
+    """Returns the limit if it is valid: None or a positive number, else a ValueError."""
     number = isinstance(budget_s, int | float) and not isinstance(budget_s, bool)
     if budget_s is not None and not (number and budget_s > 0):
         raise ValueError(
@@ -142,21 +138,14 @@ class Search(ABC, Generic[Sought]):
     def check_sizes(
         self, *names: str, fits: bool = True, expected: str = "positive numbers", **others: object
     ) -> None:
-        """Refuses settings that are not positive or do not fit together, and a budget that is not positive.
-
-        Raises:
-            ValueError: with what was expected, and all that is given.
-        """
+        """Refuses settings that are not positive or do not fit together, and such a budget: a ValueError."""
         sizes = {name: getattr(self, name) for name in names}
         require(min(sizes.values()) > 0 and fits, expected, **sizes, **others)
         checked_budget(self.budget_s)
 
     def check(self, surrogate: Surrogate, **settings: Any) -> None:
-        """Rejects the objectives that a surrogate and settings (the objective's other arguments) amount to,
-        before anything is fitted; accepts all by default.
-
-        Raises:
-            ValueError: with what was expected, and what to do.
+        """Refuses the objectives that a surrogate and settings (the objective's other arguments) amount to,
+        before anything is fitted, by a ValueError that says what to do; accepts all by default.
         """
 
     @classmethod
@@ -272,9 +261,9 @@ def chosen(
 
 
 def better_judged(objective: Candidates[AlterationObjective], sets: Sequence[AlterationObjective]) -> Tensor:
-    """Which sets another one judges better in a case, (sets, B) bool: one that also holds the actions which
-    the first leaves at known present values, within their bounds. What is not set is assumed to take what is
-    usual for such a case, and the other set can leave it where it is.
+    """Which sets another one judges better in a case, (sets, B) bool: one that also holds what the first
+    leaves at known present values, within their bounds. What is not set is assumed to take what is usual for
+    such a case.
     """
     offered = {frozenset(one.names) for one in sets}
     found = torch.zeros(len(sets), len(objective.cases), dtype=torch.bool)

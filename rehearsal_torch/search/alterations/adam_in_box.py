@@ -104,12 +104,8 @@ class AdamInBox(BatchSearch[Candidates[CentreDistance]]):
         steps: int,
         budget: Budget = UNLIMITED,
     ) -> Tensor:
-        """Runs Adam from starts (R, B, k) and returns the best action of each, (R, B, k).
-
-        Args:
-            draws: Number of draws; None for all.
-            which: Indices of the cases to optimise; for the others the starts are returned.
-            rate: Initial learning rate, in lambda.
+        """Runs Adam from starts (R, B, k), with the first `draws` or all, for the cases `which`; returns the
+        best action of each start, (R, B, k), and the starts themselves in other cases.
         """
         lower, upper = objective.lower.to(starts), objective.upper.to(starts)
         middle, half = (upper + lower) / 2, (upper - lower) / 2

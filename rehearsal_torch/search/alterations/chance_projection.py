@@ -36,10 +36,8 @@ class CheapestAlteration(BatchSearch[Candidates[ChanceCost]]):
 
     @torch.no_grad()
     def batch_search(self, objective: Candidates[ChanceCost]) -> list[Decision]:
-        """Returns the cheapest set and action for each case.
-
-        The value of a decision is minus its cost; where no set was feasible, it is the log-probability of
-        success, and the trace says ``qualifies: false``.
+        """Returns the cheapest set and action for each case: its value is minus its cost, or, where no set
+        was feasible (``qualifies: false``), the log-probability of success.
         """
         budget = Budget(self.budget_s)
         sets = objective.sets

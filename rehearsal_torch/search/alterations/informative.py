@@ -215,15 +215,10 @@ def explored(
     kappa: float = 2.576,
     budget: Budget = UNLIMITED,
 ) -> Evaluated:
-    """Searches each of b pools for its best point; each pool has at least one valid point.
-
-    Args:
-        function: (b, q, k) -> (b, q), one function per pool.
-        pools: (b, m, k).
-        valid: Which points are valid, (b, m) bool.
-        probes: Number of leading points that are evaluated at the start.
-        iterations: Number of further, sequential evaluations, none of which begins once the budget is spent.
-        acquisition: The acquisition function; `every` evaluates all valid points at once.
+    """Searches each of b pools (b, m, k) for its best point by a function (b, q, k) -> (b, q); each pool has
+    at least one `valid` point, (b, m). The first `probes` points are evaluated at the start, then
+    `iterations` others one by one, none of which begins once the budget is spent; an acquisition of `every`
+    evaluates all valid points.
     """
     pool_size = pools.shape[1]
     everything = acquisition == "every" or probes + iterations >= pool_size

@@ -83,11 +83,8 @@ def meet(one: Tensor, other: Tensor) -> Tensor:
 
 
 def spread(pieces: Tensor, count: int) -> Tensor:
-    """`count` points in a union of intervals, (p, 2) -> (count,): the ends first, then a low-discrepancy
-    sequence over its length.
-
-    If there are more ends than points, only the ends of the longest pieces; no points if there are no
-    intervals.
+    """`count` points in a union of intervals, (p, 2) -> (count,): the ends, of the longest pieces first, then
+    a low-discrepancy sequence over its length; no points if there are no intervals.
     """
     if not len(pieces):
         return pieces.new_empty(0)
@@ -170,11 +167,9 @@ def line_sweeps(
     budget: Budget = UNLIMITED,
 ) -> tuple[Tensor, Tensor]:
     """Sweeps lines through starts (R, B, k) in the box (B, k): in every round the k axes, then 2 (k - 1)
-    normal directions in units of each case's box, from one stream of seed 0.
-
-    Returns:
-        Actions (R, B, k) and their numbers of desired scenarios, (R, B). The budget ends the sweeps after a
-        line; a case that a sweep has not improved from any start stays as it is, whatever the others do.
+    normal directions in units of each case's box. Returns actions (R, B, k) and their numbers of desired
+    scenarios, (R, B). The budget ends the sweeps after a line; a case that no start improves stays as it is,
+    whatever the others do.
     """
     actions, width = starts.clone(), starts.shape[-1]
     counts = scenarios.desired(actions).sum(-2)
@@ -243,14 +238,8 @@ def _of_cases(gains: Tensor) -> Tensor:
 
 
 def most_covered(left: Tensor, right: Tensor, lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
-    """The midpoint of the piece that lies in most intervals, and their number. Returns points (..., B) and
-    counts (..., B).
-
-    Args:
-        left: Left ends, (..., n, B).
-        right: Right ends; an interval with left > right is empty.
-        lower: Lower ends of the box, (..., B); where all intervals are empty, its midpoint is returned.
-        upper: Upper ends of the box.
+    """The midpoint of the piece that lies in most of n intervals, ends (..., n, B), in a box, (..., B), or
+    that of the box if all are empty (left > right), and their number, (..., B) each.
     """
     real = left <= right
     ends = torch.cat([torch.where(real, left, torch.inf), torch.where(real, right, torch.inf)], -2)

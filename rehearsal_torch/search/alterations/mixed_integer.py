@@ -160,15 +160,8 @@ def solve(
     seconds: float = math.inf,
     gap: float = 0.0,
 ) -> Solution:
-    """Solves one program.
-
-    Args:
-        gains: G, (n, l, k).
-        slack: h, (n, l).
-        lower: The box, (k,), like `upper`.
-        known: A count that some alteration is known to reach.
-        seconds: Time limit; infinite for none.
-        gap: Relative gap at which to stop.
+    """Solves one program, with gains G (n, l, k), slack h (n, l), in a box, (k,): `known` desired scenarios
+    are known to be reached, and it stops at a relative gap.
     """
     # The tolerances of HiGHS are in units of its variables: a box that is not of the order of one is rescaled
     # first.
@@ -227,11 +220,7 @@ ROOM = 1e-9
 
 @dataclass(frozen=True)
 class AlterationBudget:
-    """An upper bound on the cost of an alteration.
-
-    Raises:
-        ValueError: if the limit or a price is negative.
-    """
+    """An upper bound on the cost of an alteration; a negative limit or price raises a ValueError."""
 
     limit: float  # Maximum cost
     # Price per unit, variable to a non-negative number; 1 by default.
@@ -245,11 +234,7 @@ class AlterationBudget:
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> "AlterationBudget":
-        """Builds a budget from plain data, {limit, costs, reference}, the last two optional.
-
-        Raises:
-            ValueError: if the limit is missing or another key is present.
-        """
+        """From plain data, {limit, costs, reference}, the last two optional; another key raises a ValueError."""
         unknown = sorted(set(plain) - {"limit", "costs", "reference"})
         if unknown or "limit" not in plain:
             raise ValueError(
@@ -283,16 +268,9 @@ def joint_candidates(
     lines: int = 4,
     budget: Budget = UNLIMITED,
 ) -> Tensor:
-    """Alterations that qualify in one case, (m, k); m may be 0.
-
-    Args:
-        objective: The objective of the k altered variables.
-        tau: The share of scenarios that must be desired, in both samples.
-        scenarios: Number of scenarios in each program.
-        nodes: Maximum number of nodes of a branch-and-bound tree.
-        lines: Number of random directions besides the axes.
-        budget: A program gets the remaining time, and its best alteration so far is kept; no program and no
-            line begins once the budget is spent.
+    """Alterations for which a share tau of both samples is desired in one case, (m, k), maybe none;
+    `programs` are solved over `scenarios` each, and `lines` random directions searched besides the axes. A
+    program gets the remaining time and keeps its best; none begins, and no line, once the budget is spent.
     """
     samples = (objective.search_scenarios.one(index), objective.validation_scenarios.one(index))
     origin = objective.origin[index]
@@ -346,9 +324,7 @@ def programmed(
     budget: Budget,
     stream: torch.Generator,
 ) -> list[Tensor]:
-    """Solutions of programs that each drop some scenarios that an earlier one satisfied; at most `programs`,
-    and none that would begin once the budget is spent.
-    """
+    """Solutions of at most so many programs that drop some scenarios that an earlier one satisfied."""
     rest, answers = torch.arange(len(scenarios.gains), device=scenarios.gains.device), []
     box = (lower.cpu().numpy(), upper.cpu().numpy())
     for _ in range(programs):

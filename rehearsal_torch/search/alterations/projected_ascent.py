@@ -88,9 +88,7 @@ class ProjectedAscent(BatchSearch[Candidates[AlterationObjective]]):
         return torch.cat((ends, starts)), torch.cat((compared, start_values)), torch.cat((acceptable, useful))
 
     def ascend(self, objective: AlterationObjective, budget: Budget = UNLIMITED) -> tuple[Tensor, int]:
-        """The end points of the remaining starts, (n, B, k) in the actions' units, and the number of steps.
-        The budget ends the ascent after a step.
-        """
+        """The end points of the remaining starts, (n, B, k) in the actions' units, and their steps."""
         inside = _Frame.of(objective, torch.float32 if self.single else torch.float64)
         points = inside.points(objective.starts(self.starts))
         value, gradients = objective.value_and_gradient_in_frame(points)
@@ -131,9 +129,7 @@ class ProjectedAscent(BatchSearch[Candidates[AlterationObjective]]):
 
 @dataclass(frozen=True)
 class _Frame:
-    """The box (B, k) in the standardised coordinates, and the precision, of an ascent; location and scale
-    (k,) are in the actions' units.
-    """
+    """The box (B, k) in standardised coordinates; location and scale (k,) in the actions' units."""
 
     objective: AlterationObjective
     location: Tensor

@@ -37,13 +37,8 @@ STEP_REDUCTION, SUFFICIENT_DECREASE = 0.5, 1e-3
 
 
 def centred(base: Tensor, effect: Tensor, lower: Tensor, upper: Tensor, target: Tensor) -> Tensor:
-    """Actions whose mean is closest to the target. Returns (B, k).
-
-    Args:
-        base: m, (B,).
-        effect: e, (k,).
-        lower: The box, (B, k), like `upper`.
-        target: (B,) or (); may be infinite.
+    """Actions (B, k) in a box whose mean m + e' z, (B,) and (k,), is closest to a target, which may be
+    infinite.
     """
     lowest, highest = lower.where(effect > 0, upper), upper.where(effect > 0, lower)
     low, high = base + lowest @ effect, base + highest @ effect
@@ -160,9 +155,7 @@ class ProjectionNewton(BatchSearch[Candidates[GaussianSuccess]]):
 
 
 def _newton(gradient: Tensor, curvature: Tensor, active: Tensor) -> Tensor:
-    """The Newton step with active coordinates decoupled from the others: (n, k), (n, k, k) -> (n, k); the
-    gradient where the curvature is not positive definite.
-    """
+    """The Newton step of the free coordinates, (n, k), (n, k, k) -> (n, k); the gradient where that fails."""
     diagonal = curvature.diagonal(dim1=-2, dim2=-1)
     free = ~active
     both = free.unsqueeze(-1) & free.unsqueeze(-2)

@@ -95,8 +95,8 @@ class SampledRefinement(BatchSearch[Candidates[AlterationObjective]]):
     def _best_accepted(
         self, table: AlterationObjective, budget: Budget, accepting: bool = False
     ) -> tuple[Tensor, Tensor, Tensor, int]:
-        """The best acceptable of the last candidates, or the best if none is: actions (B, k), values (B,),
-        whether they are acceptable (B,), and the number of evaluations.
+        """The best acceptable of the last candidates, or the best: actions, values, whether acceptable,
+        count.
         """
         actions, evaluations = self.refined(table, budget, accepting)
         compared, acceptable = ranked(table.comparison_value(actions)), table.acceptable(actions)
@@ -108,8 +108,7 @@ class SampledRefinement(BatchSearch[Candidates[AlterationObjective]]):
         self, objective: AlterationObjective, budget: Budget = UNLIMITED, accepting: bool = False
     ) -> tuple[Tensor, int]:
         """The best candidates of each case, (m, B, k) in the actions' units, and the number of evaluations.
-        The budget ends the search after a round. With `accepting`, candidates that the objective accepts come
-        before all others.
+        With `accepting`, candidates that the objective accepts come before all others.
         """
 
         def value(points: Tensor) -> Tensor:

@@ -93,10 +93,6 @@ class MonteCarlo(Anchors):
         size: Draw until the set, over all time steps, has at least this many states (or no new ones appear).
         weights: "lipschitz" (MC-Lipschitz) or "uniform" (MC-Uniform).
         seed: Together with the identity of the episode, determines the draws.
-
-    Raises:
-        ValueError: unless exactly one of `samples` and `size` is given and at least 1, or if the weights are
-            unknown.
     """
 
     def __init__(
@@ -194,8 +190,7 @@ def value_constants(objective: CounterfactualReturn) -> Tensor:
     """The Lipschitz constants L_t of the value, (T,) float64.
 
     Raises:
-        UnboundedError: if the trajectory or the reward has no finite constant, or the value is no sum over
-            steps (`CounterfactualReturn.worst`).
+        UnboundedError: if the trajectory or the reward has none, or the value is no sum over steps.
     """
     if objective.worst:
         raise UnboundedError(NO_SUM)
@@ -217,12 +212,9 @@ def value_constants(objective: CounterfactualReturn) -> Tensor:
 
 
 class LipschitzBound:
-    """Upper bounds W at anchors, extended to all states.
+    """Upper bounds W at anchors, T tensors (n_t, D), extended to all states.
 
     Args:
-        process: The decision process of the episode, in float64.
-        anchors: T tensors (n_t, D), the anchor states of each time step.
-        lipschitz: L_t, (T,).
         exact: Use the exact reward-to-go of nodes whose remaining path is fixed, and the exact last reward,
             instead of bounds from anchors (Algorithm 1 of the paper uses anchors throughout).
         budget: Once it is spent, only the first anchor of each remaining time step is bounded.
@@ -268,10 +260,8 @@ class LipschitzBound:
         return out
 
     def ahead(self, states: Tensor, time: int, spent: Sequence[int]) -> Tensor:
-        """Upper bounds on V(x, l, t) by one-step lookahead, max over a of R + bound(F_t(x, a)), (n, D), t,
-        (m,) -> (n, m).
-
-        Source: Tsirtsis and Gomez-Rodriguez (2023), Algorithm 1 and Eq. 11.
+        """Upper bounds on V(x, l, t) by one-step lookahead (Eq. 11), max over a of R + bound(F_t(x, a)), (n,
+        D), t, (m,) -> (n, m).
         """
         process = self.process
         if time == process.horizon - 1:
@@ -346,10 +336,8 @@ class AStar(Search[CounterfactualReturn]):
         self.check_sizes("batch", expected="a batch of at least 1 node")
 
     def check(self, surrogate: Surrogate, **settings: Any) -> None:
-        """Refuses the return of an ensemble's worst member, and rewards without a Lipschitz constant.
-
-        Raises:
-            UnboundedError: if one of them is asked for.
+        """Refuses the return of an ensemble's worst member, and rewards without a Lipschitz constant, by an
+        `UnboundedError`.
         """
         members = surrogate.members if isinstance(surrogate, EpisodeSurrogate) else 1
         if settings.get("members") == "worst" and members > 1:
@@ -364,17 +352,13 @@ class AStar(Search[CounterfactualReturn]):
                 )
 
     def __call__(self, objective: CounterfactualReturn) -> Decision:
-        """Returns the optimal sequence, or the best found with its gap.
-
-        Raises:
-            UnboundedError: if the trajectory or the reward has no finite Lipschitz constant.
-        """
+        """Returns the optimal sequence, or the best found with its gap; see `improve`."""
         return self.improve(objective, objective.observed)
 
     @torch.no_grad()
     def improve(self, objective: CounterfactualReturn, known: Tensor) -> Decision:
-        """Searches from a known sequence, (H,) long: the answer is at least as good, and fewer nodes have to
-        be expanded.
+        """Searches from a known sequence, (H,) long: the answer is at least as good, and fewer nodes are
+        expanded.
 
         Raises:
             UnboundedError: if the trajectory or the reward has no finite Lipschitz constant.

@@ -39,14 +39,8 @@ from rehearsal_torch.seeding import stream
 
 @torch.no_grad()
 def single_changes(process: CounterfactualProcess, sequence: Tensor) -> Tensor:
-    """Returns of all sequences with one action replaced.
-
-    Args:
-        sequence: a', (H,) long.
-
-    Returns:
-        (H, A): the return with the action at time t replaced by a; -inf if a is neither the observed action
-        nor an allowed change, and at steps that are not open to change.
+    """Returns of all sequences with the action of a', (H,) long, at time t replaced by a, (H, A); -inf if a
+    is neither the observed action nor an allowed change, and at steps that are not open.
     """
     objective = process.objective
     trajectory, H, A = process.trajectory, len(sequence), objective.actions

@@ -66,12 +66,7 @@ class EventSets:
 
 
 class SetModel:
-    """Bounds over sets of the events of one gain bound.
-
-    Args:
-        bound: The bounds on single events and pairs.
-        times: Time of each event, (n,) long, ascending.
-    """
+    """Bounds over sets of the events, (n,) in the order of time, of one gain bound."""
 
     def __init__(self, bound: GainBound, times: Tensor) -> None:
         self.bound, self.times, self.changes = bound, times, bound.changes
@@ -194,7 +189,7 @@ class SetModel:
 
     def _shared(self) -> tuple[Tensor, Tensor]:
         """The largest share V(f, f') at each other time step, (n, slots), and the bound of the best event of
-        each step, (slots,), both at least 0, for the shares with the lowest bound without P.
+        each, (slots,), both at least 0, for the shares with the lowest bound without P.
         """
         best = self._relaxed(0.5 * self.pairs)
         if self.changes < 2 or self.slots < 2 or not float(best[2]) > 0:
@@ -210,9 +205,7 @@ class SetModel:
         return best[0], best[1]
 
     def _relaxed(self, shares: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The largest share at each time step, the bound of the best event of each step, and that of any
-        set, (n, n) -> (n, slots), (slots,), ().
-        """
+        """The largest share at each time step, (n, slots), the bounds of its best event and of any set."""
         mutual = self._slotwise(shares).clamp_min_(0)
         # Events of one time step exclude each other.
         mutual[torch.arange(len(mutual), device=mutual.device), self.slot] = 0.0
@@ -270,9 +263,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class _Node:
-    """A path with changes made; `rank` is minus the bound on the gain over the observed return. `choices` are
-    the events that may still be added, (T - 1, A) bool.
-    """
+    """A path with changes, and the events that may be added, (T - 1, A) bool; `rank` is minus its bound."""
 
     rank: float
     path: Tensor
@@ -283,10 +274,8 @@ class _Node:
 
 
 class EventTree:
-    """Open nodes, the incumbent, and counters of the work done.
-
-    Args:
-        objective: The episode; its trajectory must bound its curvature, and its reward must be linear.
+    """Open nodes, the incumbent, and counters of the work done, for an episode whose trajectory bounds its
+    curvature and whose reward is linear.
     """
 
     def __init__(self, objective: CounterfactualReturn, effort: Effort, limits: Limits) -> None:
@@ -415,8 +404,8 @@ class EventTree:
             self.best, self.sequence = gain, sequence
 
     def _branch(self, node: _Node, events: ChangeEvents, bounds: Tensor, model: SetModel | None) -> None:
-        """One child for each event that may be the first of a better set of two or more; it is left with
-        those later events that may follow by the model, or with all of them.
+        """One child for each event that may be the first of a better set of two or more, with the later
+        events that may follow by the model, or all of them.
         """
         threshold = self._threshold(node)
         for event in (bounds > threshold).nonzero()[:, 0].tolist():

@@ -88,10 +88,9 @@ def sequence_decision(
             optimal; None if no bound is known.
         equal: The difference up to which the search counts two returns as equal, in the reward's unit:
             changes whose undoing makes no larger one are undone. None keeps the sequence as it is.
-        declines: Whether to return no action if the sequence is no better than the observed one by the
-            model's own estimate; if False, the decision carries a warning instead.
+        declines: Whether to return no action, instead of a finding, if the sequence is no better than the
+            observed one by the model's own estimate.
         by_hand: Whether somebody put the sequence together, so that nothing is known of other ones.
-        trace: Further trace entries (plain values).
     """
     observed, sequence = objective.observed, objective.settled(actions.to(objective.observed))
     if equal is not None:
@@ -160,14 +159,9 @@ OFFSET = 100.0
 class CounterfactualProcess:
     """Steps and rewards in the search tree of one episode; every network evaluation is counted.
 
-    Args:
-        dtype: Precision of states and rewards; float32 only if the trajectory supports it, otherwise the
-            precision of the trajectory.
-
-    Attributes:
-        baseline: Constant subtracted from the reward of each step, in the reward's unit: 0, except in float32
-            if rewards are so large that differences would be lost to rounding; then the mean reward of the
-            observed states.
+    Where the trajectory supports a dtype of float32, `baseline`, else 0, is subtracted from the reward of
+    each step: the mean reward of the observed states, if rewards are so large that differences would be lost
+    to rounding.
     """
 
     def __init__(
@@ -189,9 +183,7 @@ class CounterfactualProcess:
         return self.trajectory.states[:1]
 
     def rewards(self, states: Tensor, time: int) -> Tensor:
-        """R at time t, (n, D) -> (n, *lanes, A), or (n, *lanes, 1) if the reward does not depend on the
-        action; the lanes are those of `CounterfactualReturn.sums`.
-        """
+        """R at time t, (n, D) -> (n, *lanes, A or 1), with the lanes of `CounterfactualReturn.sums`."""
         if self._affine is None:
             return self.objective.sums(states, time)
         return torch.addmm(self._affine[1], states, self._affine[0])
@@ -228,15 +220,15 @@ class CounterfactualProcess:
         return torch.cat([self._rollout(part, time) for part in states.split(ROWS)])
 
     def final(self, states: Tensor, spent: Tensor) -> tuple[Tensor, Tensor]:
-        """The best last reward and its action, (n, D), changes made (n,) -> (n,), (n,) long; at time T - 1,
-        without lanes. The last action changes no state, so that it is chosen for its reward only.
+        """The best last reward and its action, (n, D), changes made (n,) -> (n,), (n,) long, without lanes:
+        the last action changes no state.
         """
         return self.ended(states, spent, states.new_zeros(len(states)))
 
     def ended(self, states: Tensor, spent: Tensor, totals: Tensor) -> tuple[Tensor, Tensor]:
-        """The returns of complete paths with the best last action, and that action, from states at T - 1
-        (n, D), changes made (n,), and the rewards before, (n, *lanes); without lanes actions are compared by
-        the last reward alone.
+        """The returns of complete paths with the best last action, and that action, from states at T - 1 (n,
+        D), changes made (n,), and the rewards before, (n, *lanes), which count in the comparison only with
+        lanes.
         """
         time, joined = self.horizon - 1, self.objective.joined
         rewards = self.rewards(states, time)
@@ -272,15 +264,9 @@ class CounterfactualProcess:
 
 @torch.no_grad()
 def nearest(objective: CounterfactualReturn, sequence: Tensor, equal: float) -> tuple[Tensor, float]:
-    """Undoes the changes of a sequence that gain nothing.
-
-    Args:
-        sequence: The sequence found, (H,) long.
-        equal: The difference up to which two returns count as equal, in the reward's unit.
-
-    Returns:
-        The sequence, (H,) long, and the return of the one found minus its own, in the reward's unit: at most
-        `equal` either way.
+    """Undoes the changes of a sequence, (H,) long, that gain nothing: up to a difference of `equal`, two
+    returns count as equal. Returns the sequence, and the return of the one found minus its own, in the
+    reward's unit.
     """
     if not bool((sequence != objective.observed).any()):
         return sequence, 0.0

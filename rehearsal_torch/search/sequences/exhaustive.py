@@ -57,11 +57,7 @@ class Exhaustive(Search[CounterfactualReturn]):
 
     @torch.no_grad()
     def __call__(self, objective: CounterfactualReturn) -> Decision:
-        """Returns the optimal sequence.
-
-        Raises:
-            ValueError: if the tree has more than `node_limit` nodes.
-        """
+        """Returns the optimal sequence; a tree of more than `node_limit` nodes raises a ValueError."""
         budget = Budget(self.budget_s)
         layers = tree_size(objective)
         nodes = sum(layers)
@@ -167,7 +163,7 @@ class _Finalists:
         self, objective: CounterfactualReturn, baseline: float
     ) -> tuple[float, Tensor, float | None, float]:
         """Value, sequence, gap (None if unknown) and largest rounding error after evaluating every finalist
-        with the objective itself; stored values are relative to a baseline.
+        with the objective; stored values are relative to a baseline.
         """
         exact, approximate = ranked(objective(self.sequences)), self.values.to(torch.float64) + baseline
         rounding = float(

@@ -125,14 +125,9 @@ def change_events(
     effort: Effort,
     choices: Tensor | None = None,
 ) -> ChangeEvents:
-    """Rolls out all events at the given times.
-
-    Args:
-        gradient: r, (D,).
-        path: c, (T, D).
-        kept: o, (T - 1,) long.
-        times: The time steps at which a change may be made, ascending.
-        choices: The actions that may be chosen at each step, (T - 1, A) bool; None for all.
+    """Rolls out all events at some time steps, ascending, from a path c, (T, D), under actions o, (T - 1,)
+    long, given the gradient r, (D,); `choices`, (T - 1, A) bool, are the actions allowed at each, None for
+    all.
     """
     every, horizon = torch.arange(trajectory.actions, device=kept.device), len(path)
     moving, states, when, what = path[:0], [], [], []
@@ -165,13 +160,8 @@ def change_events(
 def roll_out(
     trajectory: Trajectory, gradient: Tensor, events: ChangeEvents, sets: Tensor, effort: Effort
 ) -> tuple[Tensor, Tensor]:
-    """Exact gains of sets of events at different times. Returns gains (N,) and action sequences (N, T - 1)
-    long.
-
-    Args:
-        gradient: r, (D,).
-        sets: Indices of the events of each set in the order of time, -1 after the last, (N, m) long; N and m
-            at least 1.
+    """Exact gains, (N,), and action sequences, (N, T - 1) long, of sets of events at different times, given
+    as indices in the order of time, -1 after the last, (N, m) long; N and m at least 1.
     """
     horizon, kept = len(events.path), events.kept
     sequences = kept.repeat(len(sets), 1)
@@ -221,12 +211,8 @@ class GainBound:
 def gain_bound(
     trajectory: CurvedTrajectory, gradient: Tensor, events: ChangeEvents, changes: int
 ) -> GainBound:
-    """Computes the bound around a path.
-
-    Args:
-        gradient: r, dR/dx, (D,).
-        events: The events considered, with their exact effects.
-        changes: m >= 1, the maximum number of events in a set.
+    """Computes the bound of sets of at most `changes` >= 1 events around their path, given the gradient r,
+    (D,).
     """
     steps = _Steps(trajectory, gradient, events, changes)
     for time in range(events.first, trajectory.horizon - 1):

@@ -150,13 +150,9 @@ def expansions(
     trajectory: CurvedTrajectory, members: int, choices: Tensor, changes: int, hulls: list[Intervals]
 ) -> tuple[list[StepExpansion], list[Intervals]]:
     """The expansion of each of the T - 1 steps, valid for all paths with at most k changes, and the boxes of
-    all their states around the T observed ones, with n = 1.
-
-    Args:
-        members: M, the number of models whose states are side by side.
-        choices: The actions that may be chosen at each step, (>= T - 1, A) bool.
-        changes: k.
-        hulls: For each step, the intervals of d(a) around the observed path, with n = 1.
+    all their states around the T observed ones, with n = 1. M members' states are side by side; `choices` are
+    the actions allowed at each step, (>= T - 1, A), and `hulls` the intervals of d(a) around the observed
+    path, with n = 1.
     """
     states = trajectory.states
     width = states.shape[-1] // members
@@ -253,13 +249,7 @@ class Paths:
 
 
 class GroupBounds:
-    """Bounds for one episode.
-
-    Args:
-        objective: The episode; its reward must be bounded over boxes.
-        process: Its decision process, which counts the evaluations.
-        changes: k, the maximum number of changes of any sequence.
-    """
+    """Bounds for one episode, whose reward must be bounded over boxes, with at most k changes."""
 
     def __init__(
         self,
@@ -315,12 +305,8 @@ class GroupBounds:
         return kept, (lower, upper)
 
     def of(self, paths: Paths, rows: Tensor, times: Tensor) -> Tensor:
-        """Upper bounds on the rewards from the start of the paths on. Returns (n, *lanes), one bound for each
-        member if the worst one counts.
-
-        Args:
-            rows: The path of each group, (n,) long.
-            times: The steps of each group that change, (n, m) long, ascending, none before the start.
+        """Upper bounds on the rewards from the start of the paths on, (n, *lanes): the path of each group,
+        (n,) long, and its steps that change, (n, m) long, ascending, none before the start.
         """
         order = times[:, 0].argsort(stable=True)
         bounds_sorted = [self._sorted(paths, rows[part], times[part]) for part in order.split(BOXES)]
@@ -419,14 +405,10 @@ class Groups:
 
 
 class StepTree:
-    """Open groups, the incumbent, and counters of the work done.
-
-    Args:
-        objective: The episode; its trajectory must bound its curvature, and its reward must be bounded over
-            boxes.
-        limits: Limits of the search; `leaves` and `looseness` do not apply.
-        sets: Maximum number of sets of time steps at the root.
-        evaluations: Maximum number of single steps computed; None for no limit.
+    """Open groups, the incumbent, and counters of the work done, for an episode whose trajectory bounds its
+    curvature and whose reward is bounded over boxes. Of the limits, `leaves` and `looseness` do not apply;
+    there are at most `sets` sets of time steps at the root, and `evaluations` single steps, or any number
+    (None).
     """
 
     def __init__(

@@ -156,9 +156,9 @@ def decided(
 
     Its estimate is the posterior mean reward of the recommendation, with a normal interval from its epistemic
     standard deviation. Trace: ``search``, ``acquisition`` (the objective at the action tried),
-    ``predicted_reward`` (posterior mean reward of the action tried), ``runner_up`` (the best other action
-    that was tried, its posterior mean reward, and the chance that the recommendation is better; see
-    `recommendation.sureness`), ``evaluations``, `facts`, and the entries of a budget that ended the search.
+    ``predicted_reward`` (its posterior mean), ``runner_up`` (the best other action that was tried, its
+    posterior mean, and the chance that the recommendation is better; see `sureness`), ``evaluations``,
+    `facts`, and the entries of a budget that ended the search.
     """
     with torch.no_grad():
         predicted_reward = float(objective.expected(action.unsqueeze(0), objective.other))

@@ -68,18 +68,11 @@ QUADRATIC = 1e-10
 
 
 class UnitAcquisition(AcquisitionFunction):
-    """A function of points as an acquisition function of one candidate in unit coordinates.
+    """A function, (R, d) in the actions' units -> (R,), as an acquisition function in a region's unit
+    coordinates.
 
-    Points where value or gradient is not finite become flat and lower than all values so far, so that a line
-    search turns back.
-
-    Args:
-        value: (R, d) in the actions' units -> (R,), each value a function of its own point only.
-        region: The feasible region.
-
-    Attributes:
-        evaluations: Number of points at which value and gradient were computed.
-        holes: Whether one of them was not finite.
+    Points where value or gradient is not finite (`holes`) become flat and lower than all values so far, so
+    that a line search turns back.
     """
 
     def __init__(self, value: Value, region: CandidateRegion, budget: Budget) -> None:
@@ -139,7 +132,7 @@ class OutOfTimeError(Exception):
 
 def ascended(function: UnitAcquisition, starts: Tensor, steps: int) -> tuple[Tensor, Tensor]:
     """The end points (R, d) of ascents from feasible starts (R, d), in unit coordinates, and their values
-    (R,), best first; if the budget is spent, the best points so far.
+    (R,), best first; the best points so far if the budget is spent.
     """
     function.begin(starts)
     region = function.region
@@ -202,12 +195,11 @@ def ascend(
     sure: int = 0,
     budget: Budget = UNLIMITED,
 ) -> Ascent:
-    """Maximises a function from many starts.
+    """Maximises a function from many starts, (R, d) in unit coordinates.
 
     Args:
         value: (R, d) in the actions' units -> (R,), each value a function of its own point only; of the order
             of one, since the tolerances are absolute (see `RewardFrame`).
-        starts: (R, d), in unit coordinates.
         steps: Maximum number of quasi-Newton steps of the starts that continue.
         screening_steps: Steps after which starts are compared; 0 compares the starts themselves.
         kept: Number of starts that continue.
@@ -279,11 +271,8 @@ def mixed_ascent(
     kept: int,
     sure: int,
 ) -> tuple[Tensor, Tensor]:
-    """The end points (R, d) of ascents, at levels, and their values (R,), best first; see `ascend`.
-
-    Args:
-        coarse: A cheaper approximation of `fine`, or the same.
-        kept: An eighth of the number of starts that continue; under linear limits half of it.
+    """The end points (R, d) of ascents, at levels, and their values (R,), best first; see `ascend`. Eight
+    times `kept` starts continue; twice under linear limits. `coarse` approximates `fine`.
     """
     if not region.free and region.combinations <= EVALUATED:
         return _enumerated(fine, coarse, region, starts, max(kept, len(starts)))
@@ -308,8 +297,8 @@ def mixed_ascent(
 
 
 def _begun(function: UnitAcquisition, region: MixedRegion, starts: Tensor, steps: int, most: int) -> Tensor:
-    """The starts that continue: after some steps the best of every combination of levels and others, or where
-    there are many combinations the best of all, (<= most, d).
+    """The starts that continue, (<= most, d): after some steps the best of every combination of levels, then
+    others, or the best of all where there are many combinations.
     """
     every = region.combinations <= ASCENDED
     loose = region if every else region.relaxed(RELAXED)

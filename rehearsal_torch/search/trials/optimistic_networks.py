@@ -41,13 +41,7 @@ MARGIN = 1e-3
 
 
 class PerturbedNetworks(nn.Module):
-    """Perturbations eta_i of some nodes, for R restarts.
-
-    Args:
-        inputs: Index of a node to p, its number of inputs; nodes without a network are left out.
-        restarts: R.
-        draws: Generator of the initial weights.
-    """
+    """Perturbations eta_i of some nodes, index to p, the number of inputs, for R restarts."""
 
     def __init__(self, inputs: dict[int, int], restarts: int, draws: torch.Generator) -> None:
         super().__init__()
@@ -186,7 +180,7 @@ class OptimisticNetworks(Search[Optimism]):
         self, objective: Optimism, region: MixedRegion, free: Tensor, networks: PerturbedNetworks
     ) -> nn.Parameter:
         """The best of the restarts and of those with one action at another level, under the same
-        perturbations, as many as there were; their networks are kept.
+        perturbations.
         """
         with torch.no_grad():
             points = region.at_levels(torch.sigmoid(free))

@@ -60,16 +60,11 @@ def designed_action(
     seed: int,
     held: Mapping[str, Sequence[float]] | None = None,
 ) -> Tensor:
-    """The next point of the start design, (k,), by the number of the trial; points that are already trials
-    are skipped. If all are, as where actions have few levels, completed ones are repeated.
-
-    Args:
-        initial: Number of points that the design was planned for.
-        held: Actions that are held at one value, see `CausalTask.region`.
+    """The next point of the start design for `initial` points, (k,), by the number of the trial; points that
+    are already trials are skipped. If all are, as where actions have few levels, completed ones are repeated.
 
     Raises:
-        ValueError: if the next 512 points are all pending or have failed, or all are trials already although
-            they could differ.
+        ValueError: if the next 512 points are all pending or have failed, or trials that could differ.
     """
     begun: tuple[State, ...] = ("pending", "failed")
     numbers = range(log.next_id - 1, log.next_id - 1 + TRIES)
@@ -87,8 +82,7 @@ def designed_action(
 
 
 def another_action(objective: CausalObjective, log: TrialLog, seed: int) -> Tensor:
-    """The best of many space-filling points that is neither pending nor failed, (k,); the seed and the
-    identity of the round determine the points.
+    """The best of many space-filling points that is neither pending nor failed, (k,).
 
     Raises:
         NothingLeftError: if all of them are pending or failed.
@@ -110,8 +104,7 @@ def another_action(objective: CausalObjective, log: TrialLog, seed: int) -> Tens
 
 
 def searched_action(objective: CausalObjective, search: Search[Any], log: TrialLog, seed: int) -> Tensor:
-    """The action that a search finds, (k,); if it is pending or has failed, the best of many space-filling
-    points that is neither.
+    """The action that a search finds, (k,), or `another_action` if it is pending or has failed.
 
     Raises:
         ValueError: if the search finds no action, or one that cannot be set.
@@ -135,13 +128,8 @@ def searched_action(objective: CausalObjective, search: Search[Any], log: TrialL
 
 
 def check_settable(task: CausalTask, action: Tensor, what: str) -> None:
-    """Checks that an action (k,), in its units, is finite and within bounds, levels and limits.
-
-    Args:
-        what: How the action came about, for the message.
-
-    Raises:
-        ValueError: if the action cannot be set.
+    """Refuses an action (k,) that is not finite or outside bounds, levels and limits, by a ValueError that
+    says `what` happened to it.
     """
     try:
         task.check_action(action)
@@ -163,11 +151,8 @@ def lacking_for_model(table: Table, nodes: Collection[str]) -> str:
 def aware_of_pending(
     make: Callable[..., CausalObjective], model: CausalModel, case: RehearsalCase, log: TrialLog
 ) -> CausalObjective:
-    """The objective of the next action, aware of pending and failed trials.
-
-    Args:
-        make: Returns the objective for (model, case), and for ``pending``, (p, k), if it takes it.
-        model: A fitted model; conditioned in place on imputed trials if the objective takes none.
+    """The objective of the next action, aware of pending and failed trials: `make` takes (model, case), and
+    for ``pending``, (p, k), if it can; else the model is conditioned, in place, on imputed trials.
     """
     if not log.in_states("pending", "failed"):
         return make(model, case)
@@ -179,12 +164,8 @@ def aware_of_pending(
 
 
 def impute_pending(model: CausalModel, task: CausalTask, log: TrialLog) -> None:
-    """Conditions a model on the completed trials, and on the pending and failed ones at their expected
-    outcomes.
-
-    Args:
-        model: A fitted model; it is conditioned in place, its hyper-parameters are unchanged.
-        log: The trials; expected outcomes follow from the completed ones only.
+    """Conditions a model, in place, on the completed trials, and on the pending and failed ones at the
+    outcomes expected from these; its hyper-parameters are unchanged.
     """
     model.condition(log.table)
     model.condition(log.table + expected_rows(model, task, log))
@@ -194,8 +175,8 @@ def expected_rows(model: CausalModel, task: CausalTask, log: TrialLog) -> Table:
     """Pending and failed actions with every node at its posterior mean, under the mean of its noise.
 
     A node that the model does not represent (because it ignores the graph) takes the value of the nearest
-    completed trial; this value is used only if the model is one of the reward alone and the reward is a
-    function of several nodes.
+    completed trial; this is used only if the model is one of the reward alone and the reward reads several
+    nodes.
     """
     table, actions = log.table, log.settings("pending", "failed")
     nearest = torch.cdist(actions / task.box.width, table.columns(task.actions) / task.box.width).argmin(-1)
@@ -223,15 +204,9 @@ def decided_beside(
     log: TrialLog,
     seed: int,
 ) -> tuple[CausalObjective, Decision]:
-    """The decision of a round, and the objective of the completed trials by which it is claimed.
-
-    Where all that could be tried waits for its result, or has failed, it sets nothing and says so; what to
-    keep is recommended as ever.
-
-    Args:
-        make: Returns the objective for (model, case), and for ``pending``, (p, k), if it takes it.
-        model: Fitted to the completed trials; it stays as it is.
-        seed: Together with the identity of the round, determines the starts of the recommendation.
+    """The decision of a round, and the objective of the completed trials by which it is claimed; `make` is
+    that of `aware_of_pending`, and the model stays as it is. Where all that could be tried waits for its
+    result, or has failed, the decision sets nothing and says so; what to keep is recommended as ever.
     """
     plain = make(model, case)
     aware = aware_of_pending(make, deepcopy(model), case, log)
