@@ -57,7 +57,15 @@ from rehearsal_torch.objectives.objective import Candidates
 from rehearsal_torch.objectives.success_probability import SuccessProbability
 from rehearsal_torch.search.alterations.interval_sweep import Cover, intervals, meet, spread, swept
 from rehearsal_torch.search.alterations.mixed_integer import AlterationBudget, joint_candidates
-from rehearsal_torch.search.search import UNLIMITED, BatchSearch, Budget, checked_budget, chosen, in_time
+from rehearsal_torch.search.search import (
+    UNLIMITED,
+    BatchSearch,
+    Budget,
+    check_worth,
+    checked_budget,
+    chosen,
+    in_time,
+)
 
 
 @dataclass(frozen=True)
@@ -373,6 +381,8 @@ class Informative(BatchSearch[Candidates[SuccessProbability]]):
         """Returns the most informative qualifying alteration for each case."""
         allowed = Budget(self.budget_s)
         sets, count = objective.sets, len(objective.cases)
+        if any(one.charge for one in sets):
+            check_worth(type(sets[0]), self)
         actions = [(candidate.lower + candidate.upper) / 2 for candidate in sets]
         values = actions[0].new_full((len(sets), count), -torch.inf)
         facts: list[dict[str, Any]] = []

@@ -234,7 +234,7 @@ class AlterationBudget:
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> "AlterationBudget":
-        """From plain data, {limit, costs, reference}, the last two optional; another key raises a ValueError."""
+        """From {limit, costs, reference}, the last two optional; others raise a ValueError."""
         unknown = sorted(set(plain) - {"limit", "costs", "reference"})
         if unknown or "limit" not in plain:
             raise ValueError(

@@ -2,7 +2,7 @@
 
 Given a node v = (x, l, t) reached with reward r, let f(v) = r + h(v), where h is an upper bound on the
 remaining reward. A* expands the open node with the largest f; once no open node's f exceeds the best complete
-sequence, that sequence is optimal. With the bounds of `lipschitz_bound`, h is consistent, and f never rises
+sequence, that sequence is optimal. With the bounds below, h is consistent, and f never rises
 along a path.
 
 As published, the anchors of all time steps are pooled, h looks one step ahead (Eq. 11), and every path is
