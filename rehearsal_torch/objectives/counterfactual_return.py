@@ -18,12 +18,10 @@ The worst member's return is no sum over steps: searches carry one sum for each 
 end (`sums`, `joined`). A change is recommended only if every member predicts a gain, unless `agreement` is
 "none" (`claims.sequences`); under the worst member's return, they all do.
 
+The record of a decision holds its effect step by step. The rewards of the steps add up to the return; where
+the worst member counts, they are those of the member with the smallest return.
+
 Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 7-9, Def. 1 and Sec. 5; the ways to join members are ours.
-
-The record of a decision for an episode: its effect step by step, as plain data.
-
-The rewards of the steps add up to the return. Where the worst member of an ensemble counts, they are those of
-the member with the smallest return.
 """
 
 import math

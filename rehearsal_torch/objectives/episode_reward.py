@@ -9,13 +9,10 @@ each other (`EpisodeReward.related`).
 
 A bound over a box of states is the sum of the bounds of the parts. It is exact if no state is in two parts.
 
-Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 7 (R is any function of state and action); ours otherwise.
-
-Step scores: rewards that add up points, such as clinical severity scores, from thresholds given as data.
-
-A score has components (organs, for instance). Each component has criteria, a measured quantity x with rules
-such as "x < 300: 2 points"; a criterion gives the largest number of points of its rules that hold, or 0, and
-a component the largest of its criteria:
+A step score adds up points, as clinical severity scores do, from thresholds given as data. It has components
+(organs, for instance). Each component has criteria, a measured quantity x with rules such as "x < 300: 2
+points"; a criterion gives the largest number of points of its rules that hold, or 0, and a component the
+largest of its criteria:
 
     R(s, a) = - sum over components c of  max over criteria j of c of  p_j(x_j),
 
@@ -45,8 +42,9 @@ withheld, whatever happens to the patient; `StepScore.without_doses` leaves thes
 nothing for a drug. Both scores are reported for the same actions (`StepScore.related`), and a change is
 recommended only where neither falls (`claims.sequences`).
 
-Source: the SOFA score by the rules in `conf/reward/sofa_score.yaml` (Vincent et al., 1996; Komorowski et al.,
-2018); the representation is ours.
+Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 7 (R is any function of state and action); the SOFA score by
+the rules in `conf/reward/sofa_score.yaml` (Vincent et al., 1996; Komorowski et al., 2018); the representation
+is ours.
 """
 
 import math

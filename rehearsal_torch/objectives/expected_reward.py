@@ -1,20 +1,13 @@
 """Objectives of causal Bayesian optimisation: what they share, and the posterior mean.
 
-In every round an objective holds an acquisition function of BoTorch (`network_acquisition`), with fixed draws
+In every round an objective holds an acquisition function of BoTorch (`NetworkAcquisition`), with fixed draws
 of the learnt noise that are common to all candidates, and a cheaper approximation of it with which many
 candidates are screened. The maximiser of the posterior mean of the reward, E[r | a], is the action that every
 method recommends at the end of a round; random and Sobol actions use it only for this. Which action to *try*
-is decided by the acquisition function. A candidate is an action, followed by further coordinates in [-1, 1]
-if the function optimises some jointly.
+is decided by the acquisition function.
 
-Source: Ren et al. (2025), Alg. 1; Balandat et al. (2020), Sec. 3 (common random numbers); Frazier (2018),
-Sec. 4.2 (recommending the maximiser of the posterior mean).
-
-BoTorch acquisition functions of a causal network under fixed draws.
-
-The expected reward of an action a uses fixed draws u_1 ... u_S of the noise of the learnt network, common to
-all candidates of a round (common random numbers), so that candidates are comparable and the function is
-smooth. The posterior mean of the reward,
+With fixed draws u_1 ... u_S of the noise of the learnt network, common to all candidates of a round,
+candidates are comparable and the function is smooth. The posterior mean of the reward,
 
     E[r | a] = 1/S sum_s r(x(a, u_s)),     x_i = m_i(w_i, u_i)  in topological order,
 
@@ -29,26 +22,22 @@ network, and
 its expected reward. Mean and standard deviation of f_e over e are the posterior mean and the epistemic
 uncertainty of E[r | a]; the noise of a single experiment (the spread over u) is averaged out.
 
-A `NetworkAcquisition` maps single candidates (..., 1, k + further) to values (...); the next action to try is
-its maximiser, which `optimize_acqf` finds with q=1. A candidate is an action in its units, followed by
-further coordinates in [-1, 1] if the function optimises some jointly. It has no parameters and no state, and
-does not take pending points: as BoTorch's analytic functions, it refuses them.
+A `NetworkAcquisition` maps single candidates (..., 1, k + further) to values (...). A candidate is an action
+in its units, followed by further coordinates in [-1, 1] if the function optimises some jointly. It has no
+parameters and no state, and does not take pending points: as BoTorch's analytic functions, it refuses them.
 
-Source: Ren et al. (2025), Sec. 5.1, Eq. 5 (one node; with beta = 0 the posterior mean); Balandat et al.
-(2020), Sec. 3 (acquisition functions, common random numbers, normal Sobol draws); Astudillo and Frazier
-(2021), Sec. 4.2 (one fixed draw per node and sample).
-
-The affine frame in which a search compares rewards.
-
-Tolerances of ascents and steps of fixed length are meant for values of the order of one. A reward may have
-any scale: a pressure in pascals around 1e7, a concentration of 1e-6. A search works with
+Frames. Tolerances of ascents and steps of fixed length are meant for values of the order of one. A reward may
+have any scale: a pressure in pascals around 1e7, a concentration of 1e-6. A search works with
 
     (r - centre) / unit,
 
 with centre 0 and unit 1 if the rewards are of the order of one, so that nothing changes for them, to the last
 bit. Otherwise the centre is their median, and the unit the power of ten closest to their range.
 
-Source: Gill, Murray and Wright (1981), Sec. 7.5 and 8.7 (well-scaled objective functions).
+Source: Ren et al. (2025), Alg. 1 and Sec. 5.1, Eq. 5 (with beta = 0 the posterior mean); Balandat et al.
+(2020), Sec. 3 (common random numbers, normal Sobol draws); Astudillo and Frazier (2021), Sec. 4.2 (one fixed
+draw per node and sample); Frazier (2018), Sec. 4.2 (recommending the maximiser of the posterior mean); Gill,
+Murray and Wright (1981), Sec. 7.5 and 8.7 (well-scaled objective functions).
 """
 
 import math

@@ -1,10 +1,10 @@
-"""Expected improvement through a causal network.
+"""Expected improvement, knowledge gradient and BoTorch's acquisition functions on a causal network.
 
 With plausible networks e (fixed epistemic draws) and
 
     f_e(a) = 1/M sum_m r(x(a, u_m, e)),
 
-the value of an action is its expected improvement over the best action so far,
+the expected improvement of an action over the best one so far is
 
     alpha(a) = log 1/E sum_e softplus(f_e(a) - f*),     f* = max over visited a of the mean of f_e(a) over e,
 
@@ -15,13 +15,8 @@ ignores the structure, and the reward is a node.
 
 The acquisition function takes f* and a scale; the objective finds both from the visited actions.
 
-Source: Astudillo and Frazier (2019), Eq. 2 (EICF), and (2021), Eq. 5 (EIFN); Ament et al. (2023), Eq. 6 and
-10 (logarithm, fat tail).
-
-BoTorch's knowledge gradient on a causal network.
-
-The value of an action is the largest posterior mean of the reward after it has been tried, on average over F
-fantasies of its outcome,
+The knowledge gradient is the largest posterior mean of the reward after an action has been tried, on average
+over F fantasies of its outcome,
 
     alpha(a) = 1/F sum_f max over a' of E[r | a', D + (a, x_f)],
 
@@ -34,12 +29,7 @@ the maximiser.
 The value depends on a alone. BoTorch's one-shot form optimises the F actions a' jointly with a: F + 1 times
 as many coordinates.
 
-Source: Frazier et al. (2009), Eq. 2.3 (over finitely many alternatives); Balandat et al. (2020), Sec. 4.2 and
-App. C (the class); Milgrom and Segal (2002), Th. 1 (the derivative).
-
-BoTorch's acquisition functions on a causal network, by name.
-
-The objective builds a class of BoTorch on the `NetworkModel` of the fitted network, whose samples are
+`BotorchAcquisition` builds a class of BoTorch on the `NetworkModel` of the fitted network, whose samples are
 plausible networks f_e(a) = E_u[r(x(a, u, e))], and takes its values as they are:
 
     qlognei   log E max(f_e(a) - max over visited a' of f_e(a'), 0), the incumbent under the same network
@@ -59,13 +49,12 @@ Under one plausible network a mechanism deviates by the same number of standard 
 (`surrogates.network.network_model`). The difference of two actions, by which qlognei and pending actions are
 judged, therefore counts as better known than it is.
 
-Source: Ament et al. (2023), Sec. 4 (log expected improvement, also noisy); Wilson et al. (2018), App. A
-(qUCB); Balandat et al. (2020), Sec. 3 and 4. The expectation over the noise inside f_e, and the
-screening, are ours.
+Source: Astudillo and Frazier (2019), Eq. 2 (EICF), and (2021), Eq. 5 (EIFN); Ament et al. (2023), Sec. 4,
+Eq. 6 and 10 (log expected improvement, also noisy; fat tail); Frazier et al. (2009), Eq. 2.3 (knowledge
+gradient over finitely many alternatives); Milgrom and Segal (2002), Th. 1 (its derivative); Wilson et al.
+(2018), App. A (qUCB); Balandat et al. (2020), Sec. 3, 4 and App. C (the classes).
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 import torch
@@ -331,19 +320,6 @@ class KnowledgeGradient(CausalObjective):
         return self._frame
 
 
-@dataclass(frozen=True)
-class Ingredients:
-    """What a class of BoTorch is built from."""
-
-    model: NetworkModel  # The network, with the expected reward as its output
-    sampler: MemberSampler  # Takes each member once
-    # From rewards to standard deviations of posterior means, with the incumbent at 0.
-    objective: GenericMCObjective
-    best: Tensor  # The visited actions that may be the best, (n, k)
-    pending: Tensor | None  # Pending actions, (p, k); None if there are none
-    beta: float  # Multiplier of the standard deviation
-
-
 class KnownBaseline(qLogNoisyExpectedImprovement):
     """qLogNEI that evaluates its baseline once: members are the same functions whatever they are evaluated
     at. The counterpart of `cache_root`, which is for Gaussian processes; the values are the same.
@@ -358,48 +334,9 @@ class KnownBaseline(qLogNoisyExpectedImprovement):
         return samples, self.objective(samples, X=X)
 
 
-def _noisy_improvement(given: Ingredients) -> AcquisitionFunction:
-    return KnownBaseline(
-        given.model,
-        given.best,
-        sampler=given.sampler,
-        objective=given.objective,
-        X_pending=given.pending,
-        # Pruned already, from posterior samples that are at hand.
-        prune_baseline=False,
-    )
-
-
-def _improvement(given: Ingredients) -> AcquisitionFunction:
-    return qLogExpectedImprovement(
-        given.model, 0.0, sampler=given.sampler, objective=given.objective, X_pending=given.pending
-    )
-
-
-def _bound(given: Ingredients) -> AcquisitionFunction:
-    # BoTorch's beta is the square of the multiplier.
-    return qUpperConfidenceBound(
-        given.model, given.beta**2, sampler=given.sampler, objective=given.objective, X_pending=given.pending
-    )
-
-
-FUNCTIONS: dict[str, Callable[[Ingredients], AcquisitionFunction]] = {
-    "qlognei": _noisy_improvement,
-    "qlogei": _improvement,
-    "qucb": _bound,
-}
-# Those whose values are rewards, and not logarithms of improvements.
-BOUNDS = ("qucb",)
+FUNCTIONS = ("qlognei", "qlogei", "qucb")
 # At most so many plausible networks, each averaged over at most so many noise draws, screen candidates.
 SCREENING_MEMBERS, SCREENING_DRAWS = 16, 8
-
-
-@dataclass(frozen=True)
-class _Scaled:
-    """An acquisition function of standardised rewards, with the reward that is 0 and the one that is 1."""
-
-    function: AcquisitionFunction
-    frame: RewardFrame
 
 
 @final
@@ -408,7 +345,7 @@ class BotorchAcquisition(CausalObjective):
     standard deviations of the posterior means at the visited actions.
 
     Args:
-        function: ``qlognei``, ``qlogei`` or ``qucb``: a key of `FUNCTIONS`.
+        function: ``qlognei``, ``qlogei`` or ``qucb``: one of `FUNCTIONS`.
         beta: Multiplier of the standard deviation; for ``qucb``.
         members: E, number of plausible networks; even.
         member_draws: Number of noise draws over which each is averaged.
@@ -456,8 +393,8 @@ class BotorchAcquisition(CausalObjective):
         few = model.fewer(min(SCREENING_MEMBERS, members), min(SCREENING_DRAWS, member_draws))
         self._screening = self._scaled(few, best)
 
-    def _scaled(self, model: NetworkModel, best: Tensor) -> _Scaled:
-        """The function on a model, with the possible incumbents (n, k)."""
+    def _scaled(self, model: NetworkModel, best: Tensor) -> tuple[AcquisitionFunction, RewardFrame]:
+        """The function on a model, with the possible incumbents (n, k), and the frame of its values."""
         with torch.no_grad():
             centre = model.posterior(best.unsqueeze(-2)).mean.max()
         frame = RewardFrame(float(centre), float(self.scale))
@@ -465,26 +402,33 @@ class BotorchAcquisition(CausalObjective):
         def standardised(samples: Tensor, X: Tensor | None = None) -> Tensor:  # noqa: ARG001
             return frame.standardised(samples[..., 0])
 
-        sampler = MemberSampler(torch.Size([len(model.epistemic)]))
-        objective = GenericMCObjective(standardised)
-        function = FUNCTIONS[self.function](
-            Ingredients(model, sampler, objective, best, self.pending, self.beta)
-        )
-        return _Scaled(function, frame if self.function in BOUNDS else RewardFrame())
+        given: dict[str, Any] = {
+            "sampler": MemberSampler(torch.Size([len(model.epistemic)])),
+            "objective": GenericMCObjective(standardised),
+            "X_pending": self.pending,
+        }
+        if self.function == "qlognei":
+            # Pruned already, from posterior samples that are at hand.
+            return KnownBaseline(model, best, prune_baseline=False, **given), RewardFrame()
+        if self.function == "qlogei":
+            return qLogExpectedImprovement(model, 0.0, **given), RewardFrame()
+        # BoTorch's beta is the square of the multiplier; values are rewards.
+        return qUpperConfidenceBound(model, self.beta**2, **given), frame
 
     def built(self, screening: bool) -> AcquisitionFunction:
         """BoTorch's acquisition function, of (..., q, k) in the actions' units."""
-        return (self._screening if screening else self._fine).function
+        return (self._screening if screening else self._fine)[0]
 
     @property
     def frame(self) -> RewardFrame:
         """The frame of the bound; the identity for logarithms of improvements."""
-        return self._fine.frame
+        return self._fine[1]
 
     def __call__(self, points: Tensor) -> Tensor:
         """The value of single candidates, (..., k) -> (...)."""
-        return self._fine.frame.centre + self._fine.frame.unit * super().__call__(points)
+        return self.frame.centre + self.frame.unit * super().__call__(points)
 
     def rough(self, points: Tensor) -> Tensor:
         """The value under fewer members and noise draws, (..., k) -> (...)."""
-        return self._screening.frame.centre + self._screening.frame.unit * super().rough(points)
+        frame = self._screening[1]
+        return frame.centre + frame.unit * super().rough(points)

@@ -8,9 +8,7 @@ probability is at least tau; a policy that only aims at success now maximises th
 There are three samples, each with its own models and noise: one for the search, one that validates its
 results, and one for the reported probability of success. A fourth, smaller one is for the information.
 
-Source: Qin et al. (2023), Eq. 5-6 and Sec. 4.2-4.3; the third sample is ours.
-
-The information that a round provides: the mutual information between rehearsal model and new observation.
+The information that a round provides is the mutual information between rehearsal model and new observation,
 
     I(G, Theta; V | D, x, z) = H(V | D, x, z) - H(V | G, Theta, D, x, z),
     V = (Z, Y) without the altered variables.
@@ -46,10 +44,10 @@ to its k-th nearest neighbour,
 Distances compare dimensions, so that draws are scaled to unit standard deviation first and the logarithms of
 the scales added back. The estimate is consistent, but slow in d: its bias decreases like N^(-1/d).
 
-Source: Qin et al. (2023), Eq. 9, Sec. 4.1 (the posterior factorises over cliques), App. C and Alg. 4 (the
-nearest-neighbour estimate); Foster et al. (2020), Unified stochastic gradient approach, Thm. 1 (the nested
-sample); Kozachenko and Leonenko (1987), and Singh et al. (2003) for k > 1; the closed forms are those of the
-regressions.
+Source: Qin et al. (2023), Eq. 5-6 and 9, Sec. 4.1 (the posterior factorises over cliques) to 4.3, App. C and
+Alg. 4 (the nearest-neighbour estimate); the third sample is ours; Foster et al. (2020), Unified stochastic
+gradient approach, Thm. 1 (the nested sample); Kozachenko and Leonenko (1987), and Singh et al. (2003) for k >
+1; the closed forms are those of the regressions.
 """
 
 import math

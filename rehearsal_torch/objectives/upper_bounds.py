@@ -29,27 +29,8 @@ weighted sum has the standard deviation
 
 exactly, |w| s for a single node. For any other reward it is the standard deviation over fixed normal draws e.
 
-Source: Ren et al. (2025), Eq. 5 (`mean`); Sussex et al. (2023), Eq. 7, with constant eta as in their
-noise-free case (`optimistic`); Astudillo and Frazier (2021) (`sample`); `linear`, `reached`, `separate` and
-known functions of several nodes in `mean` are ours.
-
-The upper confidence bound of a causal network.
-
-With fixed draws u_s of the learnt noise,
-
-    alpha(a) = 1/S sum_s mu(a, u_s) + beta 1/S sum_s sigma(a, u_s),
-
-where mu and sigma are the posterior mean and standard deviation of the reward node's mechanism at the inputs
-to which draw s leads. How the uncertainty of upstream nodes counts is chosen by `propagate`: the acquisition
-functions are in `upper_bounds`.
-
-beta multiplies the standard deviation in all objectives.
-
-Source: Ren et al. (2025), Eq. 5.
-
-Optimistic objective: the largest expected reward of any plausible causal network.
-
-Among all networks within beta standard deviations of the posterior mean,
+`ConfidenceBound` chooses one of them by `propagate`. For `Optimism`, among all networks within beta standard
+deviations of the posterior mean,
 
     x_i = m_i(w_i, u_i) + beta s_i(w_i, u_i) eta_i(w_i),     eta_i in [-1, 1],
 
@@ -61,7 +42,9 @@ The perturbations eta_i are functions of the node's inputs; a search optimises t
 node that enters a weighted sum and is the parent of no other node takes its extreme perturbation. As an
 objective of actions only, every other node stays at its posterior mean: a lower bound on alpha.
 
-Source: Sussex et al. (2023), Eq. 7-8 and Alg. 1.
+Source: Ren et al. (2025), Eq. 5 (`mean`); Sussex et al. (2023), Eq. 7-8 and Alg. 1 (`Optimism`; with constant
+eta, as in their noise-free case, `optimistic`); Astudillo and Frazier (2021) (`sample`); `linear`, `reached`,
+`separate` and known functions of several nodes in `mean` are ours.
 """
 
 import math

@@ -44,7 +44,7 @@ import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -69,17 +69,6 @@ from rehearsal_torch.search.search import (
 
 
 @dataclass(frozen=True)
-class Programs:
-    """The number of mixed-integer programs for candidates of several variables, and for each the number of
-    scenarios and the maximum number of nodes of its tree.
-    """
-
-    count: int
-    scenarios: int
-    nodes: int
-
-
-@dataclass(frozen=True)
 class Points:
     """Points of one candidate set."""
 
@@ -96,7 +85,7 @@ class Qualifying:
     tau: float  # The required share of desired scenarios
     pool: int  # Maximum number of points returned
     budget: AlterationBudget | None  # Upper bound on the cost of an alteration; None for no bound
-    programs: Programs  # Settings of the search for candidates of several variables
+    programs: tuple[int, int, int]  # For several variables: their number, scenarios and nodes of each
 
     def points(self, candidate: SuccessProbability, index: int, budget: Budget = UNLIMITED) -> Points:
         """The qualifying points of one set in one case, as far as the time budget allows."""
@@ -105,11 +94,8 @@ class Qualifying:
             inside = spread(self._pieces(covers).to(candidate.lower), self.pool)
             points, likeliest = inside.unsqueeze(-1), self._likeliest(candidate, index, covers[0][0])
             return self._first(candidate, index, candidate.origin[index] + points, likeliest)
-        how = self.programs
-        limits = (how.count, how.scenarios, how.nodes)
-        points = self._affordable(
-            candidate, joint_candidates(candidate, index, self.tau, *limits, budget=budget)
-        )
+        joint = joint_candidates(candidate, index, self.tau, *self.programs, budget=budget)
+        points = self._affordable(candidate, joint)
         return self._first(candidate, index, points, self.best(candidate, index, budget).points)
 
     def pieces(self, candidate: SuccessProbability, index: int) -> Tensor:
@@ -203,13 +189,10 @@ ACQUISITIONS: tuple[Acquisition, ...] = ("log_ei", "ucb", "every")
 NOISE = 1e-6
 
 
-@dataclass(frozen=True)
-class Evaluated:
-    """The evaluated points of each pool."""
+class Evaluated(NamedTuple):
+    """The q evaluated points of each pool, in the order of evaluation; a point may occur twice."""
 
-    # Indices of the q evaluated points in their pools, (b, q), in the order of evaluation; an index may occur
-    # twice.
-    places: Tensor
+    places: Tensor  # (b, q), indices in the pools
     values: Tensor  # (b, q)
 
 
@@ -373,7 +356,7 @@ class Informative(BatchSearch[Candidates[SuccessProbability]]):
         self.probes, self.iterations = probes, iterations
         self.batch_size, self.declines = batch_size, declines
         cost = None if budget is None else AlterationBudget.of(budget)
-        self.qualifying = Qualifying(tau, pool, cost, Programs(programs, scenarios, nodes))
+        self.qualifying = Qualifying(tau, pool, cost, (programs, scenarios, nodes))
         self.budget_s = checked_budget(budget_s)
 
     @torch.no_grad()
@@ -402,7 +385,7 @@ class Informative(BatchSearch[Candidates[SuccessProbability]]):
                 pools = self._fallen_back(sets, index, trace, allowed)
             self._take(sets, pools, index, actions, values, trace, allowed)
             facts.append(trace)
-        return chosen(objective, actions, ranked(values), "informative", allowed, facts, self.declines)
+        return chosen(objective, actions, values, "informative", allowed, facts, self.declines)
 
     @staticmethod
     def _of_sets(
@@ -498,10 +481,6 @@ class Informative(BatchSearch[Candidates[SuccessProbability]]):
             at = zip(places, points, strict=True)
             return torch.stack([sets[which].information.at(index, part) for which, part in at])
 
-        evaluated = explored(
-            information, padded, valid, self.probes, self.iterations, self.acquisition, self.kappa, allowed
-        )
-        return [
-            (which, padded[row][evaluated.places[row]], ranked(evaluated.values[row]))
-            for row, which in enumerate(places)
-        ]
+        how = (self.probes, self.iterations, self.acquisition, self.kappa, allowed)
+        asked, values = explored(information, padded, valid, *how)
+        return [(which, padded[row][asked[row]], ranked(values[row])) for row, which in enumerate(places)]

@@ -14,12 +14,8 @@ The branch-and-bound tree is limited by nodes, so that a result does not depend 
 unless a time budget ends it. A truncated tree keeps its best alteration; ``program_gap`` is the relative gap
 to the program's optimum.
 
-Source: Qin et al. (2023), App. C (the program, with one constant for all rows); tight constants are textbook.
-
-Candidate alterations of several variables that satisfy the chance constraint, and limits on their cost.
-
-The z for which at least m of n scenarios are desired form a set without structure, and finding one point of
-it is hard (Thm. 6). Candidates come from three sources:
+Candidates. The z for which at least m of n scenarios are desired form a set without structure, and finding
+one point of it is hard (Thm. 6). Candidates that satisfy a chance constraint come from three sources:
 
 1. a log-concave relaxation, in which every row g' z - h of the scenarios is normal with the mean and the
    standard deviation that it has over the scenarios at the middle of the box: prod_r Phi((h_r - g_r' z) /
@@ -36,9 +32,9 @@ An `AlterationBudget` limits the cost. Setting the variables of a set to z costs
 w_i the price per unit and r_i the value at which nothing is spent; an alteration is affordable if this is at
 most the limit. The affordable region is a polytope, for one variable an interval.
 
-Source: Qin et al. (2023), Thm. 6 and App. B.2 (the program, dropping for diversity, validation); the
-relaxation and the lines are ours. Du et al. (2024), Sec. 3 (costs of alterations, there a sum of squares);
-the limit beside tau is ours.
+Source: Qin et al. (2023), Thm. 6, App. B.2 and C (the program, there with one constant for all rows, dropping
+for diversity, validation); the relaxation and the lines are ours. Du et al. (2024), Sec. 3 (costs of
+alterations, there a sum of squares); the limit beside tau is ours.
 """
 
 import math

@@ -2,8 +2,7 @@
 
 Given a node v = (x, l, t) reached with reward r, let f(v) = r + h(v), where h is an upper bound on the
 remaining reward. A* expands the open node with the largest f; once no open node's f exceeds the best complete
-sequence, that sequence is optimal. With the bounds below, h is consistent, and f never rises
-along a path.
+sequence, that sequence is optimal. With the bounds below, h is consistent, and f never rises along a path.
 
 As published, the anchors of all time steps are pooled, h looks one step ahead (Eq. 11), and every path is
 followed to its end node by node. The defaults reach the same answer with less work: each time step has its
@@ -11,12 +10,8 @@ own anchors; a node whose remaining path is fixed is a leaf, evaluated by one ro
 the anchors at its own time (its own Eq. 11 maximum is taken only when it is expanded, child by child); nodes
 are expanded in batches; a greedy sequence prunes from the start.
 
-Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 4, Eq. 11, Algorithm 2 (App. E).
-
-Lipschitz bounds on the value of a node, and the anchor states that they start from.
-
-Given constants K_t of the counterfactual maps and C of the reward, the value V(x, l, t), the largest reward
-from time t on with l changes made, is Lipschitz in x with constant
+Bounds. Given constants K_t of the counterfactual maps and C of the reward, the value V(x, l, t), the largest
+reward from time t on with l changes made, is Lipschitz in x with constant
 
     L_{T-1} = C,    L_t = C + K_t L_{t+1}.
 
@@ -40,8 +35,8 @@ An anchor set holds states near those that the search is likely to visit. Two st
 
 A sampled state is identified by its time and the actions before it, so that duplicates are found exactly.
 
-Source: Tsirtsis and Gomez-Rodriguez (2023), Lemma 5, Algorithm 1, Prop. 6, Eq. 11 and Thm. 7 (bounds); Sec. 4
-and App. F, Eq. 18 (anchors); anchors by time and exact values are ours.
+Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 4 and Algorithm 2 (App. E); Lemma 5, Algorithm 1, Prop. 6,
+Eq. 11 and Thm. 7 (bounds); App. F, Eq. 18 (anchors); anchors by time and exact values are ours.
 """
 
 import heapq

@@ -40,21 +40,15 @@ at most M |S||d|. There the Jacobian norm is that of f's action, at most `excess
 action; at most m - 2 changes follow a pair. All constants hold on the ball of radius Y_q around c_q, which
 contains every point used, and Y_q depends on earlier steps only.
 
-Source: ours; the problem is Tsirtsis and Gomez-Rodriguez (2023), Eq. 9.
-
-Change events: the single changes of a path, and the exact effect of each by itself.
-
-Given a path of a trajectory under actions o, the event e = (t, a) replaces o_t by a and keeps all later
-actions. Its states
+Events. The states of an event e = (t, a), which keeps all later actions,
 
     x_{t+1} = F_t(c_t, a),    x_{q+1} = F_q(x_q, o_q),
 
 are rolled out for all events at once, in one batch that grows by A - 1 rows per time step: T^2 (A - 1) / 2
-network evaluations. For a return that is linear in the states this gives the gain D(e) = sum_q r.(x_q - c_q)
-exactly.
+network evaluations. This gives the gain D(e) = sum_q r.(x_q - c_q) exactly.
 
-Source: ours; the last step of the search of Tsirtsis and Gomez-Rodriguez (2023), Sec. 4, done for every t at
-once.
+Source: ours; the problem is Tsirtsis and Gomez-Rodriguez (2023), Eq. 9; events are the last step of the
+search of their Sec. 4, done for every t at once.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """The tree of `branch_and_bound` for rewards that are not linear: sets of time steps, then their actions.
 
 A group is a set of sequences: some changes have been made, on a path rolled out exactly, and the time steps
-of the others are known, but not their actions (`group_bounds`). At the root there is one group for each set
+of the others are known, but not their actions. At the root there is one group for each set
 of at most k open time steps. Expanding a group rolls out every action of its next change; each of these paths
 is a candidate itself, and a smaller group. Where one change is left, its actions are rolled out to the end.
 
@@ -11,13 +11,7 @@ points have few different values, so that most groups end at a bound equal to it
 gap: the largest bound of a group left over, minus the incumbent. Where there are too many sets of time steps,
 or no time to bound all of them, that is the bound of any changes.
 
-Rounding: everything is computed in float64; returns that differ by less than the tolerance of
-`branch_and_bound` count as equal.
-
-Upper bounds on the return of groups of sequences, by the box that each path can reach.
-
-A group is a path c on which some changes have been made, and the time steps t_1 < ... < t_m of m others,
-whose actions are not known. Its bound is
+Bounds. The bound of a group, a path c with the time steps t_1 < ... < t_m of m changes to come, is
 
     sum of R(c_q, o_q) over q < t_1  +  sum over q >= t_1 of max R(x, a) over the box of step q,
 
@@ -28,10 +22,8 @@ every member n, min_m R^m(E) <= R^n(E) <= B^n, hence min_m R^m(E) <= min_n B^n. 
 changes of the observed actions takes at each step the box of all states that k changes can reach; it is
 loose, since each step may use another k changes.
 
-Certified boxes around the states that further changes of a path can reach.
-
-Given a path c_0 ... c_{T-1} under its own actions o, and further changes at later steps, the displacement
-y_q = x_q - c_q of the changed path obeys, with o_q kept or replaced by a,
+Boxes. Given a path c_0 ... c_{T-1} under its own actions o, and further changes at later steps, the
+displacement y_q = x_q - c_q of the changed path obeys, with o_q kept or replaced by a,
 
     y_{q+1} = F_q(c_q + y_q, o_q) - F_q(c_q, o_q),
     y_{q+1} = F_q(c_q + y_q, a) - F_q(c_q, a) + d_q(a),    d_q(a) = F_q(c_q, a) - F_q(c_q, o_q).
@@ -52,8 +44,9 @@ The ball has the radius of the states that any k changes of the observed actions
 same recursion forwards in time, with intervals for 0 ... k changes: those of l changes follow from those of l
 by keeping the action and from those of l - 1 by changing it.
 
-Rounding: every step widens intervals by 1e-12 times the size of the states, far more than float64 loses. If
-the curvature has no finite bound, neither have the intervals.
+Rounding: everything is computed in float64, and returns that differ by less than the tolerance of
+`branch_and_bound` count as equal. Every step widens intervals by 1e-12 times the size of the states, far more
+than float64 loses. If the curvature has no finite bound, neither have the intervals.
 
 Source: ours (interval arithmetic with a mean-value form: Moore, 1966).
 """

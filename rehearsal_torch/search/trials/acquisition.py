@@ -5,19 +5,12 @@ screened with some of the draws; the best of them, the visited actions with the 
 maximiser of the posterior mean are the starts. A few joint quasi-Newton steps show which local maxima are
 high; the best starts continue to convergence.
 
-The action tried next is chosen also for what it may teach; what a method would recommend for good is not
-(`recommendation`).
-
 All random numbers come from the seed and the identity of the round.
 
-Source: Balandat et al. (2020), Sec. 4 and App. F (raw points, restarts, common draws); Ren et al. (2025),
-Alg. 1, line 6, and Eq. 3.
-
-The recommendation: the action that a method would choose for good, and how sure it is of it.
-
-The posterior mean is maximised from many starts; among its maxima and the best visited actions the one is
-recommended with the largest posterior mean under other draws of the noise than those of the ascent, so that
-the answer is not the one that those draws happened to favour.
+The action tried next is chosen also for what it may teach; what a method would recommend for good is not. For
+the recommendation, the posterior mean is maximised from many starts; among its maxima and the best visited
+actions the one is recommended with the largest posterior mean under other draws of the noise than those of
+the ascent, so that the answer is not the one that those draws happened to favour.
 
 How sure that is (`sureness`) is said by plausible networks f_e (`objectives.expected_reward`): the
 standard deviation over e of the recommended action's expected reward, and the chance that it is better than
@@ -29,16 +22,15 @@ Choosing by the mean over e less one standard deviation was compared with this o
 problems, seeds 720 to 723, five rounds each): the regret changed by +.006 +- .051 of the gap of the start
 design, so that the simpler rule stays.
 
-Source: Frazier (2018), Sec. 4.2 (recommending the maximiser of the posterior mean); the rest is ours.
+Space-filling actions, which ignore what has been learnt, are the baselines without a search. Uniform actions
+are independent from round to round. Sobol actions are the points of one scrambled sequence: after n
+experiments the (n + 1)-th, so that a resumed run continues where it stopped. The recommendation is still the
+maximiser of the posterior mean: these are baselines for the choice of experiments, not for learning from
+them.
 
-Space-filling actions that ignore what has been learnt: the baselines without a search.
-
-Uniform actions are independent from round to round. Sobol actions are the points of one scrambled sequence:
-after n experiments the (n + 1)-th, so that a resumed run continues where it stopped. The recommendation is
-still the maximiser of the posterior mean: these are baselines for the choice of experiments, not for learning
-from them.
-
-Source: Sobol (1967) and Owen (1998); random search as a baseline: Bergstra and Bengio (2012).
+Source: Balandat et al. (2020), Sec. 4 and App. F (raw points, restarts, common draws); Ren et al. (2025),
+Alg. 1, line 6, and Eq. 3; Frazier (2018), Sec. 4.2 (recommending the maximiser of the posterior mean); Sobol
+(1967), Owen (1998); Bergstra and Bengio (2012) (random search as a baseline).
 """
 
 import math

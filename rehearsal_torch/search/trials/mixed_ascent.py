@@ -33,19 +33,13 @@ box. After a few steps, on a cheaper approximation of the function if there is o
 continue: which local maximum is the highest shows long before it is reached. With linear limits besides the
 box, the few best starts continue one by one by sequential quadratic programming.
 
-What BoTorch is given is the function as an `AcquisitionFunction` in unit coordinates (`unit_acquisition`).
+BoTorch is given the function as an acquisition function in unit coordinates. `UnitAcquisition` adds what
+`optimize_acqf` does not have: points without a finite value are turned back from, and a time budget ends the
+ascent in the middle without losing its best points (`timeout_sec` would leave the batched path).
 
 Source: Balandat et al. (2020), Sec. 4 (batched restarts); Wan et al. (2021) (interleaved search of mixed
-spaces); the bounds are those of BoTorch (20 levels), or measured as above.
-
-An objective as an acquisition function of BoTorch, in unit coordinates, and its ascent by `optimize_acqf`.
-
-`UnitAcquisition` adds what `optimize_acqf` does not have: points without a finite value are turned back from,
-and a time budget ends the ascent in the middle without losing its best points (`timeout_sec` would leave the
-batched path). Coordinates with levels are `fixed_features` of the ascent, each start at its own.
-
-Source: Byrd et al. (1995) (L-BFGS-B); Kraft (1988) (sequential least squares); Balandat et al. (2020), Sec. 4
-(batched restarts).
+spaces); Byrd et al. (1995) (L-BFGS-B); Kraft (1988) (sequential least squares); the bounds are those of
+BoTorch (20 levels), or measured as above.
 """
 
 from collections.abc import Callable

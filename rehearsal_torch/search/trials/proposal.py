@@ -3,18 +3,14 @@
 An action that is pending or has failed is never proposed again, and neither is one outside bounds or limits,
 or at none of its levels.
 
-Source: Sobol (1967) and Owen (1998), as in `spaces.candidate_region`.
+While results are waited for, an objective that takes pending actions (`CausalObjective.takes_pending`) is
+given them. For others the next action is searched for under a model that is conditioned on these trials,
+imputed with their posterior mean. This removes the epistemic uncertainty near actions that are already under
+way, so that several actions can be requested one after the other.
 
-Pending and failed trials: what to try next while results are waited for.
-
-An objective that takes pending actions (`CausalObjective.takes_pending`) is given them. For others the next
-action is searched for under a model that is conditioned on these trials, imputed with their posterior mean.
-This removes the epistemic uncertainty near actions that are already under way, so that several actions can be
-requested one after the other.
-
-If the action found is one of these, the best of many space-filling points takes its place
-(`search.trials.proposal`). What is claimed, and which action is recommended for good, follows from the
-completed trials alone: an imputed outcome is no observation.
+If the action found is one of these, the best of many space-filling points takes its place. What is claimed,
+and which action is recommended for good, follows from the completed trials alone: an imputed outcome is no
+observation.
 
 Source: Ginsbourger et al. (2010), Sec. 4.2 ("kriging believer"); Balandat et al. (2020), App. F (pending
 points).
