@@ -37,8 +37,7 @@ from typing import Any
 
 from rehearsal_torch.certificate import Certify
 from rehearsal_torch.claims.context import Annotator, Context
-from rehearsal_torch.claims.models import Claims, Judged, Overturned, OverturnedSequences
-from rehearsal_torch.claims.rules import RULES, annotated
+from rehearsal_torch.claims.rules import RULES, Claims, Judged, Overturned, OverturnedSequences, annotated
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.data.table import Table

@@ -34,7 +34,7 @@ from torch import Tensor
 from rehearsal_torch.data.codings.class_actions import combinations, parts
 from rehearsal_torch.data.codings.texts import worded
 from rehearsal_torch.data.decision import CHANCE, DIFFERENCE, Decision, Estimate, RehearsalCase
-from rehearsal_torch.data.estimates.percent import beside
+from rehearsal_torch.data.estimate import beside
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.data.question import Kind

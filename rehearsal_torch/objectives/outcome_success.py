@@ -61,7 +61,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.codings.texts import sentence_in_words
 from rehearsal_torch.data.decision import Estimate, RehearsalCase
-from rehearsal_torch.data.estimates.percent import percents
+from rehearsal_torch.data.estimate import percents
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.objectives.objective import (
     AlterationObjective,

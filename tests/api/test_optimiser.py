@@ -17,7 +17,7 @@ from rehearsal_torch.api.optimiser import METHOD, CausalOptimiser, trial_method
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.reading import TableError
-from rehearsal_torch.data.trials.file import TrialFileError
+from rehearsal_torch.data.trials.store import TrialFileError
 from rehearsal_torch.data.trials.trial import TrialError, TrialWarning
 from rehearsal_torch.objectives.expected_reward import PosteriorMean
 from rehearsal_torch.objectives.improvement import FUNCTIONS, BotorchAcquisition, KnowledgeGradient

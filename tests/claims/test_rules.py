@@ -10,7 +10,7 @@ import torch
 from rehearsal_torch.claims.context import Context
 from rehearsal_torch.claims.rules import ruled
 from rehearsal_torch.claims.sequences import model_error, sequences, unknown_noise
-from rehearsal_torch.data.costs.action_cost import ActionCost, CaseCosts
+from rehearsal_torch.data.costs import ActionCost, CaseCosts
 from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.table import Table

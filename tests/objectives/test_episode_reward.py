@@ -21,8 +21,7 @@ from rehearsal_torch.objectives.episode_reward import (
     episode_reward,
 )
 from rehearsal_torch.objectives.reward import Doses, LinearReward
-from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
-from rehearsal_torch.problems.episodes.simulator import STATES, sofa
+from rehearsal_torch.problems.episodes.cohort import STATES, SepsisSimulated, sofa
 from rehearsal_torch.reporting import summary
 from rehearsal_torch.search.sequences.baselines import GreedyChanges
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import rehearsal_torch as rt
 from rehearsal_torch.claims.rules import ruled
-from rehearsal_torch.data.costs.action_cost import ActionCost, CaseCosts
+from rehearsal_torch.data.costs import ActionCost, CaseCosts
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, Candidates, chance
