@@ -3,6 +3,7 @@
 The names below are imported on first use, so that importing the package is cheap.
 """
 
+import random
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -147,7 +148,11 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it offers {', '.join(__all__)}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    state = random.getstate()
+    module = import_module(f"{__name__}.{_HOME[name]}")
+    # A library draws a number when it is imported; the caller's state is not ours.
+    random.setstate(state)
+    return getattr(module, name)
 
 
 def __dir__() -> list[str]:

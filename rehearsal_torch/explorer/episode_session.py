@@ -55,9 +55,8 @@ from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.explorer.opening import OpenedEpisodes
 from rehearsal_torch.explorer.server import PATIENCE, Turns, reply
 from rehearsal_torch.methods.run import Method
-from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, given_doses, return_record
 from rehearsal_torch.objectives.objective import objective_for
-from rehearsal_torch.objectives.sequences.return_record import given_doses, return_record
 from rehearsal_torch.reporting.page.assumptions import SEQUENCES
 from rehearsal_torch.reporting.page.cautions import of_the_run
 from rehearsal_torch.reporting.page.material import counted, finite, mapping, shown
@@ -65,8 +64,7 @@ from rehearsal_torch.reporting.page.question import question
 from rehearsal_torch.reporting.page.sequence_sentences import said_of_episode
 from rehearsal_torch.reporting.wording import Wording
 from rehearsal_torch.round_line import Round
-from rehearsal_torch.search.budget import Budget
-from rehearsal_torch.search.search import Search
+from rehearsal_torch.search.search import Budget, Search
 from rehearsal_torch.search.sequences.decision_process import Effort, sequence_decision
 from rehearsal_torch.user_error import RequestError, UserError
 
