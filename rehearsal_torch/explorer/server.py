@@ -4,7 +4,7 @@
     GET   /page/NAME         scripts and style sheets
     GET   /api/run           what the session describes
     POST  /api/...           the questions of the session (`rehearsal_session`, `episode_session`,
-                             `trials`)
+                             `trial_session`)
 
 What cannot be answered comes back as {message}, with a status of 400 or more: 422 where the question is at
 fault, 409 where another one is still being answered. One answer at a time: a method draws from torch's random
