@@ -121,12 +121,10 @@ def written_problem(path: str | Path | None) -> WrittenProblem:
     expect(file, "cases")
     plain, found = file.plain, file.found
     if {"box", "region"} & set(plain):
-        raise ProblemError(
-            f"{path} is a task file ({', '.join(REHEARSAL_PARTS)}), not a problem file: decide with it by "
-            f"rehearsal decide TABLE +experiment=own_table dataset.task={path}, or write data, variables, "
-            "graph and desired",
-            (),
-        )
+        what = f"{path} is a task file ({', '.join(REHEARSAL_PARTS)}), not a problem file"
+        command = f"rehearsal decide TABLE +experiment=own_table dataset.task={path}"
+        remedy = f"decide with it by {command}, or write data, variables, graph and desired"
+        raise ProblemError(f"{what}: {remedy}", ())
     return _compiled(parts_of(file, ProblemForm), found, file.folder, plain.get("cases") is not None)
 
 
@@ -144,7 +142,7 @@ def _compiled(form: Mapping[str, Any], found: Findings, folder: Path, own: bool)
     if isinstance(written, dict) and "undirected" in written:
         written = None if learnt is None else learnt.graph.to_plain()
     graph = built_graph(written)
-    gaps, codings, broken = None, dict[str, Coding](), set[str]()
+    gaps, codings, broken, numbers = None, dict[str, Coding](), set[str](), variables
     labels = rows
     if rows is not None:
         there = variables if graph is None else graph.names
@@ -206,8 +204,7 @@ def _compiled(form: Mapping[str, Any], found: Findings, folder: Path, own: bool)
         case_faults(replace(cases, frame=frame), context, found)
         unused_columns(cases, form, found)
         if labels is not None:
-            plainly = {name: each for name, each in variables.items() if name not in codings}
-            impossible_values(cases, labels.frame, plainly, found)
+            impossible_values(cases, labels.frame, numbers, found)
     ranges, bounded = dict[str, list[tuple[float, float]]](), cases
     if not own and rows is not None and gaps is not None:
         complete = rows.frame[gaps.cells.complete] if gaps.imputations else rows.frame
@@ -316,10 +313,7 @@ def _in_the_file(
 
 
 def cost_parts(
-    form: Mapping[str, Any],
-    variables: Mapping[str, VariableForm],
-    found: Findings,
-    box: Mapping[str, Any],
+    form: Mapping[str, Any], variables: Mapping[str, VariableForm], found: Findings, box: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The parts ``costs`` and ``worth`` of a task; none where nothing costs anything. Actions that may be set
     to nothing have a fault, and no cost.
@@ -355,7 +349,7 @@ def untold_worth(form: Mapping[str, Any], costs: Mapping[str, Any], found: Findi
     """Warns of costs that do not count, and of a worth that nothing is weighed against."""
     if costs.get("costs") and costs.get("worth") is None:
         named = ", ".join(costs["costs"])
-        path = "costs" if form.get("costs") else f"{key('variables', next(iter(costs['costs'])))}.cost"
+        path = "costs" if form.get("costs") else key("variables", next(iter(costs["costs"])), "cost")
         words = f"the cost of {named} is told with each decision, and does not count"
         remedy = "add the line worth: NUMBER, what a desired outcome is worth in the unit of the costs"
         found.warn(path, "unused", f"{words}: to weigh it, {remedy}")
