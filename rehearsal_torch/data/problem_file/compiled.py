@@ -179,7 +179,7 @@ def _compiled(form: Mapping[str, Any], found: Findings, folder: Path, own: bool)
     unit = form.get("unit")
     if unit is not None and rows is not None:
         column_faults([("unit", unit)], rows, found)
-    priced = cost_parts(form, variables, found, box)
+    priced, wrong = cost_parts(form, variables, box)
     untold_worth(form, priced, found)
     task = {
         "graph": written,
@@ -191,7 +191,10 @@ def _compiled(form: Mapping[str, Any], found: Findings, folder: Path, own: bool)
         "codings": {name: each.to_plain() for name, each in codings.items()} or None,
         **priced,
     }
-    made = _task(task, found, len(box) == len(of_role(variables, "action")), form.get("costs", {}))
+    columns = form.get("costs", {}).keys() - wrong
+    made = _task(task, found, len(box) == len(of_role(variables, "action")), columns)
+    for name, words in wrong.items():
+        found.fault(key("costs", name), words)
     cases = case_rows(form.get("cases"), folder, found)
     identity = form.get("identity")
     named = cases if own else rows
@@ -305,33 +308,32 @@ def _in_the_file(
         return "desired" + fault.path[len("region") :], fault.words
     if fault.part == "costs":
         name = fault.path[len("costs.") :]
-        path = key("costs", name) if name in columns else key("variables", name, "cost")
-        return path, fault.words
+        return key("costs", name) if name in columns else key("variables", name, "cost"), fault.words
     if fault.part in _PATHS:
         return fault.path, fault.words
     return ("graph", fault) if complete and not found.faults else ("variables", fault)
 
 
 def cost_parts(
-    form: Mapping[str, Any], variables: Mapping[str, VariableForm], found: Findings, box: Mapping[str, Any]
-) -> dict[str, Any]:
-    """The parts ``costs`` and ``worth`` of a task; none where nothing costs anything. Actions that may be set
-    to nothing have a fault, and no cost.
+    form: Mapping[str, Any], variables: Mapping[str, VariableForm], box: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """The parts ``costs`` and ``worth`` of a task, none where nothing costs anything; and why columns of some
+    names cannot be costs. Actions that may be set to nothing have a fault, and no cost.
     """
     actions = of_role(variables, "action")
     costs = {name: variables[name].cost for name in actions if box.get(name) is not None}
+    wrong = dict[str, str]()
     for name, column in form.get("costs", {}).items() if actions else ():
         own = costs.get(name) or WrittenCost()
         if name not in actions:
-            found.fault(key("costs", name), f"is no action; {meant(name, actions)}")
+            wrong[name] = f"is no action; {meant(name, actions)}"
         elif own.up or own.down or own.column or own.levels:
             what = "cost of each level" if own.levels else "cost per unit"
-            words = f"{name} has a {what} under variables as well: leave one of the two out"
-            found.fault(key("costs", name), words)
+            wrong[name] = f"{name} has a {what} under variables as well: leave one of the two out"
         else:
             costs[name] = WrittenCost(fixed=own.fixed, column=column, usual=own.usual)
     parts = {"costs": {name: each for name, each in costs.items() if each}, "worth": form.get("worth")}
-    return {part: each for part, each in parts.items() if each}
+    return {part: each for part, each in parts.items() if each}, wrong
 
 
 def cost_faults(form: Mapping[str, Any], cases: ReadTable, found: Findings) -> None:
