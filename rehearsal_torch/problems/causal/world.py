@@ -276,11 +276,8 @@ class CausalWorld(World, CausalProblem):
 
 @dataclass(frozen=True)
 class Node:
-    """The equation of a node without its noise.
-
-    Attributes:
-        parents: Actions and nodes.
-        of: f of their values, in this order, (...) each -> (...).
+    """The equation of a node without its noise: f of the values of its parents, actions and nodes, in their
+    order, (...) each -> (...).
     """
 
     parents: tuple[str, ...]
