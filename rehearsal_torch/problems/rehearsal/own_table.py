@@ -367,9 +367,12 @@ class RehearsalTable(OwnData, RehearsalProblem):
         predicted = decision.baseline.point
         row = self.aside.columns(self.task.outcomes)[self.identities.index(case.identity)]
         desired = float(self.task.region.contains(row))
-        known = {"desired": desired, "predicted": predicted, "constant": self.share}
-        known["brier"] = (predicted - desired) ** 2
-        return {f"{name}_no_action": value for name, value in known.items()}
+        return {
+            "desired_no_action": desired,
+            "predicted_no_action": predicted,
+            "constant_no_action": self.share,
+            "brier_no_action": (predicted - desired) ** 2,
+        }
 
     def card(self) -> Mapping[str, Any]:
         """Sizes, roles, ranges, the share of desired outcomes, findings and the fingerprint."""
