@@ -106,7 +106,7 @@ class EpisodeRoles:
         actions: The coordinates of an action.
         count: Levels of every action.
         weights: State to weight in the reward.
-        score: Part to criteria, as in `objectives.step_score`.
+        score: Part to criteria, as in `objectives.episode_reward`.
         reward_name: Empty if the reward was not named.
     """
 
