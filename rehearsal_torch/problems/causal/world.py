@@ -319,11 +319,7 @@ class AdditiveWorld(CausalWorld):
     table: ClassVar[NetworkTable]
 
     def __init__(
-        self,
-        noise: ModalNoise = ModalNoise(0.1),
-        scale: float = 1.0,
-        size: Rounds = Rounds(),
-        seed: int = 0,
+        self, noise: ModalNoise = ModalNoise(0.1), scale: float = 1.0, size: Rounds = Rounds(), seed: int = 0
     ) -> None:
         if not scale >= 0:
             expected = "expected a number of at least 0, which multiplies the noise"
