@@ -413,11 +413,7 @@ def cases_in(
 
 
 def rows_in(
-    given: Rows | None,
-    role: str,
-    called: str,
-    faults: list[str] | None = None,
-    needed: Needed | None = None,
+    given: Rows | None, role: str, called: str, faults: list[str] | None = None, needed: Needed | None = None
 ) -> ReadTable:
     """Rows as a data frame, numbered from 0 if in memory, with their name in messages."""
     if isinstance(given, ReadTable):
