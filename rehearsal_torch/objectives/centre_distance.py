@@ -49,12 +49,7 @@ from scipy.optimize import linprog
 from torch import Tensor
 
 from rehearsal_torch.data.decision import RehearsalCase
-from rehearsal_torch.objectives.objective import (
-    AlterationObjective,
-    Appraisal,
-    appraised,
-    normal_quantile,
-)
+from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, appraised, normal_quantile
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.structural.flow_scm import FlowStructural, Pushforward
 
@@ -215,10 +210,7 @@ class CentreDistance(AlterationObjective):
         centre, radius = centre_and_radius(
             region, *(scaler.standardised(task.outcomes, end).cpu() for end in scaler.deciles(task.outcomes))
         )
-        aim, given = (
-            Aim(region, centre, radius, loss),
-            task.given(cases).to(scaler.scale),
-        )
+        aim, given = (Aim(region, centre, radius, loss), task.given(cases).to(scaler.scale))
         kind = torch.float32 if precision == 32 else torch.float64
         noise = [
             surrogate.noise(count, purpose).to(kind)
@@ -258,9 +250,7 @@ class CentreDistance(AlterationObjective):
 
     @torch.no_grad()
     def share(self, actions: Tensor, purpose: int) -> Tensor:
-        """Share of the draws of one `purpose` in the region, (..., B, k) -> (..., B); NaN where no draw has
-        finite outcomes.
-        """
+        """Share of the draws of a `purpose` in the region, (..., B, k) -> (..., B); NaN if none is finite."""
         outcomes = self._outcomes(self.pushforward[purpose], actions)
         share = self.aim.region.contains(outcomes).to(actions).mean(-1)
         # All draws can be undefined only where none is desired.

@@ -135,9 +135,7 @@ class CounterfactualReturn(Objective):
 
     @property
     def observed(self) -> Tensor:
-        """The observed actions that may be changed, (H,) long: H = T - 1, or T if the reward depends on the
-        action.
-        """
+        """The observed actions that may be changed, (H,): H = T - 1, or T if the reward depends on them."""
         return self.trajectory.observed if self.reward.acts else self.trajectory.observed[:-1]
 
     @cached_property

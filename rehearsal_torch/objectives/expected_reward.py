@@ -352,9 +352,7 @@ class CausalObjective(Objective, ABC):
         return [(self.task.actions.index(name), values) for name, values in levels.items()]
 
     def drawn(self, screening: bool, epistemic: Tensor | None = None) -> DrawnNetwork:
-        """The network with the draws of the noise, or with those of the screening, and with epistemic draws
-        (E, N); None for the network of posterior means.
-        """
+        """The network with all draws of the noise or those of the screening, and epistemic ones, or means."""
         noise = self._screened_points if screening else self.noise
         means = noise.new_zeros(1, noise.shape[-1])
         return DrawnNetwork(self.searched, noise, means if epistemic is None else epistemic)

@@ -85,7 +85,7 @@ class GaussianSuccess(AlterationObjective):
         self.region, self.response, self.likely, self.nothing = region, response, likely, nothing
         self.contexts, self.origin = contexts, origin.to(contexts)
         self.root = root = _root(response.covariance)
-        self.base = _whitened(root, response.base(contexts) - self.origin)
+        self.base = self.unaltered(contexts)
         self.effect = torch.linalg.solve_triangular(root, response.action, upper=False)
         self._asked: tuple[Tensor, Tensor] | None = None
         middle, half = (self.lower + self.upper) / 2, (self.upper - self.lower) / 2
@@ -116,6 +116,10 @@ class GaussianSuccess(AlterationObjective):
             no_actions = contexts.new_zeros(len(contexts), 0)
             nothing = made.compared_value(no_actions).exp()
         return found
+
+    def unaltered(self, contexts: Tensor) -> Tensor:
+        """The whitened means without the effect of an action, (B, |X|) -> (B, |Y|)."""
+        return _whitened(self.root, self.response.base(contexts) - self.origin)
 
     def centres(self, actions: Tensor, which: Tensor | None = None) -> Tensor:
         """The whitened means, (..., B, k) -> (..., B, |Y|); with `which`, those of the given cases only."""

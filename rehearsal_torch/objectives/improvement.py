@@ -129,10 +129,7 @@ class NetworkLogExpectedImprovement(NetworkAcquisition):
     _log = True
 
     def __init__(
-        self,
-        model: NetworkModel | DrawnNetwork,
-        best_f: float | Tensor,
-        scale: float | Tensor = 1.0,
+        self, model: NetworkModel | DrawnNetwork, best_f: float | Tensor, scale: float | Tensor = 1.0
     ) -> None:
         super().__init__(model)
         require(bool(scale > 0), "scale > 0", scale=float(scale))

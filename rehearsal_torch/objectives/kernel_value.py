@@ -24,7 +24,6 @@ from torch import Tensor
 from rehearsal_torch.data.codings.texts import sentence_in_words
 from rehearsal_torch.data.decision import Estimate, RehearsalCase
 from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.graphs.separation import Adjustment
 from rehearsal_torch.objectives.objective import (
     AlterationObjective,
     Appraisal,
@@ -107,11 +106,6 @@ class KernelValue(AlterationObjective):
         """The probability by the indicator, without caution, (..., B, k) -> (..., B)."""
         return self.estimator.value(self.prepared, self.standardised(actions), 1).clamp(0, 1)
 
-    @property
-    def adjustment(self) -> Adjustment:
-        """The adjustment set of the candidate set."""
-        return self.surrogate.adjustments[self.which]
-
     def standardised(self, actions: Tensor) -> Tensor:
         """From the actions' units to standardised actions, (..., k)."""
         return self.surrogate.scaler.standardised(self.names, actions).to(actions.dtype)
@@ -146,9 +140,7 @@ class KernelValue(AlterationObjective):
         return self.changed(table=self.estimator.tabulated(self.prepared, *bounds))
 
     def contrast(self, first: Tensor, second: Tensor) -> list[Estimate | None] | None:
-        """See `AlterationObjective.contrast`: from the posterior of the difference; None for an estimator
-        without a covariance between actions.
-        """
+        """See `AlterationObjective.contrast`: from the posterior of the difference, where there is one."""
         at, beside = self.standardised(first), self.standardised(second)
         found = self.estimator.difference_and_std(self.prepared, at, beside, 1)
         if found is None:
@@ -188,7 +180,7 @@ class KernelValue(AlterationObjective):
         half_width = normal_quantile(self.level) * std
         support = self.estimator.support(self.prepared, standardised)
         coded = self.surrogate.task.coded
-        reasons = [sentence_in_words(each, coded) for each in self.adjustment.reasons]
+        reasons = [sentence_in_words(each, coded) for each in self.surrogate.adjustments[self.which].reasons]
         appraisals = []
         for index in range(len(self.cases)):
             here, half, baseline = probability[index], half_width[index], _clipped(self.before[index])

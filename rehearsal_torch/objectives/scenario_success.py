@@ -33,12 +33,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Estimate, RehearsalCase
 from rehearsal_torch.objectives.gaussian_success import chances
-from rehearsal_torch.objectives.objective import (
-    AlterationObjective,
-    Appraisal,
-    appraised,
-    difference,
-)
+from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, appraised, difference
 from rehearsal_torch.seeding import spaced_generator
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.structural.linear_model import AffineResponse
@@ -88,9 +83,7 @@ class Scenarios:
         return self.slack.isfinite().all(-1) & self.gains.isfinite().all((-2, -1)).unsqueeze(-1)
 
     def relative_to(self, origin: Tensor, lower: Tensor, upper: Tensor) -> "Scenarios":
-        """The same for alterations measured from an origin, in boxes, (B, k) each; undefined is never
-        desired.
-        """
+        """The same for alterations measured from an origin, in boxes, (B, k) each; undefined is undesired."""
         defined = self.defined()
         kept = self if bool(defined.all()) else self._without(defined)
         slack = (

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.estimate import Estimate
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
-from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, difference, normal_quantile
+from rehearsal_torch.objectives.objective import AlterationObjective, difference, normal_quantile
 
 JOINT = "both follow from the same draws of the equations"
 CONSERVATIVE = (
@@ -39,12 +39,15 @@ def between_sets(
     objective of its variables, and whether `JOINT` or `CONSERVATIVE`; None without intervals or a finite
     estimate.
     """
-    return _jointly(first, one, second, other) or _apart(first, one, second, other)
+    known, how = _jointly(first, one, second, other), JOINT
+    if known is None:
+        known, how = _apart(first, one, second, other), CONSERVATIVE
+    return None if known is None else (known, how)
 
 
 def _jointly(
     first: AlterationObjective, one: Tensor, second: AlterationObjective, other: Tensor
-) -> tuple[Estimate, str] | None:
+) -> Estimate | None:
     """The difference by joint draws; None if there are none."""
     if not isinstance(first, GaussianSuccess) or not isinstance(second, GaussianSuccess):
         return None
@@ -52,34 +55,24 @@ def _jointly(
     if drawn is None or beside is None or drawn.shape != beside.shape:
         return None
     apart = (drawn - beside)[:, 0]
-    half = normal_quantile(first.level) * float(apart.std())
-    point = float(apart.mean())
-    known = difference(point, point - half, point + half, first.level)
-    return None if known is None else (known, JOINT)
+    point, half = float(apart.mean()), normal_quantile(first.level) * float(apart.std())
+    return difference(point, point - half, point + half, first.level)
 
 
 def _apart(
     first: AlterationObjective, one: Tensor, second: AlterationObjective, other: Tensor
-) -> tuple[Estimate, str] | None:
+) -> Estimate | None:
     """The difference within Bonferroni's bound; None if one of the claims has no interval."""
-    claim = _estimate(first.appraise(one))
+    claim = first.appraise(one)[0].estimate
     if claim is None or claim.level is None:
         return None
-    each_level = (1 + claim.level) / 2
-    wide, beside = first.at_level(each_level), second.at_level(each_level)
+    wide, beside = (each.at_level((1 + claim.level) / 2) for each in (first, second))
     if wide is None or beside is None:
         return None
-    found, against = _estimate(wide.appraise(one)), _estimate(beside.appraise(other))
-    if found is None or against is None:
+    found, against = wide.appraise(one)[0].estimate, beside.appraise(other)[0].estimate
+    if found is None or found.lower is None or found.upper is None:
         return None
-    if found.lower is None or found.upper is None or against.lower is None or against.upper is None:
+    if against is None or against.lower is None or against.upper is None:
         return None
-    known = difference(
-        found.point - against.point, found.lower - against.upper, found.upper - against.lower, claim.level
-    )
-    return None if known is None else (known, CONSERVATIVE)
-
-
-def _estimate(appraisals: list[Appraisal]) -> Estimate | None:
-    """The estimate of the only case."""
-    return appraisals[0].estimate
+    ends = found.lower - against.upper, found.upper - against.lower
+    return difference(found.point - against.point, *ends, claim.level)

@@ -293,9 +293,7 @@ class SuccessProbability(CountObjective):
         return part.share((actions - self.origin[index].to(actions)).unsqueeze(-2)).squeeze(-1)
 
     def appraise(self, actions: Tensor) -> list[Appraisal]:
-        """The probability of success, and that without an alteration. Trace: ``graphs``, under which of
-        several it is better than none.
-        """
+        """The probability of success, and that without acting. Trace: ``graphs``, by which it is better."""
         desired = self.test_scenarios.desired(actions - self.origin.to(actions))
         by_graph: list[dict[str, Any]] = [{} for _ in self.cases]
         if self.belief is not None:
@@ -325,12 +323,7 @@ def mixed(scenarios: Scenarios, seed: int) -> Scenarios:
 def fresh(
     surrogate: ScenarioModel, cases: Sequence[RehearsalCase], names: Sequence[str], count: int, seed: int
 ) -> Scenarios:
-    """Fresh scenarios of an alteration, of no variables maybe, for B cases, other than those of
-    `SuccessProbability` with any non-negative seed.
-    """
+    """Scenarios of an alteration, maybe of nothing, other than those of any `SuccessProbability`."""
     return scenarios_of(
-        surrogate,
-        surrogate.sampled(count, STAGES * seed + FRESH),
-        surrogate.task.given(cases),
-        names,
+        surrogate, surrogate.sampled(count, STAGES * seed + FRESH), surrogate.task.given(cases), names
     )

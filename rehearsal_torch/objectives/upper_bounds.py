@@ -294,9 +294,7 @@ class OptimisticReward(NetworkAcquisition):
         return self.perturbed(points, lambda _, scaled: scaled.new_zeros(()), self.noise)
 
     def perturbed(self, actions: Tensor, perturbation: Perturbation, noise: Tensor) -> Tensor:
-        """E[r] of actions (..., k) under noise (S, N), (...); `perturbation` is that of nodes without an
-        extreme.
-        """
+        """E[r] of actions (..., k) under noise (S, N); `perturbation` is for nodes without an extreme one."""
 
         def perturbed(place: int, scaled: Tensor) -> Tensor:
             fixed = self.fixed[place]

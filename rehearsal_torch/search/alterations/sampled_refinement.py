@@ -95,9 +95,7 @@ class SampledRefinement(BatchSearch[Candidates[AlterationObjective]]):
     def _best_accepted(
         self, table: AlterationObjective, budget: Budget, accepting: bool = False
     ) -> tuple[Tensor, Tensor, Tensor, int]:
-        """The best acceptable of the last candidates, or the best: actions, values, whether acceptable,
-        count.
-        """
+        """The best acceptable of the last candidates, or the best: actions, values, whether, count."""
         actions, evaluations = self.refined(table, budget, accepting)
         compared, acceptable = ranked(table.sought_at_last(actions)), table.acceptable(actions)
         value, best = compared.where(acceptable | ~acceptable.any(0), -torch.inf).max(0)
