@@ -49,6 +49,7 @@ from scipy.optimize import linprog
 from torch import Tensor
 
 from rehearsal_torch.data.decision import RehearsalCase
+from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, appraised, normal_quantile
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.structural.flow_scm import FlowStructural, Pushforward
@@ -196,14 +197,10 @@ class CentreDistance(AlterationObjective):
             precision: 32 or 64 bits for the push-forward.
             level: Coverage probability of the interval.
         """
-        if loss not in get_args(Loss) or min(draws, evaluation_draws) < 1 or precision not in (32, 64):
-            settings = (
-                f"loss={loss!r}, draws={draws}, evaluation_draws={evaluation_draws}, precision={precision}"
-            )
-            raise ValueError(
-                f"expected a loss among {get_args(Loss)}, draws and evaluation_draws >= 1, precision 32 or "
-                f"64; got {settings}"
-            )
+        sizes = {"draws": draws, "evaluation_draws": evaluation_draws, "precision": precision}
+        fits = loss in get_args(Loss) and min(draws, evaluation_draws) >= 1 and precision in (32, 64)
+        wanted = f"a loss among {get_args(Loss)}, draws and evaluation_draws >= 1, precision 32 or 64"
+        require(fits, wanted, loss=loss, **sizes)
         surrogate.require_fitted()
         task, scaler = surrogate.task, surrogate.scaler
         region = task.region.standardised(*(each.cpu() for each in scaler.moments(task.outcomes)))

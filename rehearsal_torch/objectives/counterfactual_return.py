@@ -228,9 +228,7 @@ class CounterfactualReturn(Objective):
         return self.by_member(self.replay(actions.unsqueeze(0))[0], actions).sum(-1)
 
     def guarded_gains(self, actions: Tensor) -> dict[str, Tensor]:
-        """What each member says a sequence gains, (H,) long -> (M,), by each reward that may not fall
-        (`Reward.guarded`) and of which the surrogate has the doses.
-        """
+        """What each member says a sequence gains, (H,) -> (M,), by each reward that may not fall."""
         states, before = self.replay(actions.unsqueeze(0))[0], self.trajectory.states
         observed = self.trajectory.observed
         whole = torch.cat([actions, observed[len(actions) :]])

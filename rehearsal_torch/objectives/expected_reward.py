@@ -115,9 +115,7 @@ def standard_draws(count: int, width: int, seed: int) -> Tensor:
 def mean_reward(
     network: CausalNetwork, actions: Tensor, noise: Tensor, perturbation: Perturbation | None = None
 ) -> Tensor:
-    """E[r] over draws of the noise, (..., k), (S, N) -> (...), with each node so many posterior standard
-    deviations from its posterior mean.
-    """
+    """E[r] over draws of the noise, (..., k), (S, N) -> (...), with perturbations in standard deviations."""
     values, _ = network.propagate(actions, noise, perturbation)
     return network.reward(values).mean(-1)
 
@@ -403,9 +401,7 @@ class CausalObjective(Objective, ABC):
 
     @torch.no_grad()
     def starts(self, count: int) -> Tensor:
-        """The visited actions with the largest posterior mean that may be tried again, best first, (<= count,
-        k + further); further coordinates are 0.
-        """
+        """The allowed visited actions of the largest posterior mean, best first, (<= count, k + further)."""
         inside = self.visited[self.box.contains(self.visited) & self.allowed(self.visited)]
         for index, values in self._choices(self.levels):
             at = nearest(inside[:, index], values)

@@ -24,6 +24,7 @@ from torch import Tensor
 from rehearsal_torch.data.codings.texts import sentence_in_words
 from rehearsal_torch.data.decision import Estimate, RehearsalCase
 from rehearsal_torch.data.finding import Finding
+from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.objective import (
     AlterationObjective,
     Appraisal,
@@ -82,11 +83,9 @@ class KernelValue(AlterationObjective):
         low_support: float = 5.0,
     ) -> list[Self]:
         """The kernel value of each candidate set; numbers out of range raise a ValueError."""
-        if caution < 0 or not 0 < level < 1 or min_support < 0 or low_support < min_support:
-            raise ValueError(
-                f"expected caution >= 0, level in (0, 1), 0 <= min_support <= low_support; got {caution}, "
-                f"{level}, {min_support}, {low_support}"
-            )
+        fits = caution >= 0 and 0 < level < 1 and 0 <= min_support <= low_support
+        given = {"caution": caution, "level": level, "min_support": min_support, "low_support": low_support}
+        require(fits, "caution >= 0, level in (0, 1), 0 <= min_support <= low_support", **given)
         surrogate.require_fitted()
         before, count = surrogate.no_action(_contexts(surrogate, cases))[:, 1], len(surrogate.task.candidates)
         settings = (caution, level, min_support, low_support)
@@ -165,9 +164,7 @@ class KernelValue(AlterationObjective):
         return self.surrogate.scaler.moments(self.names)
 
     def starts(self, count: int) -> Tensor:
-        """The historical actions with the largest estimator weights in each case (Alg. 1, line 13), projected
-        onto the box, (count, B, k).
-        """
+        """The historical actions of the largest weights (Alg. 1, line 13), projected, (count, B, k)."""
         actions = self.estimator.actions
         weights = self.estimator.weights(self.prepared)
         best = weights.topk(min(count, weights.shape[1]), dim=1).indices

@@ -302,9 +302,7 @@ class AlterationObjective(Objective, ABC):
         return charge
 
     def sought(self, actions: Tensor) -> Tensor:
-        """What a search of any values maximises, (..., B, k) -> (..., B): the objective, and the net value
-        P - c / v where costs count.
-        """
+        """What any search maximises, (..., B, k) -> (..., B): the objective, P - c / v where costs count."""
         return self._net(self, actions)
 
     def sought_at_last(self, actions: Tensor) -> Tensor:

@@ -60,6 +60,7 @@ from rehearsal_torch.data.codings.texts import sentence_in_words
 from rehearsal_torch.data.decision import Estimate, RehearsalCase
 from rehearsal_torch.data.estimate import percents
 from rehearsal_torch.data.finding import Finding
+from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.objective import (
     AlterationObjective,
     Appraisal,
@@ -119,9 +120,7 @@ def unaltered(
 
 
 def withheld(appraisals: Sequence[Appraisal], beyond: Tensor, unaltered: Tensor) -> list[Appraisal]:
-    """The appraisals of B cases with ``beyond``, S, in the trace, and why an action may not be recommended; a
-    warning where S is not known (NaN).
-    """
+    """The appraisals with ``beyond``, S, and why not to recommend; with a finding where S is not known."""
     found = []
     for each, share, before in zip(appraisals, beyond.tolist(), unaltered.tolist(), strict=True):
         if math.isnan(share):
@@ -204,16 +203,10 @@ class OutcomeSuccess(AlterationObjective):
         low_support: float = 1.0,
     ) -> list[Self]:
         """The objective of each candidate set; numbers out of range raise a ValueError."""
-        if min(draws, points, judging_draws, judging_points) < 2:
-            raise ValueError(
-                "expected at least two draws and points; got "
-                f"{draws}, {points}, {judging_draws} and {judging_points}"
-            )
-        if not 0 < level < 1 or min_support < 0 or low_support < min_support:
-            raise ValueError(
-                f"expected level in (0, 1) and 0 <= min_support <= low_support; got {level}, {min_support} "
-                f"and {low_support}"
-            )
+        counts = (draws, points, judging_draws, judging_points)
+        require(min(counts) >= 2, "at least two draws and points", numbers=counts)
+        fits, support = 0 < level < 1 and 0 <= min_support <= low_support, (min_support, low_support)
+        require(fits, "level in (0, 1) and 0 <= min_support <= low_support", level=level, support=support)
         surrogate.require_fitted()
         contexts = surrogate.contexts(surrogate.task.given(cases))
         before = surrogate.success_without_action(contexts, judging_draws, judging_points)

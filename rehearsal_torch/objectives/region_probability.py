@@ -225,9 +225,7 @@ class PolytopeProbability(RegionProbability):
         return torch.logsumexp(self._terms(centres)[0], -1) - math.log(len(self.points))
 
     def _terms(self, centres: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """For each point its log-weight, and its position relative to nu: the ends of the interval, (..., n)
-        each, and the other coordinates, (..., n, m - 1).
-        """
+        """Log-weights and ends of intervals, (..., n) each, and the other coordinates, (..., n, m - 1)."""
         flat = centres.reshape(-1, centres.shape[-1])
         slack = self.offsets - flat @ self.normals.mT
         with torch.no_grad():
@@ -247,9 +245,7 @@ class PolytopeProbability(RegionProbability):
         return terms, near, far, rest.reshape(*lead, *rest.shape[-2:])
 
     def expansion(self, centres: Tensor) -> Expansion:
-        """The gradient by automatic differentiation, the curvature from moments: the gradient of the
-        integrand jumps wherever another face becomes the nearest.
-        """
+        """The gradient by automatic differentiation, whose own gradient jumps; the curvature from moments."""
         with torch.enable_grad():
             at = centres.detach().requires_grad_(True)
             value = self.log_probability(at)
@@ -268,9 +264,7 @@ class PolytopeProbability(RegionProbability):
 
 
 def _inside(slack: Tensor, pull: Tensor, beyond: float, dim: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The ends of what pull t <= slack leaves of lines that end at +-beyond, and which leave nothing,
-    for which the ends are 0 and 1.
-    """
+    """The ends of what pull t <= slack leaves of lines to +-beyond; and where nothing (ends 0 and 1)."""
     quotient = slack / torch.where(pull.abs() > 1e-12, pull, torch.ones_like(pull))
     near = quotient.where(pull < -1e-12, -beyond).amax(dim)
     far = quotient.where(pull > 1e-12, beyond).amin(dim)

@@ -154,9 +154,7 @@ class StackedSuccess(AlterationObjective):
 
     @torch.no_grad()
     def appraise(self, actions: Tensor) -> list[Appraisal]:
-        """See `AlterationObjective.appraise`. Trace: ``support`` and ``beyond`` of the outcome regression,
-        ``indicator_weight`` w, and the estimates of both.
-        """
+        """See `AlterationObjective.appraise`. Trace: those of the outcome regression, w, both estimates."""
         outcomes = self.outcome.assessed(actions)
         indicators = self.indicator.appraise(actions) if self.weight else outcomes
         both = [self._both(*pair) for pair in zip(indicators, outcomes, strict=True)]

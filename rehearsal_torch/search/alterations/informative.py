@@ -161,9 +161,7 @@ class Qualifying:
 
 
 def apart(points: Tensor, begin: Tensor, count: int, width: Tensor) -> Tensor:
-    """Selects at most `count` of points (m, k) by farthest-point sampling, in widths (k,) of the box; points
-    `begin` (b, k) count as already selected.
-    """
+    """At most `count` of points (m, k) by farthest-point sampling in widths (k,), beside `begin` (b, k)."""
     unit = width.where(width > 0, 1.0)
     near = torch.cdist(points / unit, begin / unit).amin(-1) if len(points) else points.new_empty(0)
     chosen: list[int] = []
@@ -234,9 +232,7 @@ def _acquisition_values(
     kappa: float,
     state: dict[str, Tensor] | None,
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """The acquisition at every point of the pools, (b, m), and the state of the kernel, which is fitted to
-    the first points and kept from then on.
-    """
+    """The acquisition at every point, (b, m), and the state of the kernel, which the first points fit."""
     # Undefined values are replaced by the smallest finite one.
     lowest = values.where(values.isfinite(), torch.inf).amin(1, keepdim=True)
     values = values.where(values.isfinite(), lowest).nan_to_num(0.0, 0.0, 0.0)

@@ -74,9 +74,7 @@ class Anchors(ABC):
 
     @abstractmethod
     def __call__(self, process: CounterfactualProcess, lipschitz: Tensor) -> list[Tensor]:
-        """Anchor states of each time step, T tensors (n_t, D), each n_t at least 1, in the coordinates of the
-        trajectory; `lipschitz` are L_t, (T,).
-        """
+        """Anchor states of each time step, T tensors (n_t >= 1, D), given the constants L_t, (T,)."""
 
 
 @final

@@ -399,9 +399,7 @@ class EventTree:
             self.best, self.sequence = gain, sequence
 
     def _branch(self, node: _Node, events: ChangeEvents, bounds: Tensor, model: SetModel | None) -> None:
-        """One child for each event that may be the first of a better set of two or more, with the later
-        events that may follow by the model, or all of them.
-        """
+        """One child for each event that may be the first of a better set, with those that may follow it."""
         threshold = self._threshold(node)
         for event in (bounds > threshold).nonzero()[:, 0].tolist():
             kept, time = node.kept.clone(), int(events.times[event])
