@@ -8,7 +8,7 @@ decides.
     .pdag             the same, `pdag { ... }`, in which edges may have no direction
     .dot .gv          Graphviz' DOT
 
-`graphs.dagitty` and `graphs.dot` describe the last ones.
+`graphs.dagitty` and `graphs.formats` describe the last ones.
 
 In a networkx graph, a directed edge has kind "directed". A bi-directional edge is a single edge too, with
 kind "bidirected", from the member that comes first to the other; its direction has no meaning. In a bow it
@@ -20,7 +20,8 @@ Source: Qin et al. (2023), Def. 1-3; Hagberg, Schult and Swart (2008) (networkx)
 (GraphML); Himsolt (1997) (GML).
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import ParseError
@@ -28,24 +29,187 @@ from xml.etree.ElementTree import ParseError
 import networkx as nx
 import yaml
 
+from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.plain import PlainFileError, read_yaml, text_of
 from rehearsal_torch.files.writing import write_text
-from rehearsal_torch.graphs.dagitty import model_of, to_dagitty
-from rehearsal_torch.graphs.dot import edges_in_dot, to_dot
+from rehearsal_torch.graphs.dagitty import (
+    BIDIRECTED,
+    DIRECTED,
+    REVERSED,
+    UNDIRECTED,
+    EdgeList,
+    edges_of,
+    model_of,
+    to_dagitty,
+)
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph, check_size
 from rehearsal_torch.graphs.written_graph import graph_of
 
-DIRECTED, BIDIRECTED = "directed", "bidirected"
+_QUOTED = r'"[^"]*+"'
+# What is left open reaches to the end of the text, so that it is read once.
+_TOKEN = re.compile(
+    rf"""(?P<comment>/\*.*?(?:\*/|\Z)|//[^\n]*+|^[ \t]*+\#[^\n]*+)
+    |(?P<quoted>{_QUOTED})
+    |(?P<list>\[(?:[^\]"]|{_QUOTED})*+\])
+    |(?P<open>["\[].*)
+    |(?P<end>[;\n])
+    |(?P<plain>[^"\[;\n/]++|/)""",
+    re.DOTALL | re.MULTILINE | re.VERBOSE,
+)
+_HEAD = re.compile(rf"\s*+(?:strict\s++)?digraph\b\s*+(?:{_QUOTED}|[\w.]++)?\s*+\{{")
+_SETTING = re.compile(rf"[A-Za-z_]\w*+\s*+=\s*+(?:{_QUOTED}|[\w.+-]++)")
+_PAIR = re.compile(rf"(?<!\w)(?P<name>\w++)\s*+=\s*+(?P<value>{_QUOTED}|[^\s,;\"]++)")
+_PORT = re.compile(r"(?<![\w.])[\w.]*+:[\w.]++")
+_UNENDED = re.compile(r"(?<!\w)\w++\s*+=\s*+\S*+")
+_DEFAULTS = ("node", "edge", "graph")
+# Ends of edges as they are drawn where nothing is said of them.
+_USUAL = {"dir": ("forward",), "arrowhead": ("normal", "vee"), "arrowtail": ("normal", "vee")}
+# `dir` to the ends that are drawn, at the tail and at the head.
+_ENDS_OF = {"forward": (False, True), "back": (True, False), "both": (True, True), "none": (False, False)}
+_CIRCLES = ("dot", "odot")
+
+
+def edges_in_dot(text: str) -> EdgeList:
+    """The edges of DOT, some without a direction; ValueError says where it is none, or has others."""
+    pairs: dict[str, list[tuple[str, str]]] = {each: [] for each in (DIRECTED, BIDIRECTED, UNDIRECTED)}
+    names, labels = dict[str, None](), dict[str, str]()
+    for statement, attributes in _statements(_body(text)):
+        if statement.lower() in _DEFAULTS:
+            if statement.lower() == "edge":
+                _usual(attributes)
+            continue
+        _plain_names(statement)
+        # Attributes are those of one statement.
+        edges = edges_of(statement, apart=bool(attributes))
+        names |= dict.fromkeys(edges.names)
+        if not edges.directed and not edges.bidirected and "label" in attributes:
+            labels |= dict.fromkeys(edges.names, attributes["label"])
+        if edges.directed:
+            kind = _kind(attributes, " -> ".join(edges.directed[0]))
+            back = kind == REVERSED
+            pairs[DIRECTED if back else kind].extend(pair[::-1] if back else pair for pair in edges.directed)
+        pairs[BIDIRECTED].extend(edges.bidirected)
+        check_size(len(names), sum(map(len, pairs.values())))
+    called = {name: labels.get(name, name) for name in names}
+    if len(set(called.values())) < len(called):
+        raise ValueError("several nodes have the same label: name each variable once")
+    directed, bidirected, undirected = (
+        tuple((called[source], called[target]) for source, target in each) for each in pairs.values()
+    )
+    return EdgeList(tuple(called.values()), directed, bidirected, undirected)
+
+
+def _body(text: str) -> str:
+    """What stands between the braces of the graph, without comments."""
+    plain = "".join(" " if token.lastgroup == "comment" else token[0] for token in _tokens(text)).strip()
+    head = _HEAD.match(plain)
+    if head is None or not plain.endswith("}"):
+        raise ValueError("expected `digraph { ... }`, with -> between cause and effect")
+    body = plain[head.end() : -1]
+    bare = re.sub(_QUOTED, "", body)
+    if re.search(r"\bsubgraph\b", bare):
+        raise ValueError("a subgraph is read by no rule here: write its edges without it")
+    if re.search(r"=\s*+<", bare):
+        raise ValueError("a label in HTML cannot be read: write it in quotation marks")
+    return body
+
+
+def _tokens(text: str) -> Iterator[re.Match[str]]:
+    for token in _TOKEN.finditer(text):
+        if token.lastgroup == "open":
+            raise ValueError(
+                f"{beginning(token[0], 60)!r}: a quotation mark or a bracket is opened and not closed"
+            )
+        yield token
+
+
+def _statements(body: str) -> Iterator[tuple[str, dict[str, str]]]:
+    """The statements and their attributes, without settings such as `rankdir=LR`."""
+    words, attributes = list[str](), dict[str, str]()
+    for token in _tokens(f"{body};"):
+        ends = token.lastgroup == "end"
+        if token.lastgroup == "list":
+            pairs = _PAIR.finditer(token[0][1:-1])
+            attributes |= {pair["name"]: pair["value"].removeprefix('"').removesuffix('"') for pair in pairs}
+            # Nothing need separate defaults from the next statement.
+            ends = len(words) == 1 and words[0].strip().lower() in _DEFAULTS
+        elif not ends:
+            words.append(token[0])
+        if ends:
+            statement = "".join(words).strip()
+            if statement and not _SETTING.fullmatch(statement):
+                yield statement, attributes
+            words, attributes = [], {}
+
+
+def _plain_names(statement: str) -> None:
+    """Refuses ports, and settings without an end behind them, which would be read as names."""
+    bare = re.sub(_QUOTED, "", statement)
+    if port := _PORT.search(bare):
+        raise ValueError(
+            f"{port[0]!r} has a port, which is read by no rule here: write the node alone, or a name with a "
+            "colon in quotation marks"
+        )
+    if setting := _UNENDED.search(bare):
+        raise ValueError(
+            f"{beginning(statement, 60)!r}: write ; behind the setting {beginning(setting[0], 60)!r}"
+        )
+
+
+def _usual(defaults: Mapping[str, str]) -> None:
+    """Refuses defaults of all edges that change what an arrow is."""
+    for name, usual in _USUAL.items():
+        if name in defaults and defaults[name].lower() not in usual:
+            raise ValueError(
+                f"the default {name} of all edges is read by no rule here: write it at each edge, a -> b "
+                f"[{name}={defaults[name]}]"
+            )
+
+
+def _kind(attributes: Mapping[str, str], edge: str) -> str:
+    """The arrow that an edge is drawn as."""
+    way = attributes.get("dir", "forward").lower()
+    if way not in _ENDS_OF:
+        raise ValueError(f"{edge} [dir={way}]: expected dir among {', '.join(_ENDS_OF)}")
+    ends = []
+    for drawn, name in zip(_ENDS_OF[way], ("arrowtail", "arrowhead"), strict=True):
+        shape = attributes.get(name, "normal").lower()
+        if drawn and shape in _CIRCLES:
+            raise ValueError(
+                f"{edge} [{name}={shape}]: a circle marks an end that may be a cause or an effect; write "
+                "none or normal, as far as you know it, and dir=both with two arrows if a hidden cause moves "
+                "both"
+            )
+        ends.append(drawn and shape != "none")
+    signs = (UNDIRECTED, DIRECTED, REVERSED, BIDIRECTED)
+    return signs[2 * ends[0] + ends[1]]
+
+
+def to_dot(graph: RehearsalGraph) -> str:
+    """The DOT of a graph; ValueError if a name contains a quotation mark."""
+    lines = [f"  {_quoted(name)};" for name in graph.names]
+    lines += [f"  {_quoted(source)} -> {_quoted(target)};" for source, target in graph.edges]
+    lines += [f"  {_quoted(source)} -> {_quoted(target)} [dir=both];" for source, target in graph.bidirected]
+    return "\n".join(["digraph {", *lines, "}", ""])
+
+
+def _quoted(name: str) -> str:
+    if '"' in name:
+        raise ValueError(f"{name!r} has a quotation mark, which DOT cannot write here: rename the variable")
+    return f'"{name}"'
+
+
+KINDS = ONE_WAY, BOTH_WAYS = "directed", "bidirected"
 
 
 def to_networkx(graph: RehearsalGraph) -> nx.DiGraph:
     """The graph with `kind` on every edge; nodes are in topological order."""
     exported = nx.DiGraph()
     exported.add_nodes_from(graph.names)
-    exported.add_edges_from(graph.edges, kind=DIRECTED)
+    exported.add_edges_from(graph.edges, kind=ONE_WAY)
     bows = set(graph.bows)
     exported.add_edges_from(
-        (pair[::-1] if pair in bows else pair for pair in graph.bidirected), kind=BIDIRECTED
+        (pair[::-1] if pair in bows else pair for pair in graph.bidirected), kind=BOTH_WAYS
     )
     return exported
 
@@ -66,10 +230,10 @@ def from_networkx(graph: Any) -> RehearsalGraph:
     check_size(len(names), graph.number_of_edges())
     directed, bidirected = list[tuple[str, str]](), list[tuple[str, str]]()
     for source, target, data in graph.edges(data=True):
-        kind = data.get("kind", DIRECTED)
-        if kind not in (DIRECTED, BIDIRECTED):
+        kind = data.get("kind", ONE_WAY)
+        if kind not in (ONE_WAY, BOTH_WAYS):
             raise ValueError(
-                f"edge {names[source]} -> {names[target]}: expected kind {DIRECTED!r} or {BIDIRECTED!r}; got "
+                f"edge {names[source]} -> {names[target]}: expected kind {ONE_WAY!r} or {BOTH_WAYS!r}; got "
                 f"{kind!r}"
             )
         if (
@@ -82,9 +246,9 @@ def from_networkx(graph: Any) -> RehearsalGraph:
             raise ValueError(
                 f"{first} -> {second} and {second} -> {first} without `kind` may be an undirected edge, "
                 "which is not a bi-directional one: keep the intended direction, or keep one and give it "
-                f"kind={BIDIRECTED!r} if a hidden cause moves both"
+                f"kind={BOTH_WAYS!r} if a hidden cause moves both"
             )
-        (bidirected if kind == BIDIRECTED else directed).append((names[source], names[target]))
+        (bidirected if kind == BOTH_WAYS else directed).append((names[source], names[target]))
     return RehearsalGraph.mixed(names.values(), directed, bidirected)
 
 

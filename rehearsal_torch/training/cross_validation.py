@@ -10,7 +10,7 @@ and a further term, -log(v_i + 1), for each log-transformed variable. A constant
 remains (the choice of units), on which percentages of a log-likelihood depend; `scaled`, the density under
 one fixed scaling, is therefore reported as well, for the percentages of the paper's Fig. 6.
 
-Folds by patient (`training.folds`) hold out whole patients.
+Folds by patient (`training.fit`) hold out whole patients.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), App. G.2 (five folds; their code draws them by transition) and
 Fig. 6.
@@ -34,10 +34,8 @@ from rehearsal_torch.shared_tasks import results
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, Surrogate
 from rehearsal_torch.surrogates.transition import TransitionModel
 from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
-from rehearsal_torch.training.descent import Descent
-from rehearsal_torch.training.fit import fit
-from rehearsal_torch.training.folds import Fold, folds_of
-from rehearsal_torch.training.gpus import settled
+from rehearsal_torch.training.descent import Descent, settled
+from rehearsal_torch.training.fit import Fold, fit, folds_of
 from rehearsal_torch.training.shared_members import trained_elsewhere
 
 

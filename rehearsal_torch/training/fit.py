@@ -16,16 +16,68 @@ answers do not depend on what was asked before, and a process that starts anew g
 """
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
+
+import torch
+from torch import Tensor
 
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.seeding import generator
 from rehearsal_torch.surrogates.noise_check import sample
 from rehearsal_torch.surrogates.surrogate import SeparateMembers, Surrogate
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.shared_members import fit_members, fit_parts, separable
+
+
+@dataclass(frozen=True)
+class Fold:
+    """A split of the rows into training and held-out rows.
+
+    Attributes:
+        index: The fold's number, 0 ... count - 1.
+        train: Training rows in ascending order, (n - m,) long.
+        held_out: Held-out rows in ascending order, (m,) long.
+    """
+
+    index: int
+    train: Tensor
+    held_out: Tensor
+
+
+def folds_of(rows: int, units: Sequence[str] | None, count: int = 5, seed: int = 0) -> list[Fold]:
+    """Folds by unit, or of single rows if there are no units.
+
+    Units, not rows, are distributed evenly, in an order that depends on the seed and the set of units but not
+    on the order of the rows.
+
+    Args:
+        rows: n, the number of rows.
+        units: The unit of each row; None if every row is a unit of its own.
+
+    Raises:
+        ValueError: if there are fewer than two folds, or fewer rows or units than folds.
+    """
+    every = None if units is None else sorted(set(units))
+    items, what = (rows, "rows") if every is None else (len(every), "units")
+    if count < 2 or items < count:
+        raise ValueError(
+            f"expected at least 2 folds and as many {what}; got {count} folds and {items} {what}: use fewer "
+            "folds or more data"
+        )
+    dealt = torch.empty(items, dtype=torch.long)
+    dealt[torch.randperm(items, generator=generator(seed))] = torch.arange(items) % count
+    if every is not None and units is not None:
+        fold = dict(zip(every, dealt.tolist(), strict=True))
+        dealt = torch.tensor([fold[unit] for unit in units], dtype=torch.long)
+    return [
+        Fold(index, (dealt != index).nonzero()[:, 0], (dealt == index).nonzero()[:, 0])
+        for index in range(count)
+    ]
+
 
 Fitted = TypeVar("Fitted", bound=Surrogate)
 

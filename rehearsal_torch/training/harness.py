@@ -33,9 +33,8 @@ from torch.multiprocessing.spawn import ProcessException
 
 from rehearsal_torch.data.part import Examples, Trained, in_words
 from rehearsal_torch.progress import Progress
-from rehearsal_torch.training.example_batches import BLOCK
-from rehearsal_torch.training.gpus import current_kept, gpus
-from rehearsal_torch.training.module import HELD_OUT, TrainingData, TrainingModule
+from rehearsal_torch.training.descent import current_kept, gpus
+from rehearsal_torch.training.module import BLOCK, HELD_OUT, TrainingData, TrainingModule
 from rehearsal_torch.workers import threads
 
 if TYPE_CHECKING:

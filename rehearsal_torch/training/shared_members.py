@@ -41,8 +41,7 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.progress import Progress
 from rehearsal_torch.shared_tasks import results
 from rehearsal_torch.surrogates.surrogate import SeparateMembers
-from rehearsal_torch.training.descent import Descent
-from rehearsal_torch.training.gpus import settled
+from rehearsal_torch.training.descent import Descent, settled
 from rehearsal_torch.workers import threads
 
 Steps = Iterator[tuple[Solved | Trained, Examples]]

@@ -10,12 +10,10 @@ import yaml
 from hypothesis import strategies as st
 
 from rehearsal_torch.data.reading import number_columns, read_table
-from rehearsal_torch.graphs.bootstrap import bootstrap
 from rehearsal_torch.graphs.formats import ENDINGS, write_graph
-from rehearsal_torch.graphs.graph_class import graph_class
-from rehearsal_torch.graphs.learning import learn
+from rehearsal_torch.graphs.learning import bootstrap, learn
 from rehearsal_torch.graphs.separation import adjustment, c_separated
-from rehearsal_torch.graphs.written_graph import graph_of
+from rehearsal_torch.graphs.written_graph import graph_class, graph_of
 from rehearsal_torch.problems.causal.own_experiments import ExperimentTable, causal_task
 from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable, written_task
 from rehearsal_torch.problems.written.own_problem import OwnProblem

@@ -1,9 +1,12 @@
 from types import SimpleNamespace
 
+import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from rehearsal_torch.training.example_batches import Batches, Shares
-from rehearsal_torch.training.module import TrainingData
+from rehearsal_torch.training import module as training_batches
+from rehearsal_torch.training.module import Batches, Shares, TrainingData
 
 
 def of_process(rank: int, world: int) -> SimpleNamespace:
@@ -34,3 +37,59 @@ def test_there_are_no_held_out_batches_without_held_out_rows():
     examples = TrainingData((torch.arange(9.0),), None, 4, 0)
     examples.trainer = of_process(0, 1)
     assert examples.val_dataloader() == []
+
+
+def test_an_epoch_goes_through_every_row_once_in_an_order_of_its_own():
+    epoch = [0]
+    rows = (torch.arange(10), torch.arange(10) * 2)
+    batches = Batches(rows, 4, seed=3, epoch=lambda: epoch[0])
+    first = list(batches)
+    assert [len(part) for part, _ in first] == [4, 4, 2]
+    assert len(batches) == 3
+    assert torch.equal(torch.cat([part for part, _ in first]).sort().values, rows[0])
+    assert all(torch.equal(2 * one, other) for one, other in first)
+    assert all(torch.equal(one, other) for (one, _), (other, _) in zip(first, batches, strict=True))
+    epoch[0] = 1
+    assert any(not torch.equal(one, other) for (one, _), (other, _) in zip(first, batches, strict=True))
+
+
+@pytest.mark.parametrize("size", [1, 7, 64])
+def test_blocks_give_the_batches_of_one_permutation_of_all_rows(monkeypatch: pytest.MonkeyPatch, size: int):
+    monkeypatch.setattr(training_batches, "BLOCK", 100)
+    rows = torch.randn(1000, 3)
+    batches = Batches((rows, rows[:, 0]), size, seed=4, epoch=lambda: 2)
+    whole = rows[batches.order(2)].split(size)
+    found = list(batches)
+    assert len(found) == len(batches) == len(whole)
+    for (one, other), expected in zip(found, whole, strict=True):
+        assert torch.equal(one, expected)
+        assert torch.equal(other, expected[:, 0])
+    blocks = {one.untyped_storage().data_ptr(): one.untyped_storage().nbytes() for one, _ in found}
+    assert max(blocks.values()) <= 12 * (100 + 64 * size), "no block holds all rows"
+
+
+def test_without_an_epoch_the_order_stays():
+    assert torch.equal(torch.cat([part for (part,) in Batches((torch.arange(5),), 2)]), torch.arange(5))
+
+
+@pytest.mark.parametrize(
+    ("rows", "size"),
+    [((torch.zeros(0, 2),), 4), ((torch.zeros(3), torch.zeros(4)), 2), ((torch.zeros(3),), 0)],
+)
+def test_examples_that_make_no_batches_are_refused(rows: tuple[torch.Tensor, ...], size: int):
+    with pytest.raises(ValueError, match="one positive number of rows"):
+        Batches(rows, size)
+
+
+@given(rows=st.integers(1, 60), size=st.integers(1, 20), world=st.integers(1, 5))
+@settings(max_examples=25, deadline=None, derandomize=True)
+def test_the_mean_of_the_shares_is_the_mean_of_the_batch(rows: int, size: int, world: int):
+    values = torch.randn(rows, generator=torch.Generator().manual_seed(rows), dtype=torch.float64)
+    batches = Batches((values,), size, 0, lambda: 0)
+    shares = [list(Shares(batches, rank, world)) for rank in range(world)]
+    assert {len(each) for each in shares} == {len(batches)}
+    for batch, parts in zip(batches, zip(*shares, strict=True), strict=True):
+        mean = sum(part.weight * part.examples[0].mean() for part in parts) / world
+        torch.testing.assert_close(mean, batch[0].mean(), atol=1e-12, rtol=0)
+        if len(batch[0]) >= world:
+            assert torch.equal(torch.cat([part.examples[0] for part in parts]), batch[0])

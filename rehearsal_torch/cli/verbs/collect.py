@@ -26,7 +26,7 @@ from omegaconf import OmegaConf
 from rehearsal_torch.checkpoint import load
 from rehearsal_torch.cli.choice.settled import settled
 from rehearsal_torch.cli.verbs.fitting import curved
-from rehearsal_torch.files.forms import WHOLE, checked
+from rehearsal_torch.files.plain import WHOLE, checked
 from rehearsal_torch.methods.allowed import trusted_modules
 from rehearsal_torch.methods.build import screen
 from rehearsal_torch.methods.run import suits

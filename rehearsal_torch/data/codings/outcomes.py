@@ -15,8 +15,7 @@ from typing import Any
 from rehearsal_torch.data.codings.coding import Coding, either
 from rehearsal_torch.files.schema import Fault
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.spaces.inequalities import InequalityError
-from rehearsal_torch.spaces.worded_inequalities import desired_classes, worded_inequalities
+from rehearsal_torch.spaces.inequalities import InequalityError, desired_classes, worded_inequalities
 
 
 def with_desired(region: Any, codings: Mapping[str, Coding]) -> dict[str, Coding]:

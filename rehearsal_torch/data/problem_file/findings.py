@@ -15,8 +15,7 @@ from rehearsal_torch.data.problem_file.form import DataForm
 from rehearsal_torch.data.reading import ReadTable, TableError, read_table
 from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.files.nearby import near_files
-from rehearsal_torch.files.schema import Fault, meant, path_of
-from rehearsal_torch.files.yaml_lines import line_at
+from rehearsal_torch.files.schema import Fault, line_at, meant, path_of
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 
 

@@ -14,8 +14,7 @@ from typing import Any
 from rehearsal_torch.data.problem_file.findings import Findings, ProblemError
 from rehearsal_torch.data.problem_file.form import perhaps
 from rehearsal_torch.files.plain import PlainFileError, text_of, yaml_of
-from rehearsal_torch.files.schema import Schema, read, shown
-from rehearsal_torch.files.yaml_lines import lines_of
+from rehearsal_torch.files.schema import Schema, lines_of, read, shown
 
 QUESTION = "question"
 QUESTIONS = ("cases", "sequence", "trials")

@@ -18,10 +18,9 @@ import yaml
 
 from rehearsal_torch.files.rows import cell
 from rehearsal_torch.files.writing import write_text
-from rehearsal_torch.graphs.bootstrap import GraphPosterior
 from rehearsal_torch.graphs.dagitty import to_dagitty
 from rehearsal_torch.graphs.formats import write_graph
-from rehearsal_torch.graphs.learning import Learnt
+from rehearsal_torch.graphs.learning import GraphPosterior, Learnt
 from rehearsal_torch.reporting.figures.graph import draw_graph
 
 

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from rehearsal_torch.cli.subcommand import run
-from rehearsal_torch.graphs.bidirection import signature
+from rehearsal_torch.graphs.equivalence import signature
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from tests.toys.graph_files import read_graph
 from tests.toys.random_graphs import drawn
