@@ -1,17 +1,29 @@
-"""Markov equivalence classes: the directed acyclic graphs that observations cannot tell apart.
+"""Graphs that observations cannot tell apart: Markov equivalent directed ones, and the rehearsal graphs that
+these represent, as background knowledge restricts them.
 
-Two such graphs imply the same conditional independences if and only if they have the same skeleton and the
-same v-structures a -> c <- b, a and b not adjacent. A class is represented by a partially directed graph,
-whose members are its extensions: every undirected edge is given a direction, without creating a directed
-cycle or a new v-structure.
+Two directed acyclic graphs imply the same conditional independences if and only if they have the same
+skeleton and the same v-structures a -> c <- b, a and b not adjacent. A class is represented by a partially
+directed graph, whose members are its extensions: every undirected edge is given a direction, without creating
+a directed cycle or a new v-structure. Whether there is a member is decided by repeatedly removing a variable
+x that has no outgoing directed edge and all of whose undirected neighbours are adjacent to all its other
+neighbours; there is one if and only if this removes every variable. Checking this before each choice lists
+the members without dead ends, and an edge is compelled where one of its directions leaves no member.
 
-Whether a partially directed graph has a member is decided by repeatedly removing a variable x that has no
-outgoing directed edge and all of whose undirected neighbours are adjacent to all its other neighbours; there
-is a member if and only if this removes every variable. Checking this before each choice lists the members
-without dead ends, and an edge is compelled where one of its directions leaves no member: steps 3 and 4 of
-Algorithm 2.
+Observations do not distinguish a bi-directional clique from any order of its members either (Thm. 16).
+Replacing the edges within a set of variables by a clique gives a rehearsal graph if and only if the variables
+are pairwise adjacent and have the same parents outside the set. In topological order v1, v2, ..., such
+members have v1's parents, and the members before them: each edge v_i -> v_{i+1} is covered, Pa(v_{i+1}) =
+Pa(v_i) + {v_i}. A variable is the target of at most one covered edge, whose source is the last of its
+parents. Covered edges therefore form a forest, cliques are segments of its paths, and a rehearsal graph is a
+choice, for every variable, of at most one covered edge out of it.
 
-Source: Verma and Pearl (1990), Thm. 1; Dor and Tarsi (1992); Qin et al. (2023), Algorithm 2, steps 3-4.
+Background knowledge consists of tiers, forbidden edges and required edges. Tiers order variables in time:
+nothing in a later tier influences anything in an earlier one. A bi-directional edge needs both directions to
+be permitted and neither to be required.
+
+Source: Qin et al. (2023), Algorithm 2, steps 3-6, and Sec. 3 (context before intermediate variables before
+outcomes); Verma and Pearl (1990), Thm. 1; Dor and Tarsi (1992); Chickering (1995) (covered edges); Meek
+(1995) (required and forbidden edges).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -55,12 +67,9 @@ class PartiallyDirected:
         if unknown:
             raise ValueError(f"unknown variables {unknown}: the variables are {list(self.names)}")
         loose = [(a, b) if order[a] < order[b] else (b, a) for a, b in self.undirected]
-        object.__setattr__(
-            self, "directed", tuple(sorted(self.directed, key=lambda edge: (order[edge[0]], order[edge[1]])))
-        )
-        object.__setattr__(
-            self, "undirected", tuple(sorted(loose, key=lambda edge: (order[edge[0]], order[edge[1]])))
-        )
+        for kind, edges in (("directed", self.directed), ("undirected", loose)):
+            in_order = sorted(edges, key=lambda edge: (order[edge[0]], order[edge[1]]))
+            object.__setattr__(self, kind, tuple(in_order))
         pairs = [frozenset(edge) for edge in (*self.directed, *self.undirected)]
         if len(set(pairs)) < len(pairs) or any(len(pair) == 1 for pair in pairs):
             raise ValueError(
@@ -72,33 +81,18 @@ class PartiallyDirected:
         """Variable to its neighbours, regardless of the edges' directions."""
         return neighbours(self.names, (*self.directed, *self.undirected))
 
-    def orienting(self, edges: Iterable[Edge]) -> "PartiallyDirected":
-        """The graph with some undirected edges directed as given."""
-        required = tuple(edges)
-        pairs = {frozenset(edge) for edge in required}
-        rest = tuple(edge for edge in self.undirected if frozenset(edge) not in pairs)
-        kept = tuple(edge for edge in self.directed if frozenset(edge) not in pairs)
-        return PartiallyDirected(self.names, (*kept, *required), rest)
-
-
-def pattern_of(graph: RehearsalGraph, names: Sequence[str] | None = None) -> PartiallyDirected:
-    """The Markov equivalence class of a graph, in the order of `names` if given; the edges that all members
-    share are directed. Of a rehearsal graph it is that of the directed graphs that are compatible with it
-    (Thm. 16).
-    """
-    graph.require_cliques("a class of directed graphs")
-    inner = [(a, b) for clique in graph.cliques for a, b in combinations(clique, 2)]
-    dag = RehearsalGraph(tuple((name,) for name in graph.names), (*graph.edges, *inner))
-    named = graph.names if names is None else tuple(names)
-    kept = _colliding(dag, PartiallyDirected(named, dag.edges, ()).adjacent())
-    return closed(
-        PartiallyDirected(named, tuple(kept), tuple(edge for edge in dag.edges if edge not in kept))
-    )
+    def orienting(self, edges: Sequence[Edge]) -> "PartiallyDirected":
+        """The graph with some edges directed as given."""
+        pairs = {frozenset(edge) for edge in edges}
+        directed, undirected = (
+            tuple(edge for edge in known if frozenset(edge) not in pairs)
+            for known in (self.directed, self.undirected)
+        )
+        return PartiallyDirected(self.names, (*directed, *edges), undirected)
 
 
 def closed(pattern: PartiallyDirected) -> PartiallyDirected:
-    """The graph with every compelled edge directed (Qin et al. (2023), Algorithm 2, step 3); Meek's rules
-    (1995) reach the same graph.
+    """The graph with every compelled edge directed (Algorithm 2, step 3; Meek's rules reach the same graph).
 
     Raises:
         NoMemberError: if the class is empty.
@@ -110,8 +104,7 @@ def closed(pattern: PartiallyDirected) -> PartiallyDirected:
         )
     for a, b in pattern.undirected:
         ways = [edge for edge in ((a, b), (b, a)) if _possible(pattern, edge)]
-        if len(ways) == 1:
-            pattern = pattern.orienting(ways)
+        pattern = pattern.orienting(ways) if len(ways) == 1 else pattern
     return pattern
 
 
@@ -232,13 +225,8 @@ def _possible(pattern: PartiallyDirected, edge: Edge) -> bool:
 
 @dataclass(frozen=True)
 class Background:
-    """Background knowledge about the graph.
-
-    Attributes:
-        tiers: Sets of variables, earliest first; a string is a set of one, and variables in no tier are
-            unrestricted.
-        forbidden: Pairs (from, to) that are not edges.
-        required: Pairs (from, to) that are edges.
+    """Background knowledge: tiers, sets of variables, earliest first (a string is a set of one, and variables
+    in no tier are unrestricted), and forbidden and required edges (from, to).
 
     Raises:
         ValueError: if a variable is in two tiers, or required edges are forbidden, contradict the tiers or
@@ -280,9 +268,7 @@ class Background:
 
     def check(self, names: Sequence[str]) -> None:
         """Refuses background knowledge of a variable that is not in `names`."""
-        known = {
-            name for pairs in (self.tiers, self.forbidden, self.required) for pair in pairs for name in pair
-        }
+        known = {name for named in (*self.tiers, *self.forbidden, *self.required) for name in named}
         if unknown := sorted(known - set(names)):
             raise ValueError(f"background knowledge names {unknown}: the variables are {list(names)}")
 
@@ -352,39 +338,30 @@ def represented_graphs(
     """
     known = background or Background()
     choices = {
-        source: [target for target in targets if known.permits_both(source, target)]
+        source: [None, *(target for target in targets if known.permits_both(source, target))]
         for source, targets in covered(dag).items()
     }
-    if (count := prod(1 + len(targets) for targets in choices.values())) > max_graphs:
+    if (count := prod(map(len, choices.values()))) > max_graphs:
         raise TooManyGraphsError(
             f"a directed graph represents {count} rehearsal graphs, more than {max_graphs}: add background "
             "knowledge, or raise `max_graphs`"
         )
     graphs = []
-    for picked in product(*([None, *targets] for targets in choices.values())):
-        following = {
-            source: target for source, target in zip(choices, picked, strict=True) if target is not None
-        }
+    for picked in product(*choices.values()):
+        following = {source: target for source, target in zip(choices, picked, strict=True) if target}
         cliques = _segments(dag.names, following)
-        if all(
-            known.permits_both(first, second)
-            for clique in cliques
-            for first in clique
-            for second in clique
-            if first != second
-        ):
-            graphs.append(_replaced(dag, cliques))
+        if all(known.permits_both(*pair) for clique in cliques for pair in combinations(clique, 2)):
+            clique_of = {name: clique for clique in cliques for name in clique}
+            edges = [(cause, effect) for cause, effect in dag.edges if clique_of[cause] != clique_of[effect]]
+            graphs.append(RehearsalGraph(tuple(cliques), tuple(edges)))
     return tuple(graphs)
 
 
 def all_represented_graphs(
     dags: Iterable[RehearsalGraph], background: Background | None = None, max_graphs: int = MAX_GRAPHS
 ) -> tuple[RehearsalGraph, ...]:
-    """The distinct rehearsal graphs that several directed graphs represent: the directed ones first, then in
-    increasing number of bi-directional edges.
-
-    Raises:
-        TooManyGraphsError: if there are more than `max_graphs`.
+    """The distinct rehearsal graphs that several directed graphs represent, in increasing number of
+    bi-directional edges; errors as of `represented_graphs`.
     """
     distinct: dict[tuple, RehearsalGraph] = {}
     for dag in dags:
@@ -406,19 +383,11 @@ def signature(graph: RehearsalGraph) -> tuple[frozenset, frozenset, frozenset]:
 
 def _segments(names: Iterable[str], following: dict[str, str]) -> list[tuple[str, ...]]:
     """The variables grouped into paths along the chosen edges."""
-    inner, cliques = set(following.values()), []
+    cliques = []
     for name in names:
-        if name not in inner:
+        if name not in following.values():
             clique = [name]
             while clique[-1] in following:
                 clique.append(following[clique[-1]])
             cliques.append(tuple(clique))
     return cliques
-
-
-def _replaced(dag: RehearsalGraph, cliques: list[tuple[str, ...]]) -> RehearsalGraph:
-    clique_of = {name: clique for clique in cliques for name in clique}
-    return RehearsalGraph(
-        tuple(cliques),
-        tuple((source, target) for source, target in dag.edges if clique_of[source] != clique_of[target]),
-    )

@@ -17,13 +17,13 @@ from rehearsal_torch.graphs.equivalence import (
     covered,
     has_member,
     members,
-    pattern_of,
     relaxed,
     represented_graphs,
     signature,
 )
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.graphs.separation import c_separated
+from tests.toys.patterns import pattern_of
 from tests.toys.random_graphs import compatible, ordered, random_graph
 
 EXAMPLES = settings(max_examples=20, derandomize=True, deadline=None)

@@ -15,12 +15,12 @@ from rehearsal_torch.graphs.equivalence import (
     TooManyGraphsError,
     all_represented_graphs,
     members,
-    pattern_of,
     represented_graphs,
     signature,
 )
 from rehearsal_torch.graphs.learning import bootstrap, independence, learn, pattern_from
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from tests.toys.patterns import pattern_of
 from tests.toys.random_graphs import drawn, oracle, ordered, random_graph
 
 EXAMPLES = settings(max_examples=60, derandomize=True, deadline=None)
