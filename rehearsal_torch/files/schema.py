@@ -94,10 +94,14 @@ class Schema(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, arbitrary_types_allowed=True)
 
 
-def fault(expected: str, got: Any, remedy: str = "", kind: FaultKind = "") -> PydanticCustomError:
+def refusal(words: str, kind: FaultKind = "") -> PydanticCustomError:
     """The error that a validator raises; `read` adds the path."""
-    words = f"expected {expected}; got {shown(got)}{': ' if remedy else ''}{remedy}"
     return PydanticCustomError("fault", "{words}", {"words": words, "kind": kind})
+
+
+def fault(expected: str, got: Any, remedy: str = "", kind: FaultKind = "") -> PydanticCustomError:
+    """A `refusal` that says what was expected, what was found, and what to do."""
+    return refusal(f"expected {expected}; got {shown(got)}{': ' if remedy else ''}{remedy}", kind)
 
 
 def shown(value: Any) -> str:
@@ -266,9 +270,7 @@ def mapping(expected: str) -> BeforeValidator:
         if not isinstance(value, dict) or not value:
             raise fault(expected, value)
         if twice := sorted(repeated(map(str, value))):
-            raise PydanticCustomError(
-                "fault", "{words}", {"words": f"{', '.join(twice)} occurs twice: keep one"}
-            )
+            raise refusal(f"{', '.join(twice)} occurs twice: keep one")
         return value
 
     return BeforeValidator(check)
@@ -316,7 +318,7 @@ def _single(value: Any) -> Any:
 
 def _once(names: list[str]) -> list[str]:
     if twice := sorted(repeated(names)):
-        raise PydanticCustomError("fault", "{words}", {"words": f"names {', '.join(twice)} twice: keep one"})
+        raise refusal(f"names {', '.join(twice)} twice: keep one")
     return names
 
 

@@ -17,13 +17,11 @@ from rehearsal_torch.graphs.formats import (
     edges_in_dot,
     from_networkx,
     read_plain,
-    to_dot,
     to_networkx,
-    write_graph,
 )
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.graphs.written_graph import graph_class, graph_of
-from tests.toys.graph_files import read_graph
+from tests.toys.graph_files import read_graph, to_dot, write_graph
 from tests.toys.random_graphs import random_graph
 
 NAMES = ["number of users", "1st", "Größe", "a-b", "x.y", "dag"]
@@ -221,14 +219,6 @@ def test_what_causal_learn_draws_is_read():
     assert found.names == ("a", "b", "c", "d")
     assert set(found.directed) == {("a", "b"), ("c", "b")}
     assert [set(each) for each in (*found.bidirected, *found.undirected)] == [{"a", "c"}, {"c", "d"}]
-
-
-def test_what_it_writes_has_quoted_names():
-    text = to_dot(RehearsalGraph.of({"b": ("a b",)}, [("b", "c")]))
-    assert '"a b" -> "b";' in text
-    assert '"b" -> "c" [dir=both];' in text
-    with pytest.raises(ValueError, match="has a quotation mark"):
-        to_dot(RehearsalGraph.of({'a"': ("b",)}))
 
 
 @pytest.mark.parametrize(
