@@ -41,13 +41,9 @@ from rehearsal_torch.training.shared_members import trained_elsewhere
 
 @dataclass(frozen=True)
 class FoldScore:
-    """The log-likelihood of one fold's model on its held-out rows.
-
-    Attributes:
-        clinical: Mean log-likelihood of a held-out transition, density in the variables' units.
-        scaled: The same with the density under one fixed scaling: the varying variables scaled by the ranges
-            of the whole table.
-        train_scaled: `scaled` of the training rows.
+    """Of one fold's model, with the numbers of its rows, the mean log-likelihood of a held-out transition:
+    density in the variables' units (`clinical`), and under one fixed scaling, the varying variables scaled by
+    the ranges of the whole table (`scaled`; `train_scaled` of the training rows).
     """
 
     fold: int
@@ -60,11 +56,7 @@ class FoldScore:
 
 @dataclass(frozen=True)
 class CrossValidation:
-    """The scores of all folds of one model.
-
-    Attributes:
-        by: "patient" or "transition".
-    """
+    """The scores of all folds of one model, by "patient" or "transition"."""
 
     by: str
     folds: tuple[FoldScore, ...]
@@ -89,16 +81,12 @@ def cross_validate(
     by: str = "patient",
     workers: int = 1,
 ) -> CrossValidation:
-    """Held-out log-likelihood per transition, fold by fold.
-
-    Every fold trains for all of the trainer's epochs: the held-out rows are for evaluation, and so must not
-    be used for early stopping.
+    """Held-out log-likelihood per transition, fold by fold. Every fold trains for all of the trainer's epochs:
+    the held-out rows are for evaluation, and so must not be used for early stopping.
 
     Args:
-        surrogate: Returns an unfitted model; its initial weights depend on seed and fold alone, so that equal
-            calls give equal results.
+        surrogate: Returns an unfitted model; its initial weights depend on seed and fold alone.
         trainer: Returns a trainer, once per fold; without a folder, or with a different one for each fold.
-        seed: Determines the folds and, with the fold's number, the initial weights.
         by: "patient", or "transition" for folds that split patients, as the paper's authors drew them.
         workers: The number of processes that share the folds, each with one thread, where their trainings are
             long enough (`training.shared_members`).
@@ -125,12 +113,7 @@ def cross_validate(
 
 def percentage_decrease(constrained: float, unconstrained: float) -> float:
     """The decrease of a log-likelihood against the unconstrained model's, in percent of the latter's absolute
-    value; negative for an increase.
-
-    Source: Tsirtsis and Gomez-Rodriguez (2023), Fig. 6.
-
-    Raises:
-        ValueError: if the unconstrained log-likelihood is zero.
+    value (Fig. 6); negative for an increase. ValueError if the unconstrained log-likelihood is zero.
     """
     require(
         unconstrained != 0,
@@ -172,7 +155,7 @@ def _log_volume(rescale: Rescale, varying: Sequence[str], table: Table) -> Tenso
 
 @dataclass(frozen=True)
 class _Work:
-    """What the work of all folds has in common; see `cross_validate`."""
+    """What the work of all folds has in common."""
 
     table: Table
     surrogate: Callable[[], Surrogate]

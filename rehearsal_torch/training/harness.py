@@ -17,7 +17,7 @@ import signal
 import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +33,7 @@ from torch.multiprocessing.spawn import ProcessException
 
 from rehearsal_torch.data.part import Examples, Trained, in_words
 from rehearsal_torch.progress import Progress
-from rehearsal_torch.training.descent import current_kept, gpus
+from rehearsal_torch.training.descent import gpus
 from rehearsal_torch.training.module import BLOCK, HELD_OUT, TrainingData, TrainingModule
 from rehearsal_torch.workers import threads
 
@@ -203,11 +203,13 @@ def run(
         quiet=not how.progress,
     )
     with (
-        current_kept(used),
+        ExitStack() as afterwards,
         threads(how.threads),
         line,
         _place(folder, world) as kept_in,
     ):
+        if used:
+            afterwards.callback(torch.cuda.set_device, torch.cuda.current_device())
         callbacks = _callbacks(how, best, kept_in, held_out is not None)
         # Of several processes, this one only waits.
         callbacks += [EpochCount(line)] if world == 1 else []

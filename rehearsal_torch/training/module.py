@@ -1,4 +1,4 @@
-"""The Lightning module and data module of a training.
+"""The Lightning module and data module of a training, and its batches.
 
 Given a part with a loss l(examples), Adam minimises the mean of l over batches. The module records for every
 epoch the mean training loss (over the epoch's batches, while the weights change) and the mean held-out loss
@@ -6,9 +6,11 @@ epoch the mean training loss (over the epoch's batches, while the weights change
 training only: the saved model is the part. Both work with any Trainer of Lightning's
 (`training.lightning_parts`).
 
-Examples are moved to the device once. Batches are slices of blocks of shuffled rows
-(`training.module`), so that a step needs no indexing, copy or worker, and a resumed training has the
-batches of an uninterrupted one without any saved random state.
+Examples are moved to the device once, and permuted as a whole each epoch, by a permutation that depends on
+(seed, epoch) alone. Batches are slices of blocks of many of them, so that a step needs no indexing, copy or
+worker, and a resumed training has the batches of an uninterrupted one without any saved random state. Several
+processes share each batch: each takes successive rows of it, and weights its mean loss such that the mean
+over the processes is that over the batch.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,21 +30,38 @@ ALIGNED = 64
 as in one block of all rows: the last bits of a product may depend on it."""
 
 
+class Share(NamedTuple):
+    """One process's rows of a batch; by what their mean loss is multiplied (one if the shares are equal), and
+    for how many rows of the batch they stand.
+    """
+
+    weight: float
+    rows: float
+    examples: Examples
+
+
 class Batches:
-    """Batches of examples, reshuffled each epoch.
+    """A process's shares of batches of examples, reshuffled each epoch.
 
     Args:
         examples: Tensors (n, ...) with the same n.
         size: Rows per batch; the last batch may be smaller.
         seed: Determines the orders.
         epoch: Returns the current epoch; None keeps the rows in their order.
+        rank: The process, 0 ... world - 1.
 
     Raises:
         ValueError: if there are no rows, the tensors disagree on n, or size is below 1.
     """
 
     def __init__(
-        self, examples: Examples, size: int, seed: int = 0, epoch: Callable[[], int] | None = None
+        self,
+        examples: Examples,
+        size: int,
+        seed: int = 0,
+        epoch: Callable[[], int] | None = None,
+        rank: int = 0,
+        world: int = 1,
     ) -> None:
         counts = {len(example) for example in examples}
         if len(counts) != 1 or 0 in counts or size < 1:
@@ -51,21 +70,25 @@ class Batches:
                 f"rows {sorted(counts)}, size {size}"
             )
         self.examples, self.size, self.seed, self.epoch = examples, size, seed, epoch
-        self.rows = counts.pop()
+        self.rank, self.world, self.rows = rank, world, counts.pop()
 
     def __len__(self) -> int:
-        """The number of batches per epoch."""
+        """The number of batches per epoch, the same for all processes."""
         return -(-self.rows // self.size)
 
-    def __iter__(self) -> Iterator[Examples]:
-        """The batches of the current epoch."""
+    def __iter__(self) -> Iterator[Share]:
+        """The shares of the current epoch; of a batch with fewer rows than processes, each takes all rows."""
         # A generator starts at its first `next`, so the epoch is read when the epoch begins and not when the
         # loop is set up.
-        if self.epoch is None:
-            yield from _slices(self.examples, self.size)
-            return
-        for rows in _gathered(self.examples, self.order(self.epoch()), self.size):
-            yield from _slices(rows, self.size)
+        for block in [self.examples] if self.epoch is None else self._gathered(self.order(self.epoch())):
+            for batch in zip(*(examples.split(self.size) for examples in block), strict=True):
+                rows = len(batch[0])
+                if rows < self.world:
+                    yield Share(1.0, rows / self.world, batch)
+                    continue
+                begin, end = (number * rows // self.world for number in (self.rank, self.rank + 1))
+                share = tuple(example[begin:end] for example in batch)
+                yield Share((end - begin) * self.world / rows, end - begin, share)
 
     def order(self, epoch: int) -> Tensor:
         """The order of the rows in an epoch, (n,) long; drawn on the CPU, so that it is the same on every
@@ -73,59 +96,11 @@ class Batches:
         """
         return torch.randperm(self.rows, generator=generator(epoch_seed(self.seed, epoch)))
 
-
-class Share(NamedTuple):
-    """One process's share of a batch.
-
-    Attributes:
-        weight: By which its mean loss is multiplied; one if the shares are equal.
-        rows: For how many rows of the batch it stands.
-        examples: Its rows.
-    """
-
-    weight: float
-    rows: float
-    examples: Examples
-
-
-class Shares:
-    """The shares of one of several processes.
-
-    Args:
-        batches: The batches of all processes.
-        rank: The process, 0 ... world - 1.
-        world: The number of processes.
-    """
-
-    def __init__(self, batches: Batches, rank: int, world: int) -> None:
-        self.batches, self.rank, self.world = batches, rank, world
-
-    def __len__(self) -> int:
-        """The number of batches per epoch, the same for all processes."""
-        return len(self.batches)
-
-    def __iter__(self) -> Iterator[Share]:
-        """The shares; of a batch with fewer rows than processes, each takes all rows."""
-        for batch in self.batches:
-            rows = len(batch[0])
-            if rows < self.world:
-                yield Share(1.0, rows / self.world, batch)
-                continue
-            begin, end = (number * rows // self.world for number in (self.rank, self.rank + 1))
-            share = tuple(example[begin:end] for example in batch)
-            yield Share((end - begin) * self.world / rows, end - begin, share)
-
-
-def _gathered(rows: Examples, order: Tensor, size: int) -> Iterator[Examples]:
-    """Rows in an order, in blocks of many batches."""
-    block = size * ALIGNED * -(-BLOCK // (size * ALIGNED))
-    for places in order.split(block):
-        yield tuple(examples[places.to(examples.device)] for examples in rows)
-
-
-def _slices(rows: Examples, size: int) -> Iterator[Examples]:
-    if len(rows[0]):
-        yield from zip(*(examples.split(size) for examples in rows), strict=True)
+    def _gathered(self, order: Tensor) -> Iterator[Examples]:
+        """The examples in an order, in blocks of many batches."""
+        block = self.size * ALIGNED * -(-BLOCK // (self.size * ALIGNED))
+        for places in order.split(block):
+            yield tuple(examples[places.to(examples.device)] for examples in self.examples)
 
 
 class TrainingData(LightningDataModule):
@@ -144,11 +119,11 @@ class TrainingData(LightningDataModule):
         super().__init__()
         self.examples, self.held_out, self.batch_size, self.seed = examples, held_out, batch_size, seed
 
-    def train_dataloader(self) -> Batches | Shares:
+    def train_dataloader(self) -> Batches:
         """The shuffled training batches."""
         return self._batches(self.examples, self.batch_size, lambda: self._trainer.current_epoch)
 
-    def val_dataloader(self) -> Batches | Shares | list[Batches]:
+    def val_dataloader(self) -> Batches | list[Batches]:
         """The held-out examples in their order, in batches of at least 8,192 rows for speed; empty without
         them.
         """
@@ -156,10 +131,10 @@ class TrainingData(LightningDataModule):
 
     def transfer_batch_to_device(
         self,
-        batch: Examples | Share,
+        batch: Share,
         device: torch.device,  # noqa: ARG002
         dataloader_idx: int,  # noqa: ARG002
-    ) -> Examples | Share:
+    ) -> Share:
         """The batch unchanged: it is on the device already."""
         return batch
 
@@ -169,10 +144,9 @@ class TrainingData(LightningDataModule):
             raise RuntimeError("expected a trainer; got none: batches are made for a running training only")
         return self.trainer
 
-    def _batches(self, examples: Examples, size: int, epoch: Callable[[], int] | None) -> Batches | Shares:
-        device, world = self._trainer.strategy.root_device, self._trainer.world_size
-        batches = Batches(tuple(example.to(device) for example in examples), size, self.seed, epoch)
-        return batches if world == 1 else Shares(batches, self._trainer.global_rank, world)
+    def _batches(self, examples: Examples, size: int, epoch: Callable[[], int] | None) -> Batches:
+        here = tuple(example.to(self._trainer.strategy.root_device) for example in examples)
+        return Batches(here, size, self.seed, epoch, self._trainer.global_rank, self._trainer.world_size)
 
 
 TRAIN, HELD_OUT = "train_loss", "held_out_loss"
@@ -207,7 +181,7 @@ class TrainingModule(LightningModule):
         seed_draws(paired_seed(seed, self.global_rank) if self.global_rank else seed)
         self._running.begin(self.device)
 
-    def training_step(self, batch: Examples | Share, index: int) -> Tensor:  # noqa: ARG002
+    def training_step(self, batch: Share, index: int) -> Tensor:  # noqa: ARG002
         """Mean loss of the batch; of a share, weighted such that the mean over all processes is that."""
         return self._loss(batch, self._running)
 
@@ -219,7 +193,7 @@ class TrainingModule(LightningModule):
         """Starts a separate mean: validation runs inside the training epoch."""
         self._checked.begin(self.device)
 
-    def validation_step(self, batch: Examples | Share, index: int) -> None:  # noqa: ARG002
+    def validation_step(self, batch: Share, index: int) -> None:  # noqa: ARG002
         """Accumulates the held-out loss."""
         self._loss(batch, self._checked)
 
@@ -237,11 +211,7 @@ class TrainingModule(LightningModule):
             (int(epoch), str(name), float(value)) for epoch, name, value in checkpoint.get("readings", ())
         ]
 
-    def _loss(self, batch: Examples | Share, mean: "Mean") -> Tensor:
-        if not isinstance(batch, Share):
-            loss = self.part.loss(*batch)
-            mean.add(loss, len(batch[0]))
-            return loss
+    def _loss(self, batch: Share, mean: "Mean") -> Tensor:
         loss = self.part.loss(*batch.examples)
         mean.add(loss, batch.rows)
         return loss if batch.weight == 1 else loss * batch.weight

@@ -51,15 +51,8 @@ def fit_parts(
     steps: Steps, held_out: Steps | None, names: Mapping[int, str], trainer: Descent | None, quiet: bool
 ) -> None:
     """Fits parts in place, in order; `held_out` are the same parts with their held-out examples, made only
-    for parts that use them.
-
-    Args:
-        names: The name of each part among the modules of its surrogate, by the part's id.
-        trainer: Trains the parts without a solver.
-        quiet: Whether the parts with a solver show no progress.
-
-    Raises:
-        ValueError: if a part has to be trained and there is no trainer.
+    for parts that use them, and `names` those of the parts among the modules of their surrogate, by id.
+    ValueError if a part has to be trained and there is no trainer.
     """
     for part, examples, check in unsolved(steps, held_out, quiet):
         name = names.get(id(part), type(part).__name__)
@@ -82,22 +75,17 @@ def unsolved(
         if isinstance(part, Solved):
             with Progress(f"fitting the model, part {number + 1}", quiet=quiet):
                 part.solve(*examples)
-            _make_contiguous(part)
+            # Buffers as they are after loading: the last bits of sums depend on the memory layout, and a
+            # loaded part must give the results of the saved one.
+            for module in part.modules():
+                for name, buffer in module.named_buffers(recurse=False):
+                    if not buffer.is_contiguous():
+                        setattr(module, name, buffer.contiguous())
             continue
         check = None
         if checks is not None and part.uses_held_out:
             check = next(step[1] for other, step in checks if other == number)
         yield part, examples, check
-
-
-def _make_contiguous(part: Solved) -> None:
-    """Makes buffers contiguous, as they are after loading: the last bits of sums depend on the memory layout,
-    and a loaded part must give the results of the saved one.
-    """
-    for module in part.modules():
-        for name, buffer in module.named_buffers(recurse=False):
-            if not buffer.is_contiguous():
-                setattr(module, name, buffer.contiguous())
 
 
 # Rows times epochs times members from which trainings are shared.
@@ -150,12 +138,7 @@ def fit_members(
     workers: int,
     quiet: bool,
 ) -> None:
-    """Fits a surrogate of separate members in place, as `training.fit.fit` does.
-
-    Raises:
-        ClusterError: if a cluster cannot share the members.
-        ValueError: as `fit`.
-    """
+    """Fits a surrogate of separate members in place; errors as of `training.fit.fit`."""
     names = {id(module): name for name, module in surrogate.named_modules()}
     checks = None if held_out is None else surrogate.common_parts(held_out)
     fit_parts(surrogate.common_parts(table), checks, names, trainer, quiet)
@@ -170,8 +153,7 @@ def fit_members(
     silent = None
     if trainer is not None and not timed:
         silent = trainer.settled()
-        silent.progress = False
-        silent.folder = None if trainer.folder is None else trainer.folder.resolve()
+        silent.progress, silent.folder = False, trainer.folder and trainer.folder.resolve()
     fits = _Fits(surrogate, table, held_out, silent, torch.get_rng_state())
     # A solver's bits depend on the number of threads, and a worker has one.
     with line, threads(1 if timed else None):

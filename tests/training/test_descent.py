@@ -10,7 +10,6 @@ from rehearsal_torch.data.part import Trained
 from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.training.descent import (
     Descent,
-    current_kept,
     faults,
     gpus,
     joined,
@@ -364,21 +363,3 @@ def test_auto_is_settled_where_it_is_asked(monkeypatch):
         monkeypatch.setattr(torch.cuda, "is_available", lambda there=there: there)
         assert settled("auto") == found
         assert (settled("cpu"), settled("gpu")) == ("cpu", "gpu")
-
-
-def test_the_current_gpu_comes_back_whatever_happened(monkeypatch):
-    current = [3]
-    monkeypatch.setattr(torch.cuda, "current_device", lambda: current[-1])
-    monkeypatch.setattr(torch.cuda, "set_device", current.append)
-
-    def training(used):
-        with current_kept(used):
-            current.append(1)
-            raise ValueError("on the way")
-
-    with pytest.raises(ValueError, match="on the way"):
-        training([1])
-    assert current == [3, 1, 3]
-    with pytest.raises(ValueError, match="on the way"):
-        training([])
-    assert current == [3, 1, 3, 1], "the CPU asks for no GPU"

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rehearsal_torch.training import module as training_batches
-from rehearsal_torch.training.module import Batches, Shares, TrainingData
+from rehearsal_torch.training.module import Batches, TrainingData
 
 
 def of_process(rank: int, world: int) -> SimpleNamespace:
@@ -20,12 +20,11 @@ def test_each_process_takes_its_share_of_every_batch():
     examples.trainer = of_process(0, 1)
     alone = examples.train_dataloader()
     assert isinstance(alone, Batches)
-    whole = [part.tolist() for (part,) in alone]
+    whole = [share.examples[0].tolist() for share in alone]
     parts = []
     for rank in range(2):
         examples.trainer = of_process(rank, 2)
         shares = examples.train_dataloader()
-        assert isinstance(shares, Shares)
         parts.append([share.examples[0].tolist() for share in shares])
         checks = [share.examples[0].tolist() for share in examples.val_dataloader()]
         assert checks == [[[0.0, 1.0, 2.0, 3.0], [4.0, 5.0, 6.0, 7.0, 8.0]][rank]]
@@ -43,14 +42,14 @@ def test_an_epoch_goes_through_every_row_once_in_an_order_of_its_own():
     epoch = [0]
     rows = (torch.arange(10), torch.arange(10) * 2)
     batches = Batches(rows, 4, seed=3, epoch=lambda: epoch[0])
-    first = list(batches)
+    first = [share.examples for share in batches]
     assert [len(part) for part, _ in first] == [4, 4, 2]
     assert len(batches) == 3
     assert torch.equal(torch.cat([part for part, _ in first]).sort().values, rows[0])
     assert all(torch.equal(2 * one, other) for one, other in first)
-    assert all(torch.equal(one, other) for (one, _), (other, _) in zip(first, batches, strict=True))
+    assert all(torch.equal(one, other) for (one, _), (*_, (other, _)) in zip(first, batches, strict=True))
     epoch[0] = 1
-    assert any(not torch.equal(one, other) for (one, _), (other, _) in zip(first, batches, strict=True))
+    assert any(not torch.equal(one, other) for (one, _), (*_, (other, _)) in zip(first, batches, strict=True))
 
 
 @pytest.mark.parametrize("size", [1, 7, 64])
@@ -59,7 +58,7 @@ def test_blocks_give_the_batches_of_one_permutation_of_all_rows(monkeypatch: pyt
     rows = torch.randn(1000, 3)
     batches = Batches((rows, rows[:, 0]), size, seed=4, epoch=lambda: 2)
     whole = rows[batches.order(2)].split(size)
-    found = list(batches)
+    found = [share.examples for share in batches]
     assert len(found) == len(batches) == len(whole)
     for (one, other), expected in zip(found, whole, strict=True):
         assert torch.equal(one, expected)
@@ -69,7 +68,9 @@ def test_blocks_give_the_batches_of_one_permutation_of_all_rows(monkeypatch: pyt
 
 
 def test_without_an_epoch_the_order_stays():
-    assert torch.equal(torch.cat([part for (part,) in Batches((torch.arange(5),), 2)]), torch.arange(5))
+    assert torch.equal(
+        torch.cat([share.examples[0] for share in Batches((torch.arange(5),), 2)]), torch.arange(5)
+    )
 
 
 @pytest.mark.parametrize(
@@ -86,9 +87,9 @@ def test_examples_that_make_no_batches_are_refused(rows: tuple[torch.Tensor, ...
 def test_the_mean_of_the_shares_is_the_mean_of_the_batch(rows: int, size: int, world: int):
     values = torch.randn(rows, generator=torch.Generator().manual_seed(rows), dtype=torch.float64)
     batches = Batches((values,), size, 0, lambda: 0)
-    shares = [list(Shares(batches, rank, world)) for rank in range(world)]
+    shares = [list(Batches((values,), size, 0, lambda: 0, rank, world)) for rank in range(world)]
     assert {len(each) for each in shares} == {len(batches)}
-    for batch, parts in zip(batches, zip(*shares, strict=True), strict=True):
+    for (_, _, batch), parts in zip(batches, zip(*shares, strict=True), strict=True):
         mean = sum(part.weight * part.examples[0].mean() for part in parts) / world
         torch.testing.assert_close(mean, batch[0].mean(), atol=1e-12, rtol=0)
         if len(batch[0]) >= world:
