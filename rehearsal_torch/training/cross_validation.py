@@ -81,8 +81,8 @@ def cross_validate(
     by: str = "patient",
     workers: int = 1,
 ) -> CrossValidation:
-    """Held-out log-likelihood per transition, fold by fold. Every fold trains for all of the trainer's epochs:
-    the held-out rows are for evaluation, and so must not be used for early stopping.
+    """Held-out log-likelihood per transition, fold by fold. Every fold trains for all of the trainer's
+    epochs: the held-out rows are for evaluation, and so must not be used for early stopping.
 
     Args:
         surrogate: Returns an unfitted model; its initial weights depend on seed and fold alone.

@@ -49,9 +49,9 @@ class Fold:
 
 
 def folds_of(rows: int, units: Sequence[str] | None, count: int = 5, seed: int = 0) -> list[Fold]:
-    """Folds of n rows by their units; None if every row is a unit of its own. Units, not rows, are distributed
-    evenly, in an order that depends on the seed and the set of units but not on the order of the rows.
-    ValueError if there are fewer than two folds, or fewer rows or units than folds.
+    """Folds of n rows by their units; None if every row is a unit of its own. Units, not rows, are
+    distributed evenly, in an order that depends on the seed and the set of units but not on the order of the
+    rows. ValueError if there are fewer than two folds, or fewer rows or units than folds.
     """
     every = None if units is None else sorted(set(units))
     items, what = (rows, "rows") if every is None else (len(every), "units")
@@ -155,9 +155,9 @@ class KeptFit(Generic[Fitted]):
         self._kept: tuple[Callable[..., Fitted], Any, Table, Fitted] | None = None
 
     def __call__(self, make: Callable[..., Fitted], task: Any, table: Table) -> Fitted:
-        """The surrogate that a factory makes for a task, fitted to a table (errors as of `fit`): a copy of the
-        kept one if factory, task and table are those of the last call, otherwise a new one. A factory that
-        was changed in place makes no other fit.
+        """The surrogate that a factory makes for a task, fitted to a table (errors as of `fit`): a copy of
+        the kept one if factory, task and table are those of the last call, otherwise a new one. A factory
+        that was changed in place makes no other fit.
         """
         kept = self._kept
         if kept is None or kept[0] is not make or kept[1] is not task or not _equal(kept[2], table):
