@@ -47,7 +47,6 @@ from rehearsal_torch.objectives.sequences.return_record import trajectory_record
 from rehearsal_torch.objectives.sequences.sequence_overturning import SequenceOverturning
 from rehearsal_torch.problems.problem import Problem, World
 from rehearsal_torch.round_line import Round
-from rehearsal_torch.search.alterations.net_value import decided
 from rehearsal_torch.search.search import BatchSearch, Search
 from rehearsal_torch.seeding import paired_seed, seeded
 from rehearsal_torch.shared_tasks import on_cpu, results
@@ -99,7 +98,7 @@ class _Method:
         """The objective of some cases, and what the search finds for it."""
         if isinstance(self.search, BatchSearch):
             objective = objective_for(self.objective, self.surrogate, cases)
-            return objective, decided(self.search, objective)
+            return objective, self.search.batch_search(objective)
         if (log := self.problem.facts().waiting) is not None:
             # Only trials need BoTorch, which takes as long to load as a table to decide for.
             from rehearsal_torch.search.trials.pending import decided_beside

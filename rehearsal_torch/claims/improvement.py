@@ -49,12 +49,12 @@ def _improves(context: Context, decision: Decision, case: RehearsalCase) -> Deci
     if decision.alteration is None or estimate is None or before is None:
         return decision
     at_present = decision.unchanged is not None
-    where = leaving(case, decision.alteration.names) if at_present else "doing nothing"
+    where = leaving(case, decision.alteration.names) if at_present else ("doing nothing", "")
     net = decision.net_gain
     better = estimate.point > before.point if net is None else net.point > 0
     if not better:
-        text = f"predicted no better than {where} ({beside(estimate.point, before.point)})"
-        against = Finding("no_gain", text if net is None else nets_no_more(decision, where))
+        text = f"predicted no better than {{}} ({beside(estimate.point, before.point)})"
+        against = Finding.comparing("no_gain", text if net is None else nets_no_more(decision), *where)
         if net is not None and context.declines and changes_nothing(decision, case):
             return replace(decision, alteration=None, reason=against, cost=0.0)
         return context.against(decision, against)
@@ -72,24 +72,20 @@ def _improves(context: Context, decision: Decision, case: RehearsalCase) -> Deci
         doubt = f"the interval of the estimate, {lower} to {upper}, contains what {gives}, {given}"
     if not doubt:
         return decision
-    text = f"not told apart from {where if at_present else 'no action'}: {doubt}"
-    return decision.told([Finding("gain", text)])
+    text = f"not told apart from {{}}: {doubt}"
+    return decision.told([Finding.comparing("gain", text, *(where if at_present else ("no action", "")))])
 
 
-def nets_no_more(decision: Decision, where: str) -> str:
-    """Why an alteration is not worth its cost, in a sentence.
-
-    Args:
-        where: What it is compared with, in words.
-    """
+def nets_no_more(decision: Decision) -> str:
+    """Why an alteration is not worth its cost, in a sentence for `Finding.comparing`."""
     net, estimate, before = decision.net_gain, decision.estimate, decision.before
     assert net is not None
     assert estimate is not None
     assert before is not None
     if not decision.cost and net.point == 0:
-        return f"no change nets more than {where}"
+        return "no change nets more than {}"
     gains = net.point + (decision.cost or 0.0)
     return (
-        f"nothing nets more than {where}: the best change found costs {decision.cost:.6g}, and a probability "
-        f"of {estimate.point:.3f} in place of {before.point:.3f} is worth {gains:.6g}"
+        f"nothing nets more than {{}}: the best change found costs {decision.cost:.6g}, and a probability of "
+        f"{estimate.point:.3f} in place of {before.point:.3f} is worth {gains:.6g}"
     )

@@ -30,10 +30,13 @@ def changes_nothing(decision: Decision, case: RehearsalCase) -> bool:
     return now is not None and now.values.equal(decision.alteration.values)
 
 
-def leaving(case: RehearsalCase, names: Sequence[str]) -> str:
-    """Words for keeping the present values: "leaving bmi at 30 and bp at 100"."""
+def leaving(case: RehearsalCase, names: Sequence[str]) -> tuple[str, str]:
+    """Words for keeping the present values, "leaving bmi at 30 and bp at 100", and the same without them."""
     stated = case.in_texts({name: case.present[name] for name in names})
-    return "leaving " + " and ".join(f"{name} at {text}" for name, text in stated.items())
+    return (
+        "leaving " + " and ".join(f"{name} at {text}" for name, text in stated.items()),
+        "leaving " + " and ".join(f"{name} as it is" for name in stated),
+    )
 
 
 def present_values(context: Context, decisions: Sequence[Decision]) -> list[Decision]:
@@ -74,10 +77,10 @@ def with_unchanged(
         for index in mine:
             unchanged, against = appraised[index].estimate, appraised[index].refused
             if unchanged is None or against is not None:
-                where = leaving(objective.cases[index], one.names)
                 why = against or "the method has no estimate there"
-                text = f"{where} cannot be compared with it ({why}); it is compared with what is usual"
-                found[index] = found[index].told([Finding("present", text)])
+                text = f"{{}} cannot be compared with it ({why}); it is compared with what is usual"
+                where = leaving(objective.cases[index], one.names)
+                found[index] = found[index].told([Finding.comparing("present", text, *where)])
             else:
                 gain = None if gains is None else gains[index]
                 found[index] = replace(found[index], unchanged=unchanged, gain=gain)
@@ -96,7 +99,7 @@ def _unused(
     stated = case.in_texts({name: case.present[name] for name in left})
     values = " and ".join(f"{name} ({text})" for name, text in stated.items())
     text = (
-        f"the present value of {values} is not used: what is not set is assumed to take what is usual for "
+        "the present value of {} is not used: what is not set is assumed to take what is usual for "
         "such a case"
     )
-    return [Finding("present", text)]
+    return [Finding.comparing("present", text, values, " and ".join(stated))]

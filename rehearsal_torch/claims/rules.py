@@ -6,6 +6,7 @@ them twice changes nothing.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rehearsal_torch.claims.context import Annotator, Context
@@ -15,6 +16,7 @@ from rehearsal_torch.claims.present_values import present_values
 from rehearsal_torch.claims.sequences import sequences
 from rehearsal_torch.claims.support import support
 from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.objectives.objective import Appraisal, Candidates
 from rehearsal_torch.spaces.box import Alteration
 
@@ -44,17 +46,23 @@ def ruled(objective: Any, decisions: Sequence[Decision], declines: bool = True) 
     return annotated(Context(objective, cases, declines), decisions)
 
 
-def claimed(objective: Candidates[Any], alterations: Sequence[Alteration]) -> list[Decision | None]:
-    """What the method says of alterations that somebody else proposes, as decisions that have been through
-    the rules without being withdrawn.
+@dataclass(frozen=True)
+class Claimed:
+    """What the method says of an alteration that somebody else proposes.
 
-    Args:
-        alterations: B alterations.
-
-    Returns:
-        B decisions, whose trace has ``refused``: why the method cannot assess one, and ``unsupported``: why
-        it may not be recommended, each empty if that is not so; None where there is no estimate.
+    Attributes:
+        decision: The decision with its estimate, which has been through the rules without being withdrawn.
+        refused: Why the method cannot assess the alteration; None if it can.
+        unsupported: Why it would not set it; None if it would.
     """
+
+    decision: Decision
+    refused: Finding | None = None
+    unsupported: Finding | None = None
+
+
+def claimed(objective: Candidates[Any], alterations: Sequence[Alteration]) -> list[Claimed | None]:
+    """What the method says of one alteration in each of B cases; None where it has no estimate."""
     appraisals = objective.appraisals([Decision(each, 0.0) for each in alterations])
     stated = [
         Decision(each, 0.0)
@@ -66,16 +74,18 @@ def claimed(objective: Candidates[Any], alterations: Sequence[Alteration]) -> li
             baseline=one.baseline,
             reason=one.refused or one.unsupported or one.declined,
             findings=one.findings,
-            trace=one.trace | _withdrawn(one),
+            trace=one.trace,
         )
         for each, one in zip(alterations, appraisals, strict=True)
     ]
     judged = ruled(objective, stated, declines=False)
-    return [each if each.estimate is not None else None for each in judged]
+    return [
+        None if one is None or each.estimate is None else Claimed(each, _refused(one), one.unsupported)
+        for each, one in zip(judged, appraisals, strict=True)
+    ]
 
 
-def _withdrawn(appraisal: Appraisal) -> dict[str, str]:
-    """Why the method cannot assess an action, and why it would not set it."""
+def _refused(appraisal: Appraisal) -> Finding | None:
+    """Why the method cannot assess an action."""
     beyond = appraisal.trace.get("beyond", 0.0) > MOSTLY
-    refused = appraisal.refused or (appraisal.unsupported if beyond else None)
-    return {"refused": str(refused or ""), "unsupported": str(appraisal.unsupported or "")}
+    return appraisal.refused or (appraisal.unsupported if beyond else None)
