@@ -1,7 +1,10 @@
-"""Files that may be meant by the name of one that is not there: those beside it with a like name.
+"""Files that may be meant by the name of one that is not there, and folders with a checkpoint.
 
-Names are compared without their endings, which most of the files of a folder share, and upper and lower case
-alike.
+Names of files are compared without their endings, which most of the files of a folder share, and upper and
+lower case alike. A checkpoint is a folder with ``config.yaml`` and ``weights.safetensors``; the folder of a
+run holds one as ``checkpoint/``. In place of a folder that holds none, those are suggested that do: below the
+folder itself, below the one that it would lie in, and below ``checkpoints`` and ``runs`` of the working
+folder, two levels deep.
 """
 
 import os
@@ -38,8 +41,6 @@ def _alike(one: str, other: str) -> float:
 FILES = ("config.yaml", "weights.safetensors")
 # Folders that are looked at in each place, levels below it, and folders that a message names.
 LOOKED, DEEP, NAMED = 500, 2, 5
-# How alike two names are, from which on one may be meant by the other.
-FOLDER_ALIKE = 0.6
 
 
 def checkpoint_in(folder: str | Path) -> Path | None:
@@ -63,7 +64,7 @@ def suggestion(given: str | Path) -> str:
     found = dict.fromkeys(each for place in places for each in _below(place) if each != typed)
     ranked = sorted(found, key=lambda path: (-_folders_alike(typed, path), str(path)))
     inside = [path for path in ranked if typed in path.parents]
-    near = [str(path) for path in ranked if _folders_alike(typed, path) >= FOLDER_ALIKE]
+    near = [str(path) for path in ranked if _folders_alike(typed, path) >= ALIKE]
     if near and not inside:
         return f"Did you mean {' or '.join(near[:2])}?"
     ranked = inside or ranked

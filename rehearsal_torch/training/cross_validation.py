@@ -29,7 +29,7 @@ from rehearsal_torch.data.scaling import Rescale
 from rehearsal_torch.data.sizes import require
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.progress import Progress
-from rehearsal_torch.seeding import fold_seed, seeded
+from rehearsal_torch.seeding import seeded
 from rehearsal_torch.shared_tasks import results
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, Surrogate
 from rehearsal_torch.surrogates.transition import TransitionModel
@@ -169,7 +169,7 @@ def _score(work: _Work, fold: Fold) -> FoldScore:
     inside, outside = (
         Table(table.names, table.values[rows], table.altered[rows]) for rows in (fold.train, fold.held_out)
     )
-    with seeded(fold_seed(work.seed, fold.index)):
+    with seeded(work.seed + fold.index):
         model = work.surrogate()
     if not isinstance(model, TransitionModel | TransitionEnsemble):
         raise ValueError(

@@ -36,7 +36,7 @@ from rehearsal_torch.problems.causal.noise import (
 )
 from rehearsal_torch.problems.problem import SIMULATED, CausalProblem, Verdict, World, ranges_of
 from rehearsal_torch.problems.world_size import Rounds, setting
-from rehearsal_torch.seeding import common_noise_generator, world_generator
+from rehearsal_torch.seeding import COMMON_NOISE, numpy_generator
 from rehearsal_torch.spaces.box import Alteration, Box
 
 CELLS = 1_000_000  # Rows that are simulated at once.
@@ -161,7 +161,7 @@ class CausalWorld(World, CausalProblem):
         action and seed. Override it where there is a closed form.
         """
         if self._common is None:
-            self._common = self.noise_rows(self.draws, common_noise_generator())
+            self._common = self.noise_rows(self.draws, numpy_generator(COMMON_NOISE))
         return self.averaged(actions, self._common)
 
     def averaged(self, actions: Tensor, noise: Tensor) -> Tensor:
@@ -183,7 +183,7 @@ class CausalWorld(World, CausalProblem):
 
     def stream(self, purpose: int, index: int = 0) -> np.random.Generator:
         """A random number generator determined by the world's seed, a purpose and an index."""
-        return world_generator(self.seed, purpose, index)
+        return numpy_generator(self.seed, purpose, index)
 
     def experiments(self, actions: Tensor, noise: Tensor) -> Table:
         """One row for each action (n, k) and noise (n, N): actions, marked as set, then nodes."""

@@ -34,7 +34,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from rehearsal_torch.seeding import patient_generator
+from rehearsal_torch.seeding import numpy_generator
 
 LONGEST = 16
 STATES = ("wear", "temperature", "vibration")
@@ -160,7 +160,7 @@ def simulate(machines: int = 600, seed: int = 0, min_length: int = 10) -> Fleet:
         raise ValueError(
             f"expected machines >= 1 and 2 <= min_length <= {LONGEST}; got {machines}, {min_length}"
         )
-    streams = [patient_generator(seed, machine) for machine in range(machines)]
+    streams = [numpy_generator(seed, machine) for machine in range(machines)]
     normal = torch.from_numpy(np.stack([stream.standard_normal((LONGEST, 3)) for stream in streams]))
     uniform = torch.from_numpy(np.stack([stream.random((LONGEST + 1, 4)) for stream in streams]))
     chance = uniform[:, 0]

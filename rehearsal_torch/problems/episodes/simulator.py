@@ -47,7 +47,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.dose_levels import DoseLevels
 from rehearsal_torch.data.episode import Episode
-from rehearsal_torch.seeding import patient_generator
+from rehearsal_torch.seeding import numpy_generator
 
 
 def sofa(states: Tensor, vasopressor: Tensor) -> Tensor:
@@ -214,7 +214,7 @@ def simulate(
             "expected patients >= 1, 2 <= min_length <= longest, 0 <= confounding <= 1; got "
             f"{patients}, {min_length}, {longest}, {confounding}"
         )
-    streams = [patient_generator(seed, patient) for patient in range(patients)]
+    streams = [numpy_generator(seed, patient) for patient in range(patients)]
     normal = torch.from_numpy(np.stack([stream.standard_normal((longest + 2, 12)) for stream in streams]))
     uniform = torch.from_numpy(np.stack([stream.random((longest + 1, 8)) for stream in streams]))
     chance, own = uniform[:, 0], normal[:, 0, :8] * SPREAD * OWN
