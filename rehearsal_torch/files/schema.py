@@ -49,14 +49,10 @@ _WORD = re.compile(r"[^\W\d][\w -]*\Z")
 
 
 class Fault(str):
-    """A fault of an input as one sentence, ``path: words``.
-
-    Attributes:
-        path: The dotted path of the key that it is about; empty for the whole.
-        words: What is wrong, what was expected, and what to do.
-        kind: What a reader of several parts may decide by: "missing", a part that is not there; "unknown", a
-            name that another part does not have; "two roles", a name in two parts; "texts", a column of texts
-            in the place of numbers.
+    """A fault of an input as one sentence, ``path: words``: the dotted path of the key that it is about,
+    empty for the whole, and what is wrong, what was expected, and what to do. By its kind a reader of several
+    parts may decide: "missing", a part that is not there; "unknown", a name that another part does not have;
+    "two roles", a name in two parts; "texts", a column of texts in the place of numbers.
     """
 
     path: str
@@ -136,10 +132,7 @@ def listed(source: str, faults: Sequence[str], outcome: str = "nothing was fitte
 
 def plain_of(value: Any) -> Any:
     """Plain data: mappings, sequences, arrays and tensors become dictionaries, lists and numbers; other
-    values are left for the schema to refuse.
-
-    Raises:
-        FaultsError: if there are more than 40 levels of nesting or 200,000 values.
+    values are left for the schema to refuse. FaultsError if there are more than 40 levels or 200,000 values.
     """
     left = [VALUES]
 
@@ -167,11 +160,8 @@ def plain_of(value: Any) -> Any:
 
 
 def read(model: type[Model], plain: Any) -> tuple[dict[str, Any], list[Fault]]:
-    """The fields of a mapping that conform to the schema, and the faults of all others.
-
-    Returns:
-        Field to value, for the fields without a fault, defaults included; and the faults, empty if the whole
-        mapping is valid.
+    """Field to value, for the fields of a mapping that conform to the schema, defaults included if all do;
+    and the faults of all others.
     """
     try:
         plain = plain_of(plain)
@@ -357,10 +347,8 @@ def _bound(value: Any) -> float | None:
 
 
 def interval(expected: str, closed: bool) -> Callable[[Any], Any]:
-    """A validator of [lower, upper], applied before its numbers are read.
-
-    Args:
-        closed: Whether both sides are required; otherwise null (or an infinity) leaves a side open.
+    """A validator of [lower, upper], applied before its numbers are read. Unless `closed`, null (or an
+    infinity) leaves a side open.
     """
 
     def check(value: Any) -> list[float | None]:

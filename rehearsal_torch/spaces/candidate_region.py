@@ -39,13 +39,8 @@ TRIES = 16
 
 @dataclass(frozen=True)
 class CandidateRegion:
-    """The feasible actions of an objective, in unit coordinates.
-
-    Attributes:
-        lower: (d,), in the actions' units.
-        width: (d,), in the actions' units.
-        normals: (l, d), in unit coordinates; no rows if there are no constraints.
-        offsets: (l,).
+    """The feasible actions of an objective: lower bounds and widths (d,) in the actions' units, and
+    constraints in unit coordinates, normals (l, d) and offsets (l,), without rows if there are none.
     """
 
     lower: Tensor
@@ -154,15 +149,10 @@ class MixedRegion(CandidateRegion):
         """All combinations of levels, in unit coordinates, (c, places)."""
         return self.lower.new_tensor(list(product(*self.unit_levels.values())))
 
-    @property
-    def without_levels(self) -> CandidateRegion:
-        """The region in which every coordinate may take any value."""
-        return CandidateRegion(self.lower, self.width, self.normals, self.offsets)
-
     def relaxed(self, most: int) -> CandidateRegion:
         """The region in which coordinates with more than `most` levels (at least one) have none."""
         kept = {column: values for column, values in self.levels.items() if len(values) <= max(most, 1)}
-        return with_levels(self.without_levels, kept)
+        return with_levels(self, kept)
 
     def units(self, points: Tensor) -> Tensor:
         """Unit coordinates to actions' units, (..., d) -> (..., d), at the nearest levels."""
@@ -184,10 +174,8 @@ class MixedRegion(CandidateRegion):
         return moved
 
     def into(self, points: Tensor) -> Tensor:
-        """The nearest feasible unit points at the nearest levels that allow any, (n, d) -> (n, d).
-
-        Raises:
-            ValueError: if no combination of levels satisfies the constraints.
+        """The nearest feasible unit points at the nearest levels that allow any, (n, d) -> (n, d); ValueError
+        if no combination of levels satisfies the constraints.
         """
         nearest_points, feasible = self.slices(self.at_levels(points.clamp(0.0, 1.0)))
         if bool(feasible.all()):
@@ -242,7 +230,7 @@ class MixedRegion(CandidateRegion):
         feasible = tried[self.contains(tried)][:count] if self.limited else tried
         if len(feasible) == count:
             return feasible
-        return torch.cat([feasible, self.into(self.without_levels.spread(count - len(feasible), seed))])
+        return torch.cat([feasible, self.into(with_levels(self, {}).spread(count - len(feasible), seed))])
 
     def neighbours(self, points: Tensor, most: int) -> tuple[Tensor, Tensor]:
         """The points (m, d) with one coordinate at another of its levels, and the others moved to feasible
@@ -317,8 +305,7 @@ class MixedRegion(CandidateRegion):
 
 
 def with_levels(region: CandidateRegion, levels: Mapping[int, Sequence[float]]) -> CandidateRegion:
-    """The region with levels at some coordinates; itself if there are none."""
-    if not levels:
-        return region
+    """The region with levels at these coordinates alone."""
+    parts = region.lower, region.width, region.normals, region.offsets
     ordered = {column: tuple(map(float, levels[column])) for column in sorted(levels)}
-    return MixedRegion(region.lower, region.width, region.normals, region.offsets, ordered)
+    return MixedRegion(*parts, ordered) if levels else CandidateRegion(*parts)

@@ -3,20 +3,33 @@
     0.6 <= repayment                      at least 0.6
     65 <= map <= 100                      an interval
     sales - 2*cost >= 10 and cost <= 4    several, all of which must hold
+    severity <= medium                    of levels with an order, this one and those before it
+    severity in {low, medium}             levels that are neighbours; repaid = yes is one
+    status in {well, mild}                some of several classes, which have no order
 
 The grammar, with names as they stand in the table; a name with blanks or other signs, or called `and`, stands
 in backticks or double quotes:
 
     region    = relation { "and" relation }
     relation  = sum ("<=" | ">=") sum [ the same sign, sum ]
+              | name ("<=" | ">=" | "=") level  |  level ("<=" | ">=") name  |  name "in" "{" level, ... "}"
     sum       = ["+" | "-"] product { ("+" | "-") product }
     product   = factor { ("*" | "/") factor }        at most one factor has a variable; divisors have none
     factor    = number | name | "(" sum ")"
 
-Every relation becomes one face, or two: m'y <= d, with the variables on the left. Strict signs, equalities
-and `or` are refused: a region is closed and convex, with an interior. An error says at which character it is.
+Every relation becomes one face, or two: m'y <= d, with the variables on the left. Strict signs, equalities of
+numbers and `or` are refused: a region is closed and convex, with an interior. An error says at which
+character it is.
 
-Source: Du et al. (2026), Sec. 2.1, for the region {y : M y <= d}.
+Level number k has the code k, and the bound lies half-way to the next level that is not desired: severity <=
+medium of low, medium, high is severity <= 1.5. So a region has an interior, and models that take codes for
+numbers cut where rounding would. A number that no level is written like is a code, unless some level of the
+variable is written as a number: then only levels can be meant, in whatever order both sides stand. Of classes
+without an order one set is desired, by = or in; the variable is then whether its class is one of them, 0 or
+1, and the face is status >= 0.5.
+
+Source: Du et al. (2026), Sec. 2.1, for the region {y : M y <= d}; McCullagh (1980), for the cut points of
+ordered levels.
 """
 
 import math
@@ -54,11 +67,7 @@ HINTS = {
 
 
 class InequalityError(ValueError):
-    """A text that is no linear inequality.
-
-    Attributes:
-        place: The character of the text at which the error is, from 1.
-    """
+    """A text that is no linear inequality, and the character at which the error is, from 1."""
 
     def __init__(self, text: str, place: int, words: str) -> None:
         self.place = place
@@ -103,14 +112,11 @@ class Inequalities:
 
 
 def inequalities(text: str | Sequence[str]) -> Inequalities:
-    """Reads inequalities from a text, or from several, all of which must hold.
-
-    Raises:
-        InequalityError: at the first character that cannot be read.
+    """Reads inequalities from a text, or from several, all of which must hold; InequalityError at the first
+    character that cannot be read.
     """
-    return faces_of(
-        [face for line in ([text] if isinstance(text, str) else text) for face in Reader(line).region()]
-    )
+    lines = [text] if isinstance(text, str) else text
+    return faces_of([face for line in lines for face in Reader(line).region()])
 
 
 def faces_of(forms: Sequence[Linear]) -> Inequalities:
@@ -134,12 +140,11 @@ def linear(text: str) -> Linear:
 
 
 def _sum_text(names: Sequence[str], normal: Sequence[float]) -> str:
-    parts = [(weight, name) for weight, name in zip(normal, names, strict=True) if weight]
-    texts = [
+    terms = [(name, weight) for name, weight in zip(names, normal, strict=True) if weight]
+    return " ".join(
         f"{'-' if weight < 0 else '+' if index else ''}{' ' * (index > 0)}{abs(weight)!r}*{_quoted(name)}"
-        for index, (weight, name) in enumerate(parts)
-    ]
-    return " ".join(texts)
+        for index, (name, weight) in enumerate(terms)
+    )
 
 
 def _quoted(name: str) -> str:
@@ -284,12 +289,10 @@ class Reader:
                     place,
                     "a product of two variables is not linear: add it as a column of the table",
                 )
-            if mark == "/":
-                total = total.times(1.0 / factor.constant)
-            elif factor.weights:
+            if factor.weights:
                 total = factor.times(total.constant)
             else:
-                total = total.times(factor.constant)
+                total = total.times(1.0 / factor.constant if mark == "/" else factor.constant)
         if self.next.kind in ("word", "name", "number") and self.next.value not in ("and", "or"):
             raise InequalityError(
                 self.text,
@@ -331,10 +334,7 @@ def worded_inequalities(
     text: str | Sequence[str], levels: Levels, classes: Levels = MappingProxyType({})
 ) -> Inequalities:
     """Reads inequalities, in which some variables are compared with texts: variable to its levels, in the
-    order of their codes 0, 1, ..., or to its classes, which have no order.
-
-    Raises:
-        InequalityError: at the first character that cannot be read.
+    order of their codes 0, 1, ..., or to its classes, which have no order; errors as of `inequalities`.
     """
     return _read(text, levels, classes)[0]
 
@@ -371,13 +371,14 @@ class _Reader(Reader):
         for token in self.tokens[self.at :]:
             if token.kind == "word" and token.value == "and":
                 break
-            if token.kind in ("word", "name") and token.value in self.classes:
-                self.at = self.tokens.index(token)
-                raise self.error(self._unordered(token.value))
-            if token.kind in ("word", "name") and self._counted(token.value):
+            unordered = token.value in self.classes
+            if token.kind in ("word", "name") and (unordered or self._counted(token.value)):
                 self.at = self.tokens.index(token)
                 raise self.error(
-                    f"levels of {token.value} are written as numbers: {self._expected(token.value)}"
+                    self._unordered(token.value)
+                    if unordered
+                    else f"levels of {token.value} are written as numbers: compare it with one of "
+                    f"{', '.join(self.levels[token.value])} alone, and join others with 'and'"
                 )
         return super().relation()
 
@@ -445,9 +446,6 @@ class _Reader(Reader):
         """Whether some level of a variable is written as a number."""
         return any(_number(level) is not None for level in self.levels.get(name, ()))
 
-    def _expected(self, name: str) -> str:
-        return f"compare it with one of {', '.join(self.levels[name])} alone, and join others with 'and'"
-
     @staticmethod
     def _text(token: Token) -> str:
         """A token as a level is written: 2.0 is 2."""
@@ -467,7 +465,7 @@ class _Reader(Reader):
 
     def _several(self, name: str) -> list[int]:
         brace, places = self.at, self._places(name)
-        if places != list(range(places[0], places[-1] + 1)):
+        if len(places) <= places[-1] - places[0]:
             raise InequalityError(
                 self.text,
                 self.tokens[brace + 1].place,
@@ -479,11 +477,11 @@ class _Reader(Reader):
     def _faces(self, name: str, places: Sequence[int]) -> list[Linear]:
         """The faces of some neighbouring levels; a level at the end of the scale has no bound there."""
         low, high = places[0], places[-1]
-        forms = [] if high == len(self.levels[name]) - 1 else [Linear({name: 1.0}, -(high + 0.5))]
-        forms += [] if low == 0 else [Linear({name: -1.0}, low - 0.5)]
-        if not forms:
+        above = [Linear({name: 1.0}, -(high + 0.5))] if high < len(self.levels[name]) - 1 else []
+        below = [Linear({name: -1.0}, low - 0.5)] if low > 0 else []
+        if not above + below:
             raise self.error(f"every level of {name} is desired then: leave it out")
-        return forms
+        return above + below
 
 
 def _number(text: str) -> float | None:
