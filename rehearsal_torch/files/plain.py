@@ -93,7 +93,12 @@ def yaml_of(text: str, where: str) -> Any:
     """The content of a YAML text, None if it is empty; PlainFileError if it is not YAML, has more than 40
     levels of nesting or 200,000 values, or repeats a key.
     """
-    return _guarded("YAML", where, lambda: _yaml(text))
+
+    def load() -> Any:
+        _measure(text)
+        return yaml.load(text, Loader=_Strict)
+
+    return _guarded("YAML", where, load)
 
 
 def json_of(text: str, where: str) -> Any:
@@ -137,15 +142,6 @@ def _unread(kind: str, where: str, error: yaml.MarkedYAMLError) -> PlainFileErro
     begun = f" that begins in line {since}" if within and since is not None and since != line else ""
     words = " ".join(f"{place}{error.problem or 'it is not finished'}{within}{begun}".split())
     return PlainFileError(f"{where} cannot be read as {kind}: {beginning(words, 300)}", line, since)
-
-
-def _yaml(text: str) -> Any:
-    _measure(text)
-    loader = _Strict(text)
-    try:
-        return loader.get_single_data()
-    finally:
-        loader.dispose()
 
 
 def _measure(text: str) -> None:

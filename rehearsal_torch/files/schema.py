@@ -195,28 +195,27 @@ def _worded(detail: Mapping[str, Any], model: type[BaseModel]) -> Fault:
     loc = [part for part in detail["loc"] if not (isinstance(part, str) and part.startswith(TAG))]
     kind, got = detail["type"], detail["input"]
     key = bool(loc) and loc[-1] == "[key]"
-    if key:
-        loc = loc[:-2]
+    loc = loc[:-2] if key else loc
     where = path_of(loc)
+    field = model.model_fields.get(str(loc[0])) if len(loc) == 1 else None
+    described = (field.description if field is not None else None) or "a value"
     if kind == "extra_forbidden":
         known = _keys(detail["loc"], model)
         return Fault(where, f"unknown key; {meant(str(loc[-1]), known) if known else 'leave it out'}")
     if kind == "missing":
         if len(loc) == 1:
-            return Fault(where, f"missing; expected {_described(model, loc)}", "missing")
+            return Fault(where, f"missing; expected {described}", "missing")
         return Fault(where, "missing: write it beside the other keys")
     if kind == "fault":
         words = str(detail["ctx"]["words"])
     elif kind in ("too_long", "too_short"):
-        bound = detail["ctx"].get("max_length", detail["ctx"].get("min_length"))
+        bound, most = detail["ctx"].get("max_length", detail["ctx"].get("min_length")), kind == "too_long"
         # Of a sequence whose end is not looked for, pydantic knows no length.
         length = detail["ctx"].get("actual_length")
-        words = (
-            f"expected at {'most' if kind == 'too_long' else 'least'} {bound} entries; got "
-            f"{'more' if length is None else length}"
-        )
+        count = "more" if length is None else length
+        words = f"expected at {'most' if most else 'least'} {bound} entries; got {count}"
     else:
-        expected = _EXPECTED.get(kind) or (_described(model, loc) if len(loc) == 1 else str(detail["msg"]))
+        expected = _EXPECTED.get(kind) or (described if len(loc) == 1 else str(detail["msg"]))
         words = f"expected {expected}; got {shown(got)}"
     return Fault(where, f"{'a name there: ' if key else ''}{words}", detail.get("ctx", {}).get("kind", ""))
 
@@ -233,15 +232,8 @@ def path_of(parts: Iterable[Any]) -> str:
     return path
 
 
-def _described(model: type[BaseModel], loc: Sequence[Any]) -> str:
-    field = model.model_fields.get(str(loc[0]))
-    return (field.description if field is not None else None) or "a value"
-
-
 def _keys(loc: Sequence[Any], model: type[BaseModel]) -> list[str]:
-    """The keys allowed in place of an unknown one: those of the model itself, or of the form of its
-    mapping.
-    """
+    """The keys allowed in place of an unknown one: of the model itself, or of the form of its mapping."""
     tags = [part for part in loc[:-1] if isinstance(part, str) and part.startswith(TAG)]
     return tags[-1].removeprefix(TAG).split() if tags else list(model.model_fields) if len(loc) == 1 else []
 
@@ -283,11 +275,8 @@ def list_of(expected: str) -> BeforeValidator:
 
 def _name(value: Any) -> str:
     if isinstance(value, bool):
-        raise fault(
-            "a name",
-            value,
-            "YAML reads yes, no, on, off, true and false as Booleans, so put the name in quotes",
-        )
+        why = "YAML reads yes, no, on, off, true and false as Booleans, so put the name in quotes"
+        raise fault("a name", value, why)
     if isinstance(value, int) and abs(value) < 10**18:
         return str(value)
     if not isinstance(value, str):
@@ -315,20 +304,15 @@ def _once(names: list[str]) -> list[str]:
 def _number(value: Any) -> float:
     if isinstance(value, str) and _EXPONENT.match(value.strip()):
         value = float(value)
+    if isinstance(value, str):
+        words = "write a number; strings are coded as numbers, in the table and here"
+        words = "write a decimal point" if is_number(value.replace(",", ".")) else words
+        raise fault("a number", value, "remove the quotes" if is_number(value) else words)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise fault("a number", value, _unquoted(value) if isinstance(value, str) else "")
+        raise fault("a number", value)
     if not abs(value) <= LARGEST:
         raise fault(f"a finite number, at most {LARGEST:g} in size", value)
     return float(value)
-
-
-def _unquoted(text: str) -> str:
-    """What to do about a string in place of a number."""
-    if is_number(text):
-        return "remove the quotes"
-    if is_number(text.replace(",", ".")):
-        return "write a decimal point"
-    return "write a number; strings are coded as numbers, in the table and here"
 
 
 def is_number(text: str) -> bool:
@@ -340,12 +324,6 @@ def is_number(text: str) -> bool:
     return True
 
 
-def _bound(value: Any) -> float | None:
-    if value is None or (isinstance(value, float) and math.isinf(value)):
-        return value
-    return _number(value)
-
-
 def interval(expected: str, closed: bool) -> Callable[[Any], Any]:
     """A validator of [lower, upper], applied before its numbers are read. Unless `closed`, null (or an
     infinity) leaves a side open.
@@ -354,7 +332,9 @@ def interval(expected: str, closed: bool) -> Callable[[Any], Any]:
     def check(value: Any) -> list[float | None]:
         if not isinstance(value, list) or len(value) != 2:
             raise fault(expected, value)
-        lower, upper = (_number(side) if closed else _bound(side) for side in value)
+        lower, upper = (
+            side if not closed and side in (None, math.inf, -math.inf) else _number(side) for side in value
+        )
         if lower == math.inf or upper == -math.inf:
             raise fault(expected, value, "an open side is null")
         if lower is not None and upper is not None and lower > upper:
@@ -373,18 +353,11 @@ Sides = Annotated[
 ]
 
 
-_Loader: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
 def lines_of(text: str) -> dict[str, int]:
     """Dotted path, as messages write it (``variables.bmi.range[0]``), to line, from 1; empty for a text that
     is no mapping.
     """
-    loader = _Loader(text)
-    try:
-        root = loader.get_single_node()
-    finally:
-        loader.dispose()
+    root = yaml.compose(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     return {path_of(parts): line for parts, line in _walk(root, ()) if parts}
 
 

@@ -25,6 +25,7 @@ from itertools import product
 
 import numpy as np
 import torch
+from scipy.linalg import block_diag
 from scipy.optimize import Bounds, LinearConstraint, milp
 from torch import Tensor
 
@@ -265,36 +266,32 @@ class MixedRegion(CandidateRegion):
 
     def _nearest_levels(self, levels: Tensor) -> Tensor | None:
         """The feasible levels nearest to some (places,) by the sum of distances; None if there are none."""
-        size, known = len(self.lower), [self.unit_levels[column] for column in self.places]
         # Variables: the point, the distance of each coordinate with levels, and which level it has.
-        total = size + len(known) + sum(map(len, known))
-        rows, lower, upper = [], [], []
-        start = size + len(known)
-        for index, (column, values) in enumerate(zip(self.places, known, strict=True)):
-            of_levels = slice(start, start + len(values))
-            for sign in (1.0, -1.0):
-                row = np.zeros(total)
-                row[column], row[size + index] = sign, -1.0
-                rows.append(row)
-                lower.append(-np.inf)
-                upper.append(sign * float(levels[index]))
-            chosen, single = np.zeros(total), np.zeros(total)
-            chosen[column], chosen[of_levels], single[of_levels] = -1.0, values, 1.0
-            rows += [chosen, single]
-            lower += [0.0, 1.0]
-            upper += [0.0, 1.0]
-            start = of_levels.stop
-        for normal, offset in zip(self.normals.tolist(), self.offsets.tolist(), strict=True):
-            rows.append(np.concatenate([normal, np.zeros(total - size)]))
-            lower.append(-np.inf)
-            upper.append(offset)
-        whole = np.arange(total) >= size + len(known)
-        distances = (np.arange(total) >= size) & ~whole
+        known, near = [self.unit_levels[column] for column in self.places], levels.cpu().numpy()
+        point, distance = np.eye(len(self.lower))[self.places], np.eye(len(known))
+        value, single = block_diag(*known), block_diag(*([1.0] * len(values) for values in known))
+        rows = np.block(
+            [
+                [point, -distance, 0 * value],
+                [-point, -distance, 0 * value],
+                [-point, 0 * distance, value],
+                [0 * point, 0 * distance, single],
+            ]
+        )
+        (size, count), total = point.shape[::-1], rows.shape[1]
+        none, half = np.zeros(count), np.full(2 * count, -np.inf)
+        lower, upper = np.concatenate([half, none, none + 1]), np.concatenate([near, -near, none, none + 1])
+        # Coordinate by coordinate, and then the constraints.
+        order = np.arange(4 * count).reshape(4, count).T.ravel()
+        limits = LinearConstraint(
+            np.pad(self.normals.cpu().numpy(), ((0, 0), (0, total - size))), ub=self.offsets.cpu().numpy()
+        )
+        whole = np.arange(total) >= size + count
         solution = milp(
-            distances.astype(float),
+            ((np.arange(total) >= size) & ~whole).astype(float),
             integrality=whole.astype(float),
             bounds=Bounds(np.zeros(total), np.ones(total)),
-            constraints=LinearConstraint(np.stack(rows), lower, upper),
+            constraints=[LinearConstraint(rows[order], lower[order], upper[order]), limits],
             options={"node_limit": NODES},
         )
         if solution.x is None:
