@@ -221,11 +221,7 @@ class Descent:
         return tuple(name for name in signature(Trainer).parameters if name not in OWN)
 
     def train(
-        self,
-        part: Trained,
-        examples: Examples,
-        held_out: Examples | None = None,
-        name: str = "part",
+        self, part: Trained, examples: Examples, held_out: Examples | None = None, name: str = "part"
     ) -> list[tuple[int, str, float]]:
         """Trains a part in place, with the loss's arguments (n, ...) for training and for held-out rows;
         restores its best weights, its device and precision, and calls its `finish`.

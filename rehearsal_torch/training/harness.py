@@ -150,11 +150,7 @@ _ENVIRONMENT = {
 
 
 def run(
-    how: "Descent",
-    part: Trained,
-    examples: Examples,
-    held_out: Examples | None,
-    name: str,
+    how: "Descent", part: Trained, examples: Examples, held_out: Examples | None, name: str
 ) -> list[tuple[int, str, float]]:
     """Trains one part in place; see `Descent.train`."""
     used = gpus(how.devices, how.accelerator)
@@ -181,11 +177,7 @@ def run(
         at_most=held_out is not None and how.patience is not None,
         quiet=not how.progress,
     )
-    with (
-        ExitStack() as afterwards,
-        threads(how.threads),
-        line,
-    ):
+    with ExitStack() as afterwards, threads(how.threads), line:
         # The result of several processes comes back in the last state that the first one writes.
         kept_in = folder
         if folder is None and world > 1:
@@ -248,11 +240,7 @@ def _fit(
     world: int,
 ) -> None:
     """Trains a module, in `world` processes; on the GPUs `used`, if there are some, a process each."""
-    with (
-        _quiet(),
-        torch.random.fork_rng(devices=used[:1]),
-        _logging(how, folder, world) as loggers,
-    ):
+    with _quiet(), torch.random.fork_rng(devices=used[:1]), _logging(how, folder, world) as loggers:
         flags: dict[str, Any] = {
             "strategy": "auto" if world == 1 else _Processes(used, how.threads),
             "use_distributed_sampler": False,
@@ -432,11 +420,7 @@ def _begin(path: Path, name: str, module: TrainingModule) -> Path:
 
 
 def _settings(
-    how: "Descent",
-    examples: Examples,
-    held_out: Examples | None,
-    world: int,
-    used: Sequence[int],
+    how: "Descent", examples: Examples, held_out: Examples | None, world: int, used: Sequence[int]
 ) -> dict[str, Any]:
     """The settings that determine the result, as plain values: Lightning's checkpoints must be readable
     without unpickling.

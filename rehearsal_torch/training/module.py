@@ -1,10 +1,17 @@
-"""The Lightning module and data module of a training, and its batches.
+"""The Lightning module and data module of a training, its batches, and fits with a Trainer of one's own.
 
 Given a part with a loss l(examples), Adam minimises the mean of l over batches. The module records for every
 epoch the mean training loss (over the epoch's batches, while the weights change) and the mean held-out loss
 (after the epoch); for a mechanism both are negative log-likelihoods per transition. The module exists during
-training only: the saved model is the part. Both work with any Trainer of Lightning's
-(`training.lightning_parts`).
+training only: the saved model is the part. Both work with any Trainer of Lightning's:
+
+    for module, data in lightning_parts(model, transitions(episodes), held_out):
+        Trainer(max_epochs=20, gradient_clip_val=1.0).fit(module, data)
+
+A model of transitions has one part that is trained, an ensemble one for each of its models, a causal model
+with ``fitting="train"`` the encoders and the decoders. What has a solver (ranges, levels, mixtures) is solved
+on the way, since a part may need those before it. After the loop the model is fitted, and can be saved. Its
+weights are those at the end of each training: nothing restores those of the best epoch.
 
 Examples are moved to the device once, and permuted as a whole each epoch, by a permutation that depends on
 (seed, epoch) alone. Batches are slices of blocks of many of them, so that a step needs no indexing, copy or
@@ -21,7 +28,11 @@ from lightning.pytorch import LightningDataModule, LightningModule, Trainer
 from torch import Tensor, distributed
 
 from rehearsal_torch.data.part import Examples, Trained
+from rehearsal_torch.data.table import Table
 from rehearsal_torch.seeding import epoch_seed, generator, paired_seed, seed_draws
+from rehearsal_torch.surrogates.noise_check import sample
+from rehearsal_torch.surrogates.surrogate import Surrogate
+from rehearsal_torch.training.shared_members import unsolved
 
 BLOCK = 65_536
 """Rows that are gathered at a time, about."""
@@ -247,3 +258,25 @@ class Mean:
         both = torch.stack([self.total, self.total.new_tensor(self.rows)])
         distributed.all_reduce(both)
         return float(both[0] / both[1])
+
+
+def lightning_parts(
+    surrogate: Surrogate,
+    table: Table,
+    held_out: Table | None = None,
+    batch_size: int = 256,
+    learning_rate: float = 1e-3,
+    seed: int = 0,
+) -> Iterator[tuple[TrainingModule, TrainingData]]:
+    """The trained parts of a surrogate, in the order in which they are to be trained, each before the next is
+    asked for; the surrogate is fitted in place, on the CPU, to observations in the variables' units. The seed
+    determines the order of the rows, and the draws of a loss.
+    """
+    checks = None if held_out is None else surrogate.parts(held_out)
+    surrogate.check_noise(None, None)
+    for part, examples, check in unsolved(surrogate.parts(table), checks):
+        module = TrainingModule(part.train(), learning_rate, seed)
+        yield module, TrainingData(examples, check, batch_size, seed)
+        part.zero_grad(set_to_none=True)
+        part.eval().finish()
+    surrogate.eval().check_noise(sample(table), None if held_out is None else sample(held_out))

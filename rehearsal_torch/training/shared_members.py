@@ -30,6 +30,7 @@ that of the held-out examples.
 import copy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -41,14 +42,16 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.progress import Progress
 from rehearsal_torch.shared_tasks import results
 from rehearsal_torch.surrogates.surrogate import SeparateMembers
-from rehearsal_torch.training.descent import Descent, settled
 from rehearsal_torch.workers import threads
+
+if TYPE_CHECKING:
+    from rehearsal_torch.training.descent import Descent
 
 Steps = Iterator[tuple[Solved | Trained, Examples]]
 
 
 def fit_parts(
-    steps: Steps, held_out: Steps | None, names: Mapping[int, str], trainer: Descent | None, quiet: bool
+    steps: Steps, held_out: Steps | None, names: Mapping[int, str], trainer: "Descent | None", quiet: bool
 ) -> None:
     """Fits parts in place, in order; `held_out` are the same parts with their held-out examples, made only
     for parts that use them, and `names` those of the parts among the modules of their surrogate, by id.
@@ -105,16 +108,16 @@ class _Fits:
     surrogate: SeparateMembers
     table: Table
     held_out: Table | None
-    trainer: Descent | None
+    trainer: "Descent | None"
     random: Tensor
 
 
-def shareable(trainer: Descent | None) -> bool:
+def shareable(trainer: "Descent | None") -> bool:
     """Whether processes may share fits: not those on GPUs, or by several processes each; None has solvers."""
-    return trainer is None or (settled(trainer.accelerator) == "cpu" and trainer.devices in (1, [1]))
+    return trainer is None or (trainer.settled().accelerator == "cpu" and trainer.devices in (1, [1]))
 
 
-def trained_elsewhere(trainer: Descent, rows: float) -> bool:
+def trained_elsewhere(trainer: "Descent", rows: float) -> bool:
     """Whether trainings of `rows` rows in all, by one process each, pay to be shared, and can be."""
     apart = not trainer.callbacks and set(trainer.loggers) <= _APART
     if not (shareable(trainer) and trainer.threads == 1 and apart):
@@ -122,7 +125,7 @@ def trained_elsewhere(trainer: Descent, rows: float) -> bool:
     return rows * trainer.max_epochs >= MANY or named_cluster() is not None
 
 
-def separable(surrogate: SeparateMembers, rows: int, trainer: Descent | None) -> bool:
+def separable(surrogate: SeparateMembers, rows: int, trainer: "Descent | None") -> bool:
     """Whether workers are to share the fits of a surrogate's members, to `rows` rows each."""
     members = surrogate.separate()
     return not _trained(members) or (
@@ -133,7 +136,7 @@ def separable(surrogate: SeparateMembers, rows: int, trainer: Descent | None) ->
 def fit_members(
     surrogate: SeparateMembers,
     table: Table,
-    trainer: Descent | None,
+    trainer: "Descent | None",
     held_out: Table | None,
     workers: int,
     quiet: bool,
