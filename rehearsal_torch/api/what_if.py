@@ -17,9 +17,9 @@ from typing import Any
 import torch
 
 from rehearsal_torch.claims.rules import Claimed, claimed
-from rehearsal_torch.data.codings.recorded import wanted_in
+from rehearsal_torch.data.codings.texts import wanted_in
 from rehearsal_torch.data.decision import Estimate, RehearsalCase
-from rehearsal_torch.data.estimates.percent import (
+from rehearsal_torch.data.estimate import (
     Intervals,
     chance_of,
     decimals,
@@ -99,7 +99,7 @@ class WhatIf(InSentences):
         cost: What the alteration costs; None where costs are not known.
         net_gain: The net value above that of changing nothing; None where no worth is known.
         texts: The alteration with texts in place of codes; empty where it is one of numbers alone.
-        wanted: The desired region in words (`data.codings.recorded`); empty where these are too long.
+        wanted: The desired region in words (`data.codings.texts`); empty where these are too long.
         units: Variable to its unit, where it is known.
     """
 

@@ -1,24 +1,31 @@
-"""The rules of when not to act, and of what is said of every decision, in their order.
+"""The rules of when not to act, and of what is said of every decision, in their order; then what judges a
+decision by models of its own.
 
-Each applies to the objectives that it knows: those of alterations (`Candidates`) or of the changes of an
+Each rule applies to the objectives that it knows: those of alterations (`Candidates`) or of the changes of an
 episode (`CounterfactualReturn`); decisions of others, such as those of trials, stay as they are. Applying
-them twice changes nothing.
+them twice changes nothing. After them,
+
+    Judged               claims in place of the method's own: cross-fitted (`claims.cross_fitting`), under the
+                         graphs that may be true (`claims.member_graphs`), or those of a chosen method
+    Overturned           what hidden cause would overturn a decision about cases of a table
+                         (`surrogates.overturning`), with its certificate where the estimate has no interval
+    OverturnedSequences  the same for the changes of an episode (`objectives.sequence_overturning`)
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rehearsal_torch.claims.context import Annotator, Context
-from rehearsal_torch.claims.costs import costs
-from rehearsal_torch.claims.improvement import improvement, paths
-from rehearsal_torch.claims.present_values import present_values
+from rehearsal_torch.claims.improvement import costs, improvement, paths, present_values
 from rehearsal_torch.claims.sequences import sequences
 from rehearsal_torch.claims.support import support
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.objectives.objective import Appraisal, Candidates
+from rehearsal_torch.objectives.sequence_overturning import SequenceOverturning
 from rehearsal_torch.spaces.box import Alteration
+from rehearsal_torch.surrogates.overturning import Overturning
 
 RULES: tuple[Annotator, ...] = (present_values, costs, support, paths, improvement, sequences)
 
@@ -89,3 +96,46 @@ def _refused(appraisal: Appraisal) -> Finding | None:
     """Why the method cannot assess an action."""
     beyond = appraisal.trace.get("beyond", 0.0) > MOSTLY
     return appraisal.refused or (appraisal.unsupported if beyond else None)
+
+
+Claims = Callable[[Sequence[Any], Sequence[Decision]], list[Decision]]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The decisions with other claims.
+
+    Attributes:
+        claims: Returns the decisions for some cases with its claims.
+    """
+
+    claims: Claims
+
+    def __call__(self, context: Context, decisions: Sequence[Decision]) -> list[Decision]:
+        """The decisions with these claims."""
+        return self.claims(context.cases, decisions)
+
+
+@dataclass(frozen=True)
+class Overturned:
+    """The decisions about cases with their sensitivity to a hidden cause."""
+
+    known: Overturning
+
+    def __call__(self, context: Context, decisions: Sequence[Decision]) -> list[Decision]:
+        """The decisions with their sensitivity."""
+        return [
+            self.known.with_sensitivity(each, context.certificate(place, each))
+            for place, each in enumerate(decisions)
+        ]
+
+
+@dataclass(frozen=True)
+class OverturnedSequences:
+    """The decisions for episodes with the hidden cause that would overturn them."""
+
+    known: SequenceOverturning
+
+    def __call__(self, context: Context, decisions: Sequence[Decision]) -> list[Decision]:
+        """The decisions with what would overturn them."""
+        return [self.known.with_hidden_cause(context.objective, each) for each in decisions]

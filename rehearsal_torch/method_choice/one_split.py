@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rehearsal_torch.claims.costs import paid
+from rehearsal_torch.claims.improvement import paid
 from rehearsal_torch.claims.row_cases import alterations_for, in_batches, part_of, row_cases, weighed
 from rehearsal_torch.claims.rules import ruled
 from rehearsal_torch.data.decision import Decision, RehearsalCase

@@ -8,9 +8,8 @@ import pytest
 import torch
 
 from rehearsal_torch.claims.context import Context
-from rehearsal_torch.claims.costs import costs, paid
-from rehearsal_torch.claims.improvement import nets_no_more
-from rehearsal_torch.data.costs.action_cost import ActionCost, CaseCosts
+from rehearsal_torch.claims.improvement import costs, nets_no_more, paid
+from rehearsal_torch.data.costs import ActionCost, CaseCosts
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess

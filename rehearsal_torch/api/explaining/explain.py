@@ -50,8 +50,7 @@ from rehearsal_torch.api.new_cases import NewCases
 from rehearsal_torch.api.what_if import FittedMethod, difference_of, number, objectives_in
 from rehearsal_torch.claims.member_graphs import fault, fit_key, gains
 from rehearsal_torch.data.codings.class_actions import cycled
-from rehearsal_torch.data.codings.recorded import wanted_in
-from rehearsal_torch.data.codings.texts import sentence_in_words
+from rehearsal_torch.data.codings.texts import sentence_in_words, wanted_in
 from rehearsal_torch.data.decision import DIFFERENCE, Decision, Estimate, RehearsalCase
 from rehearsal_torch.data.finite import in_numbers, ranked
 from rehearsal_torch.data.rehearsal_task import RehearsalTask

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from rehearsal_torch.claims.present_values import leaving
+from rehearsal_torch.claims.improvement import leaving
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.files.plain import PlainFileError
