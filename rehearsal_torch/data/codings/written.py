@@ -41,8 +41,12 @@ from rehearsal_torch.data.codings.coding import Coding, either, listed, spelled,
 from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.schema import Fault
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.spaces.inequalities import InequalityError, inequalities
-from rehearsal_torch.spaces.worded_inequalities import desired_classes, worded_inequalities
+from rehearsal_torch.spaces.inequalities import (
+    InequalityError,
+    desired_classes,
+    inequalities,
+    worded_inequalities,
+)
 
 BY_ROWS = ("binary", "categorical")
 CODINGS = "{variable: [texts in the order of their codes], or {classes: [...], reference: ...}}"

@@ -64,8 +64,7 @@ from rehearsal_torch.data.tables.cases import price_faults
 from rehearsal_torch.data.task_file import REHEARSAL_PARTS, TaskError
 from rehearsal_torch.files.schema import Fault, meant
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.spaces.inequalities import InequalityError
-from rehearsal_torch.spaces.worded_inequalities import worded_inequalities
+from rehearsal_torch.spaces.inequalities import InequalityError, worded_inequalities
 
 _PATHS = ("graph", "context", "candidates", "unit")
 

@@ -26,7 +26,7 @@ from rehearsal_torch.data.rehearsal_task import MIN_ROWS, RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.tables.frame import line_words
 from rehearsal_torch.files.schema import listed, meant
-from rehearsal_torch.seeding import world_generator
+from rehearsal_torch.seeding import numpy_generator
 
 
 def price_faults(
@@ -182,7 +182,7 @@ def _held_out(
         count = max(int(SHARE * rows), MIN_ROWS)
     if not count:
         return []
-    order = np.arange(rows) if kept == "last" else world_generator(seed, rows).permutation(rows)
+    order = np.arange(rows) if kept == "last" else numpy_generator(seed, rows).permutation(rows)
     found = [int(place) for place in order[rows - count :]]
     if units is not None:
         # The units of the rows that would be held out, from the end, until there are enough.
