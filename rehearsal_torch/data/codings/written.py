@@ -180,9 +180,8 @@ def _settable(coding: Coding, written: Any) -> dict[str, Any]:
     """What the columns of a variable may be set to, with codes for texts."""
     values = written.get("values") if isinstance(written, Mapping) else None
     if not isinstance(values, list | tuple) or not values:
-        raise ValueError(
-            f"a variable of texts is set to one of these: write {{values: [{listed(coding.levels)}]}}"
-        )
+        example = f"{{values: [{listed(coding.levels)}]}}"
+        raise ValueError(f"a variable of texts is set to one of these: write {example}")
     codes = list[int]()
     for value in values:
         place = coding.place(value)
@@ -195,10 +194,8 @@ def _settable(coding: Coding, written: Any) -> dict[str, Any]:
         raise ValueError(f"each class is offered once; got {listed(spelled(values))}")
     texts = [coding.levels[code] for code in codes]
     if coding.reference not in texts:
-        raise ValueError(
-            f"the reference of {coding.name}, {coding.reference}, is not offered: name one of "
-            f"{listed(texts)} as the reference"
-        )
+        remedy = f"name one of {listed(texts)} as the reference"
+        raise ValueError(f"the reference of {coding.name}, {coding.reference}, is not offered: {remedy}")
     rows = coding.rows[codes]
     return {
         column: {**written, "values": sorted(set(rows[:, place].tolist()))}
