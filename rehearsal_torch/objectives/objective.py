@@ -39,7 +39,7 @@ from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.data.question import Kind
 from rehearsal_torch.data.rehearsal_task import SEARCHES
-from rehearsal_torch.graphs.influence_paths import reaches
+from rehearsal_torch.graphs.separation import reaches
 from rehearsal_torch.objectives.net_value import Charge
 from rehearsal_torch.seeding import sobol
 from rehearsal_torch.spaces.box import Alteration

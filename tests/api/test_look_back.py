@@ -10,8 +10,7 @@ import torch
 import rehearsal_torch as rt
 from rehearsal_torch.api.one_episode import OneEpisode
 from rehearsal_torch.claims.rules import ruled
-from rehearsal_torch.cli.main import main
-from rehearsal_torch.cli.tasks import decide
+from rehearsal_torch.cli.main import decide, main
 from rehearsal_torch.data.decision import Decision, EpisodeCase
 from rehearsal_torch.data.episode import transitions
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn

@@ -19,9 +19,8 @@ from rehearsal_torch.explorer.episode_session import (
     sequence_answer,
     signed,
 )
-from rehearsal_torch.explorer.recorded_episodes import opened_episodes
-from rehearsal_torch.explorer.replies import Turns
-from rehearsal_torch.explorer.run_material import recorded
+from rehearsal_torch.explorer.opening import opened_episodes, recorded
+from rehearsal_torch.explorer.server import Turns
 from rehearsal_torch.explorer.sessions import session_for
 from rehearsal_torch.reporting.page.material import shown
 from rehearsal_torch.reporting.wording import Wording

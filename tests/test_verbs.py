@@ -1,22 +1,23 @@
 """Verbs and what is typed behind them."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rehearsal_torch.cli.subcommand import Option, Verb
+from rehearsal_torch.program import Option, Verb
 
 TOYS = Verb(
-    "toys",
+    "prepare toys",
     "Makes toys.",
-    (
+    options=(
         Option("shape", "what they look like", "cube", ("cube", "ball")),
         Option("out", "the folder to write to", required=True),
         Option("count", "how many"),
         Option("seed", "where everything random starts", "0"),
     ),
-    "toys.toys",
-    script="prepare",
+    work="toys.toys",
 )
 TEXTS = st.text("ab=. /", min_size=1)
 
@@ -50,9 +51,9 @@ def test_what_was_typed_is_read_back_in_any_order(values, order):
 
 
 def test_the_verb_of_a_script_that_does_one_thing_is_not_typed():
-    alone = Verb("learn_graph", "Learns.", TOYS.options, TOYS.work)
-    assert alone.example() == "python scripts/learn_graph.py out=OUT"
-    assert TOYS.example() == "python scripts/prepare.py toys out=OUT"
+    alone = Verb("learn_graph", "Learns.", options=TOYS.options, work=TOYS.work)
+    assert alone.usage() == "python scripts/learn_graph.py out=OUT"
+    assert TOYS.usage() == "python scripts/prepare.py toys out=OUT"
 
 
 def test_paths_stand_without_a_key_or_under_theirs_and_may_hold_an_equals_sign(tmp_path, monkeypatch):
@@ -60,6 +61,6 @@ def test_paths_stand_without_a_key_or_under_theirs_and_may_hold_an_equals_sign(t
     (tmp_path / "seed=1,shape=ball").mkdir()
     (tmp_path / "method=care").mkdir()
     typed = ["a/run", "run=b/run", "method=care", "out=there", "run=method=care"]
-    paths, options = TOYS.read_with_paths(typed)
+    paths, options = replace(TOYS, paths="RUN [RUN ...]").read_with_paths(typed)
     assert [str(each) for each in paths] == ["a/run", "b/run", "method=care", "method=care"]
     assert options == {"shape": "cube", "seed": "0", "out": "there"}

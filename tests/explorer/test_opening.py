@@ -6,7 +6,7 @@ import shutil
 import pytest
 import yaml
 
-from rehearsal_torch.explorer.run_material import checkpoint_of, existing, opened, recorded, settings
+from rehearsal_torch.explorer.opening import checkpoint_of, existing, opened, recorded
 from rehearsal_torch.user_error import RequestWarning, UserError
 from tests.house.desk import PROBLEM, laid_out
 from tests.scripts.typing_in import called
@@ -21,7 +21,6 @@ def run(tmp_path):
 def test_a_run_is_read(run):
     of = recorded(existing(run))
     assert of.run.kind == "rehearse"
-    assert settings(of)["trusted"] == [], "nothing in a folder is trusted"
     assert checkpoint_of(run, of.run.config) == run / "checkpoint"
 
 

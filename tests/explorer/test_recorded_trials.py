@@ -5,9 +5,9 @@ import json
 import pytest
 import yaml
 
-from rehearsal_torch.explorer.run_material import recorded
+from rehearsal_torch.explorer.opening import recorded
 from rehearsal_torch.explorer.sessions import session_for
-from rehearsal_torch.explorer.trials.recorded_trials import RecordedTrials
+from rehearsal_torch.explorer.trial_session import RecordedTrials
 from rehearsal_torch.user_error import UserError
 from tests.toys.served import Served
 

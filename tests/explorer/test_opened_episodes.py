@@ -6,8 +6,7 @@ import shutil
 import pytest
 import yaml
 
-from rehearsal_torch.explorer.recorded_episodes import opened_episodes
-from rehearsal_torch.explorer.run_material import recorded
+from rehearsal_torch.explorer.opening import opened_episodes, recorded
 from rehearsal_torch.explorer.sessions import session_for
 from rehearsal_torch.user_error import UserError
 from tests.toys.explored_episodes import episodes_run
@@ -28,7 +27,7 @@ def test_the_episodes_are_those_that_the_run_decided_for(run):
 
 
 def test_a_run_with_many_episodes_offers_the_first_ones(run, monkeypatch):
-    monkeypatch.setattr("rehearsal_torch.explorer.recorded_episodes.MOST", 2)
+    monkeypatch.setattr("rehearsal_torch.explorer.opening.MOST", 2)
     found = opened_episodes(recorded(run))
     assert ([case.identity for case in found.cases], found.more) == (["3", "15"], 1)
 

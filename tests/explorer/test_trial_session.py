@@ -7,9 +7,9 @@ import threading
 
 import pytest
 
-from rehearsal_torch.explorer.replies import BusyError, Turns
-from rehearsal_torch.explorer.trials import trial_session
-from rehearsal_torch.explorer.trials.trial_session import course, shown_trials
+from rehearsal_torch.explorer import trial_session
+from rehearsal_torch.explorer.server import BusyError, Turns
+from rehearsal_torch.explorer.trial_session import course, shown_trials
 from rehearsal_torch.reporting.trial_view import WIDTH
 from rehearsal_torch.user_error import RequestError
 from tests.places import ROOT

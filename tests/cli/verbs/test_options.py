@@ -3,8 +3,8 @@
 import pytest
 from omegaconf import OmegaConf
 
-from rehearsal_torch.cli.options import Knob, comments, main, nodes, shown, table
 from rehearsal_torch.cli.overrides import composed
+from rehearsal_torch.cli.verbs.options import Knob, comments, main, nodes, shown, table
 from rehearsal_torch.methods.conf import CONF
 from rehearsal_torch.program import main as program
 from rehearsal_torch.user_error import UserError
@@ -39,7 +39,7 @@ def test_what_is_printed(capsys):
 
 
 def test_meanings_are_wrapped_for_a_terminal():
-    found = nodes(CONF, ["+experiment=own_table", "trainer=none"])
+    found = nodes(["+experiment=own_table", "trainer=none"])
     for width in (60, 120, 200):
         wrapped = table(found, width)
         words = " ".join(wrapped.split())
@@ -67,7 +67,7 @@ def test_what_must_be_given_is_listed_not_refused(capsys, tmp_path):
     assert "dataset.size.rows" in (out := capsys.readouterr().out)
     assert "???" not in out
     with pytest.raises(UserError, match=r"dataset\.size\.rows must be given"):
-        composed(CONF, typed[2:], multirun=False, extra=str(tmp_path))
+        composed(typed[2:], multirun=False, extra=str(tmp_path))
 
 
 @pytest.mark.slow
@@ -106,10 +106,10 @@ def leaves(content, prefix=""):
 @pytest.mark.slow
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_every_key_of_every_experiment_is_explained(experiment):
-    config, _ = composed(CONF, [f"+experiment={experiment}"], multirun=False)
+    config, _ = composed([f"+experiment={experiment}"], multirun=False)
     OmegaConf.set_struct(config, False)
     del config["hydra"]
-    found = nodes(CONF, [f"+experiment={experiment}"])
+    found = nodes([f"+experiment={experiment}"])
     knobs = {knob.key: knob for node in found for knob in node.knobs}
     assert set(knobs) == {key for key, _ in leaves(OmegaConf.to_container(config, resolve=False))}
     assert [knob.key for knob in knobs.values() if not knob.kind] == []
@@ -124,7 +124,7 @@ def test_what_is_inside_of_a_part_is_explained_too():
     found = {
         node.key: node
         for node in nodes(
-            CONF, ["+experiment=sepsis", "reward=linear", "objective.reward.weights={SOFA: -1, GCS: 0.5}"]
+            ["+experiment=sepsis", "reward=linear", "objective.reward.weights={SOFA: -1, GCS: 0.5}"]
         )
     }
     assert found["surrogate.member.mechanism"].target.endswith("LocationScale")
@@ -136,7 +136,7 @@ def test_what_is_inside_of_a_part_is_explained_too():
 
 
 def found(*overrides, **more):
-    return {node.key: node for node in nodes(CONF, list(overrides), **more)}
+    return {node.key: node for node in nodes(list(overrides), **more)}
 
 
 def knob(node, key):
@@ -160,7 +160,7 @@ def test_parts_come_in_the_order_of_the_configuration_and_name_option_and_class(
     assert parts["dataset"].target == "rehearsal_torch.problems.causal.benchmark_functions.Dropwave"
     assert parts["dataset"].meaning
     assert not [key for key in parts if key.startswith("hydra")]
-    config, _ = composed(CONF, ["+experiment=cbo", "decision=ucb"], multirun=False)
+    config, _ = composed(["+experiment=cbo", "decision=ucb"], multirun=False)
     order = [str(key) for key in config if str(key) in parts]
     assert [key for key in parts if key in order] == order
 
@@ -224,13 +224,13 @@ def test_a_key_has_the_comment_of_its_line_or_the_lines_above():
     found = comments(TEXT)
     assert found.header == "What the file is for: in two lines."
     assert found.keys == {
-        ("_target_",): "the class",
-        ("rows",): "How many. At least one.",
-        ("beds",): "Not two.",
-        ("name",): "A hash inside quotes is none.",
-        ("part",): "Of the ward.",
-        ("part", "depth"): "Behind a list.",
-        ("part", "deeper", "last"): "Below.",
+        "_target_": "the class",
+        "rows": "How many. At least one.",
+        "beds": "Not two.",
+        "name": "A hash inside quotes is none.",
+        "part": "Of the ward.",
+        "part.depth": "Behind a list.",
+        "part.deeper.last": "Below.",
     }
 
 

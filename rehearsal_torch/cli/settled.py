@@ -17,7 +17,7 @@ from omegaconf import DictConfig
 
 from rehearsal_torch.cli.run_summary import described
 from rehearsal_torch.cli.spelling import weighed
-from rehearsal_torch.files.forms import NUMBER, WHOLE, checked
+from rehearsal_torch.files.plain import NUMBER, WHOLE, checked
 from rehearsal_torch.files.rows import as_csv
 from rehearsal_torch.method_choice.rule import Choice, Noted
 from rehearsal_torch.method_choice.words import rows, sentences
@@ -32,25 +32,17 @@ from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.user_error import UserError
 
 TABLE, RECORD = "method_choice.csv", "method_choice.json"
-_FORMS = {"chosen": "a string", "best": "a string", "value": NUMBER, "bias": NUMBER, "rows": WHOLE}
+_FORMS = {
+    **{"chosen": "a string", "best": "a string", "sentences": "a list of strings"},
+    **{"value": NUMBER, "bias": NUMBER, "rows": WHOLE},
+}
 
 
 def settled(
     config: DictConfig, folder: RunFolder, sweep: bool, workers: int = 1
 ) -> tuple[Run, str, Noted | None]:
-    """The run whose method is known, after its data were described.
-
-    Args:
-        folder: The run folder, in which the choice is recorded.
-        sweep: Whether the job is part of a sweep.
-        workers: The number of processes that share the comparison of methods.
-
-    Returns:
-        The run, the fingerprint of its observations, and what its decisions are to say of the choice; None if
-        nothing was chosen.
-
-    Raises:
-        UserError: if the parts do not fit each other, or nothing can be chosen.
+    """The run whose method is known, after its data were described; the fingerprint of its observations; and
+    what its decisions are to say of the choice, None if nothing was chosen.
     """
     problem: Problem | None = None
     if CHOOSE in config:
@@ -69,16 +61,17 @@ def settled(
             return run, described(run.problem, folder, sweep, run.config), None
         problem, config = run.problem, with_method(config, named)
     fingerprint = described(problem, folder, sweep)
-    found: dict[str, Any] = {}
+    noted: Noted | None = None
     if CHOOSE in config:
-        found = _choice(config, problem, folder, sweep, workers)
-        config = with_method(config, found["chosen"])
+        known = _choice(config, problem, folder, sweep, workers)
+        config = with_method(config, known["chosen"])
+        noted = Noted(known["chosen"], known["sentences"][0])
     run = build(config, problem)
     _tell_costs(run, sweep)
-    now = folder.read_json("run.json")
-    name = found.get("chosen") or wished(problem)
-    folder.write_json("run.json", now | {"choices": now.get("choices", {}) | {"decision": name}})
-    return run, fingerprint, Noted(found["chosen"], found["sentences"][0]) if found else None
+    record = folder.read_json("run.json")
+    name = wished(problem) if noted is None else noted.method
+    folder.write_json("run.json", record | {"choices": record.get("choices", {}) | {"decision": name}})
+    return run, fingerprint, noted
 
 
 def _built(config: DictConfig) -> Run:
@@ -106,72 +99,48 @@ def _tell_costs(run: Run, sweep: bool) -> None:
     weights = run.problem.facts().costs
     if weights and dict(settings_of(run.objective).get("weights") or {}) == dict(weights):
         return
-    made = class_of(run.objective)
-    cheapest = made is not None and made.__name__ == "ChanceCost"
+    objective = class_of(run.objective)
+    cheapest = objective is not None and objective.__name__ == "ChanceCost"
     why = "other weights are in use" if cheapest else "the method looks for the largest probability"
     other = f"; or the cheapest alteration that suffices: {' '.join(weighed(weights))}" if weights else ""
-    print(
-        f"Note: the cost of {', '.join(named)} does not count here: {why}. To weigh it, add the line worth: "
-        f"NUMBER, what a desired outcome is worth{other}",
-        flush=True,
-    )
+    how = f"To weigh it, add the line worth: NUMBER, what a desired outcome is worth{other}"
+    print(f"Note: the cost of {', '.join(named)} does not count here: {why}. {how}", flush=True)
 
 
 def record(choice: Choice, config: DictConfig, folder: RunFolder) -> None:
-    """Writes a choice into a run folder.
-
-    Args:
-        config: The configuration of the run, in which the chosen method decides.
-    """
+    """Writes a choice into a run folder."""
     folder.write(TABLE, as_csv(rows(choice), "nan"))
-    one = choice.standing(choice.chosen)
-    folder.write_json(
-        RECORD,
-        {
-            "chosen": choice.chosen,
-            "best": choice.best,
-            "value": one.value,
-            "behind_error": one.behind_error,
-            "bias": choice.bias,
-            "rows": choice.rows,
-            "of": choice.of,
-            "cases": choice.cases,
-            "halves": choice.halves,
-            "sentences": sentences(choice),
-            "configuration": {name: plain(config)[name] for name in GROUPS},
-        },
-    )
+    standing = choice.standing(choice.chosen)
+    facts = {
+        **{name: getattr(choice, name) for name in ("chosen", "best")},
+        **{name: getattr(standing, name) for name in ("value", "behind_error")},
+        **{name: getattr(choice, name) for name in ("bias", "rows", "of", "cases", "halves")},
+        "sentences": sentences(choice),
+        "configuration": {name: plain(config)[name] for name in GROUPS},
+    }
+    folder.write_json(RECORD, facts)
 
 
 def recorded(folder: RunFolder) -> dict[str, Any]:
-    """The record of the choice that a run has made; empty if it has made none.
-
-    Raises:
-        PlainFileError: if it is damaged.
-    """
+    """The record of the choice that a run has made; empty if it has made none."""
     path = folder.path / RECORD
     if not path.exists():
         return {}
-    forms = {**_FORMS, "sentences": "a list of strings"}
-    return checked(folder.read_json(RECORD), str(path), forms, ("chosen", "sentences"))
+    return checked(folder.read_json(RECORD), str(path), _FORMS, ("chosen", "sentences"))
 
 
 def _choice(
     config: DictConfig, problem: Problem, folder: RunFolder, sweep: bool, workers: int
 ) -> dict[str, Any]:
     """The record of the choice: that of the folder, or a new one."""
-    found = recorded(folder)
-    if not found:
-        told = None if sweep else partial(print, flush=True)
-        choice = choose(config, problem, told, workers)
+    if not (folder.path / RECORD).exists():
+        choice = choose(config, problem, None if sweep else partial(print, flush=True), workers)
         record(choice, with_method(config, choice.chosen), folder)
-        found = recorded(folder)
-    if found["chosen"] not in methods("rehearse") or not found["sentences"]:
-        raise UserError(
-            f"method_choice.json names a method that there is not: {found['chosen']!r}",
-            str(folder.path),
-            "Restore the file from a copy, or start again in another folder",
-        )
+    known = recorded(folder)
+    if known["chosen"] not in methods("rehearse") or not known["sentences"]:
+        what = f"method_choice.json names a method that there is not: {known['chosen']!r}"
+        remedy = "Restore the file from a copy, or start again in another folder"
+        raise UserError(what, str(folder.path), remedy)
     if not sweep:
-        print("\n".join(found["sentences"]), flush=True)
-    return found
+        print("\n".join(known["sentences"]), flush=True)
+    return known

@@ -5,8 +5,8 @@ import shlex
 
 import pytest
 
-from rehearsal_torch.cli.choice import settled as module
-from rehearsal_torch.cli.choice.settled import settled
+from rehearsal_torch.cli import settled as module
+from rehearsal_torch.cli.settled import settled
 from rehearsal_torch.method_choice.rule import SIMPLEST_FIRST, chosen
 from rehearsal_torch.methods.applicable import wished
 from rehearsal_torch.problems.written.own_problem import OwnProblem

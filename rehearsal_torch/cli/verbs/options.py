@@ -16,7 +16,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +28,12 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import InterpolationToMissingValueError, OmegaConfBaseException
 
-from rehearsal_torch.cli.choice.asked import with_asked
-from rehearsal_torch.cli.choice.unread_file import refuse_unread
 from rehearsal_torch.cli.errors import exit_code
 from rehearsal_torch.cli.overrides import composed
-from rehearsal_torch.cli.spelling import PROGRAM
-from rehearsal_torch.files.installation import conf_folder
+from rehearsal_torch.cli.spelling import PROGRAM, with_asked
+from rehearsal_torch.cli.validation import refuse_unread
 from rehearsal_torch.methods.arguments import annotated, argument_docs
-from rehearsal_torch.user_error import UserError
+from rehearsal_torch.methods.conf import CONF
 
 # How a configuration says that a value must be given.
 MISSING = "???"
@@ -56,11 +54,11 @@ class Comments:
 
     Attributes:
         header: The description at the top, without ``@package`` lines; empty if there is none.
-        keys: The path of a key, as names from the top, to its comment. Keys inside lists are left out.
+        keys: A dotted key to its comment. Keys inside lists are left out.
     """
 
     header: str
-    keys: dict[tuple[str, ...], str] = field(default_factory=dict)
+    keys: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -101,54 +99,42 @@ class Node:
     knobs: tuple[Knob, ...]
 
 
-def nodes(
-    conf: Path, overrides: Sequence[str], multirun: bool = False, extra: str | None = None
-) -> list[Node]:
-    """All nodes of the composed configuration, in its own order, without Hydra's own settings.
-
-    Args:
-        conf: The folder with config.yaml.
-        multirun: Whether values may be swept; the values of the first job are listed then.
-        extra: A further folder of configurations (``--config-dir``).
-
-    Raises:
-        UserError: for an invalid override.
+def nodes(overrides: Sequence[str], multirun: bool = False, extra: str | None = None) -> list[Node]:
+    """All nodes of the composed configuration, in its own order, without Hydra's own settings; of a sweep,
+    those of its first job. `extra` is a further folder of configurations (``--config-dir``).
     """
-    config, _ = composed(conf, overrides, multirun, extra, complete=False)
+    config, _ = composed(overrides, multirun, extra, complete=False)
     choices = {key: str(value) for key, value in config.hydra.runtime.choices.items() if "/" not in key}
-    chosen = [text for text in overrides if not multirun or text.partition("=")[0].lstrip("+") not in choices]
-    swept = [
-        f"{'+' if key == 'experiment' else ''}{key}={choices[key]}"
-        for key in choices
-        if multirun and choices[key] != "None"
-    ]
-    files = list(_files(conf, [*swept, *chosen] if multirun else overrides, extra))
+    if multirun:
+        swept = [
+            f"{'+' if key == 'experiment' else ''}{key}={option}"
+            for key, option in choices.items()
+            if option != "None"
+        ]
+        kept = [text for text in overrides if text.partition("=")[0].lstrip("+") not in choices]
+        overrides = [*swept, *kept]
+    files = list(_files(overrides, extra))
     OmegaConf.set_struct(config, False)
     del config["hydra"]
-    return list(_Reading(config, files, choices).below("", _plain(config), ""))
+    content: Any = OmegaConf.to_container(config, resolve=False)
+    return list(_Reading(config, files, choices).below("", content, ""))
 
 
-def _files(conf: Path, overrides: Sequence[str], extra: str | None) -> Iterator[tuple[str, str, Comments]]:
+def _files(overrides: Sequence[str], extra: str | None) -> Iterator[tuple[str, str, Comments]]:
     """Name, package and comments of every YAML file that the configuration is composed of, in the order of
     merging.
     """
-    folders = [conf, *([Path(extra)] if extra else [])]
+    folders = [CONF, *([Path(extra)] if extra else [])]
     more = [f"hydra.searchpath=['file://{Path(extra).resolve()}']"] if extra else []
     GlobalHydra.instance().clear()
-    with initialize_config_dir(str(conf.resolve()), version_base="1.3"):
-        listed = (
-            GlobalHydra.instance()
-            .config_loader()
-            .compute_defaults_list("config", [*overrides, *more], RunMode.RUN)
-            .defaults
-        )
-    for each in listed:
-        name = str(each.config_path)
-        path = next(
-            (folder / f"{name}.yaml" for folder in folders if (folder / f"{name}.yaml").is_file()), None
-        )
-        if path is not None and not name.startswith("hydra/"):
-            yield name, each.package or "", comments(path.read_text(encoding="utf-8"))
+    with initialize_config_dir(str(CONF.resolve()), version_base="1.3"):
+        loader = GlobalHydra.instance().config_loader()
+        listed = loader.compute_defaults_list("config", [*overrides, *more], RunMode.RUN).defaults
+    for default in listed:
+        name = str(default.config_path)
+        paths = [path for folder in folders if (path := folder / f"{name}.yaml").is_file()]
+        if paths and not name.startswith("hydra/"):
+            yield name, default.package or "", comments(paths[0].read_text(encoding="utf-8"))
 
 
 class _Reading:
@@ -159,10 +145,11 @@ class _Reading:
     ) -> None:
         self.config, self.choices = config, choices
         self.headers = {name: texts.header for name, _, texts in files}
-        self.texts: dict[str, str] = {}
-        for _, package, texts in files:
-            for path, text in texts.keys.items():
-                self.texts[".".join([*([package] if package else []), *path])] = text
+        self.texts = {
+            f"{package}.{key}".lstrip("."): text
+            for _, package, texts in files
+            for key, text in texts.keys.items()
+        }
 
     def below(self, key: str, content: Mapping[str, Any], inherited: str) -> Iterator[Node]:
         """The node at a key, then those inside it."""
@@ -223,65 +210,41 @@ class _Reading:
         return Knob(key, value, reference, kind, meaning)
 
 
-def _plain(config: DictConfig) -> dict[str, Any]:
-    content = OmegaConf.to_container(config, resolve=False)
-    assert isinstance(content, dict)
-    return {str(key): value for key, value in content.items()}
-
-
 def shown(knob: Knob) -> str:
     """A value as it could be typed, with the reference behind it; ??? where it must be given."""
-    text = (
-        MISSING
-        if knob.value == MISSING
-        else (
-            yaml.safe_dump(knob.value, default_flow_style=True, width=10**6, allow_unicode=True)
-            .removesuffix("\n")
-            .removesuffix("\n...")
-        )
-    )
+    text = MISSING
+    if knob.value != MISSING:
+        text = yaml.safe_dump(knob.value, default_flow_style=True, width=10**6, allow_unicode=True)
+        text = text.removesuffix("\n").removesuffix("\n...")
     return f"{text} = {knob.reference}" if knob.reference else text
 
 
 def comments(text: str) -> Comments:
-    """Reads the comments of a YAML file.
-
-    Raises:
-        yaml.YAMLError: if it is not YAML.
-    """
+    """Reads the comments of a YAML file."""
     lines = text.splitlines()
-    top = next((place for place, line in enumerate(lines) if not line.startswith("#")), len(lines))
+    top = next((number for number, line in enumerate(lines) if not line.startswith("#")), len(lines))
     header = " ".join(line.lstrip("# ") for line in lines[:top] if "@package" not in line)
-    found: dict[tuple[str, ...], str] = {}
-    for path, key, value in _pairs(yaml.compose(text, Loader=yaml.SafeLoader), ()):
-        beside = _beside(lines, key, value)
-        above = _above(lines, key.start_mark.line, top)
-        if beside or above:
-            found[path] = beside or above
-    return Comments(header, found)
+    keys = {
+        path: comment
+        for path, key, value in _pairs(yaml.compose(text, Loader=yaml.SafeLoader), "")
+        if (comment := _beside(lines, key, value) or _above(lines, key.start_mark.line, top))
+    }
+    return Comments(header, keys)
 
 
-def _pairs(
-    node: yaml.Node | None, path: tuple[str, ...]
-) -> Iterator[tuple[tuple[str, ...], yaml.Node, yaml.Node]]:
-    if isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            here = (*path, str(key.value))
-            yield here, key, value
-            yield from _pairs(value, here)
+def _pairs(node: yaml.Node | None, path: str) -> Iterator[tuple[str, yaml.Node, yaml.Node]]:
+    for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
+        here = f"{path}.{key.value}".lstrip(".")
+        yield here, key, value
+        yield from _pairs(value, here)
 
 
 def _beside(lines: list[str], key: yaml.Node, value: yaml.Node) -> str:
     """The comment at the end of a key's line: after its value, or after the colon if the value starts on a
     later line.
     """
-    same = value.start_mark.line == key.start_mark.line and isinstance(
-        value, yaml.ScalarNode | yaml.CollectionNode
-    )
-    line, column = (
-        (value.end_mark.line, value.end_mark.column) if same else (key.end_mark.line, key.end_mark.column)
-    )
-    rest = lines[line][column:].lstrip(": ") if line < len(lines) else ""
+    end = value.end_mark if value.start_mark.line == key.start_mark.line else key.end_mark
+    rest = lines[end.line][end.column :].lstrip(": ") if end.line < len(lines) else ""
     return rest.lstrip("# ").strip() if rest.startswith("#") else ""
 
 
@@ -307,42 +270,27 @@ A value behind which `= ${{seed}}` stands follows that key until it is set. What
 in `{PROGRAM} train --help`."""
 
 
-def main(arguments: Sequence[str] | None = None, conf: Path | None = None) -> int:
-    """Prints the options.
-
-    Args:
-        arguments: The arguments after the verb; None for those of the process.
-        conf: The folder with config.yaml; None for the package's.
-    """
-    typed = list(sys.argv[1:] if arguments is None else arguments)
+def main(typed: Sequence[str]) -> int:
+    """Prints the options."""
     if any(text in ("-h", "--help", "help") for text in typed):
         print(_HELP)
         return 0
-    return exit_code(lambda: _run(typed, conf_folder() if conf is None else conf), "Interrupted.")
+    return exit_code(lambda: _run(typed), "Interrupted.")
 
 
-def _run(typed: list[str], conf: Path) -> int:
-    parsed = get_args_parser().parse_args(typed)
-    if parsed.config_dir and not Path(parsed.config_dir).is_dir():
-        raise UserError(
-            "there is no such folder", f"--config-dir {parsed.config_dir}", "Give a folder like conf"
-        )
+def _run(arguments: Sequence[str]) -> int:
+    parsed = get_args_parser().parse_args(list(arguments))
     typed, multirun = with_asked(parsed.overrides), bool(parsed.multirun)
     if any(text.startswith("path=") for text in typed):
-        config, jobs = composed(conf, typed, multirun, parsed.config_dir, complete=False)
+        config, jobs = composed(typed, multirun, parsed.config_dir, complete=False)
         refuse_unread(config, "options", jobs, typed)
-    found = nodes(conf, typed, multirun, parsed.config_dir)
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    print(table(found, width))
+    print(table(nodes(typed, multirun, parsed.config_dir), width))
     return 0
 
 
 def table(found: Sequence[Node], width: int | None = None) -> str:
-    """The options as aligned text, with a heading for each node.
-
-    Args:
-        width: The column at which descriptions are wrapped; None prints one line per option.
-    """
+    """The options as aligned text, with a heading for each node."""
     knobs = [knob for node in found for knob in node.knobs]
     keys = max((len(knob.key) for knob in knobs), default=0)
     values = min(max((len(shown(knob)) for knob in knobs), default=0), _WIDEST)

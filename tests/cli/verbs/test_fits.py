@@ -2,9 +2,8 @@
 
 import pytest
 
-from rehearsal_torch.cli.main import CONF
 from rehearsal_torch.cli.overrides import composed
-from rehearsal_torch.cli.verbs.fitting import fit
+from rehearsal_torch.cli.verbs.train import fit
 from rehearsal_torch.data.episode import Episode, transitions
 from rehearsal_torch.methods.run import build, method_of, suits
 from rehearsal_torch.problems.problem import Facts
@@ -29,7 +28,7 @@ class Untouched:
 
 
 def method(*overrides):
-    return method_of(composed(CONF, list(overrides), multirun=False)[0])
+    return method_of(composed(list(overrides), multirun=False)[0])
 
 
 def test_costs_of_variables_that_may_not_be_altered_are_refused():
@@ -76,7 +75,7 @@ def test_weights_that_are_none_are_refused(weights):
     ],
 )
 def test_nothing_is_fitted_that_could_not_be_kept_or_used(tmp_path, overrides, words):
-    config, _ = composed(CONF, overrides, multirun=False)
+    config, _ = composed(overrides, multirun=False)
     with pytest.raises(UserError) as as_user_error:
         fit(build(config, Untouched()), RunFolder(tmp_path))
     assert words in str(as_user_error.value)
