@@ -40,7 +40,7 @@ from rehearsal_torch.data.codings.coding import Coding, either, listed, spelled,
 from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.schema import Fault
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.spaces.inequalities import InequalityError, desired_classes, worded_inequalities
+from rehearsal_torch.spaces.inequalities import InequalityError, desired_classes, inequalities
 
 BY_ROWS = ("binary", "categorical")
 CODINGS = "{variable: [texts in the order of their codes], or {classes: [...], reference: ...}}"
@@ -274,8 +274,8 @@ def faces_of_text(written: Any, codings: Mapping[str, Coding] = MappingProxyType
     for place, line in enumerate(lines):
         try:
             # With the lines before it, since classes are named once.
-            worded_inequalities(line, levels, classes)
-            found = worded_inequalities(lines[: place + 1], levels, classes)
+            inequalities(line, levels, classes)
+            found = inequalities(lines[: place + 1], levels, classes)
         except InequalityError as error:
             error.args = (f"inequality {place + 1}, {error}" if isinstance(written, list) else str(error),)
             raise
