@@ -276,11 +276,8 @@ class CausalWorld(World, CausalProblem):
 
 @dataclass(frozen=True)
 class Node:
-    """The equation of a node without its noise.
-
-    Attributes:
-        parents: Actions and nodes.
-        of: f of their values, in this order, (...) each -> (...).
+    """The equation of a node without its noise: f of the values of its parents, actions and nodes, in their
+    order, (...) each -> (...).
     """
 
     parents: tuple[str, ...]
@@ -322,11 +319,7 @@ class AdditiveWorld(CausalWorld):
     table: ClassVar[NetworkTable]
 
     def __init__(
-        self,
-        noise: ModalNoise = ModalNoise(0.1),
-        scale: float = 1.0,
-        size: Rounds = Rounds(),
-        seed: int = 0,
+        self, noise: ModalNoise = ModalNoise(0.1), scale: float = 1.0, size: Rounds = Rounds(), seed: int = 0
     ) -> None:
         if not scale >= 0:
             expected = "expected a number of at least 0, which multiplies the noise"

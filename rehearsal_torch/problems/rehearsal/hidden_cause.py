@@ -45,9 +45,6 @@ class HiddenCause:
         action: The variable whose noise it influences; that noise is normal.
         shifts: Outcome to what h = 1 adds to it, and h = -1 subtracts.
         strength: Gamma, at least 1; infinite is allowed, and then h is the sign.
-
-    Raises:
-        ValueError: if the strength is not a number of at least 1.
     """
 
     action: str

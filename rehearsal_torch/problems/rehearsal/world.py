@@ -43,9 +43,6 @@ class RehearsalWorld(World, RehearsalProblem):
 
     Attributes:
         details: Entries of the card besides sizes, roles and ranges.
-
-    Raises:
-        ValueError: if `size` is not a `SampleSize`, or the share is out of range.
     """
 
     def __init__(
