@@ -42,7 +42,7 @@ def fitted(
         surrogate: The run's unfitted surrogate, if it was built before.
         validated: Whether held-out rows are used for early stopping.
         quiet: Whether parts with a solver show no progress.
-        workers: The number of processes that share the fits of members (`training.shared_members`).
+        workers: The number of processes that share the fits of members (`training.fit`).
 
     Raises:
         ValueError: if a part refuses its data.

@@ -17,8 +17,7 @@ from rehearsal_torch.methods.build import made, seed_and_use_one_thread
 from rehearsal_torch.methods.run import Run
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from rehearsal_torch.surrogates.surrogate import Surrogate
-from rehearsal_torch.training.fit import fit
-from rehearsal_torch.training.shared_members import shareable
+from rehearsal_torch.training.fit import fit, shareable
 from rehearsal_torch.user_error import UserError, as_user_error
 
 

@@ -115,7 +115,7 @@ class Surrogate(nn.Module, ABC):
 
 class SeparateMembers(Surrogate, ABC):
     """A surrogate of members that are fitted apart from each other, once what they have in common is fitted:
-    in any order, also by several processes (`training.shared_members`). A subclass that overrides `parts` is
+    in any order, also by several processes (`training.fit`). A subclass that overrides `parts` is
     fitted in one process.
 
     Attributes:
