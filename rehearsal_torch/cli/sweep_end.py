@@ -17,14 +17,22 @@ from rich.table import Table
 from rehearsal_torch.cli.spelling import typed_as
 from rehearsal_torch.cli.tasks import after_sweep, recordable
 from rehearsal_torch.cli.verbs.collect import cohorts, conclude
-from rehearsal_torch.evaluation import rehearsal_rows, trial_rows
 from rehearsal_torch.evaluation.recorded_run import Recorded, read
-from rehearsal_torch.evaluation.rehearsal_rows import row, scored_by_world, truth_bounds, with_truth, written
-from rehearsal_torch.evaluation.trial_rows import scored
+from rehearsal_torch.evaluation.rows import (
+    COLUMNS,
+    TRIAL_COLUMNS,
+    row,
+    scored_by_world,
+    scored_trial,
+    trial_rows,
+    truth_bounds,
+    with_truth,
+    written,
+)
 from rehearsal_torch.files.lock import holder
 from rehearsal_torch.files.plain import PlainFileError
-from rehearsal_torch.reporting import cross_table, trial_table
-from rehearsal_torch.reporting.figures import trial_panels
+from rehearsal_torch.reporting import sweep_tables
+from rehearsal_torch.reporting.figures.rounds import draw_trials
 from rehearsal_torch.reporting.style import drawing, save
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.user_error import UserError
@@ -57,15 +65,15 @@ def crossed(out: Path, jobs: Sequence[dict[str, Any]]) -> str:
     rows = judged_rows(jobs)
     if not rows:
         return _trials(out, jobs)
-    found = cross_table.cells(rows)
+    found = sweep_tables.world_cells(rows)
     folder = RunFolder(out)
-    folder.write("table1.csv", written(rows, with_truth(rehearsal_rows.COLUMNS, rows)))
-    folder.write("table1.md", "\n".join(cross_table.markdown(found)) + "\n")
+    folder.write("table1.csv", written(rows, with_truth(COLUMNS, rows)))
+    folder.write("table1.md", "\n".join(sweep_tables.worlds_as_markdown(found)) + "\n")
     with drawing():
-        save(cross_table.draw(found), out / "figures", "table1")
+        save(sweep_tables.draw_worlds(found), out / "figures", "table1")
     seeds = len({row["seed"] for row in rows})
     several = f", mean ± sd over {seeds} seeds" if seeds > 1 else ""
-    table = cross_table.as_text(
+    table = sweep_tables.worlds_as_text(
         found, f"True probability of a desired outcome{several}; {len(rows)} decisions"
     )
     return f"Written: table1.csv, table1.md, figures/table1.png in {out} (figure as .svg, too)\n{table}"
@@ -75,18 +83,18 @@ def _trials(out: Path, jobs: Sequence[dict[str, Any]]) -> str:
     """The same for trials: ``traces.csv``, ``regret.md``, ``figures/rounds.*``."""
     rows = []
     for run, world, method, seed in _named(jobs):
-        if run.kind == "optimise" and all(scored(one) for one in run.decisions):
-            rows += trial_rows.trial_rows(world, "", method, seed, run.decisions)
+        if run.kind == "optimise" and all(scored_trial(one) for one in run.decisions):
+            rows += trial_rows(world, "", method, seed, run.decisions)
     if not rows:
         return ""
     folder = RunFolder(out)
-    folder.write("traces.csv", written(rows, trial_rows.COLUMNS))
-    folder.write("regret.md", "\n".join(trial_table.markdown(rows)) + "\n")
+    folder.write("traces.csv", written(rows, TRIAL_COLUMNS))
+    folder.write("regret.md", "\n".join(sweep_tables.trials_as_markdown(rows)) + "\n")
     with drawing():
-        save(trial_panels.draw(trial_table.grouped_rows(rows)), out / "figures", "rounds")
+        save(draw_trials(sweep_tables.grouped_rows(rows)), out / "figures", "rounds")
     return (
         f"Written: traces.csv, regret.md, figures/rounds.png in {out} (figure as .svg, "
-        f"too)\n{trial_table.as_text(rows)}"
+        f"too)\n{sweep_tables.trials_as_text(rows)}"
     )
 
 

@@ -21,7 +21,7 @@ from rehearsal_torch.data.decision import CHANCE, Decision, Estimate, RehearsalC
 from rehearsal_torch.data.finding import outside
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.evaluation.recorded_run import Decided, before, claim
-from rehearsal_torch.evaluation.rehearsal_rows import number
+from rehearsal_torch.evaluation.rows import number
 from rehearsal_torch.objectives.objective import Candidates, objective_for
 from rehearsal_torch.problems.problem import Problem
 from rehearsal_torch.seeding import paired_seed, seeded

@@ -43,9 +43,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rehearsal_torch.evaluation.bootstrap import Interval, mean_interval
-from rehearsal_torch.evaluation.online_rows import by_repeat
-from rehearsal_torch.evaluation.rehearsal_rows import TRUTH, Row
-from rehearsal_torch.evaluation.trial_rows import by_seed
+from rehearsal_torch.evaluation.rows import TRUTH, Row, by_run
 
 
 @dataclass(frozen=True)
@@ -219,7 +217,7 @@ def online_summary(rows: Sequence[Row], last: int = LAST) -> OnlineSummary:
     Args:
         last: Number of rounds at the end of a repeat that count as its last ones.
     """
-    repeats = list(by_repeat(rows).values())
+    repeats = list(by_run(rows, "repeat").values())
     late = [row for repeat in repeats for row in repeat[-last:]]
     means = [mean([row["p_true"] for row in repeat]) for repeat in repeats]
     counts = Counter(str(row["target"]) or "-" for row in rows)
@@ -286,7 +284,7 @@ def trial_summary(rows: Sequence[Row], round_: int | None = None) -> TrialSummar
     Args:
         round_: Round to summarise after; None for the last one that all seeds have.
     """
-    runs = list(by_seed(rows).values())
+    runs = list(by_run(rows, "seed").values())
     length = min(len(run) for run in runs) if round_ is None else round_
     runs = [run[:length] for run in runs]
     ends = [run[-1] for run in runs]

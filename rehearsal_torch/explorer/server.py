@@ -35,7 +35,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from rehearsal_torch.explorer.loopback import App, Guard
 from rehearsal_torch.explorer.replies import message, reply
-from rehearsal_torch.reporting.page.document import CSS
+from rehearsal_torch.reporting.page.markup import CSS
 
 # What all pages share, and what stands in it for what is a page's own.
 FRAME, SCRIPT, SECTIONS = "frame.html", "{{script}}", "{{sections}}"

@@ -18,9 +18,9 @@ from pathlib import Path
 
 from rehearsal_torch.evaluation.noise_recovery import HELD_OUT, POINT
 from rehearsal_torch.evaluation.recorded_run import Recorded, read
-from rehearsal_torch.evaluation.rehearsal_rows import number
+from rehearsal_torch.evaluation.rows import number
 from rehearsal_torch.reporting import alteration_report, trial_report
-from rehearsal_torch.reporting.summary import summary
+from rehearsal_torch.reporting.sequence_report import summary
 from rehearsal_torch.reporting.wording import worded
 
 Figures = dict[str, dict[str, float | int]]

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from rehearsal_torch.evaluation.bootstrap import Interval, mean_interval
 from rehearsal_torch.evaluation.recorded_run import Recorded
-from rehearsal_torch.evaluation.rehearsal_rows import number
+from rehearsal_torch.evaluation.rows import number
 from rehearsal_torch.files.rows import read_rows
 
 FILE, NUMBERS = "untouched.csv", ("desired", "predicted", "constant")

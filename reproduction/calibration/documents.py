@@ -11,9 +11,9 @@ from torch import Tensor
 
 from rehearsal_torch.estimators.marginal_sensitivity import interval_bounds
 from rehearsal_torch.evaluation.bootstrap import t_interval
-from rehearsal_torch.evaluation.rehearsal_rows import Row, written
+from rehearsal_torch.evaluation.rows import Row, written
 from rehearsal_torch.evaluation.summaries import grouped, mean
-from rehearsal_torch.reporting.figures import claimed_and_true, probability_claims
+from rehearsal_torch.reporting.figures import cases
 from rehearsal_torch.run_folder import RunFolder
 from reproduction.calibration import coverage, trial_tables
 from reproduction.calibration.interval_levels import LEVELS
@@ -211,7 +211,7 @@ def _parts(rows: dict[str, list[Row]]) -> Iterator[Block | Section]:
         by_method = grouped(tables, "method")
         yield Section(
             figures={
-                "probabilities": probability_claims.draw(
+                "probabilities": cases.draw_calibration(
                     {str(key[0]): some for key, some in by_method.items()}
                 )
             }
@@ -229,7 +229,7 @@ def _parts(rows: dict[str, list[Row]]) -> Iterator[Block | Section]:
                 str(method): ([row["estimate"] for row in each], [row["auf"] for row in each])
                 for (method,), each in grouped(some, "method").items()
             }
-            yield Section([f"### {world}"], {f"improvements_{place}": claimed_and_true.draw(pairs)})
+            yield Section([f"### {world}"], {f"improvements_{place}": episodes.draw_true_improvements(pairs)})
     if stays:
         yield Section(["## How many stays are needed", TEXTS["stays"], claims_table(stays, percent=True)])
     yield from trial_tables.sections(rows[TRIALS])

@@ -17,7 +17,7 @@ from rehearsal_torch.objectives.sequences.return_record import return_record
 from rehearsal_torch.objectives.step_score import WITH, WITHOUT, StepFunction, StepScore
 from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
 from rehearsal_torch.problems.episodes.simulator import STATES, sofa
-from rehearsal_torch.reporting import summary
+from rehearsal_torch.reporting import sequence_report
 from rehearsal_torch.search.sequences.baselines import GreedyChanges
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive
 from tests.toys.episodes import transition_model
@@ -188,7 +188,7 @@ def test_scores_with_and_without_doses_are_each_others_related_ones():
     whole, organs = sofa_score(), sofa_score(without_doses=True)
     for one in (whole, organs):
         related = one.related()
-        assert list(related) == [WITHOUT, WITH] == [summary.WITHOUT, summary.WITH]
+        assert list(related) == [WITHOUT, WITH] == [sequence_report.WITHOUT, sequence_report.WITH]
         assert [each.acts for each in related.values()] == [False, True]
     states = torch.rand(7, 8, dtype=torch.float64) * 100
     assert torch.equal(whole.related()[WITHOUT](states, STATES), organs(states, STATES))

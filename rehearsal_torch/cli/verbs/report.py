@@ -11,7 +11,7 @@ from rehearsal_torch.cli.errors import begins
 from rehearsal_torch.cli.spelling import spoken
 from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.writing import write_text
-from rehearsal_torch.reporting.page.document import MARK
+from rehearsal_torch.reporting.page.markup import MARK
 from rehearsal_torch.reporting.page.material import Material, material
 from rehearsal_torch.reporting.page.run_page import FILE, page
 from rehearsal_torch.reporting.page.several_runs import comparing_page

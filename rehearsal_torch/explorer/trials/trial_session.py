@@ -34,8 +34,8 @@ from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.trials.log import TrialLog
 from rehearsal_torch.data.trials.trial import Suggestion, Trial
 from rehearsal_torch.explorer.replies import PATIENCE, Turns, reply
-from rehearsal_torch.reporting.page.assumptions import TRIALS
-from rehearsal_torch.reporting.page.question import of_trials
+from rehearsal_torch.reporting.page.card import of_trials
+from rehearsal_torch.reporting.page.grounds import TRIALS
 from rehearsal_torch.reporting.trial_view import WIDTH
 from rehearsal_torch.user_error import RequestError
 

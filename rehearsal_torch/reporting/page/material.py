@@ -27,10 +27,10 @@ from typing import Any
 
 from rehearsal_torch.data.codings.recorded import card_in_words, wanted_of
 from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, is_sequence, read
-from rehearsal_torch.evaluation.rehearsal_rows import number
+from rehearsal_torch.evaluation.rows import number
 from rehearsal_torch.evaluation.summaries import MethodSummary
 from rehearsal_torch.reporting import alteration_report, trial_report
-from rehearsal_torch.reporting.summary import Row, summary
+from rehearsal_torch.reporting.sequence_report import Row, summary
 from rehearsal_torch.reporting.wording import Wording, worded
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.spaces.box import setting_text

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 
 from rehearsal_torch.evaluation.recorded_run import Decided, claim, group_of, is_sequence
 from rehearsal_torch.reporting import untouched_score
-from rehearsal_torch.reporting.decision_table import figure, method_rows
-from rehearsal_torch.reporting.page.answers import verdicts
-from rehearsal_torch.reporting.page.cautions import of_decisions, of_the_run
-from rehearsal_torch.reporting.page.comparison import indented, sequence_tables
-from rehearsal_torch.reporting.page.document import Section, document, origin
+from rehearsal_torch.reporting.alteration_report import figure, method_rows
+from rehearsal_torch.reporting.page.card import question
+from rehearsal_torch.reporting.page.grounds import warnings_of_decisions, warnings_of_run
 from rehearsal_torch.reporting.page.markup import (
     Markup,
+    Section,
     bullets,
+    document,
     facts,
     grouped,
     joined,
@@ -25,7 +25,7 @@ from rehearsal_torch.reporting.page.markup import (
     tag,
 )
 from rehearsal_torch.reporting.page.material import Material, counted, finite, mapping, named
-from rehearsal_torch.reporting.page.question import question
+from rehearsal_torch.reporting.page.run_page import indented, origin, sequence_tables, verdicts
 from rehearsal_torch.reporting.trial_report import kept
 
 _END = (
@@ -171,12 +171,12 @@ def _summaries(pairs: Sequence[tuple[str, Material]]) -> Markup:
 
 
 def _warnings(pairs: Sequence[tuple[str, Material]]) -> Markup:
-    general = [(label, text) for label, run in pairs for text in of_the_run(run)]
+    general = [(label, text) for label, run in pairs for text in warnings_of_run(run)]
     counts = [
         f"{label}: {counted(len({name for name, _ in of_cases}), 'case')} with warnings, which its own "
         "report lists."
         for label, run in pairs
-        if (of_cases := of_decisions(run.run.decisions))
+        if (of_cases := warnings_of_decisions(run.run.decisions))
     ]
     if not general and not counts:
         return tag("p", "The runs recorded no warnings.")

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from rehearsal_torch.data.decision import Decision, action_name
-from rehearsal_torch.evaluation.sepsis_truth import true_return
+from rehearsal_torch.evaluation.truth_panel import true_return
 from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
 from rehearsal_torch.search.sequences.baselines import GreedyChanges
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive
