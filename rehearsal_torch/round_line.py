@@ -143,8 +143,7 @@ def decision_of(line: Mapping[str, Any]) -> "Decision":
     import torch
 
     from rehearsal_torch.data.decision import Decision, Estimate
-    from rehearsal_torch.data.hidden_cause import HiddenCause
-    from rehearsal_torch.data.sensitivity import Sensitivity
+    from rehearsal_torch.data.sensitivity import HiddenCause, Sensitivity
     from rehearsal_torch.spaces.box import Alteration
 
     def alteration(key: str) -> Alteration | None:

@@ -35,7 +35,7 @@ from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.problems.rehearsal.bermuda import Bermuda
 from rehearsal_torch.problems.rehearsal.changing_world import ChangingWorld
-from rehearsal_torch.problems.rehearsal.ride_hailing import RideHailing
+from rehearsal_torch.problems.rehearsal.linear_worlds import RideHailing
 from rehearsal_torch.problems.rehearsal.world import RehearsalWorld
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.spaces.box import Alteration
@@ -187,11 +187,11 @@ TRIALS: Mapping[str, str] = {
     "Alpine2": "alpine2",
     "Branin": "benchmark_functions",
     "Chemostat": "chemostat",
-    "Dropwave": "dropwave",
-    "Epidemic": "epidemic",
+    "Dropwave": "benchmark_functions",
+    "Epidemic": "epidemics",
     "Hartmann": "benchmark_functions",
     "Levy": "benchmark_functions",
-    "PooledTesting": "pooled_testing",
+    "PooledTesting": "epidemics",
     "Rosenbrock": "benchmark_functions",
 }
 

@@ -39,11 +39,9 @@ from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.tables.in_memory import SET, in_library
-from rehearsal_torch.data.trials.file import read_campaign, write_campaign
 from rehearsal_torch.data.trials.log import Reference, TrialLog
-from rehearsal_torch.data.trials.recommended import Recommended
-from rehearsal_torch.data.trials.store import TrialStore
-from rehearsal_torch.data.trials.trial import Suggestion, Trial, TrialWarning, finite
+from rehearsal_torch.data.trials.store import TrialStore, read_campaign, write_campaign
+from rehearsal_torch.data.trials.trial import Recommended, Suggestion, Trial, TrialWarning, finite
 from rehearsal_torch.files.schema import shown
 from rehearsal_torch.files.writing import write_bytes
 from rehearsal_torch.methods.build import made

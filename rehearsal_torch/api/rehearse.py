@@ -26,7 +26,7 @@ from rehearsal_torch.api.decisions import Decisions
 from rehearsal_torch.api.learn import model_of, untouched_score
 from rehearsal_torch.api.rehearsal_model import Case, RehearsalModel
 from rehearsal_torch.api.request import Request, check_workers, labels_of, names_of
-from rehearsal_torch.data.codings.recorded import wanted_in
+from rehearsal_torch.data.codings.texts import wanted_in
 from rehearsal_torch.data.decision import Decision, DecisionContext
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table

@@ -42,10 +42,10 @@ from rehearsal_torch.mechanisms.trajectory import EquationTrajectory, Trajectory
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import Doses, Reward
 from rehearsal_torch.problems.causal.world import CausalWorld
-from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
-from rehearsal_torch.problems.episodes.simulator import (
+from rehearsal_torch.problems.episodes.cohort import (
     STATES,
     Cohort,
+    SepsisSimulated,
     dose_options,
     emit,
     move,
@@ -74,7 +74,7 @@ class TruthRow:
         sequence: The treatment sequence: "recommended" or "random change".
         quantity: "rmse", "rmse of all steps", "improvement", "gain", "return" or "regret".
         feature: The state variable of an RMSE; "organs" or "doses scored" for the two parts of a gain
-            (`sepsis_truth`); "SOFA" or "organ SOFA" for an improvement, "reward" for one claimed by another
+            (`GainParts`); "SOFA" or "organ SOFA" for an improvement, "reward" for one claimed by another
             reward, whose truth is not known; "SOFA" otherwise.
         estimator: Source of the value: "learnt", "observed trajectory", "fresh noise", "claimed", "true",
             "no action", "true optimum".

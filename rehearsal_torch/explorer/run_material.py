@@ -18,7 +18,7 @@ from rehearsal_torch.api.saving.saved_run import NEEDED, model_of_run, needed, n
 from rehearsal_torch.api.saving.saved_run import needed as complete
 from rehearsal_torch.checkpoint import configuration
 from rehearsal_torch.checkpoint import load as load_surrogate
-from rehearsal_torch.data.codings.recorded import card_in_words
+from rehearsal_torch.data.codings.texts import card_in_words
 from rehearsal_torch.evaluation.recorded_run import Recorded
 from rehearsal_torch.files.checkpoint_folders import checkpoint_in
 from rehearsal_torch.reporting.page.material import Material, mapping, material

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rehearsal_torch.data.estimates.percent import percents
+from rehearsal_torch.data.estimate import percents
 from rehearsal_torch.data.finding import reason_of, texts_of, undecided
 from rehearsal_torch.data.sensitivity import factor
 from rehearsal_torch.evaluation.overturning import graphs_overall, overall, sensitivity_of

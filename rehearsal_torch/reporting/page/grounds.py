@@ -13,8 +13,7 @@ from typing import Any
 
 from rehearsal_torch.data.codings.texts import recorded_codings
 from rehearsal_torch.data.finding import reason_of, texts_of
-from rehearsal_torch.data.hidden_cause import share
-from rehearsal_torch.data.sensitivity import factor
+from rehearsal_torch.data.sensitivity import factor, share
 from rehearsal_torch.evaluation import overturning
 from rehearsal_torch.evaluation.recorded_run import Decided, effort
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph

@@ -1,8 +1,8 @@
 """One sentence for each part of a decision: what to set, the chances or the outcome, the truth, and why.
 
 The numbers are those of the decision's line in ``decisions.jsonl``. Chances are in per cent with their
-intervals, differences in percentage points (`data.estimates.percent`), settings in four significant digits.
-The desired region is named where its words are short (`data.codings.recorded`). Tables have more digits
+intervals, differences in percentage points (`data.estimate`), settings in four significant digits.
+The desired region is named where its words are short (`data.codings.texts`). Tables have more digits
 (`reporting.alteration_report`).
 
 Of an episode, doses and outcomes are those of the recorded trajectory, with the names and units of
@@ -17,8 +17,8 @@ from types import MappingProxyType
 from typing import Any
 
 from rehearsal_torch.data.decision import action_step
-from rehearsal_torch.data.estimates.estimate import CHANCE
-from rehearsal_torch.data.estimates.percent import (
+from rehearsal_torch.data.estimate import (
+    CHANCE,
     Ends,
     Intervals,
     alike,
