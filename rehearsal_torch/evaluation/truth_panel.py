@@ -12,15 +12,24 @@ nothing had changed) and a prediction with fresh noise (the model without abduct
 sequence there are its claimed improvement, its true one with the part that is due to organs, and its regret:
 the difference between the best sequence under the true mechanism and the recommended one.
 
-The rows of ``truth.csv`` compare a run with a known ground truth:
+The simulator's own mechanism, with the patient's level and the noise that each step really had, determines
+what the patient would have gone through under other doses. A changed action gives the dose that its level
+stands for, an unchanged one the dose that was really given, jitter included, so that a sequence without
+changes reproduces the observed trajectory. A true gain has two parts. With the states x, x' and the
+vasopressor doses v, v' of the observed and of the changed trajectory, the summed score S falls by
 
-    optimise     accuracy of the noise recovered for a causal world, node by node (`noise_recovery`)
-    look_back    decisions and learnt trajectories of the simulated cohort, compared with its true mechanism,
-                 patient by patient
+    S(x, v) - S(x', v') = [S(x, v) - S(x', v)] + [S(x', v) - S(x', v')]
+                             through states          through scoring
 
-Other problems know no truth beyond the score of each decision.
+The first part is the effect on the patient; the second is what the score no longer counts because a drug was
+withheld, or counts because it was given. The reverse order, scoring first, gives another decomposition where
+the two interact.
 
-Source: Ren et al. (2025), Thm. 4.1; Tsirtsis and Gomez-Rodriguez (2023), Sec. 5.
+Causal worlds know the noise behind their rows (`noise_recovery`); other problems know no truth beyond the
+score of each decision.
+
+Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 and Eq. 6 (with the true noise instead of an abducted
+one); Komorowski et al. (2018) for the score of a step.
 """
 
 import math
@@ -73,11 +82,11 @@ class TruthRow:
     Attributes:
         sequence: The treatment sequence: "recommended" or "random change".
         quantity: "rmse", "rmse of all steps", "improvement", "gain", "return" or "regret".
-        feature: The state variable of an RMSE; "organs" or "doses scored" for the two parts of a gain
-            (`GainParts`); "SOFA" or "organ SOFA" for an improvement, "reward" for one claimed by another
-            reward, whose truth is not known; "SOFA" otherwise.
-        estimator: Source of the value: "learnt", "observed trajectory", "fresh noise", "claimed", "true",
-            "no action", "true optimum".
+        feature: The state variable of an RMSE; "organs" or "doses scored" for the two parts of a gain; "SOFA"
+            or "organ SOFA" for an improvement, "reward" for one claimed by another reward, whose truth is not
+            known; "SOFA" otherwise.
+        estimator: "learnt", "observed trajectory", "fresh noise", "claimed", "true", "no action" or "true
+            optimum".
         value: In the feature's unit; improvements are relative; gains, returns and regrets are in summed
             SOFA points.
     """
@@ -123,21 +132,18 @@ def random_change(surrogate: Model, problem: SepsisSimulated, episode: Episode) 
     """One action changed at one step, both drawn at random; the same at every call."""
     generator = spaced_generator(problem.seed, int(episode.identity))
     levels = _first(surrogate).levels
-    observed = levels.digitise(episode.columns(levels.names))[:-1]
+    observed, count = levels.digitise(episode.columns(levels.names))[:-1], levels.actions
     step = int(torch.randint(0, max(1, (len(observed) + 1) // 2), (), generator=generator))
-    count = levels.actions
-    other = int(torch.randint(1, count, (), generator=generator))
-    chosen = observed.clone()
-    selectable = levels.selectable
+    given, other = int(observed[step]), int(torch.randint(1, count, (), generator=generator))
     # The drawn action, or the next selectable one.
-    others = [
-        (int(observed[step]) + 1 + (other - 1 + more) % (count - 1)) % count for more in range(count - 1)
-    ]
-    chosen[step] = next((action for action in others if bool(selectable[action])), int(observed[step]))
-    if int(chosen[step]) == int(observed[step]):
+    others = [(given + 1 + (other - 1 + more) % (count - 1)) % count for more in range(count - 1)]
+    action = next((action for action in others if bool(levels.selectable[action])), given)
+    if action == given:
         return Decision(None, math.nan)
-    doses = {action_name(step): tuple(surrogate.doses(chosen[step]).tolist())}
-    return Decision(Alteration((action_name(step),), chosen[[step]]), math.nan, doses=doses)
+    name, chosen = action_name(step), observed.new_tensor([action])
+    return Decision(
+        Alteration((name,), chosen), math.nan, doses={name: tuple(surrogate.doses(chosen[0]).tolist())}
+    )
 
 
 @dataclass(frozen=True)
@@ -148,18 +154,13 @@ class _Errors:
     values: Tensor
     change: int
 
-    @property
-    def after(self) -> Tensor:
-        """Of the steps after the first change, (T', F)."""
-        return self.values[self.change + 1 :]
-
 
 def _errors(
     surrogate: Model, problem: SepsisSimulated, episode: Episode, decision: Decision, sequence: str
 ) -> Iterator[TruthRow]:
     for estimator, errors in _differences(surrogate, problem, episode, decision).items():
         # Nothing comes after the last step.
-        after = _rmse(errors.after) if len(errors.after) else []
+        after = _rmse(errors.values[errors.change + 1 :]) if errors.change + 1 < len(errors.values) else []
         for feature, value in zip(errors.features, after, strict=bool(after)):
             yield TruthRow(episode.identity, sequence, "rmse", feature, estimator, value)
         if "SOFA" in errors.features:
@@ -263,9 +264,9 @@ def _gains(
     yield replace(row, feature=claim)
     for name, feature in SCORES.items():
         yield replace(row, feature=feature, estimator="true", value=truth[f"{name}_improvement"])
-    parts = gain_parts(problem, case.episode, decision)
-    yield replace(row, quantity="gain", feature="organs", estimator="true", value=parts.states)
-    yield replace(row, quantity="gain", feature="doses scored", estimator="true", value=parts.scoring)
+    states, scoring = gain_parts(problem, case.episode, decision)
+    yield replace(row, quantity="gain", feature="organs", estimator="true", value=states)
+    yield replace(row, quantity="gain", feature="doses scored", estimator="true", value=scoring)
     yield replace(row, quantity="return", estimator="no action", value=truth["true_observed"])
     yield replace(row, quantity="return", estimator="true", value=truth["true_value"])
     # The true optimum keeps the last action, which changes the score of its own step alone.
@@ -299,23 +300,10 @@ def truth_table(
     return [asdict(row) for row in truth_rows(surrogate, problem, decisions, changes, claims=claims)]
 
 
-@dataclass(frozen=True)
-class GainParts:
-    """A true gain in summed SOFA points, positive if better: through the states, scored with the observed
-    doses, and through the doses that the score counts, at the changed states.
+def gain_parts(problem: SepsisSimulated, episode: Episode, decision: Decision) -> tuple[float, float]:
+    """The parts of the true gain of a decision in summed SOFA points, positive if better: through the states,
+    and through scoring.
     """
-
-    states: float
-    scoring: float
-
-    @property
-    def total(self) -> float:
-        """The total gain."""
-        return self.states + self.scoring
-
-
-def gain_parts(problem: SepsisSimulated, episode: Episode, decision: Decision) -> GainParts:
-    """Decomposes the true gain of a decision for an episode of the simulated cohort."""
     given, changed = problem.trajectories_of_doses(episode, decision)
     observed, altered = emit(
         true_trajectory(problem.cohort, int(episode.identity), torch.stack((given, changed)))
@@ -324,18 +312,15 @@ def gain_parts(problem: SepsisSimulated, episode: Episode, decision: Decision) -
         float(sofa(states, doses[:, 0])[problem.action_lag :].sum())
         for states, doses in ((observed, given), (altered, given), (altered, changed))
     )
-    return GainParts(before - moved, moved - both)
+    return before - moved, moved - both
 
 
 LATENT = (*(f"latent_{index}" for index in range(8)), "step")
 
 
 class SepsisTruth(EpisodeSurrogate):
-    """The simulator as a surrogate without parameters to fit, so that any search can find the true optimum.
-
-    Args:
-        cohort: The simulated patients; an episode's identity is its patient's number.
-        levels: The dose levels that actions stand for.
+    """The simulator as a surrogate without parameters to fit, so that any search can find the true optimum:
+    its state is latent, followed by the number of the step. An episode's identity is its patient's number.
     """
 
     def __init__(self, cohort: Cohort, levels: DoseLevels) -> None:
@@ -354,26 +339,17 @@ class SepsisTruth(EpisodeSurrogate):
     def trajectory(self, episode: Episode) -> Trajectory:
         """The patient's true trajectory, in latent coordinates; without a Lipschitz constant."""
         patient, horizon = int(episode.identity), episode.horizon
-        given = self.given(episode)
-        vent, noise, level = (
-            self.cohort.ventilated[patient],
-            self.cohort.noise[patient],
-            self.cohort.level[patient],
-        )
+        given = dose_options(episode, self.levels)
+        cohort = self.cohort
+        vent, noise, level = cohort.ventilated[patient], cohort.noise[patient], cohort.level[patient]
 
         def equation(states: Tensor, time: int, actions: Tensor) -> Tensor:
             moved = move(states[:, :8], level, given[time][actions], vent[time], noise[time])
             return torch.nn.functional.pad(moved, (0, 1), value=float(time + 1))
 
         observed = self.levels.digitise(episode.columns(self.levels.names))
-        numbered = torch.cat([self.cohort.latent[patient, :horizon], torch.arange(horizon).unsqueeze(-1)], -1)
+        numbered = torch.cat([cohort.latent[patient, :horizon], torch.arange(horizon).unsqueeze(-1)], -1)
         return EquationTrajectory(numbered, observed, self.levels.actions, equation)
-
-    def given(self, episode: Episode) -> Tensor:
-        """The doses of each action at each step, (T, A, 2): the observed dose for the observed action, the
-        medians of their levels for the others.
-        """
-        return dose_options(episode, self.levels)
 
     def units(self, states: Tensor) -> Tensor:
         """The coordinates themselves."""
@@ -436,6 +412,6 @@ def true_return(
     truth = SepsisTruth(cohort, levels)
     fixed = torch.zeros(episode.horizon, dtype=torch.bool)
     fixed[-1] = True
-    vasopressor = truth.given(episode)[..., 0]
+    vasopressor = dose_options(episode, levels)[..., 0]
     score = TrueScore(torch.zeros_like(vasopressor) if organs else vasopressor)
     return CounterfactualReturn(truth, EpisodeCase(episode, fixed), score, changes)

@@ -110,12 +110,9 @@ def refused(frame: pd.DataFrame) -> "pd.Series[bool]":
 
 
 def summary(frame: pd.DataFrame, of: str, wanted: str = "") -> str:
-    """One sentence: how many cases have which status, and the mean estimates of those within the data.
-
-    Args:
-        frame: One row per case, from `decision_frame`.
-        of: What the estimates are of.
-        wanted: The desired region in words; empty where these are too long.
+    """One sentence on a `decision_frame`: how many cases have which status, and the mean estimates of those
+    within the data; what the estimates are of, and the desired region in words, empty where these are too
+    long.
     """
     every, unknown = frame["status"] != "leave", refused(frame)
     counts = {ACTS: every.sum(), NOTHING: (~every & ~unknown).sum(), REFUSED: unknown.sum()}

@@ -1,7 +1,6 @@
 """Report of a run of trials: actions and rewards round by round, and the recommended action."""
 
 from collections.abc import Mapping, Sequence
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +46,7 @@ def last_rounds(run: Recorded) -> tuple[list[str], list[list[str]]]:
     rows = rounds(run)
     heads = ["round", "tried", "reward", *(("expected", "best so far") if rows else ())]
     body = []
-    for decision, row in list(zip_longest(run.decisions, rows))[-SHOWN:]:
+    for decision, row in list(zip(run.decisions, rows or [{} for _ in run.decisions], strict=True))[-SHOWN:]:
         reward, seconds = decision.get("reward"), decision.get("seconds")
         body.append(
             [
@@ -80,7 +79,8 @@ def reached(run: Recorded) -> list[str]:
 def written(run: Recorded) -> list[Path]:
     """Writes ``table.csv``, one row per round with all settings."""
     lines: list[dict[str, Any]] = []
-    for decision, row in zip_longest(run.decisions, rounds(run), fillvalue={}):
+    rows: list[Row] = rounds(run) or [{} for _ in run.decisions]
+    for decision, row in zip(run.decisions, rows, strict=True):
         own = {
             "round": int(decision["index"]) + 1,
             "reward": decision.get("reward"),

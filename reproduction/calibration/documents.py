@@ -211,7 +211,7 @@ def _parts(rows: dict[str, list[Row]]) -> Iterator[Block | Section]:
         by_method = grouped(tables, "method")
         yield Section(
             figures={
-                "probabilities": cases.draw_calibration(
+                "probabilities": draw_calibration(
                     {str(key[0]): some for key, some in by_method.items()}
                 )
             }
@@ -229,7 +229,7 @@ def _parts(rows: dict[str, list[Row]]) -> Iterator[Block | Section]:
                 str(method): ([row["estimate"] for row in each], [row["auf"] for row in each])
                 for (method,), each in grouped(some, "method").items()
             }
-            yield Section([f"### {world}"], {f"improvements_{place}": episodes.draw_true_improvements(pairs)})
+            yield Section([f"### {world}"], {f"improvements_{place}": draw_true_improvements(pairs)})
     if stays:
         yield Section(["## How many stays are needed", TEXTS["stays"], claims_table(stays, percent=True)])
     yield from trial_tables.sections(rows[TRIALS])

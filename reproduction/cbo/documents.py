@@ -120,7 +120,7 @@ def recommended(rows: Sequence[Row], title: str, figure: str) -> Section:
     rounds = {one.rounds for line in found.values() for one in line.values()}
     text = TEXTS["recommended"].format(rounds=_range(rounds), seeds=_seeds(seeds))
     blocks = [f"## {title}", text, sweep_tables.trials_as_markdown(rows)]
-    return Section(blocks, {figure: rounds.draw_trials(grouped_rows(rows))})
+    return Section(blocks, {figure: draw_trials(grouped_rows(rows))})
 
 
 def differences(rows: Sequence[Row]) -> Section:

@@ -293,9 +293,6 @@ def draw_overturning(groups: Mapping[str, Sequence[Decided]]) -> Figure:
     strongest observed covariate. Right, the share of all recommendations that stand against a hidden cause of
     each strength. Where no strength of the axis changes that share, a sentence in the panel says why.
     Strengths are on a logarithmic axis.
-
-    Args:
-        groups: Method to its decisions, each with a recorded sensitivity.
     """
     figure, grid = panels(len(groups), 2, width=5.2, height=4.6)
     for index, ((left, right), (name, decided)) in enumerate(zip(grid, groups.items(), strict=True)):
@@ -405,9 +402,6 @@ def draw_probabilities(groups: Mapping[str, Sequence[Decided]]) -> Figure:
 
     Contexts are ordered by the largest possible probability. Filled points are alterations, open ones
     decisions without an alteration; where they coincide with the crosses, the decision made no difference.
-
-    Args:
-        groups: Method to its decisions that a world scored.
     """
     figure, [line] = panels(1, len(groups), width=5.2, height=3.9)
     for index, (axes, (name, decisions)) in enumerate(zip(line, groups.items(), strict=True)):
@@ -440,14 +434,11 @@ def draw_probabilities(groups: Mapping[str, Sequence[Decided]]) -> Figure:
 
 
 def draw_calibration(groups: Mapping[str, Sequence[Row]]) -> Figure:
-    """Claimed against true probabilities of a desired outcome (calibration), one panel per label.
+    """Claimed against true probabilities of a desired outcome (calibration), one panel per label of rows.
 
     One point per decision; the horizontal bar is the claimed interval, which contains the truth where it
     meets the diagonal. Points below the diagonal are over-confident. If a certificate bounds the posterior
     mean and the truth, the thin bar is the interval of the truth, the thick one that of the mean.
-
-    Args:
-        groups: Label to rows; those without an estimate or a truth are left out.
     """
     figure, every = panel_list(len(groups), 3, width=4.4, height=4.0)
     for index, (axes, (name, rows)) in enumerate(zip(every, groups.items(), strict=True)):

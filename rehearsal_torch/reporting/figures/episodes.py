@@ -137,9 +137,6 @@ def draw_errors(rows: Sequence[Mapping[str, str]]) -> Figure:
 
     They are shares of the error of a prediction with fresh noise, that is, of the same model without
     abduction; beside them, the error of taking the observed course for the counterfactual one.
-
-    Args:
-        rows: Rows of ``truth.csv``.
     """
     rmse = {key: mean for key, mean in truth_means(rows).items() if key[1] == "rmse"}
     sequences = list(dict.fromkeys(key[0] for key in rmse))
@@ -210,11 +207,7 @@ def draw_courses(shown: Sequence[tuple[str, Decided]], count: int, words: Wordin
 
 
 def draw_course(axes: Axes, decision: Decided, words: Wording) -> None:
-    """Draws the course of the outcome of one unit, with the changed steps shaded, into given axes.
-
-    Args:
-        decision: The ``identity`` of the unit and the ``trajectory`` of its decision.
-    """
+    """Draws the course of the outcome of one unit, with the changed steps shaded, into given axes."""
     _outcome(axes, decision, words)
     _shaded(axes, decision, words.start)
     axes.set(xlabel=words.time, title=_title("", decision, 1, words))

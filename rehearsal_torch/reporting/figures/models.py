@@ -71,10 +71,7 @@ def draw_lipschitz(decrease: Mapping[tuple[float, float], float]) -> Figure:
     """How the held-out log-likelihood decreases under Lipschitz constraints, as a heat map with its numbers.
 
     A cell is the percentage by which the mean held-out log-likelihood l of a constrained model lies below
-    that of the unconstrained one, l_0: 100 (l_0 - l) / |l_0|.
-
-    Args:
-        decrease: (L_h, L_phi) to the decrease in percent; cells may be missing.
+    that of the unconstrained one, l_0: 100 (l_0 - l) / |l_0|, by (L_h, L_phi); cells may be missing.
     """
     across, up = sorted({cell[0] for cell in decrease}), sorted({cell[1] for cell in decrease})
     values = np.array([[decrease.get((x, y), np.nan) for x in across] for y in up])
@@ -102,9 +99,6 @@ def draw_recovered(rows: Rows) -> dict[str, Figure]:
 
     The noise that a model recovers is compared with the identifiable part f_c(u) of the true noise,
     standardised and up to sign: on the rows that the model was fitted to, and on held-out ones.
-
-    Args:
-        rows: Rows of ``truth.csv``.
     """
     points = [row for row in rows if row.get("quantity") == "noise"]
     nodes = list(dict.fromkeys(row["node"] for row in points))

@@ -28,9 +28,6 @@ def draw_trials(problems: Mapping[str, Groups]) -> Figure:
     """One row of panels per problem: best so far, average, and regret of the recommended action.
 
     The horizontal line is the exact optimum; the regret has a logarithmic scale.
-
-    Args:
-        problems: Problem to method to rows.
     """
     figure, grid = panels(len(problems), 3, width=4.4, height=3.1)
     methods = list(dict.fromkeys(method for groups in problems.values() for method in groups))

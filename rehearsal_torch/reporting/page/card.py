@@ -1,4 +1,10 @@
-"""What a run was asked, in sentences, from its data card: what may be set, what is wanted, what is known."""
+"""The data card of a run in words: what was asked, a sentence each, and its entries, a line each.
+
+The question is what may be set, what is wanted, and what is known. Of the entries, the short form holds what
+fits on a line each: where the data come from, how many rows there are, how they are divided. The whole card
+adds graph, ranges, bounds and the desired region, written as one would write them by hand (``age -> bmi``,
+``bmi 20 to 35``, ``bmi; bp; bmi and bp``), wrapped and never cut.
+"""
 
 import textwrap
 from collections.abc import Mapping
@@ -9,6 +15,32 @@ from rehearsal_torch.data.codings.texts import bound_in_words, card_in_words, re
 from rehearsal_torch.evaluation.recorded_run import Decided
 from rehearsal_torch.reporting.page.material import Material, counted, finite, listed, mapping, shown
 from rehearsal_torch.reporting.wording import Dose, Wording
+
+WIDTH, FEW = 110, 6
+# What the keys of a card are called where they do not say it themselves.
+LABELS = {
+    "kept_aside": "rows held out to score the method",
+    "desired": "share of rows with a desired outcome",
+    "context": "known before deciding",
+    "contexts": "cases to decide for",
+    "box": "may be set",
+    "region": "desired",
+    "candidates": "sets of variables that may be set together",
+    "ranges": "observed ranges",
+    "codings": "texts, in the order of their codes 0, 1, ...",
+    "best_radius": "radius of the best settings",
+}
+# What is told in other words elsewhere, or is for comparing files only.
+_LONG = frozenset({"graph", "box", "region", "candidates", "ranges", "features", "fingerprint", "noise"})
+# What is a warning, and stands among these.
+_CAUTIONS = ("caution", "findings")
+_PRESENT = (
+    "Where a case states the present values of what is set, the comparison is with these; what is usual in "
+    "such a case stands beside it."
+)
+_NO_ACTION = (
+    "No action means what usually happens to such a case, not the values that the candidates have now."
+)
 
 
 def question(of: Material) -> list[str]:
@@ -29,9 +61,8 @@ def region(card: dict[str, Any]) -> list[str]:
         weights, bound = [finite(value) for value in listed(normal)], finite(offset)
         if bound is None or len(weights) != len(names) or None in weights:
             return []
-        faces.append(
-            _face(dict(zip(names, (weight or 0.0 for weight in weights), strict=True)), bound, codings)
-        )
+        named = {name: weight or 0.0 for name, weight in zip(names, weights, strict=True)}
+        faces.append(_face(named, bound, codings))
     return [face for face in faces if face]
 
 
@@ -52,38 +83,27 @@ def settable(card: dict[str, Any], key: str) -> list[str]:
 
 
 def of_alterations(card: dict[str, Any], present: bool = False) -> list[str]:
-    """The question of a rehearsal task: what may be set, what is wanted, what is known before.
-
-    Args:
-        present: Whether cases state the present values of what may be set.
+    """The question of a rehearsal task: what may be set, what is wanted, what is known before, and whether
+    cases state the present values of what may be set.
     """
     sentences, faces, may = [], region(card), settable(card, "box")
     if may:
-        what = f"What should be set in each case? Candidates: {', '.join(may)}."
-        sentences.append(what)
+        sentences.append(f"What should be set in each case? Candidates: {', '.join(may)}.")
     if faces:
         sentences.append(f"Wanted: an outcome with {' and '.join(faces)}.")
     known = [str(name) for name in listed(card.get("context"))]
     if known:
         sentences.append(f"Known of each case before deciding: {', '.join(known)}.")
     if present:
-        sentences.append(
-            "Where a case states the present values of what is set, the comparison is with these; what is "
-            "usual in such a case stands beside it."
-        )
+        sentences.append(_PRESENT)
     elif known:
-        sentences.append(
-            "No action means what usually happens to such a case, not the values that the candidates have "
-            "now."
-        )
+        sentences.append(_NO_ACTION)
     priced, worth = mapping(card.get("costs")), finite(card.get("worth"))
     if priced:
-        counted_as = (
-            "they are told, and not weighed"
-            if worth is None
-            else f"a desired outcome is worth {shown(worth)} in their unit"
-        )
-        sentences.append(f"Changes of {', '.join(map(str, priced))} have costs; {counted_as}.")
+        weighed = "they are told, and not weighed"
+        if worth is not None:
+            weighed = f"a desired outcome is worth {shown(worth)} in their unit"
+        sentences.append(f"Changes of {', '.join(map(str, priced))} have costs; {weighed}.")
     share = finite(card.get("desired"))
     if share is not None:
         sentences.append(f"Of the rows that the method learnt from, {100 * share:.1f}% have such an outcome.")
@@ -91,10 +111,8 @@ def of_alterations(card: dict[str, Any], present: bool = False) -> list[str]:
 
 
 def of_trials(card: dict[str, Any]) -> list[str]:
-    """The question of a causal system: what may be set, and what the reward is.
-
-    Args:
-        card: The data card, or a task as plain data.
+    """The question of a causal system, by its data card or its task: what may be set, and what the reward
+    is.
     """
     may, reward = settable(card, "actions"), mapping(card.get("reward"))
     sentences = []
@@ -113,13 +131,12 @@ def of_trials(card: dict[str, Any]) -> list[str]:
 
 
 def _sequences(decisions: list[Decided], words: Wording) -> list[str]:
-    changes = {finite(mapping(decision.get("trajectory")).get("changes")) for decision in decisions} - {None}
-    most = (
-        f"at most {shown(int(max(count for count in changes if count is not None)))}" if changes else "some"
-    )
+    changes = [finite(mapping(decision.get("trajectory")).get("changes")) for decision in decisions]
+    known = [int(count) for count in changes if count is not None]
+    most = f"at most {shown(max(known))}" if known else "some"
     actions = " and ".join(map(_action, words.doses))
     better = "lowered" if words.sign < 0 else "raised"
-    what = f"cumulative {words.variable}" + (f" ({words.unit})" if words.unit else "")
+    what = f"{words.total[:1].lower()}{words.total[1:]}"
     return [
         f"Looking back at {counted(len(decisions), words.episode, words.episodes)}: which changes, of {most} "
         f"actions in each, would have {better} the {what}?",
@@ -148,37 +165,15 @@ def _face(weights: dict[str, float], bound: float, codings: Mapping[str, Coding]
 
 def weighted_sum(weights: dict[str, Any]) -> str:
     """A weighted sum in words; a weight of 1 is left out."""
-    parts = [
-        name if finite(weight) == 1 else f"{shown(weight)} times {name}" for name, weight in weights.items()
-    ]
-    return " + ".join(parts)
-
-
-WIDTH, FEW = 110, 6
-# What the keys of a card are called where they do not say it themselves.
-LABELS = {
-    "kept_aside": "rows held out to score the method",
-    "desired": "share of rows with a desired outcome",
-    "context": "known before deciding",
-    "contexts": "cases to decide for",
-    "box": "may be set",
-    "region": "desired",
-    "candidates": "sets of variables that may be set together",
-    "ranges": "observed ranges",
-    "codings": "texts, in the order of their codes 0, 1, ...",
-    "best_radius": "radius of the best settings",
-}
-# What is told in other words elsewhere, or is for comparing files only.
-_LONG = frozenset({"graph", "box", "region", "candidates", "ranges", "features", "fingerprint", "noise"})
+    times = {
+        name: "" if finite(weight) == 1 else f"{shown(weight)} times " for name, weight in weights.items()
+    }
+    return " + ".join(f"{weight}{name}" for name, weight in times.items())
 
 
 def label(key: str) -> str:
     """What a key of a card is called in reports."""
     return LABELS.get(key, key.replace("_", " "))
-
-
-# What is a warning, and stands among these.
-_CAUTIONS = ("caution", "findings")
 
 
 def brief(card: Mapping[str, Any]) -> list[str]:
@@ -198,16 +193,10 @@ def whole(card: Mapping[str, Any]) -> list[str]:
     for key, value in card.items():
         if key in _CAUTIONS:
             continue
-        if key not in _LONG and isinstance(value, Mapping) and not _is_short(value):
+        if key == "features" or (key not in _LONG and isinstance(value, Mapping) and not _is_short(value)):
             lines.append(f"{label(key)}:")
-            lines += [f"  {line}" for name, inner in value.items() for line in _wrapped(name, _plain(inner))]
-        elif key == "features":
-            lines.append(f"{label(key)}:")
-            lines += [
-                f"  {line}"
-                for name, inner in mapping(value).items()
-                for line in _wrapped(name, _plain(inner))
-            ]
+            for name, inner in mapping(value).items():
+                lines += [f"  {line}" for line in _wrapped(name, _plain(inner))]
         else:
             lines += _wrapped(label(key), in_words(key, value, card))
     return lines

@@ -204,10 +204,8 @@ def _number(value: object) -> str:
 
 
 def sequence_tables(of: Material, of_run: str = "") -> list[Markup]:
-    """The results of decisions other than alterations and trials, then their scores.
-
-    Args:
-        of_run: How captions begin.
+    """The results of decisions other than alterations and trials, then their scores; `of_run` begins
+    captions.
     """
     title = f"{len(of.run.decisions)} decisions"
     return [

@@ -2,7 +2,8 @@
 
 The numbers are those of the decision's line in ``decisions.jsonl``. Chances are in per cent with their
 intervals, differences in percentage points (`data.estimate`), settings in four significant digits.
-The desired region is named where its words are short (`data.codings.texts`). Tables have more digits
+The desired region is named by its words (`wanted`), which are empty where they are too long
+(`data.codings.texts`). Tables have more digits
 (`reporting.alteration_report`).
 
 Of an episode, doses and outcomes are those of the recorded trajectory, with the names and units of
@@ -126,9 +127,6 @@ def estimated(decision: Decided, of: Material) -> list[str]:
 def overall(decisions: Sequence[Decided], wanted: str = "") -> str:
     """All cases in one sentence: in how many an alteration is recommended, and the mean chances without and
     with it; empty for few cases.
-
-    Args:
-        wanted: The desired region in words; empty where these are too long.
     """
     if len(decisions) <= SEVERAL:
         return ""
@@ -152,9 +150,6 @@ def chances(decision: Decided, wanted: str = "") -> list[str]:
     """The estimated chance before and after, with its interval; what the rejected alteration was estimated
     to bring, where one was rejected; what it costs and nets, where that is known. Where the decision lies
     outside the data, that reason in place of all of them (`data.finding`).
-
-    Args:
-        wanted: The desired region in words; empty where these are too long.
     """
     if beyond := in_place(findings_of(decision)):
         return [beyond]
