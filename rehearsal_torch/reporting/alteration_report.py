@@ -42,8 +42,7 @@ from rehearsal_torch.evaluation.rows import (
 )
 from rehearsal_torch.evaluation.rows import written as rows_as_csv
 from rehearsal_torch.evaluation.summaries import LAST, MethodSummary, TruthSummary, online_summary, summed
-from rehearsal_torch.files.forms import TEXTS, checked
-from rehearsal_torch.files.plain import read_json
+from rehearsal_torch.files.plain import TEXTS, checked, read_json
 from rehearsal_torch.files.rows import as_csv, read_rows
 from rehearsal_torch.reporting import untouched_score
 from rehearsal_torch.reporting.decision_frame import (

@@ -270,5 +270,7 @@ def _listed(lines: Iterable[str]) -> list[str]:
 def _wrapped(text: str, width: int = WIDTH) -> list[str]:
     """A text as lines, the further ones set in; a number stays with its per cent sign."""
     whole = text.replace(" %", "\N{NO-BREAK SPACE}%")
-    wrapper = textwrap.TextWrapper(width, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
-    return [line.replace("\N{NO-BREAK SPACE}%", " %") for line in wrapper.wrap(whole)]
+    lines = textwrap.wrap(
+        whole, width, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+    )
+    return [line.replace("\N{NO-BREAK SPACE}%", " %") for line in lines]

@@ -13,7 +13,8 @@ from rehearsal_torch.estimators.marginal_sensitivity import interval_bounds
 from rehearsal_torch.evaluation.bootstrap import t_interval
 from rehearsal_torch.evaluation.rows import Row, written
 from rehearsal_torch.evaluation.summaries import grouped, mean
-from rehearsal_torch.reporting.figures import cases
+from rehearsal_torch.reporting.figures.cases import draw_calibration
+from rehearsal_torch.reporting.figures.episodes import draw_true_improvements
 from rehearsal_torch.run_folder import RunFolder
 from reproduction.calibration import coverage, trial_tables
 from reproduction.calibration.interval_levels import LEVELS
@@ -211,9 +212,7 @@ def _parts(rows: dict[str, list[Row]]) -> Iterator[Block | Section]:
         by_method = grouped(tables, "method")
         yield Section(
             figures={
-                "probabilities": draw_calibration(
-                    {str(key[0]): some for key, some in by_method.items()}
-                )
+                "probabilities": draw_calibration({str(key[0]): some for key, some in by_method.items()})
             }
         )
     if hidden:

@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from rehearsal_torch.cli.choice.settled import record
+from rehearsal_torch.cli.settled import record
 from rehearsal_torch.evaluation import recorded_run
 from rehearsal_torch.evaluation.rows import COLUMNS, NUMBERS, row, truth_bounds, typed, written
 from rehearsal_torch.evaluation.summaries import summed
