@@ -10,7 +10,7 @@ checkpoints with faults are neither written nor read.
 
 Some fitted values are functions of others: a Cholesky factor, of the rows and the ridge. A part registers
 them as *derived*, and computes each by `derive`, in the fit as after loading. Files leave them out
-(`surrogates.derived_state`).
+(`surrogates.stored_state`).
 """
 
 from abc import ABC, abstractmethod

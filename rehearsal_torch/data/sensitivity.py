@@ -8,7 +8,7 @@ the action a that is set, upwards or downwards, beyond the observed covariates x
                 altered, or, where present values are known, than with these; 1 if the interval contains
                 that already
     yardstick   the strength of the strongest observed covariate that is adjusted for, in the same sense, in
-                95 % of the rows (`estimators.covariate_strength`)
+                95 % of the rows (`estimators.marginal_sensitivity`)
 
 If the tipping strength is below the yardstick, a hidden cause weaker than one of the observed ones suffices.
 

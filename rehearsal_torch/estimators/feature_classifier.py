@@ -35,8 +35,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.part import Examples
-from rehearsal_torch.estimators.composite_kernel import most_probable
-from rehearsal_torch.estimators.feature_regression import MAX_RESIDUALS, FeatureRegression
+from rehearsal_torch.estimators.feature_regression import MAX_RESIDUALS, FeatureRegression, most_probable
 from rehearsal_torch.seeding import generator
 
 SPREADS = (0.1, 0.2, 0.4, 0.7, 1.1, 1.7, 2.6)
@@ -53,10 +52,8 @@ class FeatureClassifier(FeatureRegression):
     """
 
     def solve(self, *examples: Tensor) -> None:
-        """Fits to inputs (n, p), standardised, and outputs (n, q).
-
-        Raises:
-            ValueError: if an output is neither 0 nor 1, or the same in all rows.
+        """Fits to inputs (n, p), standardised, and outputs (n, q). ValueError if an output is neither 0 nor
+        1, or the same in all rows.
         """
         inputs, outputs = (example.detach().to(torch.float64) for example in examples)
         shares = outputs.sum(0) / len(outputs)

@@ -47,15 +47,12 @@ STARTS = 2
 
 
 class GaussianProcesses(Part, ABC):
-    """N regressions, each on the first few of p inputs.
+    """N regressions, each on the first few of p inputs. ValueError if the kernel is unknown.
 
     Args:
         widths: The number of inputs of each.
         penalty: Subtracted from the log posterior; None for no penalty.
         kernel: The kernel of all of them; "learnt" selects one per regression.
-
-    Raises:
-        ValueError: if the kernel is unknown.
     """
 
     def __init__(self, widths: Sequence[int], penalty: Penalty | None = None, kernel: Kernel = "rbf") -> None:
@@ -223,10 +220,7 @@ class TrainedProcesses(GaussianProcesses, Trained):
 
     def loss(self, *examples: Tensor) -> Tensor:
         """Negative log evidence and log prior per row, summed over regressions and starts, (), of the rows of
-        `hold` and, in each row, their number (n,).
-
-        Raises:
-            ValueError: if the batch does not contain all rows.
+        `hold` and, in each row, their number (n,). ValueError if the batch does not contain all rows.
         """
         *example, total = examples
         if len(total) != int(total[0]):

@@ -152,11 +152,8 @@ def maximise(
     iterations: int = 200,
 ) -> HyperParameters:
     """The best result over several starts, for each regression separately; unless the noise is free, it keeps
-    the value of each start.
-
-    Raises:
-        ValueError: if a covariance matrix remains indefinite, or a penalty is combined with a noise that is
-            not optimised.
+    the value of each start. ValueError if a covariance matrix remains indefinite, or a penalty is combined
+    with a noise that is not optimised.
     """
     count, width = rows.used.shape
     repeated = rows.only(torch.arange(count, device=rows.inputs.device).repeat(len(begin)))
@@ -346,10 +343,7 @@ def conditioned(
 ) -> ConditionedPosterior:
     """The posterior after further rows: inputs (..., m, p) in the unit cube, standardised targets (..., m)
     and noise variances. Leading dimensions broadcast; a posterior that was conditioned already keeps its
-    further rows.
-
-    Raises:
-        ValueError: if a covariance matrix remains indefinite.
+    further rows. ValueError if a covariance matrix remains indefinite.
     """
     variances = variances.expand(torch.broadcast_shapes(variances.shape, inputs.shape[:-1]))
     if isinstance(posterior, ConditionedPosterior):

@@ -208,10 +208,7 @@ class Factors:
 
 def factors(rows: Rows, log_lengths: Tensor, log_noises: Tensor) -> Factors:
     """Factors of N regressions given their hyper-parameters; jitter is added if a matrix is not positive
-    definite.
-
-    Raises:
-        ValueError: if no jitter suffices; the message names the regressions.
+    definite. ValueError if no jitter suffices; the message names the regressions.
     """
     return factored(rows, *kernels(rows, apart(rows.inputs, rows.inputs, log_lengths)), log_noises)
 

@@ -7,7 +7,7 @@
              posterior mean, and of its posterior standard deviation
     noise    the density of a node's learnt noise u_hat (mean 0, variance 1 in theory), and the noise that was
              recovered from the trials; draws that a model holds at the ends of its range
-             (`estimators.mixture`) lie beyond what is shown
+             (`estimators.noise_models`) lie beyond what is shown
 
 In a causal world each of them has the true curve beside it: E[r | a], the mean of the node's equation over
 its noise, and the density of the standardised identifiable part of the noise, with the sign of u_hat. Trials

@@ -49,7 +49,7 @@ from rehearsal_torch.reporting.page.markup import name_of
 from rehearsal_torch.reporting.page.material import counted, finite, listed, mapping, shown
 from rehearsal_torch.reporting.page.probability_sentences import chances, headline
 from rehearsal_torch.reporting.page.question import of_alterations
-from rehearsal_torch.surrogates.overlap import ROUNDING
+from rehearsal_torch.surrogates.rehearsal_surrogate import ROUNDING
 from rehearsal_torch.user_error import RequestError
 
 MOST = 1000

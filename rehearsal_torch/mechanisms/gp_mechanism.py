@@ -46,7 +46,7 @@ from torch import Tensor
 
 from rehearsal_torch.estimators.gp_posterior import ConditionedPosterior, Posterior, conditioned, covariance
 from rehearsal_torch.estimators.kernel import lower_root
-from rehearsal_torch.estimators.mixture import log_densities
+from rehearsal_torch.estimators.noise_models import log_densities
 from rehearsal_torch.mechanisms.mechanism import NodeMechanism
 
 # How probable it is that the process under normal noise is right.

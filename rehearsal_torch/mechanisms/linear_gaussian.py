@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.part import Sizes, Solved
-from rehearsal_torch.estimators.conjugate_regression import inverse_wishart_root
+from rehearsal_torch.estimators.bayesian_regression import inverse_wishart_root
 from rehearsal_torch.mechanisms.mechanism import GenerativeMechanism, standard_normal
 
 
@@ -91,10 +91,7 @@ class LinearGaussian(Solved, GenerativeMechanism):
 
     def solve(self, *examples: Tensor) -> None:
         """Least squares on parents (n, p) and values (n, c). Directions of the parents without variation in
-        the rows get zero weight (the minimum-norm solution).
-
-        Raises:
-            ValueError: if there are fewer than 3 rows.
+        the rows get zero weight (the minimum-norm solution). ValueError if there are fewer than 3 rows.
         """
         parents, values = (example.detach().to(torch.float64) for example in examples)
         count = len(values)

@@ -102,10 +102,7 @@ class NodeMechanism(Mechanism, ABC):
     def conditioned(self, parents: Tensor, values: Tensor) -> "NodeMechanism":  # noqa: ARG002
         """The mechanism after m further observations, (..., m, p), (..., m, 1), its parameters as fitted.
         Leading dimensions are those of several sets of observations; those of arguments of the new mechanism
-        broadcast against them.
-
-        Raises:
-            TypeError: if the mechanism cannot take further observations; the default.
+        broadcast against them. TypeError if the mechanism cannot take further observations; the default.
         """
         raise TypeError(
             f"{type(self).__name__} cannot be conditioned on further observations: fit the model again with "

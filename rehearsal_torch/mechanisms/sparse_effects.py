@@ -24,9 +24,7 @@ from torch import Tensor, nn
 
 from rehearsal_torch.data.part import Examples, Solved, Trained
 from rehearsal_torch.estimators.action_effects import ROWS, ActionEffects
-from rehearsal_torch.mechanisms.lipschitz_network import LipschitzNetwork
-from rehearsal_torch.mechanisms.location_scale import LocationScale
-from rehearsal_torch.mechanisms.location_scale_trajectory import LocationScaleTrajectory
+from rehearsal_torch.mechanisms.location_scale import LipschitzNetwork, LocationScale, LocationScaleTrajectory
 from rehearsal_torch.mechanisms.mechanism import TransitionMechanism
 from rehearsal_torch.mechanisms.trajectory import Curvature, CurvedTrajectory, Trajectory, spectral_bound
 

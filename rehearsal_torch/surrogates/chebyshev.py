@@ -12,8 +12,8 @@ up to an error per unit of amplitude of at most
 since the waves' Chebyshev coefficients are 2 J_m(s), J_m the Bessel functions. `nodes_for` takes the n that
 bounds this error by 1e-14: to rounding, such a function is known from a few dozen values.
 
-Everything that the joint-metric estimator (`kernel.spectral_ridge`) says of J along one action in an interval
-is made of waves cos(w_m a) and sin(w_m a): the value is a linear function of them, and the variance a sum of
+Everything that the joint-metric estimator (`spectral_ensemble`) says of J along one action in an interval is
+made of waves cos(w_m a) and sin(w_m a): the value is a linear function of them, and the variance a sum of
 squares of linear functions. With the values of member e at nodes, and C_e their posterior covariance,
 
     J_e(a) = sum_j l_j(a) J_e(a_j),    var_e(a) = sum_jk l_j(a) l_k(a) C_e(a_j, a_k);

@@ -46,11 +46,8 @@ def recover(model: CausalModel | CausalNetwork | TransitionModel, observed: Tabl
     """The exogenous noise behind an observation (abduction): of a table with every action and node of a
     causal network (n, N), in the order of the nodes; of an episode with the columns of a transition model (T
     - 1, D) in double precision, row t the noise of the step from t to t + 1, in the order of ``model.names``.
-    On the device of the observation.
-
-    Raises:
-        ValueError: if model and observation are of different kinds, or the model is not fitted.
-        KeyError: if a column is missing.
+    On the device of the observation. ValueError if model and observation are of different kinds, or the model
+    is not fitted. KeyError if a column is missing.
     """
     if isinstance(model, TransitionModel):
         episode = _episode(observed)
@@ -70,7 +67,8 @@ def sample(
     fixed: Values | None = None,
     observed: Episode | None = None,
 ) -> Tensor:
-    """Samples from interventional distributions: fresh noise under the given actions.
+    """Samples from interventional distributions: fresh noise under the given actions. ValueError if model and
+    observation are of different kinds, a name or number is unknown, or the model is not fitted.
 
     Args:
         actions: For a causal model, (..., k) in their units. For a transition model, action numbers (..., T -
@@ -84,10 +82,6 @@ def sample(
         For a causal model (..., count, N), in the order of the network's nodes; for a transition model
             trajectories (..., count, T, D) in the features' units, in the order of ``model.names``. On the
             device of the actions, or of the episode.
-
-    Raises:
-        ValueError: if model and observation are of different kinds, a name or number is unknown, or the model
-            is not fitted.
     """
     if not isinstance(model, TransitionModel):
         if not isinstance(model, CausalModel):
@@ -124,7 +118,9 @@ def counterfactual(
     fixed: Values | None = None,
 ) -> Table | Episode:
     """Counterfactuals: what would have been observed under other actions, with the noise of the observation;
-    of an ensemble the mean over its members, each with its own noise.
+    of an ensemble the mean over its members, each with its own noise. ValueError if model and observation are
+    of different kinds, a name or number is unknown, or the model is not fitted. KeyError if a column is
+    missing.
 
     Args:
         observed: A table with every action and node of a causal network; an episode with the columns of a
@@ -140,11 +136,6 @@ def counterfactual(
             marked as altered. For an episode: the same columns, (T, d), with the counterfactual varying
             features and the doses that were given; static and contextual features, and columns that the model
             does not read, stay as observed.
-
-    Raises:
-        ValueError: if model and observation are of different kinds, a name or number is unknown, or the model
-            is not fitted.
-        KeyError: if a column is missing.
     """
     if isinstance(model, TransitionEnsemble):
         answers = [counterfactual(member, observed, actions, fixed) for member in model.each]

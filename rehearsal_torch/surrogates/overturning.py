@@ -16,7 +16,7 @@ from the lower end of the interval of their difference, if the method has one.
 Where costs count, an action overturns already where its gain is not worth its cost: b is then b plus the
 cost in units of the worth of a desired outcome.
 
-Beside it stands the strength of the strongest covariate (`estimators.covariate_strength`) among those that
+Beside it stands the strength of the strongest covariate (`estimators.marginal_sensitivity`) among those that
 the graph says to adjust for: the context, the variables before the alteration, and those between two
 alterations (`graphs.separation`). It depends on the observations and on which variables are altered, and is
 computed once for each such set.
@@ -39,8 +39,12 @@ from rehearsal_torch.data.question import Question
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.sensitivity import Against, Basis, Sensitivity
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.estimators.covariate_strength import Assignment, strengths
-from rehearsal_torch.estimators.marginal_sensitivity import tipping_between, tipping_strength
+from rehearsal_torch.estimators.marginal_sensitivity import (
+    Assignment,
+    strengths,
+    tipping_between,
+    tipping_strength,
+)
 from rehearsal_torch.graphs.separation import adjustment
 
 # More rows add nothing to a 95 % range.

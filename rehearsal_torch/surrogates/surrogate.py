@@ -69,10 +69,8 @@ class Surrogate(nn.Module, ABC):
 
     def adopt(self, question: object) -> None:
         """Takes over a question (a task, or plain data of one; for episodes the names of their columns),
-        provided that the fit can answer it; from then on that question is answered.
-
-        Raises:
-            OtherQuestionError: naming each field that differs and on which the fit depends.
+        provided that the fit can answer it; from then on that question is answered. OtherQuestionError,
+        naming each field that differs and on which the fit depends.
         """
         own = self.question()
         if own is None:
@@ -97,7 +95,7 @@ class Surrogate(nn.Module, ABC):
 
     def check_noise(self, rows: Table | None, held_out: Table | None) -> None:
         """Measures how well what it takes for noise can be predicted, and keeps it with its state in place of
-        what an earlier fit left (`surrogates.noise_check`), as every fit does; nothing by default. Takes rows
+        what an earlier fit left (`surrogates.transition`), as every fit does; nothing by default. Takes rows
         of its fit and rows that it was not fitted to, None where there are none.
         """
 
@@ -211,7 +209,7 @@ class EpisodeSurrogate(Surrogate, ABC):
     @property
     def predictable_noise(self) -> Tensor | None:
         """How well the noise of each state can be predicted from state and action on held-out units, as R2,
-        (D,) (`surrogates.noise_check`); (0,) if it is not known, None if it is no model of rows.
+        (D,) (`surrogates.transition`); (0,) if it is not known, None if it is no model of rows.
         """
         return None
 

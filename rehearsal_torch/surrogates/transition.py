@@ -13,6 +13,23 @@ The spectral norm of the Jacobian of g in the smooth parents never exceeds K_u; 
 K_u, the looser are all search bounds that are derived from K_u (`TransitionModel.lipschitz`).
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Def. 1, Sec. 5 and App. G.1.
+
+What is left of the states in a model's noise: how well the noise that it abducts can be predicted.
+
+A model of transitions explains the next state by state and action; the rest, which it abducts as noise, is
+kept in every counterfactual. If that rest can itself be predicted from state and action, it is no noise but
+error of the model: it would have been another under other actions, and a replay carries it on as if it were
+not.
+
+The noise of the members, in standard deviations, is averaged for each state, predicted by boosted trees that
+are fitted to training rows, and compared on the rows of units that were held out:
+
+    R2_i = 1 - sum (u_i - predicted u_i)^2 / sum (u_i - mean u_i)^2,
+
+0 or below for noise, above 0 for error. `claims.sequences` refuses to recommend from it.
+
+Source: Hastie, Tibshirani and Friedman (2009), Ch. 10 (boosted trees); residuals that covariates predict as a
+check of a model: Cox and Snell (1968); its use for counterfactuals is ours.
 """
 
 from abc import ABC
@@ -26,7 +43,7 @@ from torch import Tensor
 from rehearsal_torch.data.dose_levels import DoseLevels
 from rehearsal_torch.data.episode import Episode, next_name
 from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.data.part import Solved, Trained
+from rehearsal_torch.data.part import Part, Sizes, Solved, Trained
 from rehearsal_torch.data.question import Columns, Question
 from rehearsal_torch.data.scaling import Rescale
 from rehearsal_torch.data.table import Table
@@ -34,8 +51,84 @@ from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.mechanisms.sparse_effects import SparseEffects
 from rehearsal_torch.mechanisms.trajectory import Trajectory
 from rehearsal_torch.spaces.box import setting_text
-from rehearsal_torch.surrogates.noise_check import NoiseCheck, predictable_noise
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
+
+ROWS = 5_000
+"""Rows, evenly spaced, to which the trees are fitted and on which they are compared, at most."""
+FEWEST = 100
+"""Rows of either kind below which nothing is said: an R2 of fewer is chance, and trees do not split them."""
+
+
+class NoiseCheck(Part):
+    """R2 of each state's noise, kept with the model; empty if it is not known, as in earlier files.
+
+    Attributes:
+        shares: (D,) float64, or (0,).
+    """
+
+    needed = False
+    shares: Tensor
+
+    def __init__(self, states: int) -> None:
+        super().__init__()
+        self.states = states
+        self.register_fitted("shares", source=True)
+
+    def sizes(self) -> Sizes:
+        """One number for each state."""
+        return {"shares": (self.states,)}
+
+
+def predictable_noise(surrogate: EpisodeSurrogate, rows: Table | None, held_out: Table | None) -> Tensor:
+    """R2 of each state's noise on held-out rows; rows whose noise is not finite are left out.
+
+    Args:
+        rows: Transitions to which it was fitted, (n, ...); None if there are none.
+        held_out: Transitions of units that it was not fitted to, (m, ...); None if there are none.
+
+    Returns:
+        (D,) float64, rounded to three places, in the order of `surrogate.names`; (0,) if it is not known:
+        there are fewer than 100 rows of either kind, their noise is beyond arithmetic, or the model abducts
+        no noise from rows.
+    """
+    unknown = torch.empty(0, dtype=torch.float64)
+    if rows is None or held_out is None:
+        return unknown
+    fitted, judged = (_finite(surrogate, sample(each)) for each in (rows, held_out))
+    if fitted is None or judged is None:
+        return unknown
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    spread = fitted[1].std(0).clamp_min(torch.finfo(torch.float64).tiny)
+    (inputs, noise), (others, there) = ((x, (u / spread).mean(1)) for x, u in (fitted, judged))
+    if not bool(spread.isfinite().all()):
+        return unknown
+    found = []
+    for place in range(noise.shape[1]):
+        trees = HistGradientBoostingRegressor(random_state=0).fit(inputs.numpy(), noise[:, place].numpy())
+        guess = torch.from_numpy(trees.predict(others.numpy()))
+        left = (there[:, place] - guess).square().sum()
+        whole = (there[:, place] - there[:, place].mean()).square().sum()
+        found.append(1 - left / whole if whole else torch.zeros_like(whole))
+    shares = torch.stack(found).to(torch.float64).round(decimals=3)
+    return shares if bool(shares.isfinite().all()) else unknown
+
+
+def sample(table: Table) -> Table:
+    """A copy of at most `ROWS` rows, evenly spaced."""
+    kept = torch.linspace(0, len(table) - 1, min(ROWS, len(table)), dtype=torch.float64).long()
+    return Table(table.names, table.values[kept], table.altered[kept])
+
+
+def _finite(surrogate: EpisodeSurrogate, table: Table) -> tuple[Tensor, Tensor] | None:
+    """Inputs and noise of the rows in which all of it is finite; None if they are too few, or abduct none."""
+    found = surrogate.noise(table)
+    if found is None:
+        return None
+    inputs, noise = found
+    kept = inputs.isfinite().all(-1) & noise.isfinite().flatten(1).all(-1)
+    return (inputs[kept], noise[kept]) if int(kept.sum()) >= FEWEST else None
+
 
 EFFECTS = ("dense", "sparse")
 REPORTED = 1000
@@ -67,7 +160,8 @@ class TransitionModel(CheckedTransition):
     """Next state from state, static and contextual features, and doses.
 
     The mechanism's parents are, in this order: varying and static features (smooth), contextual features and
-    dose levels (free). Everything is scaled to [-1/2, 1/2] by the ranges of the training table.
+    dose levels (free). Everything is scaled to [-1/2, 1/2] by the ranges of the training table. ValueError if
+    a column is named in two roles, there are no such effects, or the threshold is not positive.
 
     Args:
         varying: The D features that the mechanism predicts, in the order of the trajectory's states.
@@ -81,10 +175,6 @@ class TransitionModel(CheckedTransition):
             terms beside networks that do not see them (`mechanisms.sparse_effects`).
         effect_threshold: Sparse effects only: the smallest |t| of a term that is selected. A lower one finds
             smaller effects where there are many stays, and chance effects where there are few.
-
-    Raises:
-        ValueError: if a column is named in two roles, there are no such effects, or the threshold is not
-            positive.
     """
 
     def __init__(
@@ -129,7 +219,8 @@ class TransitionModel(CheckedTransition):
         levels: Mapping[str, Sequence[float]],
         logarithms: Sequence[str] = (),
     ) -> Self:
-        """A model with user-supplied weights, ranges and levels, used unchanged.
+        """A model with user-supplied weights, ranges and levels, used unchanged. ValueError if widths, names,
+        ranges or levels do not agree.
 
         Args:
             varying: The D features that the mechanism predicts.
@@ -140,9 +231,6 @@ class TransitionModel(CheckedTransition):
             levels: Dose column to its doses, increasing from 0, in its unit; the length of the longest list
                 is the number of levels of every drug.
             logarithms: Features that are replaced by their logarithm, log(v + 1), before they are scaled.
-
-        Raises:
-            ValueError: if widths, names, ranges or levels do not agree.
         """
         smooth, free = len(varying) + len(static), len(contextual) + len(levels)
         widths = (mechanism.networks.inner.shape[-1], mechanism.networks.action.shape[-1], mechanism.outputs)
@@ -231,10 +319,8 @@ class TransitionModel(CheckedTransition):
     @torch.no_grad()
     def trajectory(self, episode: Episode) -> Trajectory:
         """The episode's counterfactual steps; states are the scaled varying features, actions the dose
-        levels.
-
-        Raises:
-            ValueError: if it is not fitted, or a Lipschitz constant would require the weights to be rescaled.
+        levels. ValueError if it is not fitted, or a Lipschitz constant would require the weights to be
+        rescaled.
         """
         self.require_fitted()
         self.mechanism.networks.check_norms(("location (h)", "scale (phi)"))
@@ -292,9 +378,7 @@ class TransitionModel(CheckedTransition):
         """Lipschitz constants and Jacobian norms over the first `REPORTED` transitions with their abducted
         noise, in the model's coordinates: the certified constants of h and of phi, mean and largest K_u, mean
         and largest spectral norm of the Jacobian, and the largest ratio of a norm to its own K_u, at most 1.
-
-        Raises:
-            ValueError: if the table has no row.
+        ValueError if the table has no row.
         """
         if not len(table):
             raise ValueError("expected transitions at which to evaluate the Jacobian; got none")

@@ -27,23 +27,20 @@ from rehearsal_torch.data.sizes import bounded
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.mechanisms.trajectory import Trajectory, stacked
 from rehearsal_torch.seeding import paired_generator
-from rehearsal_torch.surrogates.noise_check import NoiseCheck
 from rehearsal_torch.surrogates.surrogate import SeparateMembers
-from rehearsal_torch.surrogates.transition import CheckedTransition, TransitionModel
+from rehearsal_torch.surrogates.transition import CheckedTransition, NoiseCheck, TransitionModel
 
 MAX_MEMBERS = 64
 
 
 class TransitionEnsemble(CheckedTransition, SeparateMembers):
-    """M transition models of bootstrap resamples.
+    """M transition models of bootstrap resamples. ValueError if there are fewer than 2 or more than 64
+    members.
 
     Args:
         member: Factory of one member, a `TransitionModel`.
         count: M.
         seed: Seed of the resamples.
-
-    Raises:
-        ValueError: if there are fewer than 2 or more than 64 members.
     """
 
     def __init__(self, member: Callable[[], TransitionModel], count: int = 4, seed: int = 0) -> None:

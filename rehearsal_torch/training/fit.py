@@ -5,7 +5,7 @@ trained by gradient descent on its loss. The examples of a part may depend on th
 do the held-out examples, so that nothing is fitted to held-out rows.
 
 A model of transitions is checked afterwards: how much of what it takes for noise can be predicted on held-out
-rows (`surrogates.noise_check`). What an earlier fit left of it is forgotten first.
+rows (`surrogates.transition`). What an earlier fit left of it is forgotten first.
 
 A model that was moved to a GPU is fitted on the CPU (a trainer may train a part elsewhere), and moved back:
 its fit is that of a model that was not moved.
@@ -22,8 +22,8 @@ from typing import Any, Generic, TypeVar
 
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.surrogates.noise_check import sample
 from rehearsal_torch.surrogates.surrogate import SeparateMembers, Surrogate
+from rehearsal_torch.surrogates.transition import sample
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.shared_members import fit_members, fit_parts, separable
 

@@ -22,8 +22,8 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
-from rehearsal_torch.surrogates.derived_state import derived_names, source_names
 from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue
+from rehearsal_torch.surrogates.stored_state import derived_names, source_names
 from rehearsal_torch.surrogates.structural.graph_posterior import StructuralPosterior
 from rehearsal_torch.training.fit import fit
 from tests.toys.linear_truth import chain

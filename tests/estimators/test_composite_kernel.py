@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from rehearsal_torch.estimators.composite_kernel import _Evidence, most_probable, products
+from rehearsal_torch.estimators.feature_regression import _Evidence, most_probable, products
 
 
 def rows(count, width, seed=0):

@@ -1,7 +1,7 @@
 """Whether an action may be recommended although no row is near some of the points that speak for it.
 
-Of the points at which an action is judged, the share S has no row near (`surrogates.outcome.near_rows`).
-There success may be anything. If nothing succeeds there, the chance is at least P - S, so that at most
+Of the points at which an action is judged, the share S has no row near (`outcome.outcome_regression`). There
+success may be anything. If nothing succeeds there, the chance is at least P - S, so that at most
 
     lost = P(none) - max(0, P - S)
 

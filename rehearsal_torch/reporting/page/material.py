@@ -13,8 +13,8 @@ known of the case, its present values, and both where a sentence states them:
     the present value of bmi (31)           ->  the present value of bmi
 
 What a decision sets is shown, also where that lies outside the data; so are ranges of the data, which the
-data card has. Sentences are those of `surrogates.overlap` and `claims.present_values`; sentences of parts
-of one's own stay as they are. Values of an edited record are looked for as it has them.
+data card has. Sentences are those of `surrogates.rehearsal_surrogate` and `claims.present_values`; sentences
+of parts of one's own stay as they are. Values of an edited record are looked for as it has them.
 """
 
 import math

@@ -45,7 +45,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.part import Sizes, Solved
 from rehearsal_torch.data.table import evenly
-from rehearsal_torch.estimators.composite_kernel import minimum
+from rehearsal_torch.estimators.feature_regression import minimum
 
 FLOOR = 1e-4
 NARROWEST = math.log(1e3)
@@ -56,8 +56,8 @@ ENTRY_SPREAD, WIDTH_MEAN, WIDTH_SPREAD = 3.0, math.log(0.5), 1.5
 
 @dataclass(frozen=True)
 class Metric:
-    """A fitted metric: W (r, p), the noise variance over the signal variance, and the log evidence without
-    constants and without the priors.
+    """A fitted metric: W (r, p), the noise variance over the signal's, and the log evidence without constants
+    and priors.
     """
 
     directions: Tensor
@@ -98,8 +98,8 @@ def evidence(
 
 
 def free_metric(inputs: Tensor, outputs: Tensor, iterations: int) -> Metric:
-    """Fits the metric to standardised inputs (n, p) and centred outputs (n, q) with all entries of W free,
-    from axes of equal width.
+    """Fits all entries of W, from axes of equal width, to standardised inputs (n, p) and centred outputs (n,
+    q).
     """
     width = inputs.shape[1]
     first = torch.eye(width, dtype=inputs.dtype, device=inputs.device) / math.sqrt(width)
@@ -117,8 +117,8 @@ def free_metric(inputs: Tensor, outputs: Tensor, iterations: int) -> Metric:
 
 
 def scaled_metric(inputs: Tensor, outputs: Tensor, basis: Tensor, scales: Tensor, iterations: int) -> Metric:
-    """Fits the metric W = diag(s) V' to standardised inputs (n, p) and outputs (n, q), with given directions
-    V (p, r) and free inverse widths, initially `scales` (r,).
+    """Fits W = diag(s) V' to standardised inputs (n, p) and outputs (n, q), given directions V (p, r), from
+    the scales s (r,).
     """
 
     def directions(free: Tensor) -> Tensor:
@@ -179,8 +179,8 @@ def gradient_products(inputs: Tensor, outputs: Tensor, metric: Metric) -> Tensor
 
 
 def relevant_directions(inputs: Tensor, outputs: Tensor, metric: Metric) -> tuple[Tensor, Tensor]:
-    """Orthonormal directions in decreasing order of relevance, as columns (p, p), and the square roots of
-    their eigenvalues relative to the largest, at least 0.1, (p,).
+    """Orthonormal directions, the most relevant first, (p, p), and roots of eigenvalues over the largest, at
+    least .1, (p,).
     """
     values, vectors = torch.linalg.eigh(gradient_products(inputs, outputs, metric))
     values, vectors = values.flip(0).clamp_min(0), vectors.flip(1)
@@ -272,8 +272,8 @@ class MetricRidge(Solved):
         return whitened @ whitened.mT / len(self.centred)
 
     def _whitened(self) -> Tensor:
-        """T (r, q) with T'T = (Y - mean)' A^-1 (Y - mean), r <= min(n, q) (`with_few_rows`): computed once,
-        and again only if the weights were replaced.
+        """T (r, q) with T'T = (Y - mean)' A^-1 (Y - mean), r <= min(n, q): computed once for the same
+        weights.
         """
         weights = self.weights
         if weights.is_inference():

@@ -48,8 +48,8 @@ FEW, MANY = 0.1, 0.3
 
 
 class Desirability(Solved):
-    """Outcomes to regression targets, for a desired region, with sharpness eta (None selects it) and, where
-    eta is selected, a lower bound `clearance` on eta times the radius.
+    """Outcomes to regression targets for a desired region; a sharpness of None is selected, with at least
+    `clearance` times one over the radius.
     """
 
     def __init__(self, region: Polytope, sharpness: float | None = None, clearance: float = 2.0) -> None:
@@ -102,8 +102,8 @@ class Desirability(Solved):
 
 @dataclass(frozen=True)
 class Prepared:
-    """Precomputed quantities for B contexts (B, |X|), standardised: tensors with leading dimension B, whose
-    meaning is specific to the estimator.
+    """What is computed once for B contexts, standardised: pieces (B, ...) that the estimator knows the
+    meaning of.
     """
 
     contexts: Tensor
@@ -111,9 +111,8 @@ class Prepared:
 
 
 class AlterationValue(Solved, ABC):
-    """An estimator of J for one set of k altered variables; everything is in standardised coordinates. The
-    actions at the places `first` precede covariates between the alterations; empty if there are no such
-    covariates.
+    """An estimator of J for one set of k altered variables, in standardised coordinates. The actions at the
+    places `first` precede covariates between the alterations.
     """
 
     def __init__(self, first: Sequence[int] = ()) -> None:
@@ -123,9 +122,8 @@ class AlterationValue(Solved, ABC):
     @abstractmethod
     def solve(self, *examples: Tensor) -> None:
         """Fits to N rows: context (N, |X|), before (N, |U|), between (N, |V|), actions (N, k), targets (N,
-        2), scores (N, q); empty sets have zero columns. Targets are the smoothed desirability w and the
-        indicator of the desired region; scores are normal scores of the outcomes, from which an estimator may
-        learn the relevant directions.
+        2): the smoothed desirability and the indicator; and normal scores of the outcomes (N, q), from which
+        relevant directions may be learnt. Empty sets have zero columns.
         """
 
     @abstractmethod
@@ -173,8 +171,8 @@ class AlterationValue(Solved, ABC):
 
     @abstractmethod
     def support(self, prepared: Prepared, actions: Tensor) -> Tensor:
-        """Effective number of rows near a decision, (B, k) -> (B,): the sum over rows of k((x, u, a), row),
-        with u at its expectation and k(h, h) = 1.
+        """Effective number of rows near a decision, (B, k) -> (B,): the sum over rows of k((x, u, a), row), u
+        expected.
         """
 
     @abstractmethod
@@ -245,9 +243,8 @@ class NestedRidge(AdjustedSurrogate, SeparateMembers):
         yield self.values()[place], self.examples(place, table)
 
     def examples(self, place: int, table: Table) -> tuple[Tensor, ...]:
-        """What the estimator of the candidate set at a place is fitted to, once the desirability has been
-        fitted: context, covariates before and between alterations, actions, targets and scores, (n, ...)
-        each.
+        """What the estimator at a place is fitted to, once the desirability is, (n, ...) each, as
+        `AlterationValue.solve`.
         """
         adjusted, names = self.adjustments[place], self.task.candidates[place]
         sets = self.task.context, adjusted.before, adjusted.between, names

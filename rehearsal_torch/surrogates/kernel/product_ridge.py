@@ -54,30 +54,28 @@ from torch.linalg import solve_triangular
 from rehearsal_torch.data.part import Sizes
 from rehearsal_torch.data.sizes import bounded
 from rehearsal_torch.seeding import generator
-from rehearsal_torch.surrogates.kernel.linear_solvers import (
-    SAMPLED,
-    WAYS,
-    Regression,
-    candidates,
-    conjugate_gradients,
-    landmarks,
-    preconditioner,
-    regressed,
-    root_of,
-    times,
-    waves_of,
-    whitened,
-)
 from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue, Prepared
 from rehearsal_torch.surrogates.kernel.product_kernel import (
     MEDIAN,
     MODELS,
+    SAMPLED,
+    WAYS,
     Choice,
+    Regression,
+    candidates,
+    conjugate_gradients,
     gaussian,
     gram_product,
     joined,
+    landmarks,
+    preconditioner,
+    regressed,
+    root_of,
     summed,
     summed_with_gradient,
+    times,
+    waves_of,
+    whitened,
 )
 
 LAMBDA = 1e-3
@@ -90,6 +88,7 @@ Blocks = tuple[Tensor, Tensor, Tensor]
 class ProductRidge(AlterationValue):
     """The estimator of the paper: its instances are of the solver's class. `prepare` has the pieces: weights
     of both targets (B, M, n), r(x) (B, M, n), prior variance over t (B, M), expected covariates (B, M, |U|).
+    ValueError if a setting is out of range.
 
     Args:
         first: See `AlterationValue`; there is no sequential form.
@@ -103,9 +102,6 @@ class ProductRidge(AlterationValue):
         features: Number of cosines and sines (fourier).
         tolerance: Relative residual at which a system counts as solved (cg).
         seed: Seed of landmarks, frequencies and subsets.
-
-    Raises:
-        ValueError: if a setting is out of range.
     """
 
     def __init__(
@@ -156,11 +152,8 @@ class ProductRidge(AlterationValue):
         return {**rows, **models, "coefficients": ("M", "f", 2)}
 
     def solve(self, *examples: Tensor) -> None:
-        """Fits both stages.
-
-        Raises:
-            ValueError: if there are variables between the alterations, over which a product kernel does
-                not factorise; or more rows than a matrix over pairs of them allows (exact).
+        """Fits both stages. ValueError if there are variables between the alterations, over which a product
+        kernel does not factorise; or more rows than a matrix over pairs of them allows (exact).
         """
         context, before, between, actions, targets = (example.detach() for example in examples[:5])
         if between.shape[1]:

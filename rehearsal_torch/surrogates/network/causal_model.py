@@ -124,10 +124,8 @@ class CausalNetwork:
     def conditioned(self, actions: Tensor, values: Tensor) -> "CausalNetwork":
         """The network after m further experiments with actions (..., m, k) and node values (..., m, N), with
         its parameters as fitted. Leading dimensions are those of several sets of experiments, against which
-        those of later actions, before the last two, broadcast.
-
-        Raises:
-            TypeError: if a mechanism cannot be conditioned.
+        those of later actions, before the last two, broadcast. TypeError if a mechanism cannot be
+        conditioned.
         """
         known = {name: actions[..., index].unsqueeze(-2) for index, name in enumerate(self.task.actions)}
         known |= {node: values[..., index].unsqueeze(-2) for index, node in enumerate(self.task.nodes)}
@@ -190,10 +188,7 @@ class CausalModel(Surrogate, ABC):
 
     def condition(self, table: Table) -> None:
         """Conditions the model on a table of observations, with hyper-parameters unchanged. The default
-        refits it; models with a cheaper update override this.
-
-        Raises:
-            TypeError: if a part has no `solve`.
+        refits it; models with a cheaper update override this. TypeError if a part has no `solve`.
         """
         for part, examples in self.parts(table.to(self.device)):
             if not isinstance(part, Solved):
@@ -238,15 +233,12 @@ def counterfactual(
 ) -> Table:
     """Counterfactual rows: abduction of their noise, then other actions or hard interventions, then
     prediction. Returns the actions and nodes of the network, one row for each row of the table and where that
-    is, with the cells that were set marked as altered.
+    is, with the cells that were set marked as altered. ValueError if a name is not an action or not a node.
 
     Args:
         table: The observation, with every node and action.
         actions: Actions that change, name to value; the others stay as observed.
         fixed: Nodes that are set directly, name to value.
-
-    Raises:
-        ValueError: if a name is not an action or not a node.
     """
     unknown = [name for name in actions or {} if name not in network.task.actions]
     if unknown:

@@ -59,10 +59,8 @@ REWARD = "reward"
 
 @dataclass(frozen=True)
 class NetworkOutputs:
-    """m outputs of a network with N nodes: "reward", or names of nodes.
-
-    Raises:
-        ValueError: if a name is unknown or repeated, or means both the reward and a node.
+    """m outputs of a network with N nodes: "reward", or names of nodes. ValueError if a name is unknown or
+    repeated, or means both the reward and a node.
     """
 
     network: CausalNetwork
@@ -176,7 +174,8 @@ QUANTILES = 1024
 
 @final
 class NetworkModel(Model):
-    """A fitted causal model for BoTorch's acquisition functions; computed in float64.
+    """A fitted causal model for BoTorch's acquisition functions; computed in float64. ValueError if an output
+    is unknown or repeated, or a number is out of range.
 
     Args:
         surrogate: The fitted model; a snapshot of its network is taken on construction.
@@ -198,9 +197,6 @@ class NetworkModel(Model):
             an input transform that cannot be inverted, in those of the actions.
         train_targets: The outputs that the experiments came out at, (..., n), or (..., m, n) if m > 1; None
             without a table.
-
-    Raises:
-        ValueError: if an output is unknown or repeated, or a number is out of range.
     """
 
     def __init__(
@@ -282,10 +278,8 @@ class NetworkModel(Model):
     ) -> NetworkPosterior:
         """The joint posterior of the outputs, by index, or of all, at q points X (*b, q, k), b broadcast
         against the batch shape: (*b, q, m), or what a transform of BoTorch leaves of samples. With
-        `observation_noise`, that of single experiments, noise included.
-
-        Raises:
-            ValueError: if X has the wrong width, or the noise is given as a tensor.
+        `observation_noise`, that of single experiments, noise included. ValueError if X has the wrong width,
+        or the noise is given as a tensor.
         """
         if isinstance(observation_noise, Tensor):
             raise ValueError(
@@ -332,16 +326,12 @@ class NetworkModel(Model):
 
     def condition_on_observations(self, X: Tensor, Y: Tensor) -> "NetworkModel":  # type: ignore[override]
         """The model after further experiments X (*b, n', k), with all parameters as fitted, of batch shape b'
-        (broadcast against b and the batch shape).
+        (broadcast against b and the batch shape). ValueError if Y does not hold the values of all nodes: the
+        reward alone does not say what its causes came out at. TypeError if a mechanism cannot be conditioned.
 
         Args:
             Y: (*b', n', N), the value of every node, in the order of `nodes`; or of `outputs`, if these are
                 all nodes.
-
-        Raises:
-            ValueError: if Y does not hold the values of all nodes: the reward alone does not say what its
-                causes came out at.
-            TypeError: if a mechanism cannot be conditioned.
         """
         self.eval()
         observations, transform = Y.to(self.noise), self._to_outputs
@@ -360,11 +350,8 @@ class NetworkModel(Model):
         """Models after experiments X (*b, n', k) whose outcomes a sampler of normal base samples draws: every
         node's value, through the graph, noise included, and then every node's process conditioned on it.
         Returns a model of batch shape (*sample_shape, *b), with `fantasy_members`. Gradients flow to X in any
-        case, as one-shot optimisation needs.
-
-        Raises:
-            ValueError: if a noise is given: it is that of the nodes.
-            TypeError: if a mechanism cannot be conditioned.
+        case, as one-shot optimisation needs. ValueError if a noise is given: it is that of the nodes.
+        TypeError if a mechanism cannot be conditioned.
         """
         if observation_noise is not None:
             raise ValueError(

@@ -143,9 +143,7 @@ class NetworkPosterior(Posterior):
     def rsample_from_base_samples(self, sample_shape: torch.Size, base_samples: Tensor) -> Tensor:
         """Samples as a function of base samples, differentiable in the actions, (*sample_shape, *b, q, m): of
         normal draws e, (*sample_shape, *b, N); or of whole numbers 0 ... n - 1 (sample_shape), for members.
-
-        Raises:
-            ValueError: if the shape is another one.
+        ValueError if the shape is another one.
         """
         if not base_samples.is_floating_point():
             count, members = sample_shape.numel(), len(self._members)

@@ -32,6 +32,34 @@ everything else stays the same. The region is judged as a whole, by the outcome 
 Source: Robins (1986) (g-formula by outcome regression); Snowden, Rose and Mortimer (2011) (its implementation
 with one model per variable); Albert and Chib (1993) (the latent sum); Gneiting and Raftery (2007) (the Brier
 score).
+
+Which share of the points at which an outcome is evaluated lies where no row is near.
+
+A decision is judged by the mean of success over draws of the covariates, P(a) = mean_j P(Y in S | z_j, a) at
+z_j = (x, u_j, v_j). The dose a may be common, and (x, a), too, and still no row may have it together with the
+covariates that decide whether it helps: where they nearly determine the action, as where experts dose by
+severity, the model's answer is the continuation of its own form. So all of z counts, and of the action what
+the covariates leave open. With m, C the mean and covariance of z over the n rows, the habit h(z) of the rows
+(a regression of a on z), b(w) and s(w)^2 the mean and variance of its residuals a - h(z) over the 50 nearest
+rows in w and those as near as they are,
+
+    w = C^(-1/2) (z - m),    e = (a - h(z) - b(w)) / s(w),    d_5 = distance of (w, e) to the 5th nearest row,
+
+a point is far if d_5 or |e| exceeds the 97.5th percentile of the rows' own, and S(a) is the share of the z_j
+that are far with a. Where everything is linear and normal, (w, e) is (z, a) whitened by its covariance. The
+habit is what sees a ridge: of rows with a = u^2 + .15 noise, any fixed scale calls a dose near that is four
+standard deviations of a given u away; b mends it where doses jump, and s sees who is dosed with little
+freedom beside others who are dosed with much. |e| (over the root of k, for k actions) counts by itself since
+in many dimensions the 5th nearest row is far in any case.
+
+Rows that repeat others count once, where at least `DISTINCT` are left: a table that was expanded by weights
+says no more than before. The radius of d_5 is at least `LEAST`, so that rows of few values do not make
+everything between them far. Directions in which rows do not vary at all have the `FLOOR`-th part of the
+largest variance: whatever leaves them is far. A drawn covariate of few values is moved to the nearest of
+them, as the draws are means with residuals.
+
+Source: Loftsgaarden and Quesenberry (1965) (nearest-neighbour densities); Mahalanobis (1936) (whitening);
+Hirano and Imbens (2004) (the action's density given covariates, for doses).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -44,11 +72,11 @@ from torch import Tensor, nn
 from rehearsal_torch.data.part import Sizes, Solved, Trained
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.sizes import bounded
-from rehearsal_torch.data.table import Table, drawn
+from rehearsal_torch.data.table import Table, drawn, evenly
 from rehearsal_torch.estimators.feature_classifier import FeatureClassifier
 from rehearsal_torch.estimators.feature_regression import FeatureRegression
+from rehearsal_torch.graphs.separation import Adjustment
 from rehearsal_torch.seeding import generator
-from rehearsal_torch.surrogates.outcome.near_rows import NearRows, near_rows
 from rehearsal_torch.surrogates.outcome.posterior_success import (
     ConditionalModels,
     PosteriorSuccess,
@@ -57,6 +85,140 @@ from rehearsal_torch.surrogates.outcome.posterior_success import (
 )
 from rehearsal_torch.surrogates.outcome_draws import EACH, MODELS, FaceCoordinates, KeptDraws, OutcomeDraws
 from rehearsal_torch.surrogates.rehearsal_surrogate import AdjustedSurrogate
+
+NEIGHBOURS, AROUND, SHARE = 5, 50, 0.975
+FLOOR, LEAST, DISTINCT = 1e-8, 0.25, 100
+# Columns of at most so many values are moved to them.
+FEW_VALUES = 20
+# Rounding of squared distances, by which equal rows may differ.
+ROUNDING = 1e-9
+# Numbers of a block of distances, 32 MB.
+CHUNK = 4_000_000
+
+
+class NearRows(Solved):
+    """The rows of one candidate set, at most so many, evenly spaced, and how near they are to each other;
+    `drawn` are the columns of z that are drawn, the covariates.
+    """
+
+    def __init__(self, drawn: Sequence[int], most: int = 2000) -> None:
+        super().__init__()
+        self.drawn, self.most = tuple(drawn), most
+        self.register_fitted("rows", "open", "freedom", "radii")
+
+    def sizes(self) -> Sizes:
+        """n rows of p covariates, with a - h(z) and e of k actions; the radii of d_5 and of |e|."""
+        return {"rows": ("n", "p"), "open": ("n", "k"), "freedom": ("n", "k"), "radii": (2,)}
+
+    def faults(self) -> list[str]:
+        """Sizes, and radii that are none."""
+        faults = super().faults()
+        if faults or bool((self.radii >= 0).all()):
+            return faults
+        return [f"radii: expected distances; got {self.radii.tolist()}"]
+
+    def solve(self, *examples: Tensor) -> None:
+        """Fits to z (n, p) and a - h(z) (n, k), standardised; of many rows, to evenly spaced ones."""
+        kept = evenly(len(examples[0]), self.most, examples[0].device)
+        rows, left = (example.detach().to(torch.float64)[kept] for example in examples)
+        distinct = torch.cat((rows, left), -1).unique(dim=0)
+        if DISTINCT <= len(distinct) < len(rows):
+            rows, left = distinct.split((rows.shape[1], left.shape[1]), -1)
+        self.rows, self.open = rows, left
+        self.radii, self.freedom = rows.new_full((2,), LEAST), torch.zeros_like(left)
+        if not self.known:
+            return
+        self.freedom = self._freedom(self._white(rows), left, own=True)
+        both = self._both()
+        size = max(1, CHUNK // len(both))
+        fifth = [
+            torch.cdist(part, both).topk(NEIGHBOURS + 1, largest=False).values[:, -1]
+            for part in both.split(size)
+        ]
+        own = torch.stack((torch.cat(fifth), self.freedom.square().mean(-1).sqrt()))
+        self.radii = torch.quantile(own, SHARE, dim=-1).clamp_min(LEAST)
+
+    @property
+    def known(self) -> bool:
+        """Whether there are enough rows for distances."""
+        return len(self.rows) > NEIGHBOURS
+
+    def share(self, points: Tensor, actions: Tensor, habit: Callable[[Tensor], Tensor]) -> Tensor:
+        """S of actions (..., B, k) at z (..., B, D, m, p), standardised, given h -> (..., B)."""
+        observed = self._observed(points)
+        usual = habit(observed.flatten(0, -2)).reshape(*points.shape[:-1], -1)
+        return self.far(observed, actions[..., None, None, :] - usual).to(actions).mean((-2, -1))
+
+    def far(self, points: Tensor, left: Tensor) -> Tensor:
+        """Whether no row is near, (...) bool, at z (..., p), standardised, with a - h(z) (..., k), whose
+        further leading dimensions are further actions.
+        """
+        reach, span = (self.radii * (1 + 1e-9)).tolist()
+        known = self._white(points.to(self.rows).flatten(0, -2))
+        beside = left.to(self.open).reshape(-1, *points.shape[:-1], left.shape[-1]).flatten(1, -2)
+        freedom = self._freedom(known, beside).reshape(-1, left.shape[-1])
+        is_far = freedom.square().mean(-1).sqrt() > span
+        # Only what the rows may have done at all is compared with the rows.
+        open_points = (~is_far).nonzero().squeeze(-1)
+        both = self._both()
+        for block in open_points.split(max(1, CHUNK // len(both))):
+            part = torch.cat((known[block % len(known)], freedom[block]), -1)
+            is_far[block] = _squares(part, both).le_(reach**2).sum(-1) < NEIGHBOURS
+        return is_far.reshape(left.shape[:-1])
+
+    def _both(self) -> Tensor:
+        """(w, e) of the rows, (n, p + k)."""
+        return torch.cat((self._white(self.rows), self.freedom), -1)
+
+    def _freedom(self, known: Tensor, left: Tensor, own: bool = False) -> Tensor:
+        """e at whitened points (m, p) with a - h(z) (..., m, k), by the nearest rows, (..., m, k)."""
+        rows, count, moments = self._white(self.rows), min(AROUND, len(self.rows) - own), []
+        centre = self.open.mean(0)
+        sums = torch.cat((self.open - centre, (self.open - centre).square()), -1)
+        for places in torch.arange(len(known), device=rows.device).split(max(1, CHUNK // len(rows))):
+            squares = _squares(known[places], rows)
+            if own:
+                squares[torch.arange(len(places), device=rows.device), places] = torch.inf
+            last = squares.topk(count, dim=-1, largest=False).values[:, -1:]
+            nearest = (squares <= last + ROUNDING).to(rows)
+            moments.append(nearest @ sums / nearest.sum(-1, keepdim=True))
+        mean, square = torch.cat(moments).chunk(2, -1)
+        least = FLOOR * float(sums.abs().max().clamp_min(1e-300))
+        scale = (square - mean.square()).clamp_min(0).sqrt().clamp_min(least)
+        return (left - centre - mean) / scale
+
+    def _white(self, points: Tensor) -> Tensor:
+        """Whitened by the mean and covariance of the rows, (m, p) -> (m, p)."""
+        mean = self.rows.mean(0)
+        centred = self.rows - mean
+        variances, directions = torch.linalg.eigh(centred.mT @ centred / len(centred))
+        largest = variances.max() if variances.numel() else variances.new_ones(())
+        floor = (FLOOR * largest).clamp_min(torch.finfo(torch.float64).tiny)
+        return (points.to(mean) - mean) @ (directions / variances.clamp_min(floor).sqrt())
+
+    def _observed(self, points: Tensor) -> Tensor:
+        """Points with drawn covariates of few values at the nearest of them."""
+        moved = points.to(self.rows).clone()
+        for column in self.drawn:
+            values = self.rows[:, column].unique()
+            if len(values) <= FEW_VALUES:
+                between = (values[1:] + values[:-1]) / 2
+                moved[..., column] = values[torch.bucketize(moved[..., column].contiguous(), between)]
+        return moved
+
+
+def near_rows(adjustments: Sequence[Adjustment], context: int) -> nn.ModuleList:
+    """Unfitted ones for candidate sets, given the number of context variables."""
+    return nn.ModuleList(
+        NearRows(range(context, context + len(sets.before) + len(sets.between))) for sets in adjustments
+    )
+
+
+def _squares(points: Tensor, rows: Tensor) -> Tensor:
+    """Squared distances, (m, p), (n, p) -> (m, n), four times as fast as `torch.cdist`."""
+    squares = torch.addmm(rows.square().sum(-1), points, rows.mT, alpha=-2)
+    return squares.add_(points.square().sum(-1, keepdim=True))
+
 
 Values = Literal["binary", "few", "many"]
 BINARY, FEW, REPEATS = 2, 50, 5
@@ -128,10 +290,8 @@ class OutcomeKind(Solved):
 
     def solve(self, *examples: Tensor) -> None:
         """Chooses from the inputs of the first candidate set (n, p), standardised, and outcomes (n, |Y|); of
-        more than 10,000 rows, so many are drawn by the seed for held-out scores.
-
-        Raises:
-            ValueError: if an outcome has two values only, and all rows are desired or none is.
+        more than 10,000 rows, so many are drawn by the seed for held-out scores. ValueError if an outcome has
+        two values only, and all rows are desired or none is.
         """
         inputs, outcomes = (example.detach().to(torch.float64) for example in examples)
         values, number = values_of(outcomes), len(outcomes)
@@ -168,7 +328,7 @@ JUDGEMENT = 1
 
 
 class OutcomeRegression(AdjustedSurrogate):
-    """Regressions of the outcomes for each candidate set.
+    """Regressions of the outcomes for each candidate set. ValueError if a number is out of range.
 
     Args:
         task: The roles of the variables; plain data or a RehearsalTask.
@@ -183,9 +343,6 @@ class OutcomeRegression(AdjustedSurrogate):
     Attributes:
         adjustments: The adjustment of each candidate set.
         outcome_kind: Whether the slack is modelled, or success itself; known once fitted.
-
-    Raises:
-        ValueError: if a number is out of range.
     """
 
     def __init__(
@@ -224,10 +381,8 @@ class OutcomeRegression(AdjustedSurrogate):
 
     def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
         """The overlap diagnostics, the scaler, what is modelled of the outcomes, the regressions of the
-        covariates, the models of the outcomes, and the one without action.
-
-        Raises:
-            ValueError: if an outcome has two values only, and all rows are desired or none is.
+        covariates, the models of the outcomes, and the one without action. ValueError if an outcome has two
+        values only, and all rows are desired or none is.
         """
         self.task.check(table)
         if not len(self.near):

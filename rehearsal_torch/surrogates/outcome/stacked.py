@@ -94,17 +94,14 @@ def _share(rows: float, others: float) -> float:
 
 
 class StackedRegression(RehearsalSurrogate, SeparateMembers):
-    """The two surrogates, fitted to the same rows, and their weight.
+    """The two surrogates, fitted to the same rows, and their weight. ValueError if the estimators of the
+    indicator cannot predict rows that are left out, or the indicator overrides `parts`.
 
     Args:
         task: The roles of the variables; plain data or a RehearsalTask.
         indicator: Factory of the regression of the indicator, a `NestedRidge` with `SpectralEnsemble`s.
         outcome: Factory of the outcome regression.
         seed: Seed of the folds.
-
-    Raises:
-        ValueError: if the estimators of the indicator cannot predict rows that are left out, or the indicator
-            overrides `parts`.
     """
 
     by_adjustment: bool = True

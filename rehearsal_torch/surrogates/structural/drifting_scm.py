@@ -25,7 +25,7 @@ from rehearsal_torch.surrogates.structural.linear_scm import Equation, LinearSur
 
 
 class DriftingLinear(LinearSurrogate):
-    """An ensemble of experts for every equation.
+    """An ensemble of experts for every equation. ValueError if a number is out of range.
 
     Args:
         task: The roles of the variables; plain data or a RehearsalTask.
@@ -33,9 +33,6 @@ class DriftingLinear(LinearSurrogate):
         steps: Step sizes, in standardised units.
         rate: Learning rate of the expert weights; None sets it by the noise (see `drifting_regression`).
         horizon: Number of rounds for which the default rate is tuned.
-
-    Raises:
-        ValueError: if a number is out of range.
     """
 
     def __init__(

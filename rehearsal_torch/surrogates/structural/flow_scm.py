@@ -154,16 +154,13 @@ LEVELS = 20
 
 
 class FlowStructural(RehearsalSurrogate):
-    """A conditional distribution for every equation of a task.
+    """A conditional distribution for every equation of a task. ValueError if a cause of a context variable is
+    not in the context: its distribution given the context is not available.
 
     Args:
         task: The roles of the variables; plain data or a RehearsalTask.
         flow: Factory of a flow, called with (parents, outputs); None keeps the model linear.
         seed: Seed of the simulation noise and of the dequantisation.
-
-    Raises:
-        ValueError: if a cause of a context variable is not in the context: its distribution given the context
-            is not available.
     """
 
     def __init__(

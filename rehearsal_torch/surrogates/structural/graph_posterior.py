@@ -51,9 +51,11 @@ from torch import Tensor, nn
 from rehearsal_torch.data.part import Solved, Trained
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.estimators.bayesian_regression import BayesianRegression
-from rehearsal_torch.estimators.conjugate_regression import ConjugateRegression
-from rehearsal_torch.estimators.evidence_ridge import EvidenceRidge
+from rehearsal_torch.estimators.bayesian_regression import (
+    BayesianRegression,
+    ConjugateRegression,
+    EvidenceRidge,
+)
 from rehearsal_torch.estimators.kernel import inverse_root
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.seeding import paired_generator
@@ -253,7 +255,8 @@ REGRESSIONS = {"conjugate": ConjugateRegression, "ridge": EvidenceRidge}
 
 
 class StructuralPosterior(ScenarioModel):
-    """Bayesian regressions for the equations of every hypothesis.
+    """Bayesian regressions for the equations of every hypothesis. ValueError if the weights do not match the
+    hypotheses, or a number or name is out of range.
 
     Args:
         task: The roles of the variables; plain data or a RehearsalTask.
@@ -267,9 +270,6 @@ class StructuralPosterior(ScenarioModel):
         initial: Number of first rows; None for all before the first altered one.
         prior_weight: Upper bound on the total weight of the first rows in an equation of an altered part of a
             clique, in rows per parameter of a member (its p coefficients, intercept and noise).
-
-    Raises:
-        ValueError: if the weights do not match the hypotheses, or a number or name is out of range.
     """
 
     has_responses = True

@@ -72,10 +72,8 @@ def of_clique(clique: tuple[str, ...], parents: Sequence[str], task: RehearsalTa
 
 
 def holding(equations: Iterable[Equation], altered: Sequence[str], box: Box | None = None) -> list[Equation]:
-    """The equations that hold when `altered` is set by intervention.
-
-    Raises:
-        ValueError: if a variable is not one of the box of those that may be altered.
+    """The equations that hold when `altered` is set by intervention. ValueError if a variable is not one of
+    the box of those that may be altered.
     """
     if box is not None and (unknown := [name for name in altered if name not in box.names]):
         raise ValueError(f"{unknown} may not be altered; actionable are {list(box.names)}")
@@ -84,10 +82,8 @@ def holding(equations: Iterable[Equation], altered: Sequence[str], box: Box | No
 
 
 def rows_before_alteration(touched: Tensor, initial: int | None) -> int:
-    """The number of first rows, before any alteration (n, d), and at most `initial`.
-
-    Raises:
-        ValueError: if there are fewer than 3.
+    """The number of first rows, before any alteration (n, d), and at most `initial`. ValueError if there are
+    fewer than 3.
     """
     altered = touched.any(-1).nonzero()
     first = int(altered[0]) if len(altered) else len(touched)
@@ -241,15 +237,12 @@ KEPT_CELLS = 2_000_000
 
 
 class LinearStructural(LinearSurrogate):
-    """A linear Gaussian mechanism for every equation.
+    """A linear Gaussian mechanism for every equation. ValueError if the number of draws is negative.
 
     Args:
         task: The roles of the variables; plain data or a RehearsalTask.
         draws: Number of posterior parameter samples that represent the epistemic uncertainty; 0 for none.
         seed: Seed of the samples.
-
-    Raises:
-        ValueError: if the number of draws is negative.
     """
 
     has_responses = True

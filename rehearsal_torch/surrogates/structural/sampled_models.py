@@ -58,10 +58,8 @@ class Hypothesis:
 
 
 def hypothesis_of(graph: RehearsalGraph | Mapping[str, Any], task: RehearsalTask) -> Hypothesis:
-    """The equations of a graph, given as `graph_of` reads it, for a task.
-
-    Raises:
-        ValueError: if it is not a rehearsal graph, or its variables are not the task's.
+    """The equations of a graph, given as `graph_of` reads it, for a task. ValueError if it is not a rehearsal
+    graph, or its variables are not the task's.
     """
     built = graph_of(graph)
     built.require_cliques("a hypothesis of a structural posterior")
@@ -139,10 +137,8 @@ class SampledModels(ABC):
     @abstractmethod
     def scenarios(self, contexts: Tensor, altered: Sequence[str]) -> AffineScenarios:
         """The K scenarios of every variable of the task's graph, for contexts (B, |X|) in the task's order
-        and variables that are set, in the order of z; may be none.
-
-        Raises:
-            ValueError: if a variable may not be altered.
+        and variables that are set, in the order of z; may be none. ValueError if a variable may not be
+        altered.
         """
 
     @abstractmethod

@@ -8,15 +8,41 @@ or features, its sources a few columns of them.
 Whether a buffer comes out equal to the last bit is tried before a file leaves it out (`checkpoint.save`): one
 that was fitted on another device, or edited, is written. The sizes are added up before anything is computed.
 Buffers that a file does have are taken as they are.
+
+Labels of a surrogate's weights: what a file of tensors is where it is found alone.
+
+    checkpoint_format      the arrangement of labels and tensors
+    library, version       this package, and its version that wrote the file
+    class                  the surrogate, as a dotted path
+    question_fingerprint   of the question that it was fitted for (`data.question.fingerprint`)
+    data_fingerprint       of the rows of the fit
+    seed, commit           of the fit
+    format                 "pt", as other libraries label tensors of torch
+
+What is not known is left out. Class and question are compared with those of the surrogate that the
+configuration builds when it is loaded; the others are for readers.
+
+A safetensors file begins with the length of its header (8 bytes, little-endian) and the header, which is
+JSON: ``{"__metadata__": {label: text}, tensor: {dtype, shape, data_offsets}, ...}``, padded by spaces to a
+multiple of 8 bytes; the numbers follow. Labels are short texts, and run nothing. The library writes them in
+an order that differs from process to process; here they are sorted, so that equal content is equal to the
+last byte.
+
+Source: of the file, the format's description (github.com/huggingface/safetensors).
 """
 
+import json
 import math
 from collections.abc import Iterator, Mapping
+from importlib.metadata import version
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from rehearsal_torch.data.part import Part
+from rehearsal_torch.data.question import fingerprint
+from rehearsal_torch.surrogates.surrogate import Surrogate
 
 
 class DerivationError(ValueError):
@@ -79,9 +105,7 @@ def compute_derived(
 ) -> None:
     """Computes the derived buffers of a loaded module that are empty, of at most `largest` bytes in total.
     They are taken over from a `known` module, not copied, if it has all that was `written`, to the last bit.
-
-    Raises:
-        DerivationError: if they would have more, or one cannot be computed: its sources are damaged.
+    DerivationError if they would have more, or one cannot be computed: its sources are damaged.
     """
     total = derived_bytes(module)
     if total > largest:
@@ -124,3 +148,78 @@ def _parts(module: nn.Module) -> Iterator[tuple[str, Part]]:
 
 def _fitted_parts(module: nn.Module) -> Iterator[tuple[str, Part]]:
     return ((path, part) for path, part in _parts(module) if part.fitted)
+
+
+LIBRARY = "rehearsal_torch"
+# An arrangement that these readers cannot read gets another number.
+FORMAT = "1"
+HEADER = "__metadata__"
+# Characters of a label, and number of labels.
+LONGEST, MOST = 500, 50
+
+
+def labelled(content: bytes, labels: Mapping[str, str]) -> bytes:
+    """A tensor file with labels in place of those it has, at most 50, cut at 500 characters."""
+    if len(labels) > MOST:
+        raise ValueError(f"expected at most {MOST} labels of a tensor file; got {len(labels)}")
+    header, numbers = _header_and_numbers(content)
+    tensors = {name: entry for name, entry in header.items() if name != HEADER}
+    written = {name: labels[name][:LONGEST] for name in sorted(labels)}
+    text = json.dumps({HEADER: written, **tensors}, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text + numbers
+
+
+def labels_in(content: bytes) -> dict[str, str]:
+    """The labels of a tensor file that the library has read without a fault; empty if it has none."""
+    labels = _header_and_numbers(content)[0].get(HEADER) or {}
+    return {str(name): str(text) for name, text in labels.items()}
+
+
+def weight_labels(surrogate: Surrogate, card: Mapping[str, Any]) -> dict[str, str]:
+    """The labels of a surrogate's weights; commit, data fingerprint and seed are those of the model card."""
+    labels = {
+        "checkpoint_format": FORMAT,
+        "format": "pt",
+        "library": LIBRARY,
+        "version": version("rehearsal-torch"),
+        **_identity(surrogate),
+        **{name: card.get(name) for name in ("commit", "data_fingerprint", "seed")},
+    }
+    return {name: str(value) for name, value in labels.items() if value is not None}
+
+
+def odd_label(surrogate: Surrogate, labels: Mapping[str, str]) -> str:
+    """Why weights with these labels (none of a file without labels) are not those of a surrogate, and what to
+    do; empty if they may be.
+    """
+    if "checkpoint_format" not in labels:
+        return ""
+    if labels["checkpoint_format"] != FORMAT:
+        return (
+            f"expected weights in format {FORMAT}; got format "
+            f"{labels['checkpoint_format']!r}, of version {labels.get('version')} of {LIBRARY}: fit it again"
+        )
+    for name, own in _identity(surrogate).items():
+        if labels.get(name) != own:
+            return (
+                f"expected the {name} that config.yaml builds, {own}; its label says {labels.get(name)}: the "
+                "two files belong to different checkpoints, or config.yaml was changed: fetch the whole "
+                "folder again"
+            )
+    return ""
+
+
+def _identity(surrogate: Surrogate) -> dict[str, str | None]:
+    """The labels that a surrogate has of itself."""
+    question, kind = surrogate.question(), type(surrogate)
+    return {
+        "class": f"{kind.__module__}.{kind.__qualname__}",
+        "question_fingerprint": None if question is None else fingerprint(question),
+    }
+
+
+def _header_and_numbers(content: bytes) -> tuple[dict[str, dict[str, object]], bytes]:
+    """The header and the numbers of a tensor file."""
+    end = 8 + int.from_bytes(content[:8], "little")
+    return json.loads(content[8:end]), content[end:]
