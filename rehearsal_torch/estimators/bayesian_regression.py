@@ -147,23 +147,16 @@ FAINT = 1e-4  # Mixture components with a weight below this are not sampled.
 
 
 class ConjugateRegression(BayesianRegression):
-    """A mixture, over G priors, of matrix-normal inverse-Wishart posteriors.
-
-    Args:
-        parents: p, may be 0.
-        outputs: c.
-        forgetting: As `BayesianRegression`.
-        precisions: The kappas, in rows: a coefficient has the prior variance Sigma / kappa.
-        noises: Prior noise variances, relative to the variance of the first rows; with c + 1 degrees of
-            freedom.
-    """
+    """A mixture, over G priors, of matrix-normal inverse-Wishart posteriors."""
 
     def __init__(
         self,
-        parents: int,
-        outputs: int,
-        forgetting: float = 1.0,
+        parents: int,  # p, may be 0
+        outputs: int,  # c
+        forgetting: float = 1.0,  # As `BayesianRegression`
+        # The kappas, in rows: a coefficient has the prior variance Sigma / kappa
         precisions: Sequence[float] = (1e-3, 1e-2, 0.1, 1.0, 10.0),
+        # Prior noise variances, relative to the variance of the first rows; with c + 1 degrees of freedom
         noises: Sequence[float] = (1e-4, 1e-2, 1.0),
     ) -> None:
         super().__init__(parents, outputs, forgetting)

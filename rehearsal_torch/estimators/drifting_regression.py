@@ -30,31 +30,22 @@ STEPS = (1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.2, 0.4)
 
 
 class DriftingRegression(Solved):
-    """J regressions, each with an ensemble of H experts.
-
-    Args:
-        parents: For each regression the columns of its parents.
-        child: For each regression the column of its value.
-        members: For each regression the columns that must not be altered (other members of its clique may
-            be).
-        altered: For each regression the columns that must have been altered for the round to count; empty for
-            an ordinary equation.
-        steps: The H step sizes, in standardised units.
-        rate: alpha, for losses in standardised units; None is sqrt(ln H / horizon) over the noise variance.
-        horizon: T, the number of rounds for which the default rate is tuned.
-        radius: r, as a multiple of 1 + the norm of the initial coefficients.
-    """
+    """J regressions, each with an ensemble of H experts."""
 
     def __init__(
         self,
-        parents: Sequence[Sequence[int]],
-        child: Sequence[int],
+        parents: Sequence[Sequence[int]],  # For each regression the columns of its parents
+        child: Sequence[int],  # For each regression the column of its value
+        # For each regression the columns that must not be altered (other members of its clique may be)
         members: Sequence[Sequence[int]],
+        # For each regression the columns that must have been altered for the round to count; empty for an
+        # ordinary equation
         altered: Sequence[Sequence[int]],
-        steps: Sequence[float] = STEPS,
+        steps: Sequence[float] = STEPS,  # The H step sizes, in standardised units
+        # alpha, for losses in standardised units; None is sqrt(ln H / horizon) over the noise variance
         rate: float | None = None,
-        horizon: int = 100,
-        radius: float = 2.0,
+        horizon: int = 100,  # T, the number of rounds for which the default rate is tuned
+        radius: float = 2.0,  # r, as a multiple of 1 + the norm of the initial coefficients
     ) -> None:
         super().__init__()
         if not steps or min(steps) <= 0 or horizon < 1 or radius <= 0 or (rate is not None and rate <= 0):

@@ -72,21 +72,13 @@ NOISE_FLOOR = 1e-4
 
 @dataclass(frozen=True)
 class CompositeKernel:
-    """The parameters of the kernel and of the noise.
+    """The parameters of the kernel and of the noise."""
 
-    Attributes:
-        widths: w, inverse length-scales, (p,).
-        smooth: s, variance of the smooth part.
-        linear: l, variance of each linear coefficient.
-        product: g, variance of each coefficient of a product.
-        noise: nu, variance of the noise.
-    """
-
-    widths: Tensor
-    smooth: float
-    linear: float
-    product: float
-    noise: float
+    widths: Tensor  # w, inverse length-scales, (p,)
+    smooth: float  # s, variance of the smooth part
+    linear: float  # l, variance of each linear coefficient
+    product: float  # g, variance of each coefficient of a product
+    noise: float  # nu, variance of the noise
 
 
 def products(inputs: Tensor) -> Tensor:

@@ -73,15 +73,10 @@ SCREENED = 256
 
 @dataclass(frozen=True)
 class HyperParameters:
-    """Hyper-parameters of N regressions.
+    """Hyper-parameters of N regressions."""
 
-    Attributes:
-        log_lengths: log l, (N, p).
-        log_noises: log v, (N,).
-    """
-
-    log_lengths: Tensor
-    log_noises: Tensor
+    log_lengths: Tensor  # log l, (N, p)
+    log_noises: Tensor  # log v, (N,)
 
     def only(self, places: Tensor) -> "HyperParameters":
         """Those of a subset of the regressions."""
@@ -221,27 +216,16 @@ MIN_VARIANCE = 1e-12
 
 @dataclass(frozen=True)
 class Posterior:
-    """The posterior of one regression, with its factors cached; constant if there are no inputs.
+    """The posterior of one regression, with its factors cached; constant if there are no inputs."""
 
-    Attributes:
-        scales: 1 / l, (p,).
-        places: Rows over l, (n, p).
-        halves: Half their squared norms, (n,).
-        weights: (n,).
-        inverse: The inverse of the lower Cholesky factor, transposed, (n, n).
-        mean: m, ().
-        vague: The standard deviation without inputs, ().
-        kind: The kernel, an index into `kernel.KINDS`.
-    """
-
-    scales: Tensor
-    places: Tensor
-    halves: Tensor
-    weights: Tensor
-    inverse: Tensor
-    mean: Tensor
-    vague: Tensor
-    kind: int = 0
+    scales: Tensor  # 1 / l, (p,)
+    places: Tensor  # Rows over l, (n, p)
+    halves: Tensor  # Half their squared norms, (n,)
+    weights: Tensor  # (n,)
+    inverse: Tensor  # The inverse of the lower Cholesky factor, transposed, (n, n)
+    mean: Tensor  # m, ()
+    vague: Tensor  # The standard deviation without inputs, ()
+    kind: int = 0  # The kernel, an index into `kernel.KINDS`
 
     @classmethod
     def of(cls, rows: Rows, factored: Factors, hyper: HyperParameters, index: int, width: int) -> "Posterior":
@@ -281,28 +265,17 @@ class Posterior:
 class ConditionedPosterior:
     """The posterior of one regression after m further rows; b stands for the leading dimensions of sets of
     rows.
-
-    Attributes:
-        before: The posterior before.
-        inputs: The further rows, (b, m, p).
-        targets: (b, m).
-        variances: Their noise variances, (b, m).
-        gains: K^-1 k(W, w), (b, n, m).
-        root: D, (b, m, m).
-        mean: The mean of the regression, (b).
-        old_weights: What the posterior mean takes of k(., W), (b, n).
-        weights: What it takes of k(., w), (b, m).
     """
 
-    before: Posterior
-    inputs: Tensor
-    targets: Tensor
-    variances: Tensor
-    gains: Tensor
-    root: Tensor
-    mean: Tensor
-    old_weights: Tensor
-    weights: Tensor
+    before: Posterior  # The posterior before
+    inputs: Tensor  # The further rows, (b, m, p)
+    targets: Tensor  # (b, m)
+    variances: Tensor  # Their noise variances, (b, m)
+    gains: Tensor  # K^-1 k(W, w), (b, n, m)
+    root: Tensor  # D, (b, m, m)
+    mean: Tensor  # The mean of the regression, (b)
+    old_weights: Tensor  # What the posterior mean takes of k(., W), (b, n)
+    weights: Tensor  # What it takes of k(., w), (b, m)
 
     def posterior_mean(self, scaled: Tensor) -> Tensor:
         """mu(w), (..., s, p) -> (..., s); leading dimensions broadcast against b."""

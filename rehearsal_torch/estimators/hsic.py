@@ -30,17 +30,12 @@ from rehearsal_torch.seeding import generator
 
 @dataclass(frozen=True)
 class Dependence:
-    """A measured dependence.
+    """A measured dependence."""
 
-    Attributes:
-        value: rho.
-        usual: The mean of rho over permutations: its value for independent noise with this number of rows.
-        probability: The permutation p-value.
-    """
-
-    value: float
+    value: float  # rho
+    # The mean of rho over permutations: its value for independent noise with this number of rows
     usual: float
-    probability: float
+    probability: float  # The permutation p-value
 
 
 def centred_gram(values: Tensor) -> Tensor:

@@ -104,23 +104,14 @@ JITTERS = (0.0, 1e-8, 1e-6, 1e-4)
 
 @dataclass(frozen=True)
 class Rows:
-    """Training rows of N regressions; b stands for any leading dimensions, N among them.
+    """Training rows of N regressions; b stands for any leading dimensions, N among them."""
 
-    Attributes:
-        inputs: (b, n, p), zero in columns that a regression does not have.
-        targets: (b, n), standardised.
-        kept: (b, n), false where a regression leaves the row out.
-        used: (b, p), false where a regression does not have the input.
-        ratios: (b, n), the rows' noise variances, relative to the regression's.
-        kinds: (b,), each regression's kernel as an index into `KINDS`; None for the first.
-    """
-
-    inputs: Tensor
-    targets: Tensor
-    kept: Tensor
-    used: Tensor
-    ratios: Tensor
-    kinds: Tensor | None = None
+    inputs: Tensor  # (b, n, p), zero in columns that a regression does not have
+    targets: Tensor  # (b, n), standardised
+    kept: Tensor  # (b, n), false where a regression leaves the row out
+    used: Tensor  # (b, p), false where a regression does not have the input
+    ratios: Tensor  # (b, n), the rows' noise variances, relative to the regression's
+    kinds: Tensor | None = None  # (b,), each regression's kernel as an index into `KINDS`; None for the first
 
     def only(self, places: Tensor) -> "Rows":
         """A subset of the regressions, by index along the first dimension."""
@@ -171,21 +162,13 @@ def log_prior(log_lengths: Tensor, log_noises: Tensor, used: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Factors:
-    """Factors from which predictions are computed.
+    """Factors from which predictions are computed."""
 
-    Attributes:
-        mean: m, (b,).
-        weights: a = K^-1 (y - m), (b, n), zero where a row is left out.
-        root: The lower Cholesky factor of K, (b, n, n).
-        kernel: k(W, W) between kept rows, (b, n, n).
-        derivative: -2 dk/ds there, (b, n, n).
-    """
-
-    mean: Tensor
-    weights: Tensor
-    root: Tensor
-    kernel: Tensor
-    derivative: Tensor
+    mean: Tensor  # m, (b,)
+    weights: Tensor  # a = K^-1 (y - m), (b, n), zero where a row is left out
+    root: Tensor  # The lower Cholesky factor of K, (b, n, n)
+    kernel: Tensor  # k(W, W) between kept rows, (b, n, n)
+    derivative: Tensor  # -2 dk/ds there, (b, n, n)
 
     def log_evidence(self, rows: Rows) -> Tensor:
         """log p(y | l, v), (b,)."""

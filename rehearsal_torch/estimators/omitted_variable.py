@@ -48,19 +48,12 @@ def equal_strength(outcome: Tensor, treatment: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Strength:
-    """The partial R^2 of one observed covariate.
+    """The partial R^2 of one observed covariate."""
 
-    Attributes:
-        covariate: Its name.
-        doses: With the doses, given the other covariates.
-        state: The outcome on which it could bias effects most.
-        explained: The partial R^2 of that outcome with it, given the other covariates and the doses.
-    """
-
-    covariate: str
-    doses: float
-    state: str
-    explained: float
+    covariate: str  # Its name
+    doses: float  # With the doses, given the other covariates
+    state: str  # The outcome on which it could bias effects most
+    explained: float  # The partial R^2 of that outcome with it, given the other covariates and the doses
 
 
 def precision(doses: Tensor, controls: Tensor) -> Tensor:

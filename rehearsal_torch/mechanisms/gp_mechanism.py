@@ -55,16 +55,11 @@ EQUAL = 0.5
 
 @dataclass(frozen=True)
 class Noise:
-    """The standard deviation of the noise, in standardised units: s(w)^2 = level * exp(rho h(w)).
+    """The standard deviation of the noise, in standardised units: s(w)^2 = level * exp(rho h(w))."""
 
-    Attributes:
-        level: ().
-        rho: Weight of h, ().
-        shape: The posterior of the log squared residuals, h; None if the noise is homoskedastic.
-    """
-
-    level: Tensor
-    rho: Tensor
+    level: Tensor  # ()
+    rho: Tensor  # Weight of h, ()
+    # The posterior of the log squared residuals, h; None if the noise is homoskedastic
     shape: Posterior | None = None
 
     def std(self, scaled: Tensor) -> Tensor:
@@ -109,32 +104,20 @@ class NormalRegression:
 
 @dataclass(frozen=True)
 class ClosedForm(NodeMechanism):
-    """x = mu(w) + sigma(w) (c + u).
+    """x = mu(w) + sigma(w) (c + u)."""
 
-    Attributes:
-        offset: Smallest inputs, (p,).
-        width: Ranges of the inputs, (p,).
-        centre: The node's mean, ().
-        scale: The node's standard deviation, ().
-        posterior: The posterior of mu, in standardised units.
-        noise: s.
-        shift: c, the mean of the noise over its standard deviation, (): mu + s shift is the node's
-            conditional mean.
-        predictive: Whether sigma includes the epistemic standard deviation tau.
-        modes: The noise under which the process was fitted, if it is not normal.
-        plain: The regression under normal noise, if the process was fitted under another; None if tau is that
-            of the process.
-    """
-
-    offset: Tensor
-    width: Tensor
-    centre: Tensor
-    scale: Tensor
-    posterior: Posterior | ConditionedPosterior
-    noise: Noise
+    offset: Tensor  # Smallest inputs, (p,)
+    width: Tensor  # Ranges of the inputs, (p,)
+    centre: Tensor  # The node's mean, ()
+    scale: Tensor  # The node's standard deviation, ()
+    posterior: Posterior | ConditionedPosterior  # The posterior of mu, in standardised units
+    noise: Noise  # s
+    # c, the mean of the noise over its standard deviation, (): mu + s shift is the node's conditional mean
     shift: Tensor
-    predictive: bool
-    modes: Modes | None = None
+    predictive: bool  # Whether sigma includes the epistemic standard deviation tau
+    modes: Modes | None = None  # The noise under which the process was fitted, if it is not normal
+    # The regression under normal noise, if the process was fitted under another; None if tau is that of the
+    # process
     plain: NormalRegression | None = None
 
     @property

@@ -32,17 +32,11 @@ from rehearsal_torch.mechanisms.mechanism import GenerativeMechanism, standard_n
 
 @dataclass(frozen=True)
 class AffineMechanism(GenerativeMechanism):
-    """c values as an affine function of p parents; leading dimensions (...) run over sets of parameters.
+    """c values as an affine function of p parents; leading dimensions (...) run over sets of parameters."""
 
-    Attributes:
-        weights: W, (..., p, c).
-        intercept: b, (..., c).
-        covariance: Sigma, (..., c, c), positive definite.
-    """
-
-    weights: Tensor
-    intercept: Tensor
-    covariance: Tensor
+    weights: Tensor  # W, (..., p, c)
+    intercept: Tensor  # b, (..., c)
+    covariance: Tensor  # Sigma, (..., c, c), positive definite
 
     def forward(self, parents: Tensor, noise: Tensor) -> Tensor:
         """(..., p), (..., c) -> (..., c); leading dimensions broadcast with those of the parameters."""

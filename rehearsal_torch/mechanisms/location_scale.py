@@ -374,27 +374,17 @@ def _hessian_lipschitz(
 
 
 class LocationScaleTrajectory(CurvedTrajectory):
-    """F_t(x, a) = h(x, q_{t,a}) + phi(x, q_{t,a}) * u_t.
-
-    Args:
-        states: The observed trajectory, (T, D).
-        observed: The actions taken, (T,) long.
-        inner: W, the state's weights of both networks, (2 H, D).
-        offsets: o, (T - 1, A, 2 H).
-        location: Output weights (D, H) and shift (D,) of h.
-        scale: Output weights (D, H) and shift (D,) of phi before its softplus.
-        floor: Constant added to the softplus.
-    """
+    """F_t(x, a) = h(x, q_{t,a}) + phi(x, q_{t,a}) * u_t."""
 
     def __init__(
         self,
-        states: Tensor,
-        observed: Tensor,
-        inner: Tensor,
-        offsets: Tensor,
-        location: tuple[Tensor, Tensor],
-        scale: tuple[Tensor, Tensor],
-        floor: float,
+        states: Tensor,  # The observed trajectory, (T, D)
+        observed: Tensor,  # The actions taken, (T,) long
+        inner: Tensor,  # W, the state's weights of both networks, (2 H, D)
+        offsets: Tensor,  # o, (T - 1, A, 2 H)
+        location: tuple[Tensor, Tensor],  # Output weights (D, H) and shift (D,) of h
+        scale: tuple[Tensor, Tensor],  # Output weights (D, H) and shift (D,) of phi before its softplus
+        floor: float,  # Constant added to the softplus
     ) -> None:
         super().__init__(states, observed, offsets.shape[1])
         self.inner = inner
@@ -531,25 +521,19 @@ class LocationScale(Trained, TransitionMechanism):
     @classmethod
     def from_tensors(
         cls,
+        # The weights of h: ``inner`` (H, smooth), ``action`` (H, free), ``bias`` (H,), ``outer`` (c, H) and
+        # ``shift`` (c,)
         location: Mapping[str, Tensor],
-        scale: Mapping[str, Tensor],
-        cholesky: Tensor,
+        scale: Mapping[str, Tensor],  # Those of phi before its softplus, of the same shapes
+        cholesky: Tensor,  # C, lower triangular with a positive diagonal, (c, c); Sigma = C C'
+        # L_h, with which weights of a norm above one are refused; None accepts any weights, and `lipschitz`
+        # certifies the constant from their norms
         location_constant: float | None = None,
-        scale_constant: float | None = None,
-        floor: float = 1e-4,
+        scale_constant: float | None = None,  # L_phi, likewise
+        floor: float = 1e-4,  # Lower bound of phi
     ) -> Self:
         """A mechanism with user-supplied weights, unchanged to the last bit. ValueError if a tensor is
         missing, of another shape or not finite, or if a constant would require weights to be divided.
-
-        Args:
-            location: The weights of h: ``inner`` (H, smooth), ``action`` (H, free), ``bias`` (H,), ``outer``
-                (c, H) and ``shift`` (c,).
-            scale: Those of phi before its softplus, of the same shapes.
-            cholesky: C, lower triangular with a positive diagonal, (c, c); Sigma = C C'.
-            location_constant: L_h, with which weights of a norm above one are refused; None accepts any
-                weights, and `lipschitz` certifies the constant from their norms.
-            scale_constant: L_phi, likewise.
-            floor: Lower bound of phi.
         """
         networks = LipschitzNetwork.from_tensors(
             {"location": location, "scale": scale}, (location_constant, scale_constant)

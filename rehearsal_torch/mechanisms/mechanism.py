@@ -27,12 +27,9 @@ from rehearsal_torch.mechanisms.trajectory import Trajectory
 
 
 class Mechanism(ABC):
-    """The mechanism of d values given p parents and d noises.
+    """The mechanism of d values given p parents and d noises."""
 
-    Attributes:
-        exact: Whether `abduct` inverts `forward` up to rounding; False if it is a separate estimate.
-    """
-
+    # Whether `abduct` inverts `forward` up to rounding; False if it is a separate estimate
     exact: ClassVar[bool] = True
 
     @abstractmethod

@@ -121,21 +121,13 @@ class EquationTrajectory(Trajectory):
 
 @dataclass(frozen=True)
 class Curvature:
-    """Derivatives of F(., a) at centres, and their bounds on balls around them; float64.
+    """Derivatives of F(., a) at centres, and their bounds on balls around them; float64."""
 
-    Attributes:
-        jacobian: DF_a(x), (n, A, D, D).
-        hessian: D^2 (p . F_a)(x), (n, A, D, D).
-        jacobian_norm: Bound on |DF_a|, (n, A).
-        second_derivative_norm: Bound on |D^2 F_a|, (n, A).
-        hessian_lipschitz: Bound on the Lipschitz constant of the Hessian, from the centre, (n, A).
-    """
-
-    jacobian: Tensor
-    hessian: Tensor
-    jacobian_norm: Tensor
-    second_derivative_norm: Tensor
-    hessian_lipschitz: Tensor
+    jacobian: Tensor  # DF_a(x), (n, A, D, D)
+    hessian: Tensor  # D^2 (p . F_a)(x), (n, A, D, D)
+    jacobian_norm: Tensor  # Bound on |DF_a|, (n, A)
+    second_derivative_norm: Tensor  # Bound on |D^2 F_a|, (n, A)
+    hessian_lipschitz: Tensor  # Bound on the Lipschitz constant of the Hessian, from the centre, (n, A)
 
 
 class CurvedTrajectory(Trajectory, ABC):

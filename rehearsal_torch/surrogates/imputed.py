@@ -23,19 +23,13 @@ from rehearsal_torch.surrogates.surrogate import SeparateMembers
 
 
 class ImputedSurrogate(RehearsalSurrogate, SeparateMembers):
-    """m surrogates of one method, from 2 to 200.
-
-    Args:
-        task: The roles of the variables; plain data or a RehearsalTask.
-        member: Factory of one of them, given the task.
-        count: m.
-    """
+    """m surrogates of one method, from 2 to 200."""
 
     def __init__(
         self,
-        task: Mapping[str, Any] | RehearsalTask,
-        member: Callable[..., RehearsalSurrogate],
-        count: int = 20,
+        task: Mapping[str, Any] | RehearsalTask,  # The roles of the variables; plain data or a RehearsalTask
+        member: Callable[..., RehearsalSurrogate],  # Factory of one of them, given the task
+        count: int = 20,  # m
     ) -> None:
         super().__init__(task)
         bounded("count", count, MOST, 2)

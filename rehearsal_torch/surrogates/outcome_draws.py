@@ -96,17 +96,11 @@ MODELS, EACH = 64, 128
 
 @dataclass(frozen=True)
 class OutcomeDraws:
-    """Draws of the outcomes in one case.
+    """Draws of the outcomes in one case."""
 
-    Attributes:
-        values: t, (n, q), in the coordinates' units; on the device of the context.
-        basis: B, (q, |Y|).
-        weight: The weight, in the method's estimate, of the model that they come from.
-    """
-
-    values: Tensor
-    basis: Tensor
-    weight: float = 1.0
+    values: Tensor  # t, (n, q), in the coordinates' units; on the device of the context
+    basis: Tensor  # B, (q, |Y|)
+    weight: float = 1.0  # The weight, in the method's estimate, of the model that they come from
 
     def bounds(self, region: Polytope) -> list[tuple[float, float]]:
         """The (lower, upper) bounds of each coordinate in the desired region, infinite where there is none. A

@@ -245,13 +245,10 @@ class RehearsalSurrogate(Surrogate, ABC):
     Args:
         task: The roles of the variables; plain data or a RehearsalTask.
         graphs: The candidate graphs; None for the task's own.
-
-    Attributes:
-        has_responses: Whether `responses` draws from a posterior; known before anything is fitted.
     """
 
     kind: Kind | None = "rehearse"
-    has_responses: bool = False
+    has_responses: bool = False  # Whether `responses` draws from a posterior; known before anything is fitted
 
     def __init__(
         self, task: Mapping[str, Any] | RehearsalTask, graphs: Sequence[RehearsalGraph] | None = None

@@ -23,14 +23,10 @@ from rehearsal_torch.mechanisms.trajectory import Trajectory
 
 
 class Surrogate(nn.Module, ABC):
-    """A model whose parts are fitted to a table.
+    """A model whose parts are fitted to a table."""
 
-    Attributes:
-        kind: The kind of problem that it serves (`Problem.kind`); None for any.
-        by_adjustment: Whether the graph enters the fit through the adjustment of the candidate sets alone.
-    """
-
-    kind: Kind | None = None
+    kind: Kind | None = None  # The kind of problem that it serves (`Problem.kind`); None for any
+    # Whether the graph enters the fit through the adjustment of the candidate sets alone
     by_adjustment: bool = False
 
     @property
@@ -115,12 +111,9 @@ class SeparateMembers(Surrogate, ABC):
     """A surrogate of members that are fitted apart from each other, once what they have in common is fitted:
     in any order, also by several processes (`training.shared_members`). A subclass that overrides `parts` is
     fitted in one process.
-
-    Attributes:
-        members_are: What the members are, in the plural, for progress.
     """
 
-    members_are: str = "models"
+    members_are: str = "models"  # What the members are, in the plural, for progress
 
     @abstractmethod
     def separate(self) -> Sequence[nn.Module]:

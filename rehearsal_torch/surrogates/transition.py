@@ -60,14 +60,10 @@ FEWEST = 100
 
 
 class NoiseCheck(Part):
-    """R2 of each state's noise, kept with the model; empty if it is not known, as in earlier files.
-
-    Attributes:
-        shares: (D,) float64, or (0,).
-    """
+    """R2 of each state's noise, kept with the model; empty if it is not known, as in earlier files."""
 
     needed = False
-    shares: Tensor
+    shares: Tensor  # (D,) float64, or (0,)
 
     def __init__(self, states: int) -> None:
         super().__init__()
@@ -211,26 +207,20 @@ class TransitionModel(CheckedTransition):
     @classmethod
     def from_tensors(
         cls,
-        varying: Sequence[str],
-        static: Sequence[str],
-        contextual: Sequence[str],
-        mechanism: LocationScale,
+        varying: Sequence[str],  # The D features that the mechanism predicts
+        static: Sequence[str],  # Features that are constant over an episode
+        contextual: Sequence[str],  # Features that keep their observed values
+        mechanism: LocationScale,  # A mechanism with user-supplied weights, see `LocationScale.from_tensors`
+        # Feature to its (lower, upper), in its unit: the values that are scaled to -1/2 and 1/2
         ranges: Mapping[str, Sequence[float]],
+        # Dose column to its doses, increasing from 0, in its unit; the length of the longest list is the
+        # number of levels of every drug
         levels: Mapping[str, Sequence[float]],
+        # Features that are replaced by their logarithm, log(v + 1), before they are scaled
         logarithms: Sequence[str] = (),
     ) -> Self:
         """A model with user-supplied weights, ranges and levels, used unchanged. ValueError if widths, names,
         ranges or levels do not agree.
-
-        Args:
-            varying: The D features that the mechanism predicts.
-            static: Features that are constant over an episode.
-            contextual: Features that keep their observed values.
-            mechanism: A mechanism with user-supplied weights, see `LocationScale.from_tensors`.
-            ranges: Feature to its (lower, upper), in its unit: the values that are scaled to -1/2 and 1/2.
-            levels: Dose column to its doses, increasing from 0, in its unit; the length of the longest list
-                is the number of levels of every drug.
-            logarithms: Features that are replaced by their logarithm, log(v + 1), before they are scaled.
         """
         smooth, free = len(varying) + len(static), len(contextual) + len(levels)
         widths = (mechanism.networks.inner.shape[-1], mechanism.networks.action.shape[-1], mechanism.outputs)

@@ -153,19 +153,12 @@ class Models:
 
 @dataclass(frozen=True)
 class Choice:
-    """How models are selected. ValueError if a setting is out of range.
+    """How models are selected. ValueError if a setting is out of range."""
 
-    Attributes:
-        rule: "median"; "leave_one_out"; or three widths for context, covariates and actions.
-        ridge: lambda_h, where leave-one-out does not select it.
-        max_models: Maximum number of models.
-        seed: Seed of the leave-one-out subset.
-    """
-
-    rule: Rule = MEDIAN
-    ridge: float = 1e-3
-    max_models: int = MODELS
-    seed: int = 0
+    rule: Rule = MEDIAN  # "median"; "leave_one_out"; or three widths for context, covariates and actions
+    ridge: float = 1e-3  # lambda_h, where leave-one-out does not select it
+    max_models: int = MODELS  # Maximum number of models
+    seed: int = 0  # Seed of the leave-one-out subset
 
     def __post_init__(self) -> None:
         known = (
@@ -316,20 +309,13 @@ def conjugate_gradients(
 
 @dataclass(frozen=True)
 class Regression:
-    """The result of a ridge regression on features.
+    """The result of a ridge regression on features."""
 
-    Attributes:
-        factor: (m, m), Cholesky factor of sum_i phi_i phi_i^T + r I.
-        theta: (m, t).
-        explained: (t,), sum_i t_i' theta' phi_i: the part of the targets' sum of squares that the fit
-            explains.
-        total: (m,), sum_i phi_i.
-    """
-
-    factor: Tensor
-    theta: Tensor
+    factor: Tensor  # (m, m), Cholesky factor of sum_i phi_i phi_i^T + r I
+    theta: Tensor  # (m, t)
+    # (t,), sum_i t_i' theta' phi_i: the part of the targets' sum of squares that the fit explains
     explained: Tensor
-    total: Tensor
+    total: Tensor  # (m,), sum_i phi_i
 
 
 def regressed(count: int, rows: Callable[[slice], tuple[Tensor, Tensor]], ridge: float) -> Regression:

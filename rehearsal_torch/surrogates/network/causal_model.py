@@ -59,22 +59,17 @@ class CausalNetwork:
 
     def propagate(
         self,
-        actions: Tensor,
+        actions: Tensor,  # (..., k), in their units
+        # (S, N), the same samples for all actions, as `CausalModel.draws` returns them; or (..., S, N)
         noise: Tensor,
+        # Each node's deviation from its posterior mean; None for the posterior mean itself
         perturbation: Perturbation | None = None,
-        spread: Sequence[str] = (),
+        spread: Sequence[str] = (),  # Nodes whose posterior standard deviation is returned as well
+        # Nodes that are set to a value (hard interventions), each broadcastable to (..., S); their mechanisms
+        # are ignored
         fixed: Mapping[str, Tensor] | None = None,
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """Propagates noise through the graph under actions.
-
-        Args:
-            actions: (..., k), in their units.
-            noise: (S, N), the same samples for all actions, as `CausalModel.draws` returns them; or (..., S,
-                N).
-            perturbation: Each node's deviation from its posterior mean; None for the posterior mean itself.
-            spread: Nodes whose posterior standard deviation is returned as well.
-            fixed: Nodes that are set to a value (hard interventions), each broadcastable to (..., S); their
-                mechanisms are ignored.
 
         Returns:
             Node values (..., S, N), and for each node in `spread` its posterior standard deviation,
@@ -227,18 +222,14 @@ def sample(
 @torch.no_grad()
 def counterfactual(
     network: CausalNetwork,
-    table: Table,
+    table: Table,  # The observation, with every node and action
+    # Actions that change, name to value; the others stay as observed
     actions: Mapping[str, float] | None = None,
-    fixed: Mapping[str, float] | None = None,
+    fixed: Mapping[str, float] | None = None,  # Nodes that are set directly, name to value
 ) -> Table:
     """Counterfactual rows: abduction of their noise, then other actions or hard interventions, then
     prediction. Returns the actions and nodes of the network, one row for each row of the table and where that
     is, with the cells that were set marked as altered. ValueError if a name is not an action or not a node.
-
-    Args:
-        table: The observation, with every node and action.
-        actions: Actions that change, name to value; the others stay as observed.
-        fixed: Nodes that are set directly, name to value.
     """
     unknown = [name for name in actions or {} if name not in network.task.actions]
     if unknown:

@@ -177,20 +177,6 @@ class NetworkModel(Model):
     """A fitted causal model for BoTorch's acquisition functions; computed in float64. ValueError if an output
     is unknown or repeated, or a number is out of range.
 
-    Args:
-        surrogate: The fitted model; a snapshot of its network is taken on construction.
-        outputs: The m outputs: "reward", or names of nodes.
-        members: E, number of plausible networks; even, since they come in antithetic pairs.
-        draws: S, noise draws over which each is averaged.
-        fantasy_members: Members of the models that `fantasize` returns, of which a batch may hold thousands;
-            even.
-        seed: Seed of members and noise.
-        table: The experiments, for `train_targets`; None if no acquisition function reads them.
-        input_transform: From X to actions in their units; None if X is that.
-        outcome_transform: Its inverse maps outputs of the network to those of this model.
-        as_fitted: Whether the uncertainty is that of the fitted functions alone, by which actions to try are
-            searched (`CausalNetwork.as_fitted`).
-
     Attributes:
         bounds: (2, k), of the actions in their units.
         train_inputs: The actions of the experiments, in the units of X, one tensor (..., n, k) in a tuple; of
@@ -201,15 +187,20 @@ class NetworkModel(Model):
 
     def __init__(
         self,
-        surrogate: CausalModel,
-        outputs: Sequence[str] = (REWARD,),
-        members: int = 64,
-        draws: int = 16,
+        surrogate: CausalModel,  # The fitted model; a snapshot of its network is taken on construction
+        outputs: Sequence[str] = (REWARD,),  # The m outputs: "reward", or names of nodes
+        members: int = 64,  # E, number of plausible networks; even, since they come in antithetic pairs
+        draws: int = 16,  # S, noise draws over which each is averaged
+        # Members of the models that `fantasize` returns, of which a batch may hold thousands; even
         fantasy_members: int = 8,
-        seed: int = 0,
+        seed: int = 0,  # Seed of members and noise
+        # The experiments, for `train_targets`; None if no acquisition function reads them
         table: Table | None = None,
-        input_transform: InputTransform | None = None,
+        input_transform: InputTransform | None = None,  # From X to actions in their units; None if X is that
+        # Its inverse maps outputs of the network to those of this model
         outcome_transform: OutcomeTransform | None = None,
+        # Whether the uncertainty is that of the fitted functions alone, by which actions to try are searched
+        # (`CausalNetwork.as_fitted`)
         as_fitted: bool = False,
     ) -> None:
         super().__init__()

@@ -165,26 +165,18 @@ class NetworkPosterior(Posterior):
 
 @final
 class ExperimentPosterior(NetworkPosterior):
-    """The joint posterior of the noisy outcomes of q experiments.
-
-    Args:
-        actions: (*b, q, k), in their units.
-        noise: (S, N), for mean and variance.
-        members: (E, N), for mean and variance.
-        quantiles: Sorted draws of the noise, (Q, N): the noise of an experiment is interpolated between them.
-        read: The outputs of node values, (..., q, N) -> (..., q, m).
-        shape: (*b, q, m).
-    """
+    """The joint posterior of the noisy outcomes of q experiments."""
 
     def __init__(
         self,
         network: CausalNetwork,
-        actions: Tensor,
-        noise: Tensor,
-        members: Tensor,
+        actions: Tensor,  # (*b, q, k), in their units
+        noise: Tensor,  # (S, N), for mean and variance
+        members: Tensor,  # (E, N), for mean and variance
+        # Sorted draws of the noise, (Q, N): the noise of an experiment is interpolated between them
         quantiles: Tensor,
-        read: Read,
-        shape: tuple[int, ...],
+        read: Read,  # The outputs of node values, (..., q, N) -> (..., q, m)
+        shape: tuple[int, ...],  # (*b, q, m)
     ) -> None:
         super().__init__(self._outcomes, members, shape)
         self.network, self.actions, self.noise, self.quantiles = network, actions, noise, quantiles

@@ -60,23 +60,15 @@ SCATTERED = 128
 
 @dataclass(frozen=True)
 class ConditionalModels:
-    """The fitted regressions for one set of k altered variables, all in standardised variables.
+    """The fitted regressions for one set of k altered variables, all in standardised variables."""
 
-    Attributes:
-        faces: The coordinates t and the region in them.
-        outcomes: E regressions of t on (x, u, v, a).
-        before: The regression of covariates on x, None without any; its outputs may be more than u.
-        columns: The places of u among its outputs.
-        between: The regression of v on (x, u, a_first); None without v.
-        first: The places of a_first among the actions.
-    """
-
-    faces: FaceCoordinates
-    outcomes: Sequence[FeatureRegression]
+    faces: FaceCoordinates  # The coordinates t and the region in them
+    outcomes: Sequence[FeatureRegression]  # E regressions of t on (x, u, v, a)
+    # The regression of covariates on x, None without any; its outputs may be more than u
     before: FeatureRegression | None
-    columns: Sequence[int]
-    between: FeatureRegression | None
-    first: Sequence[int]
+    columns: Sequence[int]  # The places of u among its outputs
+    between: FeatureRegression | None  # The regression of v on (x, u, a_first); None without v
+    first: Sequence[int]  # The places of a_first among the actions
 
 
 class PosteriorSuccess:

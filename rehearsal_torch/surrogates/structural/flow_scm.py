@@ -88,22 +88,15 @@ class FittedEquation:
 
 @dataclass(frozen=True)
 class Pushforward:
-    """Maps values of altered variables to samples of requested variables; everything is standardised.
+    """Maps values of altered variables to samples of requested variables; everything is standardised."""
 
-    Attributes:
-        altered: The k altered variables.
-        wanted: The m requested variables.
-        known: Values that do not depend on the altered variables: the context, and samples of variables that
-            the altered ones do not affect.
-        noise: Noise of each variable, (n,).
-        open: The equations that depend on the altered variables, in order.
-    """
-
-    altered: tuple[str, ...]
-    wanted: tuple[str, ...]
+    altered: tuple[str, ...]  # The k altered variables
+    wanted: tuple[str, ...]  # The m requested variables
+    # Values that do not depend on the altered variables: the context, and samples of variables that the
+    # altered ones do not affect
     known: dict[str, Tensor]
-    noise: dict[str, Tensor]
-    open: tuple[FittedEquation, ...]
+    noise: dict[str, Tensor]  # Noise of each variable, (n,)
+    open: tuple[FittedEquation, ...]  # The equations that depend on the altered variables, in order
 
     def __call__(self, values: Tensor) -> Tensor:
         """Altered variables (..., B, k) -> n samples each, (..., B, n, m)."""

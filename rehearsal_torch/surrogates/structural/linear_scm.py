@@ -33,19 +33,12 @@ from rehearsal_torch.surrogates.structural.linear_model import AffineResponse, L
 
 @dataclass(frozen=True)
 class Equation:
-    """A structural equation of several variables.
+    """A structural equation of several variables."""
 
-    Attributes:
-        clique: The whole clique.
-        altered: Its members that are set by intervention; empty for the clique's own equation.
-        members: The c members that the equation determines.
-        parents: The p variables that it depends on: the clique's parents, then `altered`.
-    """
-
-    clique: tuple[str, ...]
-    altered: tuple[str, ...]
-    members: tuple[str, ...]
-    parents: tuple[str, ...]
+    clique: tuple[str, ...]  # The whole clique
+    altered: tuple[str, ...]  # Its members that are set by intervention; empty for the clique's own equation
+    members: tuple[str, ...]  # The c members that the equation determines
+    parents: tuple[str, ...]  # The p variables that it depends on: the clique's parents, then `altered`
 
     def rows(self, table: Table) -> Table:
         """The rows from which the equation is learnt: those in which its members were not altered; for an

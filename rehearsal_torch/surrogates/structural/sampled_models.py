@@ -96,19 +96,12 @@ def _sorted(names: Sequence[str], task: RehearsalTask) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class AffineScenarios:
-    """K scenarios for B decision contexts: V_k = offset_k + gain_k z.
+    """K scenarios for B decision contexts: V_k = offset_k + gain_k z."""
 
-    Attributes:
-        names: The d variables, in order.
-        altered: The k variables that are set.
-        offset: (B, K, d), each column in its variable's unit; zero for altered variables.
-        gain: (K, d, k), the same in all contexts; the unit matrix for altered variables, zero for the
-            context.
-    """
-
-    names: tuple[str, ...]
-    altered: tuple[str, ...]
-    offset: Tensor
+    names: tuple[str, ...]  # The d variables, in order
+    altered: tuple[str, ...]  # The k variables that are set
+    offset: Tensor  # (B, K, d), each column in its variable's unit; zero for altered variables
+    # (K, d, k), the same in all contexts; the unit matrix for altered variables, zero for the context
     gain: Tensor
 
     def only(self, names: Sequence[str]) -> "AffineScenarios":
