@@ -26,7 +26,7 @@ from rehearsal_torch.claims.context import Context
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
-from rehearsal_torch.surrogates.transition import FEWEST
+from rehearsal_torch.surrogates.surrogate import FEWEST
 
 MOST = 0.1
 """The largest R2 of a state's noise with which a change is recommended."""

@@ -34,7 +34,8 @@ from rehearsal_torch.problems.causal.world import CausalWorld
 from rehearsal_torch.problems.problem import CausalProblem, Problem
 from rehearsal_torch.round_line import answered
 from rehearsal_torch.seeding import numpy_generator
-from rehearsal_torch.surrogates.network.causal_model import CausalModel, CausalNetwork, recover
+from rehearsal_torch.surrogates.counterfactual import recover
+from rehearsal_torch.surrogates.network.causal_model import CausalModel, CausalNetwork
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 from rehearsal_torch.surrogates.surrogate import Surrogate
 

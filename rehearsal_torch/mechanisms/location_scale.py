@@ -13,11 +13,7 @@ The loss is the negative log-likelihood of a transition,
 
     -log p(v | x, q) = |C^-1 u|^2 / 2 + sum_i log C_ii + sum_i log phi_i + c/2 log(2 pi),   u = (v - h) / phi.
 
-Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 and App. G.2; identifiability: Thm. 3.
-
-Networks with a known Lipschitz constant in some of their inputs.
-
-A batch of m networks with one hidden layer,
+**Networks.** m of them, in one batch, have one hidden layer,
 
     z = tanh(c (W_s s + b + W_a a)),    out = c (W_z z + b_z),    c = sqrt(L),
 
@@ -26,13 +22,11 @@ that out is L-Lipschitz in s (tanh is 1-Lipschitz), while the dependence on a is
 value is exact: the square root of the largest eigenvalue of the smaller Gram matrix. A network without a
 constant (L = None) has c = 1 and no division.
 
-Source: Tsirtsis and Gomez-Rodriguez (2023), App. G.2. They always divide by the norm; dividing only if it
-exceeds one keeps the guarantee and admits flatter functions.
+The paper always divides by the norm; dividing only if it exceeds one keeps the guarantee and admits flatter
+functions.
 
-Trajectories of a location-scale mechanism: fast steps, and certified bounds on their derivatives.
-
-With the state x as the leading input and everything else fixed per time and action, both networks share one
-pre-activation
+**Trajectories.** With the state x as the leading input and everything else fixed per time and action, both
+networks share one pre-activation
 
     W x + o_{t,a},    W = (c_h W_h; c_phi W_phi),
 
@@ -41,7 +35,7 @@ are divided out once. F_t(x, a) = h + phi * u_t with the abducted u_t. The steps
 - 1, whose factors and shift are folded into the weights: the same function, and the sigmoid is evaluated
 several times faster.
 
-Curvature: given F_i = c_i + sum_j V_ij tanh(z_j) + u_i (softplus(y_i) + floor), with
+**Curvature.** Given F_i = c_i + sum_j V_ij tanh(z_j) + u_i (softplus(y_i) + floor), with
 
     z = W x + o,    y_i = d_i + sum_j U_ij tanh(z'_j),    z' = W' x + o',
 
@@ -65,7 +59,7 @@ The second line writes V diag(tanh'' (w v)) W as R diag(theta) S with factors th
 derivative of the scale is bounded term by term (`_hessian_lipschitz`). Where softplus is evaluated as the
 identity (above 20), nothing is certified.
 
-Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 7 and App. G.2 (the mechanism).
+Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 7, Sec. 5, App. G.2 and, for identifiability, Thm. 3.
 """
 
 import math
@@ -83,19 +77,14 @@ from rehearsal_torch.data.sizes import WIDEST, bounded, reserve
 from rehearsal_torch.mechanisms.mechanism import TransitionMechanism, standard_normal
 from rehearsal_torch.mechanisms.trajectory import Curvature, CurvedTrajectory, Trajectory, spectral_bound
 
+# Names of a network's weights.
 NAMES = ("inner", "action", "bias", "outer", "shift")
-"""Names of a network's weights."""
 
 
 class LipschitzNetwork(nn.Module):
-    """m one-hidden-layer tanh networks over the same inputs, evaluated in one batch.
-
-    Args:
-        smooth: Width of s, the inputs in which each network is Lipschitz.
-        free: Width of a, the inputs without a constraint; may be 0.
-        outputs: Width of each network's output.
-        hidden: Hidden units of each network.
-        constants: Each network's Lipschitz constant in s, above 0, or None for no constraint.
+    """m one-hidden-layer tanh networks over the same inputs, evaluated in one batch: of s, in which each has
+    its Lipschitz constant (above 0, or None for no constraint), and of a, which is free and may be of width
+    0.
     """
 
     def __init__(
@@ -115,23 +104,17 @@ class LipschitzNetwork(nn.Module):
         for key, width in (("smooth", smooth), ("outputs", outputs), ("free", free)):
             bounded(key, width, WIDEST, 0)
         reserve("hidden", count * (hidden * (smooth + free + outputs + 1) + outputs))
-        self.inner = nn.Parameter(torch.empty(count, hidden, smooth))
-        self.action = nn.Parameter(torch.empty(count, hidden, free))
-        self.bias = nn.Parameter(torch.empty(count, hidden))
-        self.outer = nn.Parameter(torch.empty(count, outputs, hidden))
-        self.shift = nn.Parameter(torch.empty(count, outputs))
-        self.reset()
 
-    def reset(self) -> None:
-        """Samples the weights as torch's linear layers do: uniform in +-1/sqrt(fan-in)."""
-        for weight, fan in (
-            (self.inner, self.inner.shape[-1]),
-            (self.action, self.action.shape[-1]),
-            (self.bias, self.inner.shape[-1]),
-        ):
-            nn.init.uniform_(weight, -(max(fan, 1) ** -0.5), max(fan, 1) ** -0.5)
-        for weight in (self.outer, self.shift):
-            nn.init.uniform_(weight, -(self.outer.shape[-1] ** -0.5), self.outer.shape[-1] ** -0.5)
+        def weight(*shape: int, fan: int) -> nn.Parameter:
+            """As of torch's linear layers: uniform in +-1/sqrt(fan-in)."""
+            end = max(fan, 1) ** -0.5
+            return nn.Parameter(nn.init.uniform_(torch.empty(count, *shape), -end, end))
+
+        self.inner = weight(hidden, smooth, fan=smooth)
+        self.action = weight(hidden, free, fan=free)
+        self.bias = weight(hidden, fan=smooth)
+        self.outer = weight(outputs, hidden, fan=hidden)
+        self.shift = weight(outputs, fan=hidden)
 
     def forward(self, smooth: Tensor, free: Tensor) -> Tensor:
         """(..., smooth), (..., free) -> (m, ..., outputs)."""
@@ -146,15 +129,12 @@ class LipschitzNetwork(nn.Module):
 
     def weights(self) -> tuple[Tensor, Tensor, Tensor]:
         """W_s (m, hidden, smooth) and W_z (m, outputs, hidden) as used, and c = sqrt(L), (m, 1, 1)."""
-        root = self.inner.new_tensor(
-            [1.0 if constant is None else constant**0.5 for constant in self.constants]
-        )
+        root = self.inner.new_tensor([1.0 if c is None else c**0.5 for c in self.constants])
         return self._divided(self.inner), self._divided(self.outer), root[:, None, None]
 
     def lipschitz(self) -> Tensor:
         """(m,) float64, each network's certified Lipschitz constant in s, from the weights in use."""
-        exact = self.exact()
-        inner, outer, root = exact.weights()
+        inner, outer, root = self.exact().weights()
         return (root[:, 0, 0] ** 2 * spectral_norm(inner) * spectral_norm(outer)).detach()
 
     def exact(self) -> "LipschitzNetwork":
@@ -165,18 +145,14 @@ class LipschitzNetwork(nn.Module):
     def from_tensors(
         cls, networks: Mapping[str, Mapping[str, Tensor]], constants: Sequence[float | None]
     ) -> "LipschitzNetwork":
-        """Networks with user-supplied weights instead of trained ones, kept in their precision and unchanged
-        to the last bit. ValueError if a tensor is missing, of another shape or not finite, or if a constant
-        would require weights to be divided.
-
-        Args:
-            networks: The m networks: name in messages, to weights: ``inner`` W_s (hidden, smooth), ``action``
-                W_a (hidden, free), ``bias`` b (hidden,), ``outer`` W_z (outputs, hidden) and ``shift`` b_z
-                (outputs,); all m networks have the same shapes.
-            constants: Each network's Lipschitz constant in s; None accepts any weights, and `lipschitz`
-                returns the constant that their norms guarantee.
+        """Networks with weights of one's own, kept in their precision and unchanged to the last bit: name in
+        messages to ``inner`` W_s (hidden, smooth), ``action`` W_a (hidden, free), ``bias`` b (hidden,),
+        ``outer`` W_z (outputs, hidden) and ``shift`` b_z (outputs,), the same shapes in each. A constant of
+        None accepts any weights, and `lipschitz` returns what their norms guarantee. ValueError if a tensor
+        is missing, of another shape or not finite, or if a constant would require weights to be divided.
         """
         first = next(iter(networks.values()))
+        dtype = first["inner"].dtype
         for where, weights in networks.items():
             if set(weights) != set(NAMES):
                 raise ValueError(
@@ -189,16 +165,12 @@ class LipschitzNetwork(nn.Module):
             shapes = ((hidden, smooth), (hidden, free), (hidden,), (outputs, hidden), (outputs,))
             for name, shape in zip(NAMES, shapes, strict=True):
                 weight = weights[name]
-                if (
-                    weight.shape != shape
-                    or weight.dtype != first["inner"].dtype
-                    or not bool(weight.isfinite().all())
-                ):
+                finite = bool(weight.isfinite().all())
+                if weight.shape != shape or weight.dtype != dtype or not finite:
                     raise ValueError(
-                        f"{where}: {name}: expected finite numbers of shape {shape} and "
-                        f"{first['inner'].dtype}, as in the first network; "
-                        f"got shape {tuple(weight.shape)} and "
-                        f"{weight.dtype}{'' if bool(weight.isfinite().all()) else ', not all finite'}"
+                        f"{where}: {name}: expected finite numbers of shape {shape} and {dtype}, as in the "
+                        f"first network; got shape {tuple(weight.shape)} and {weight.dtype}"
+                        f"{'' if finite else ', not all finite'}"
                     )
         built = cls(smooth, free, outputs, hidden, constants).to(first["inner"])
         with torch.no_grad():
@@ -212,23 +184,22 @@ class LipschitzNetwork(nn.Module):
         """Refuses weights that would be divided although they are not being trained: ValueError if a network
         with a constant has a norm above 1 + slack, in its own precision or in float64.
         """
-        stored = [
-            weight.to(dtype)
-            for weight in (self.inner, self.outer)
-            for dtype in (self.inner.dtype, torch.float64)
-        ]
-        every = torch.stack([spectral_norm(weight).to(torch.float64) for weight in stored], -1)
-        norms = every.unflatten(-1, (2, 2)).amax(-1)
+        norms = torch.stack(
+            [
+                torch.maximum(spectral_norm(weight).double(), spectral_norm(weight.double()))
+                for weight in (self.inner, self.outer)
+            ],
+            -1,
+        )
         for where, constant, (inner, outer) in zip(names, self.constants, norms.tolist(), strict=True):
             if constant is not None and max(inner, outer) > 1 + slack:
                 raise ValueError(
                     f"{where}: expected weights of spectral norm at most 1 under a Lipschitz constant of "
-                    f"{constant:g}; got {inner:.9g} for the "
-                    f"state's weights and {outer:.9g} for the output's, which would be divided by them. "
-                    "Leave the constant out (None, null in a "
+                    f"{constant:g}; got {inner:.9g} for the state's weights and {outer:.9g} for the "
+                    "output's, which would be divided by them. Leave the constant out (None, null in a "
                     "configuration): the weights then stay as they are, and the constant certified from "
-                    f"their norms is {inner * outer:.9g}. "
-                    "Or divide them yourself; `finish` does so permanently"
+                    f"their norms is {inner * outer:.9g}. Or divide them yourself; `finish` does so "
+                    "permanently"
                 )
 
     @torch.no_grad()
@@ -238,9 +209,8 @@ class LipschitzNetwork(nn.Module):
             norm = torch.linalg.matrix_norm(weight.to(torch.float64), 2)
             for index, constant in enumerate(self.constants):
                 if constant is not None and norm[index] > 1 - 1e-7:
-                    weight[index] = (weight[index].to(torch.float64) / norm[index] * (1 - 1e-7)).to(
-                        weight.dtype
-                    )
+                    divided = weight[index].to(torch.float64) / norm[index] * (1 - 1e-7)
+                    weight[index] = divided.to(weight.dtype)
 
     def _divided(self, weight: Tensor) -> Tensor:
         """The weight as used in `forward`."""
@@ -252,11 +222,9 @@ class LipschitzNetwork(nn.Module):
 
 
 def spectral_norm(weight: Tensor) -> Tensor:
-    """Largest singular value, (..., p, q) -> (...), by the smaller Gram matrix: exact, not a power iteration.
-
-    The gradient u v' (top singular vectors) is finite where the singular value is repeated, and zero at zero.
-    On a GPU the products are in float64: whoever allows TF32 there
-    (`torch.set_float32_matmul_precision("high")`) has float32 ones with 10 bits.
+    """Largest singular value, (..., p, q) -> (...), by the smaller Gram matrix: exact, with a gradient that
+    is finite where the value is repeated, and zero at zero. On a GPU in float64: where TF32 is allowed,
+    products of float32 have 10 bits.
     """
     exact = weight.double() if weight.is_cuda else weight
     gram = exact.mT @ exact if weight.shape[-1] <= weight.shape[-2] else exact @ exact.mT
@@ -264,12 +232,8 @@ def spectral_norm(weight: Tensor) -> Tensor:
     return largest.sqrt().to(weight.dtype)
 
 
-_SECOND = 4 / math.sqrt(27) + 1e-12
-"""max |tanh''|."""
-_FOURTH = 4.09
-"""Upper bound of max |tanh''''| = 4.0859."""
-_SIGMOID_SECOND = 1 / math.sqrt(108) + 1e-12
-"""max |sigma''|."""
+# max |tanh''|, an upper bound of max |tanh''''| = 4.0859, and max |sigma''|.
+_SECOND, _FOURTH, _SIGMOID_SECOND = 4 / math.sqrt(27) + 1e-12, 4.09, 1 / math.sqrt(108) + 1e-12
 
 
 @dataclass(frozen=True)
@@ -347,13 +311,11 @@ def location_scale_curvature(
     jacobian_norm = torch.minimum(spectral_bound(jacobian) + second_norm * radii[:, None], everywhere)
     drift = 0.25 * (raw_norm * radii)[:, None, None] * (lean.abs() @ scale[0].abs())
     # torch evaluates softplus(y) as y for y > 20, a jump of 2e-9 that the derivatives do not account for.
-    second_norm = second_norm + torch.where(
-        raw.amax((1, 2)) + raw_norm * radii > 20, torch.inf, 0.0
-    ).unsqueeze(1)
-    hessian_lipschitz = _hessian_lipschitz(
-        first, other, weight, pull.abs().amax(1, keepdim=True) + drift, lean, raw_norm
-    )
-    return Curvature(jacobian, hessian, jacobian_norm, second_norm, hessian_lipschitz)
+    linear = raw.amax((1, 2)) + raw_norm * radii > 20
+    second_norm = second_norm + torch.where(linear, torch.inf, 0.0).unsqueeze(1)
+    pulled = pull.abs().amax(1, keepdim=True) + drift
+    lipschitz = _hessian_lipschitz(first, other, weight, pulled, lean, raw_norm)
+    return Curvature(jacobian, hessian, jacobian_norm, second_norm, lipschitz)
 
 
 def _hessian_lipschitz(
@@ -387,11 +349,8 @@ class LocationScaleTrajectory(CurvedTrajectory):
         floor: float,  # Constant added to the softplus
     ) -> None:
         super().__init__(states, observed, offsets.shape[1])
-        self.inner = inner
-        self.offsets = offsets
-        self.location = location
-        self.scale = scale
-        self.floor = floor
+        self.inner, self.offsets = inner, offsets
+        self.location, self.scale, self.floor = location, scale, floor
         self._across = inner.mT.contiguous()
         self._out = torch.stack([location[0].mT, scale[0].mT]).contiguous()
         self._twice, self._table = 2 * self._across, 2 * offsets
@@ -421,7 +380,7 @@ class LocationScaleTrajectory(CurvedTrajectory):
         location, scale = (
             (weight.to(dtype), shift.to(dtype)) for weight, shift in (self.location, self.scale)
         )
-        states, inner, offsets = (each.to(dtype) for each in (self.states, self.inner, self.offsets))
+        states, inner, offsets = (part.to(dtype) for part in (self.states, self.inner, self.offsets))
         return LocationScaleTrajectory(states, self.observed, inner, offsets, location, scale, self.floor)
 
     def with_noise(self, noise: Tensor) -> "LocationScaleTrajectory":
@@ -436,9 +395,8 @@ class LocationScaleTrajectory(CurvedTrajectory):
 
     def step(self, states: Tensor, time: int, actions: Tensor) -> Tensor:
         """(n, D), t, (n,) or () long -> (n, D)."""
-        centre, spread = self._read(
-            torch.sigmoid_(torch.addmm(self._table[time, actions], states, self._twice))
-        )
+        hidden = torch.sigmoid_(torch.addmm(self._table[time, actions], states, self._twice))
+        centre, spread = self._read(hidden)
         return torch.addcmul(centre, spread, self.noise[time])
 
     def branch(self, states: Tensor, time: int, actions: Tensor | None = None) -> Tensor:
@@ -521,20 +479,14 @@ class LocationScale(Trained, TransitionMechanism):
     @classmethod
     def from_tensors(
         cls,
-        # The weights of h: ``inner`` (H, smooth), ``action`` (H, free), ``bias`` (H,), ``outer`` (c, H) and
-        # ``shift`` (c,)
-        location: Mapping[str, Tensor],
+        location: Mapping[str, Tensor],  # The weights of h
         scale: Mapping[str, Tensor],  # Those of phi before its softplus, of the same shapes
         cholesky: Tensor,  # C, lower triangular with a positive diagonal, (c, c); Sigma = C C'
-        # L_h, with which weights of a norm above one are refused; None accepts any weights, and `lipschitz`
-        # certifies the constant from their norms
         location_constant: float | None = None,
-        scale_constant: float | None = None,  # L_phi, likewise
-        floor: float = 1e-4,  # Lower bound of phi
+        scale_constant: float | None = None,
+        floor: float = 1e-4,
     ) -> Self:
-        """A mechanism with user-supplied weights, unchanged to the last bit. ValueError if a tensor is
-        missing, of another shape or not finite, or if a constant would require weights to be divided.
-        """
+        """A mechanism with weights and constants as of `LipschitzNetwork.from_tensors`; likewise refused."""
         networks = LipschitzNetwork.from_tensors(
             {"location": location, "scale": scale}, (location_constant, scale_constant)
         )
@@ -547,9 +499,8 @@ class LocationScale(Trained, TransitionMechanism):
                 f"cholesky: expected a lower triangle ({outputs}, {outputs}) of finite numbers with a "
                 f"positive diagonal; got {cholesky.tolist()}"
             )
-        built = cls(smooth, free, outputs, hidden, location_constant, scale_constant, floor).to(
-            networks.inner
-        )
+        built = cls(smooth, free, outputs, hidden, location_constant, scale_constant, floor)
+        built = built.to(networks.inner)
         built.networks = networks
         with torch.no_grad():
             built.factor.copy_(torch.tril(cholesky, -1) + torch.diag(cholesky.diagonal().log()))

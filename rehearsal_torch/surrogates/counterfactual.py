@@ -29,7 +29,6 @@ from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.mechanisms.sparse_effects import SparseEffects
 from rehearsal_torch.seeding import seeded
 from rehearsal_torch.spaces.box import Alteration
-from rehearsal_torch.surrogates.network import causal_model
 from rehearsal_torch.surrogates.network.causal_model import CausalModel, CausalNetwork
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
 from rehearsal_torch.surrogates.transition import TransitionModel
@@ -55,7 +54,8 @@ def recover(model: CausalModel | CausalNetwork | TransitionModel, observed: Tabl
         taken, _ = _actions(model, episode, None)
         parents = torch.cat([boxed[:-1], model.levels.encoded(taken).to(boxed)], -1)
         return mechanism.abduct(parents, boxed[1:, :width]).to(episode.values.device)
-    return causal_model.recover(_network(model), _table(observed))
+    network, table = _network(model), _table(observed)
+    return _noise(network, table.to(network.device)).to(table.values.device)
 
 
 @torch.no_grad()
@@ -90,7 +90,9 @@ def sample(
                 f"expected actions as a tensor (..., {len(model.task.actions)}), in the order of "
                 f"{list(model.task.actions)}; got {type(actions).__name__}"
             )
-        return causal_model.sample(model, actions, count, seed, fixed)
+        network = model.network()
+        given, settings = actions.to(network.device), _node_settings(network, fixed)
+        return network.propagate(given, model.draws(count, seed), fixed=settings)[0].to(actions.device)
     episode = _episode(observed)
     chosen, _ = _actions(model, episode, actions)
     settings, mechanism, width = _settings(model, episode, fixed), _exact(model), len(model.varying)
@@ -139,7 +141,7 @@ def counterfactual(
         network, table = _network(model), _table(observed)
         if actions is not None and not isinstance(actions, Mapping):
             raise ValueError(f"expected actions as name to value; got a {type(actions).__name__}")
-        return causal_model.counterfactual(network, table, actions, fixed)
+        return _rows(network, table, actions or {}, fixed)
     episode = _episode(observed)
     chosen, doses = _actions(model, episode, actions)
     if chosen.ndim != 1:
@@ -154,6 +156,44 @@ def counterfactual(
     )
     values[:-1, [episode.names.index(name) for name in model.levels.names]] = doses.to(values)
     return Episode(episode.identity, episode.names, values)
+
+
+def _noise(network: CausalNetwork, table: Table) -> Tensor:
+    """The noise of every node in every row, (n, N); KeyError if a node has no column."""
+    columns = []
+    for node, mechanism in zip(network.task.nodes, network.mechanisms, strict=True):
+        inputs, values = table.columns(network.task.inputs(node)).double(), table.columns([node]).double()
+        columns.append(mechanism.abduct(mechanism.scaled(inputs), values).squeeze(-1))
+    return torch.stack(columns, -1)
+
+
+def _rows(network: CausalNetwork, table: Table, actions: Values, fixed: Values | None) -> Table:
+    """Counterfactual rows of a network."""
+    names, nodes = network.task.actions, network.task.nodes
+    unknown = [name for name in actions if name not in names]
+    if unknown:
+        raise ValueError(
+            f"{unknown} are not actions of this model; it has {list(names)}: set nodes with `fixed`"
+        )
+    home, table = table.values.device, table.to(network.device)
+    noise, other = _noise(network, table), table.columns(names).double().clone()
+    for name, value in actions.items():
+        other[:, names.index(name)] = value
+    settings = _node_settings(network, fixed)
+    replayed = network.propagate(other, noise.unsqueeze(-2), fixed=settings)[0][..., 0, :]
+    values = torch.cat([other, replayed], -1).to(home)
+    altered = torch.tensor([name in names or name in (fixed or {}) for name in (*names, *nodes)])
+    return Table((*names, *nodes), values, altered.expand(values.shape).to(home).clone())
+
+
+def _node_settings(network: CausalNetwork, fixed: Values | None) -> dict[str, Tensor] | None:
+    unknown = [name for name in fixed or {} if name not in network.task.nodes]
+    if unknown:
+        raise ValueError(f"{unknown} are not nodes of this model; it has {list(network.task.nodes)}")
+    if fixed is None:
+        return None
+    home = network.device
+    return {name: torch.tensor([float(fixed[name])], dtype=torch.float64, device=home) for name in fixed}
 
 
 def _network(model: object) -> CausalNetwork:

@@ -7,19 +7,18 @@ what is unknown because of the missing cells, and by that alone. Objectives pool
 Source: Rubin (1987), Ch. 3 (the analysis of each completed data set).
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from torch import Tensor, nn
+from torch import nn
 
 from rehearsal_torch.data.missing.imputation import MOST, ImputedTable
-from rehearsal_torch.data.part import Solved, Trained
 from rehearsal_torch.data.question import Question
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.sizes import bounded
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
-from rehearsal_torch.surrogates.surrogate import SeparateMembers
+from rehearsal_torch.surrogates.surrogate import Fits, SeparateMembers
 
 
 class ImputedSurrogate(RehearsalSurrogate, SeparateMembers):
@@ -45,13 +44,13 @@ class ImputedSurrogate(RehearsalSurrogate, SeparateMembers):
         """The m surrogates."""
         return self.each
 
-    def common_parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+    def common_parts(self, table: Table) -> Fits:
         """The overlap of the first table; ValueError if it was imputed another number of times."""
         first = self._own(table, 0)
         self.task.check(first)
         yield self.overlap, self.overlap.examples(first)
 
-    def member_parts(self, place: int, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+    def member_parts(self, place: int, table: Table) -> Fits:
         """The parts of a surrogate on its own table; a table without missing cells is that of all."""
         yield from self.each[place].parts(self._own(table, place))
 

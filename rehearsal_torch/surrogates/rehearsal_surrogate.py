@@ -265,17 +265,11 @@ class RehearsalSurrogate(Surrogate, ABC):
         """Without region and candidate sets, which a structural model reads when it decides."""
         return ("graph", "actions", "context", "outcomes")
 
-    def responses(
-        self,
-        altered: Sequence[str],  # noqa: ARG002
-        count: int,  # noqa: ARG002
-        seed: int = 0,  # noqa: ARG002
-    ) -> AffineResponse | None:
+    def responses(self, altered: Sequence[str], count: int, seed: int = 0) -> AffineResponse | None:
         """The outcomes' response to context, action and noise when variables are set, under models drawn from
         the posterior by the seed alone: `count` equally likely ones in a leading dimension; None if there is
         no posterior over models with normal outcomes. ValueError if a variable may not be altered.
         """
-        return None
 
     def outcome_draws(self, altered: Sequence[str], given: Tensor, action: Tensor) -> OutcomeDraws | None:
         """Draws of the outcomes that the model expects in one case, with context (|X|,) and the values (k,)

@@ -16,10 +16,13 @@ from torch import Tensor, nn
 
 from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.data.part import NotFittedError, Solved, Trained, state_faults, unfitted_parts
+from rehearsal_torch.data.part import Examples, NotFittedError, Solved, Trained, state_faults, unfitted_parts
 from rehearsal_torch.data.question import Kind, OtherQuestionError, Question, differences, like, taken
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.mechanisms.trajectory import Trajectory
+
+# Parts, each with the examples that it is fitted to.
+Fits = Iterator[tuple[Solved | Trained, Examples]]
 
 
 class Surrogate(nn.Module, ABC):
@@ -42,7 +45,7 @@ class Surrogate(nn.Module, ABC):
         return self if self.device.type == "cpu" else deepcopy(self).to("cpu")
 
     @abstractmethod
-    def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+    def parts(self, table: Table) -> Fits:
         """The parts to fit, in order, each with its examples (n, ...). An iterator, so that the examples of a
         later part may depend on the fit of an earlier one (a scaler, say).
         """
@@ -107,6 +110,16 @@ class Surrogate(nn.Module, ABC):
         """Makes `question` its own; the compatibility has been checked."""
 
 
+# Rows, evenly spaced, on which noise is checked, at most; and those below which nothing is said of it.
+ROWS, FEWEST = 5_000, 100
+
+
+def sample(table: Table) -> Table:
+    """A copy of at most `ROWS` rows, evenly spaced."""
+    kept = torch.linspace(0, len(table) - 1, min(ROWS, len(table)), dtype=torch.float64).long()
+    return Table(table.names, table.values[kept], table.altered[kept])
+
+
 class SeparateMembers(Surrogate, ABC):
     """A surrogate of members that are fitted apart from each other, once what they have in common is fitted:
     in any order, also by several processes (`training.shared_members`). A subclass that overrides `parts` is
@@ -120,21 +133,18 @@ class SeparateMembers(Surrogate, ABC):
         """The members; the fit of one changes nothing of another."""
 
     @abstractmethod
-    def common_parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+    def common_parts(self, table: Table) -> Fits:
         """The parts that all members have in common, with their examples."""
 
     @abstractmethod
-    def member_parts(self, place: int, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+    def member_parts(self, place: int, table: Table) -> Fits:
         """The parts of one member, with their examples, once the common ones have been fitted."""
 
-    def closing_parts(
-        self,
-        table: Table,  # noqa: ARG002
-    ) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+    def closing_parts(self, table: Table) -> Fits:  # noqa: ARG002
         """The parts that follow from all members, with their examples; none by default."""
         yield from ()
 
-    def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+    def parts(self, table: Table) -> Fits:
         """The common parts, then those of each member in order, then the closing ones."""
         yield from self.common_parts(table)
         for index in range(len(self.separate())):
@@ -193,18 +203,16 @@ class EpisodeSurrogate(Surrogate, ABC):
         """
         return ()
 
-    def noise(self, table: Table) -> tuple[Tensor, Tensor] | None:  # noqa: ARG002
+    def noise(self, table: Table) -> tuple[Tensor, Tensor] | None:
         """What a step is predicted from, and the noise that each member abducts from it, for each transition:
         (n, p) and (n, M, D), float64; None if it abducts none from tables.
         """
-        return None
 
     @property
     def predictable_noise(self) -> Tensor | None:
         """How well the noise of each state can be predicted from state and action on held-out units, as R2,
         (D,) (`surrogates.transition`); (0,) if it is not known, None if it is no model of rows.
         """
-        return None
 
     def noise_shares(self) -> dict[str, float]:
         """`predictable_noise` by name; empty if it is not known."""
@@ -214,4 +222,3 @@ class EpisodeSurrogate(Surrogate, ABC):
     @property
     def selectable(self) -> Tensor | None:
         """Which actions a search may select, (A,) bool; None for all. Observed actions may always be kept."""
-        return None

@@ -12,27 +12,20 @@ location-scale mechanism guarantees
 The spectral norm of the Jacobian of g in the smooth parents never exceeds K_u; the further it stays below
 K_u, the looser are all search bounds that are derived from K_u (`TransitionModel.lipschitz`).
 
-Source: Tsirtsis and Gomez-Rodriguez (2023), Def. 1, Sec. 5 and App. G.1.
-
-What is left of the states in a model's noise: how well the noise that it abducts can be predicted.
-
-A model of transitions explains the next state by state and action; the rest, which it abducts as noise, is
-kept in every counterfactual. If that rest can itself be predicted from state and action, it is no noise but
-error of the model: it would have been another under other actions, and a replay carries it on as if it were
-not.
-
-The noise of the members, in standard deviations, is averaged for each state, predicted by boosted trees that
-are fitted to training rows, and compared on the rows of units that were held out:
+What the model abducts as noise is kept in every counterfactual. If it can itself be predicted from state and
+action, it is no noise but error of the model: under other actions it would have been another. So the noise of
+the members, in standard deviations, is averaged for each state, predicted by boosted trees that are fitted to
+training rows, and compared on the rows of units that were held out:
 
     R2_i = 1 - sum (u_i - predicted u_i)^2 / sum (u_i - mean u_i)^2,
 
 0 or below for noise, above 0 for error. `claims.sequences` refuses to recommend from it.
 
-Source: Hastie, Tibshirani and Friedman (2009), Ch. 10 (boosted trees); residuals that covariates predict as a
-check of a model: Cox and Snell (1968); its use for counterfactuals is ours.
+Source: Tsirtsis and Gomez-Rodriguez (2023), Def. 1, Sec. 5 and App. G.1; Cox and Snell (1968) (residuals that
+covariates predict); Hastie, Tibshirani and Friedman (2009), Ch. 10 (boosted trees).
 """
 
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from typing import Self
@@ -43,7 +36,7 @@ from torch import Tensor
 from rehearsal_torch.data.dose_levels import DoseLevels
 from rehearsal_torch.data.episode import Episode, next_name
 from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.data.part import Part, Sizes, Solved, Trained
+from rehearsal_torch.data.part import Part, Sizes
 from rehearsal_torch.data.question import Columns, Question
 from rehearsal_torch.data.scaling import Rescale
 from rehearsal_torch.data.table import Table
@@ -51,12 +44,7 @@ from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.mechanisms.sparse_effects import SparseEffects
 from rehearsal_torch.mechanisms.trajectory import Trajectory
 from rehearsal_torch.spaces.box import setting_text
-from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
-
-ROWS = 5_000
-"""Rows, evenly spaced, to which the trees are fitted and on which they are compared, at most."""
-FEWEST = 100
-"""Rows of either kind below which nothing is said: an R2 of fewer is chance, and trees do not split them."""
+from rehearsal_torch.surrogates.surrogate import FEWEST, EpisodeSurrogate, Fits, sample
 
 
 class NoiseCheck(Part):
@@ -76,16 +64,9 @@ class NoiseCheck(Part):
 
 
 def predictable_noise(surrogate: EpisodeSurrogate, rows: Table | None, held_out: Table | None) -> Tensor:
-    """R2 of each state's noise on held-out rows; rows whose noise is not finite are left out.
-
-    Args:
-        rows: Transitions to which it was fitted, (n, ...); None if there are none.
-        held_out: Transitions of units that it was not fitted to, (m, ...); None if there are none.
-
-    Returns:
-        (D,) float64, rounded to three places, in the order of `surrogate.names`; (0,) if it is not known:
-        there are fewer than 100 rows of either kind, their noise is beyond arithmetic, or the model abducts
-        no noise from rows.
+    """R2 of each state's noise on held-out rows whose noise is finite, (D,) float64, rounded to three places.
+    (0,) if it is not known: there are fewer than 100 rows of either kind, their noise is beyond arithmetic,
+    or the model abducts none from rows.
     """
     unknown = torch.empty(0, dtype=torch.float64)
     if rows is None or held_out is None:
@@ -99,29 +80,22 @@ def predictable_noise(surrogate: EpisodeSurrogate, rows: Table | None, held_out:
     (inputs, noise), (others, there) = ((x, (u / spread).mean(1)) for x, u in (fitted, judged))
     if not bool(spread.isfinite().all()):
         return unknown
-    found = []
-    for place in range(noise.shape[1]):
-        trees = HistGradientBoostingRegressor(random_state=0).fit(inputs.numpy(), noise[:, place].numpy())
-        guess = torch.from_numpy(trees.predict(others.numpy()))
-        left = (there[:, place] - guess).square().sum()
-        whole = (there[:, place] - there[:, place].mean()).square().sum()
-        found.append(1 - left / whole if whole else torch.zeros_like(whole))
-    shares = torch.stack(found).to(torch.float64).round(decimals=3)
+    explained = []
+    for own, other in zip(noise.T, there.T, strict=True):
+        trees = HistGradientBoostingRegressor(random_state=0).fit(inputs.numpy(), own.numpy())
+        left = (other - torch.from_numpy(trees.predict(others.numpy()))).square().sum()
+        whole = (other - other.mean()).square().sum()
+        explained.append(1 - left / whole if whole else torch.zeros_like(whole))
+    shares = torch.stack(explained).to(torch.float64).round(decimals=3)
     return shares if bool(shares.isfinite().all()) else unknown
-
-
-def sample(table: Table) -> Table:
-    """A copy of at most `ROWS` rows, evenly spaced."""
-    kept = torch.linspace(0, len(table) - 1, min(ROWS, len(table)), dtype=torch.float64).long()
-    return Table(table.names, table.values[kept], table.altered[kept])
 
 
 def _finite(surrogate: EpisodeSurrogate, table: Table) -> tuple[Tensor, Tensor] | None:
     """Inputs and noise of the rows in which all of it is finite; None if they are too few, or abduct none."""
-    found = surrogate.noise(table)
-    if found is None:
+    abducted = surrogate.noise(table)
+    if abducted is None:
         return None
-    inputs, noise = found
+    inputs, noise = abducted
     kept = inputs.isfinite().all(-1) & noise.isfinite().flatten(1).all(-1)
     return (inputs[kept], noise[kept]) if int(kept.sum()) >= FEWEST else None
 
@@ -134,9 +108,66 @@ BLOCK = 65_536
 
 
 class CheckedTransition(EpisodeSurrogate, ABC):
-    """A transition that keeps with its state how well its noise can be predicted (`noise_check`)."""
+    """One or several transition models with ranges and dose levels in common, and with what is known of their
+    noise.
+    """
 
     noise_check: NoiseCheck
+
+    @property
+    @abstractmethod
+    def each(self) -> tuple["TransitionModel", ...]:
+        """The models, whose states stand side by side in a trajectory."""
+
+    @property
+    def first(self) -> "TransitionModel":
+        """The first of them."""
+        return self.each[0]
+
+    @property
+    def members(self) -> int:
+        """M."""
+        return len(self.each)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The D varying features."""
+        return self.first.varying
+
+    @property
+    def dose_names(self) -> tuple[str, ...]:
+        """The dose columns."""
+        return self.first.levels.names
+
+    def doses(self, actions: Tensor) -> Tensor:
+        """(...) -> (..., p), the median doses of the levels."""
+        return self.first.levels.doses(actions)
+
+    @property
+    def selectable(self) -> Tensor:
+        """Which actions have training rows at each of their levels, (A,) bool."""
+        return self.first.levels.selectable
+
+    def state_scale(self) -> Tensor:
+        """(D,), each varying feature's training range; infinite for features on a logarithmic scale."""
+        rescale, width = self.first.rescale, len(self.names)
+        return torch.where(rescale.logged[:width], torch.inf, rescale.width[:width])
+
+    def outside(self, episode: Episode, slack: float = 0.0) -> tuple[Finding, ...]:
+        """As `EpisodeSurrogate.outside`, of the ranges in the training table."""
+        rescale, findings = self.first.rescale, list[Finding]()
+        columns = episode.columns(rescale.names).to(rescale.lower)
+        boxed, slack = rescale.scale(columns), slack + 1e-9
+        corners = torch.tensor([[-0.5], [0.5]]).to(boxed).expand(-1, boxed.shape[1])
+        ends = rescale.unscale(corners).T
+        for name, values, scaled, (low, high) in zip(rescale.names, columns.T, boxed.T, ends, strict=True):
+            if bool((scaled.abs() > 0.5 + slack).any()):
+                least, most, low, high = (
+                    setting_text(float(end), 6) for end in (values.min(), values.max(), low, high)
+                )
+                known = f"the observations lie between {low} and {high}"
+                findings.append(Finding("range", f"{name} lies between {least} and {most}; {known}"))
+        return tuple(findings)
 
     @property
     def predictable_noise(self) -> Tensor:
@@ -146,6 +177,10 @@ class CheckedTransition(EpisodeSurrogate, ABC):
     def check_noise(self, rows: Table | None, held_out: Table | None) -> None:
         """Measures it, and keeps it."""
         self.noise_check.shares = predictable_noise(self, rows, held_out).to(self.device)
+
+    def question(self) -> Question:
+        """The columns that it reads."""
+        return Columns((*self.first.rescale.names, *self.dose_names))
 
     def used(self) -> tuple[str, ...]:
         """All columns."""
@@ -237,11 +272,11 @@ class TransitionModel(CheckedTransition):
         return model.eval()
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """The varying features."""
-        return self.varying
+    def each(self) -> tuple[Self]:
+        """Itself."""
+        return (self,)
 
-    def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+    def parts(self, table: Table) -> Fits:
         """The ranges, the dose levels, then the parts of the mechanism on scaled transitions; the table has
         the next step's columns primed (`data.episode.transitions`), in clinical units.
         """
@@ -251,7 +286,7 @@ class TransitionModel(CheckedTransition):
         del table  # training does not need it, and it may be the largest thing in memory
         yield from steps
 
-    def mechanism_parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+    def mechanism_parts(self, table: Table) -> Fits:
         """The parts of the mechanism alone, once the ranges and levels have been fitted."""
         scaled = self._scaled(table)
         del table
@@ -265,10 +300,6 @@ class TransitionModel(CheckedTransition):
             for rows in (block.columns(names), block.columns([next_name(name) for name in names])):
                 ends += [rows.amin(0), rows.amax(0)]
         return torch.stack(ends)
-
-    def question(self) -> Question:
-        """The columns that it reads."""
-        return Columns((*self.rescale.names, *self.levels.names))
 
     def examples(self, table: Table) -> tuple[Tensor, Tensor]:
         """Scaled parents (n, p) and values (n, D) of transitions, as the mechanism takes them."""
@@ -322,47 +353,11 @@ class TransitionModel(CheckedTransition):
         observed = self.levels.digitise(episode.columns(self.levels.names).to(boxed))
         return self.mechanism.unroll(boxed[:, :width], fixed, observed)
 
-    def outside(self, episode: Episode, slack: float = 0.0) -> tuple[Finding, ...]:
-        """As `EpisodeSurrogate.outside`, of the ranges in the training table."""
-        columns, findings = episode.columns(self.rescale.names).to(self.rescale.lower), list[Finding]()
-        boxed, slack = self.rescale.scale(columns), slack + 1e-9
-        for name, values, scaled in zip(self.rescale.names, columns.T, boxed.T, strict=True):
-            if bool((scaled.abs() > 0.5 + slack).any()):
-                ends = self.rescale.unscale(
-                    torch.stack([torch.full_like(boxed[0], -0.5), torch.full_like(boxed[0], 0.5)])
-                )
-                low, high = ends[:, self.rescale.names.index(name)].tolist()
-                smallest, largest, low, high = (
-                    setting_text(float(end), 6) for end in (values.min(), values.max(), low, high)
-                )
-                findings.append(
-                    Finding(
-                        "range",
-                        f"{name} lies between {smallest} and {largest}; the observations lie between {low} "
-                        f"and {high}",
-                    )
-                )
-        return tuple(findings)
-
     def units(self, states: Tensor) -> Tensor:
         """(..., D) -> (..., D), scaled to clinical units."""
         width = len(self.varying)
         rest = states.new_zeros(*states.shape[:-1], len(self.rescale.names) - width)
         return self.rescale.unscale(torch.cat([states, rest], -1))[..., :width]
-
-    def state_scale(self) -> Tensor:
-        """(D,), each varying feature's training range; infinite for features on a logarithmic scale."""
-        width = len(self.varying)
-        return torch.where(self.rescale.logged[:width], torch.inf, self.rescale.width[:width])
-
-    @property
-    def dose_names(self) -> tuple[str, ...]:
-        """The dose columns."""
-        return self.levels.names
-
-    def doses(self, actions: Tensor) -> Tensor:
-        """(...) -> (..., p), the median doses of the levels."""
-        return self.levels.doses(actions)
 
     def lipschitz(self, table: Table) -> dict[str, float]:
         """Lipschitz constants and Jacobian norms over the first `REPORTED` transitions with their abducted
@@ -394,11 +389,6 @@ class TransitionModel(CheckedTransition):
             "jacobian_largest": float(norms.max()),
             "share_largest": float((norms / bounds).max()),
         }
-
-    @property
-    def selectable(self) -> Tensor:
-        """Which actions have training rows at each of their levels, (A,) bool."""
-        return self.levels.selectable
 
 
 def _blocks_of(table: Table) -> Iterator[Table]:

@@ -13,21 +13,18 @@ stacked states of all members (`mechanisms.trajectory`).
 Source: Efron (1979) (bootstrap); Lakshminarayanan, Pritzel and Blundell (2017) (ensembles).
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from itertools import islice
 
 import torch
 from torch import Tensor, nn
 
 from rehearsal_torch.data.episode import Episode
-from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.data.part import Solved, Trained
-from rehearsal_torch.data.question import Question
 from rehearsal_torch.data.sizes import bounded
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.mechanisms.trajectory import Trajectory, stacked
 from rehearsal_torch.seeding import paired_generator
-from rehearsal_torch.surrogates.surrogate import SeparateMembers
+from rehearsal_torch.surrogates.surrogate import Fits, SeparateMembers
 from rehearsal_torch.surrogates.transition import CheckedTransition, NoiseCheck, TransitionModel
 
 MAX_MEMBERS = 64
@@ -58,25 +55,15 @@ class TransitionEnsemble(CheckedTransition, SeparateMembers):
         """The members."""
         return tuple(model for model in self.models if isinstance(model, TransitionModel))
 
-    @property
-    def first(self) -> TransitionModel:
-        """The first member, whose ranges and dose levels are those of all."""
-        return self.each[0]
-
-    @property
-    def members(self) -> int:
-        """M."""
-        return len(self.models)
-
     def separate(self) -> tuple[TransitionModel, ...]:
         """The members."""
         return self.each
 
-    def common_parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+    def common_parts(self, table: Table) -> Fits:
         """The common ranges and dose levels."""
         yield from islice(self.first.parts(table), 2)
 
-    def member_parts(self, place: int, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+    def member_parts(self, place: int, table: Table) -> Fits:
         """A member's mechanism on its own resample."""
         rows = len(table)
         drawn = torch.randint(rows, (rows,), generator=paired_generator(self.seed, place))
@@ -87,11 +74,6 @@ class TransitionEnsemble(CheckedTransition, SeparateMembers):
         """The members' trajectories side by side, with states (T, M D)."""
         return stacked([model.trajectory(episode) for model in self.each])
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The D varying features."""
-        return self.first.names
-
     def units(self, states: Tensor) -> Tensor:
         """The mean over the members, (..., M D) -> (..., D), in clinical units."""
         return self.member_units(states).mean(-2)
@@ -100,36 +82,10 @@ class TransitionEnsemble(CheckedTransition, SeparateMembers):
         """Each member's states, (..., M D) -> (..., M, D), in clinical units."""
         return self.first.units(states.unflatten(-1, (self.members, -1)))
 
-    def state_scale(self) -> Tensor:
-        """(D,); see `TransitionModel`."""
-        return self.first.state_scale()
-
-    @property
-    def dose_names(self) -> tuple[str, ...]:
-        """The dose columns."""
-        return self.first.dose_names
-
-    def doses(self, actions: Tensor) -> Tensor:
-        """(...) -> (..., p), the median doses of the levels."""
-        return self.first.doses(actions)
-
-    @property
-    def selectable(self) -> Tensor:
-        """Which actions have training rows at each of their levels, (A,) bool."""
-        return self.first.selectable
-
-    def outside(self, episode: Episode, slack: float = 0.0) -> tuple[Finding, ...]:
-        """One sentence for each feature that leaves its range in the training table."""
-        return self.first.outside(episode, slack)
-
     def noise(self, table: Table) -> tuple[Tensor, Tensor]:
         """Scaled parents and each member's noise, (n, p) and (n, M, D), float64."""
         noises = [model.noise(table) for model in self.each]
         return noises[0][0], torch.cat([noise for _, noise in noises], 1)
-
-    def question(self) -> Question | None:
-        """The columns that it reads."""
-        return self.first.question()
 
     def lipschitz(self, table: Table) -> Mapping[str, float]:
         """The largest number of the members under each name."""

@@ -22,8 +22,7 @@ from typing import Any, Generic, TypeVar
 
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.surrogates.surrogate import SeparateMembers, Surrogate
-from rehearsal_torch.surrogates.transition import sample
+from rehearsal_torch.surrogates.surrogate import SeparateMembers, Surrogate, sample
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.shared_members import fit_members, fit_parts, separable
 

@@ -12,8 +12,7 @@ weights are those at the end of each training: nothing restores those of the bes
 from collections.abc import Iterator
 
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.surrogates.surrogate import Surrogate
-from rehearsal_torch.surrogates.transition import sample
+from rehearsal_torch.surrogates.surrogate import Surrogate, sample
 from rehearsal_torch.training.module import TrainingData, TrainingModule
 from rehearsal_torch.training.shared_members import unsolved
 

@@ -28,21 +28,21 @@ sequential form.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from rehearsal_torch.data.part import Sizes, Solved, Trained
+from rehearsal_torch.data.part import Sizes, Solved
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.chebyshev import TabulatedValue
 from rehearsal_torch.surrogates.kernel.metric import MetricRidge
 from rehearsal_torch.surrogates.rehearsal_surrogate import AdjustedSurrogate
-from rehearsal_torch.surrogates.surrogate import SeparateMembers
+from rehearsal_torch.surrogates.surrogate import Fits, SeparateMembers
 
 FEW, MANY = 0.1, 0.3
 
@@ -147,27 +147,16 @@ class AlterationValue(Solved, ABC):
         return self.value_and_std(prepared, actions, target)[1]
 
     def difference_and_std(
-        self,
-        prepared: Prepared,  # noqa: ARG002
-        first: Tensor,  # noqa: ARG002
-        second: Tensor,  # noqa: ARG002
-        target: int = 0,  # noqa: ARG002
+        self, prepared: Prepared, first: Tensor, second: Tensor, target: int = 0
     ) -> tuple[Tensor, Tensor] | None:
         """J at one action minus J at another, (B, k) -> (B,), and the posterior standard deviation of the
         difference; None if the estimator has no covariance between actions.
         """
-        return None
 
-    def tabulated(
-        self,
-        prepared: Prepared,  # noqa: ARG002
-        lower: Tensor,  # noqa: ARG002
-        upper: Tensor,  # noqa: ARG002
-    ) -> TabulatedValue | None:
+    def tabulated(self, prepared: Prepared, lower: Tensor, upper: Tensor) -> TabulatedValue | None:
         """J of the smoothed desirability and its deviation in intervals (B, k) of a single action, for many
         evaluations; None if the estimator has no cheaper form, or there are several actions.
         """
-        return None
 
     @abstractmethod
     def support(self, prepared: Prepared, actions: Tensor) -> Tensor:
@@ -227,7 +216,7 @@ class NestedRidge(AdjustedSurrogate, SeparateMembers):
         """The estimators."""
         return self.values()
 
-    def common_parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+    def common_parts(self, table: Table) -> Fits:
         """The overlap diagnostics, the scaler, the desirability, and the regression without action."""
         self.task.check(table)
         yield self.overlap, self.overlap.examples(table)
@@ -238,7 +227,7 @@ class NestedRidge(AdjustedSurrogate, SeparateMembers):
         context = self._shown(table, self.task.context)
         yield self.no_action, (context, targets, torch.cat((targets, scores), -1))
 
-    def member_parts(self, place: int, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+    def member_parts(self, place: int, table: Table) -> Fits:
         """The estimator of a candidate set."""
         yield self.values()[place], self.examples(place, table)
 

@@ -29,7 +29,7 @@ Source: Ren et al. (2025), Sec. 5; Astudillo and Frazier (2021), Sec. 3 (a funct
 that ignores it).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Literal, get_args
 
 import torch
@@ -67,6 +67,7 @@ from rehearsal_torch.mechanisms.gp_mechanism import (
 from rehearsal_torch.mechanisms.mechanism import NodeMechanism
 from rehearsal_torch.seeding import sobol
 from rehearsal_torch.surrogates.network.causal_model import CausalModel, CausalNetwork
+from rehearsal_torch.surrogates.surrogate import Fits
 
 Structure = Literal["graph", "independent", "black_box"]
 STRUCTURES = ("graph", "independent", "black_box")
@@ -290,7 +291,7 @@ class ExogenousModel(CausalModel):
             StandardNormals(len(widths)) if components == 1 else GaussianMixtures(len(widths), components)
         )
 
-    def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+    def parts(self, table: Table) -> Fits:
         """Scales, encoders, noises and decoders, on the rows in which each node was not set."""
         self.task.check(table)
         inputs, values, kept = self.rows.examples(table)

@@ -62,14 +62,14 @@ Source: Loftsgaarden and Quesenberry (1965) (nearest-neighbour densities); Mahal
 Hirano and Imbens (2004) (the action's density given covariates, for doses).
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
-from rehearsal_torch.data.part import Sizes, Solved, Trained
+from rehearsal_torch.data.part import Sizes, Solved
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.sizes import bounded
 from rehearsal_torch.data.table import Table, drawn, evenly
@@ -85,6 +85,7 @@ from rehearsal_torch.surrogates.outcome.posterior_success import (
 )
 from rehearsal_torch.surrogates.outcome_draws import EACH, MODELS, FaceCoordinates, KeptDraws, OutcomeDraws
 from rehearsal_torch.surrogates.rehearsal_surrogate import AdjustedSurrogate
+from rehearsal_torch.surrogates.surrogate import Fits
 
 NEIGHBOURS, AROUND, SHARE = 5, 50, 0.975
 FLOOR, LEAST, DISTINCT = 1e-8, 0.25, 100
@@ -379,7 +380,7 @@ class OutcomeRegression(AdjustedSurrogate):
         """The coordinates that are modelled: of the slack, or the latent sum."""
         return self.outcome_kind.faces
 
-    def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+    def parts(self, table: Table) -> Fits:
         """The overlap diagnostics, the scaler, what is modelled of the outcomes, the regressions of the
         covariates, the models of the outcomes, and the one without action. ValueError if an outcome has two
         values only, and all rows are desired or none is.

@@ -29,14 +29,14 @@ Source: Wolpert (1992) and Breiman (1996b) (stacked regressions); Gneiting and R
 score); Smith and Wallis (2009) (equal weights are hard to beat).
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.part import Sizes, Solved, Trained
+from rehearsal_torch.data.part import Sizes, Solved
 from rehearsal_torch.data.question import Question
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
@@ -46,7 +46,7 @@ from rehearsal_torch.surrogates.kernel.spectral_ensemble import SpectralEnsemble
 from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
 from rehearsal_torch.surrogates.outcome_draws import OutcomeDraws
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
-from rehearsal_torch.surrogates.surrogate import SeparateMembers
+from rehearsal_torch.surrogates.surrogate import Fits, SeparateMembers
 
 # m_0, m_1 and m_2: the effective number of rows at which the weight is half as far from w_0 as the best,
 # below which the outcome regression decides alone, and at which w_0 is 1/4.
@@ -140,18 +140,18 @@ class StackedRegression(RehearsalSurrogate, SeparateMembers):
         """The indicator's estimators of the candidate sets."""
         return self.indicator.separate()
 
-    def common_parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+    def common_parts(self, table: Table) -> Fits:
         """The overlap, the outcome regression, and what the indicator's estimators have in common."""
         self.task.check(table)
         yield self.overlap, self.overlap.examples(table)
         yield from self.outcome.parts(table)
         yield from self.indicator.common_parts(table)
 
-    def member_parts(self, place: int, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+    def member_parts(self, place: int, table: Table) -> Fits:
         """The indicator's estimator of a candidate set."""
         yield from self.indicator.member_parts(place, table)
 
-    def closing_parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+    def closing_parts(self, table: Table) -> Fits:
         """The weight."""
         order = torch.randperm(len(table), generator=generator(self.seed))
         folds = torch.empty_like(order)

@@ -11,17 +11,17 @@ rows: an online loop may add rows and refit at the cost of one round.
 Source: Du et al. (2024), Alg. 1.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
-from rehearsal_torch.data.part import Solved, Trained
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table, positions
 from rehearsal_torch.estimators.drifting_regression import STEPS, DriftingRegression
 from rehearsal_torch.mechanisms.linear_gaussian import AffineMechanism, LinearGaussian
 from rehearsal_torch.surrogates.structural.linear_scm import Equation, LinearSurrogate, rows_before_alteration
+from rehearsal_torch.surrogates.surrogate import Fits
 
 
 class DriftingLinear(LinearSurrogate):
@@ -62,7 +62,7 @@ class DriftingLinear(LinearSurrogate):
             horizon,
         )
 
-    def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+    def parts(self, table: Table) -> Fits:
         """The overlap diagnostics, the initial least squares, the observed contexts, then the rounds;
         ValueError if the table begins with an altered row.
         """

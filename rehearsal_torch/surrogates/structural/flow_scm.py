@@ -26,13 +26,12 @@ sampling from the alteration graph with fixed noise, differentiable in z); Qin e
 (alteration graphs); Uria et al. (2013), Sec. 4 (dequantisation).
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
 
-from rehearsal_torch.data.part import Solved, Trained
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.scaling import Standardise
 from rehearsal_torch.data.table import Table, positions
@@ -43,6 +42,7 @@ from rehearsal_torch.seeding import spaced_generator
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from rehearsal_torch.surrogates.structural.linear_scm import Equation, equations, holding
+from rehearsal_torch.surrogates.surrogate import Fits
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ class FlowStructural(RehearsalSurrogate):
             [] if flow is None else [flow(len(each.parents), len(each.members)) for each in self.equations]
         )
 
-    def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+    def parts(self, table: Table) -> Fits:
         """The overlap, the scaler; then each equation's least squares and the flow of its residuals."""
         self.task.check(table)
         yield self.overlap, self.overlap.examples(table)

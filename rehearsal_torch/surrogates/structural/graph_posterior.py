@@ -41,14 +41,13 @@ incremental update), Prop. 5 (proof), App. C (Algorithm 4, lines 1-5).
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from rehearsal_torch.data.part import Solved, Trained
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.estimators.bayesian_regression import (
@@ -69,6 +68,7 @@ from rehearsal_torch.surrogates.structural.sampled_models import (
     hypotheses_of,
     shared,
 )
+from rehearsal_torch.surrogates.surrogate import Fits
 
 
 @dataclass(frozen=True)
@@ -309,7 +309,7 @@ class StructuralPosterior(ScenarioModel):
         self.register_buffer("prior", torch.tensor(prior, dtype=torch.float64) / sum(prior), persistent=False)
         self.prior: Tensor
 
-    def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+    def parts(self, table: Table) -> Fits:
         """The overlap diagnostics; every equation with all rows, and which of them it is fitted to;
         ValueError if the table does not begin with unaltered rows.
         """

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from rehearsal_torch.data.codings.class_actions import joined
-from rehearsal_torch.data.part import Sizes, Solved, Trained
+from rehearsal_torch.data.part import Sizes, Solved
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.sizes import bounded
 from rehearsal_torch.data.table import Table, positions
@@ -29,6 +29,7 @@ from rehearsal_torch.spaces.box import Alteration, Box
 from rehearsal_torch.surrogates.outcome_draws import KeptDraws
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from rehearsal_torch.surrogates.structural.linear_model import AffineResponse, LinearModel
+from rehearsal_torch.surrogates.surrogate import Fits
 
 
 @dataclass(frozen=True)
@@ -252,7 +253,7 @@ class LinearStructural(LinearSurrogate):
             LinearGaussian(len(each.parents), len(each.members)) for each in self.equations
         )
 
-    def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+    def parts(self, table: Table) -> Fits:
         """The overlap diagnostics; every equation with its rows; then the observed contexts."""
         self.task.check(table)
         yield self.overlap, self.overlap.examples(table)

@@ -16,7 +16,7 @@ from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.objectives.trials.confidence_bound import ConfidenceBound
 from rehearsal_torch.seeding import sobol
 from rehearsal_torch.spaces.box import Box
-from rehearsal_torch.surrogates.network.causal_model import sample
+from rehearsal_torch.surrogates.counterfactual import sample
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel, NodeRows, UnitCube
 from rehearsal_torch.surrogates.network.network_model import NetworkModel
 from rehearsal_torch.training.descent import Descent
