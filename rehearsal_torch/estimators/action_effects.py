@@ -23,7 +23,7 @@ Source: forward selection and partialling out are textbook (Frisch, Waugh and Lo
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.part import Sizes, Solved
+from rehearsal_torch.data.part import Solved
 
 ROWS = 8192
 """Rows per block of the Gram matrices."""
@@ -46,12 +46,8 @@ class ActionEffects(Solved):
     def __init__(self, states: int, doses: int, threshold: float = 4.0, max_terms: int = 6) -> None:
         super().__init__()
         self.states, self.count, self.threshold, self.max_terms = states, doses, threshold, max_terms
-        self.register_fitted("coefficients")
+        self.register_fitted(coefficients=(states, 3 * doses, 1 + states))
         self.coefficients: Tensor
-
-    def sizes(self) -> Sizes:
-        """B, (D, 3 p, 1 + D)."""
-        return {"coefficients": (self.states, 3 * self.count, 1 + self.states)}
 
     def clear(self) -> None:
         """Forgets the effects: E = 0 until they are solved for again."""

@@ -62,7 +62,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.part import Sizes, Solved
+from rehearsal_torch.data.part import Solved
 from rehearsal_torch.estimators.kernel import inverse_root
 
 
@@ -87,12 +87,9 @@ class BayesianRegression(Solved, ABC):
                 "20 rows"
             )
         self.parents, self.outputs, self.forgetting = parents, outputs, forgetting
-        self.register_fitted("score", "location", "scale")
+        columns = (parents + outputs,)
+        self.register_fitted(score=(), location=columns, scale=columns)
         self.score: Tensor
-
-    def sizes(self) -> Sizes:
-        """One score; a location and a scale for each of p parents and c values."""
-        return {"score": (), **dict.fromkeys(("location", "scale"), (self.parents + self.outputs,))}
 
     @abstractmethod
     def solve(self, *examples: Tensor) -> None:
@@ -172,19 +169,11 @@ class ConjugateRegression(BayesianRegression):
         scatter = self.freedom * share.reshape(-1, 1, 1) * torch.eye(outputs, dtype=torch.float64)
         self.register_buffer("prior_precision", precision, persistent=False)
         self.register_buffer("prior_scatter", scatter, persistent=False)
-        self.register_fitted("posterior_mean", "root", "scatter", "count", "mixture_weights")
-
-    def sizes(self) -> Sizes:
-        """One posterior for each pair of kappa and noise."""
-        pairs, p, c = len(self.prior_precision), self.parents, self.outputs
-        own = {
-            "posterior_mean": (pairs, p + 1, c),
-            "root": (pairs, p + 1, p + 1),
-            "scatter": (pairs, c, c),
-            "count": (),
-            "mixture_weights": (pairs,),
-        }
-        return {**super().sizes(), **own}
+        count, p, c = len(pairs), parents, outputs
+        self.register_fitted(
+            posterior_mean=(count, p + 1, c), root=(count, p + 1, p + 1), scatter=(count, c, c), count=(),
+            mixture_weights=(count,),
+        )  # fmt: skip
 
     def faults(self) -> list[str]:
         """Sizes, weights that are not probabilities, and scatter matrices that are not positive."""
@@ -376,21 +365,12 @@ class EvidenceRidge(BayesianRegression):
 
     def __init__(self, parents: int, outputs: int, forgetting: float = 1.0) -> None:
         super().__init__(parents, outputs, forgetting)
-        self.register_fitted("posterior_mean", "spread", "noise", "root", "centre", "processed_rows")
+        p, c = parents, outputs
+        self.register_fitted(
+            posterior_mean=(p, c), spread=(c, p, p), noise=(c,), root=(c, c), centre=(p + c,),
+            processed_rows=("n", p + c + 2),
+        )  # fmt: skip
         self.processed_rows: Tensor
-
-    def sizes(self) -> Sizes:
-        """Mean and covariance factor of the coefficients of each of c values; the rows processed so far."""
-        p, c = self.parents, self.outputs
-        own = {
-            "posterior_mean": (p, c),
-            "spread": (c, p, p),
-            "noise": (c,),
-            "root": (c, c),
-            "centre": (p + c,),
-            "processed_rows": ("n", p + c + 2),
-        }
-        return {**super().sizes(), **own}
 
     def solve(self, *examples: Tensor) -> None:
         """One fit for every predicted row, as `BayesianRegression.solve`; rows that an earlier call has

@@ -24,7 +24,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.part import Sizes, Solved
+from rehearsal_torch.data.part import Solved
 
 STEPS = (1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.2, 0.4)
 
@@ -67,18 +67,15 @@ class DriftingRegression(Solved):
         self.register_buffer("place", columns, persistent=False)
         self.register_buffer("there", present, persistent=False)
         self.register_buffer("steps", torch.tensor(list(steps), dtype=torch.float64), persistent=False)
-        self.register_fitted("experts", "weights", "radii", "location", "scale", "rates")
-        self.register_fitted("processed", "initial_rows", "fingerprint")
+        count, experts = len(self.child), len(steps)
+        self.register_fitted(
+            experts=(count, experts, self.max_parents + 1), weights=(count, experts), radii=(count,),
+            location=("d",), scale=("d",), rates=(count,),
+            processed=(), initial_rows=(), fingerprint=(2, "d"),
+        )  # fmt: skip
         self.processed: Tensor
         self.initial_rows: Tensor
         self.fingerprint: Tensor
-
-    def sizes(self) -> Sizes:
-        """J regressions with H experts each, over d columns."""
-        count, experts = len(self.child), len(self.steps)
-        votes = {"experts": (count, experts, self.max_parents + 1), "weights": (count, experts)}
-        columns = {"location": ("d",), "scale": ("d",), "fingerprint": (2, "d")}
-        return {**votes, **columns, "radii": (count,), "rates": (count,), "processed": (), "initial_rows": ()}
 
     def solve(self, *examples: Tensor) -> None:
         """Processes rounds: rows (n, d); the mask of cells that were set, (n, d); the initial coefficients,

@@ -60,7 +60,7 @@ import torch
 from scipy.optimize import minimize
 from torch import Tensor
 
-from rehearsal_torch.data.part import Sizes, Solved
+from rehearsal_torch.data.part import Solved
 from rehearsal_torch.data.sizes import bounded
 from rehearsal_torch.data.table import evenly
 from rehearsal_torch.seeding import generator, sobol
@@ -198,27 +198,12 @@ class FeatureRegression(Solved):
         self.frequencies, self.evidence_rows, self.iterations = frequencies, evidence_rows, iterations
         self.seed = seed
         self.register_fitted(
-            "location", "scale", "widths", "amplitudes", "directions", "coefficients", "noise", "residuals",
+            location=("q",), scale=("q",), widths=("q", "p"), amplitudes=("q", 4),
+            directions=(frequencies, "p"), coefficients=("q", "f"), noise=("q",), residuals=("n", "q"),
         )  # fmt: skip
         # The inputs of every row, where they are fewer numbers than the roots.
-        self.register_fitted("rows", source=True)
-        self.register_fitted("root", derived=True)
-
-    def sizes(self) -> Sizes:
-        """q outputs on p inputs with f features; n residuals, of m rows."""
-        rows: Sizes = {"rows": ("m", "p")} if self.rows.shape != (0,) else {}
-        return {
-            **rows,
-            "location": ("q",),
-            "scale": ("q",),
-            "widths": ("q", "p"),
-            "amplitudes": ("q", 4),
-            "directions": (self.frequencies, "p"),
-            "coefficients": ("q", "f"),
-            "root": ("q", "f", "f"),
-            "noise": ("q",),
-            "residuals": ("n", "q"),
-        }
+        self.register_fitted(rows=("m", "p"), source=True)
+        self.register_fitted(root=("q", "f", "f"), derived=True)
 
     def faults(self) -> list[str]:
         """Inconsistent sizes, and variances that are not positive."""

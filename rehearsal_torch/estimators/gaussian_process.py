@@ -20,7 +20,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from rehearsal_torch.data.part import Part, Sizes, Solved, Trained
+from rehearsal_torch.data.part import Part, Solved, Trained
 from rehearsal_torch.estimators.gp_posterior import (
     LONGEST,
     NOISIEST,
@@ -66,17 +66,8 @@ class GaussianProcesses(Part, ABC):
         self.register_buffer("log_noises", torch.where(used.any(-1), first.log_noises, 0.0))
         self.register_buffer("kinds", torch.full((len(self.widths),), self.choice[0]))
         self.kinds: Tensor
-        self.register_fitted("inputs", "targets", "weights_of_rows", "ratios")
-
-    def sizes(self) -> Sizes:
-        """n rows of N regressions."""
-        count, max_width = len(self.widths), max(self.widths)
-        return {
-            "inputs": (count, "n", max_width),
-            "targets": (count, "n"),
-            "weights_of_rows": (count, "n"),
-            "ratios": (count, "n"),
-        }
+        rows = len(self.widths), "n"
+        self.register_fitted(inputs=(*rows, max(widths)), targets=rows, weights_of_rows=rows, ratios=rows)
 
     @property
     def used(self) -> Tensor:

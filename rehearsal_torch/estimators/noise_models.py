@@ -65,7 +65,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.part import Sizes, Solved
+from rehearsal_torch.data.part import Solved
 from rehearsal_torch.data.sizes import bounded
 from rehearsal_torch.estimators.gaussian_process import GaussianProcesses, SolvedProcesses
 from rehearsal_torch.estimators.gp_posterior import HyperParameters, maximise
@@ -91,11 +91,8 @@ class InputDependentNoise(Solved):
         super().__init__()
         self.margin = margin
         self.processes = SolvedProcesses(widths)
-        self.register_fitted("rho", "level", "gain")
-
-    def sizes(self) -> Sizes:
-        """One number for each of N noises."""
-        return dict.fromkeys(("rho", "level", "gain"), (len(self.processes.widths),))
+        count = len(widths)
+        self.register_fitted(rho=(count,), level=(count,), gain=(count,))
 
     def solve(self, *examples: Tensor) -> None:
         """Fits to inputs (n, N, p), leave-one-out residuals and variances, noises and kept rows, (n, N)."""
@@ -190,16 +187,11 @@ class GaussianMixtures(Solved):
             bounded("components", components, 1000)
         self.count, self.components = count, components
         self.max_components = MAX_COMPONENTS if components == "bic" else int(components)
-        self.register_fitted("weights", "means", "variances", "lower", "upper")
+        size = count, self.max_components
+        self.register_fitted(weights=size, means=size, variances=size, lower=(count,), upper=(count,))
         self.weights: Tensor
         self.means: Tensor
         self.variances: Tensor
-
-    def sizes(self) -> Sizes:
-        """N mixtures of at most k components."""
-        return dict.fromkeys(
-            ("weights", "means", "variances"), (self.count, self.max_components)
-        ) | dict.fromkeys(("lower", "upper"), (self.count,))
 
     def faults(self) -> list[str]:
         """Sizes, weights below 0 and variances that are not positive."""
@@ -348,17 +340,11 @@ class MixtureRegression(GaussianProcesses, Solved):
 
     def __init__(self, widths: list[int]) -> None:
         super().__init__(widths)
+        rows, mixture, each = ((len(widths), *rest) for rest in (("n",), ("k",), ()))
         self.register_fitted(
-            "values", "scales", "weights", "means", "variances", "noise_mean", "noise_std", "gain"
-        )
-
-    def sizes(self) -> Sizes:
-        """Observed values of n rows, and a mixture of k components for each of N regressions."""
-        count = len(self.widths)
-        own = dict.fromkeys(("values", "scales"), (count, "n")) | dict.fromkeys(
-            ("weights", "means", "variances"), (count, "k")
-        )
-        return {**super().sizes(), **own, **dict.fromkeys(("noise_mean", "noise_std", "gain"), (count,))}
+            values=rows, scales=rows, weights=mixture, means=mixture, variances=mixture, noise_mean=each,
+            noise_std=each, gain=each,
+        )  # fmt: skip
 
     def solve(self, *examples: Tensor) -> None:
         """Fits to the arguments of `hold`, initial length-scales (n, N, p), the mixture of the leave-one-out

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.part import Sizes, Solved
+from rehearsal_torch.data.part import Solved
 from rehearsal_torch.estimators.bayesian_regression import inverse_wishart_root
 from rehearsal_torch.mechanisms.mechanism import GenerativeMechanism, standard_normal
 
@@ -69,19 +69,9 @@ class LinearGaussian(Solved, GenerativeMechanism):
     def __init__(self, parents: int, outputs: int) -> None:
         super().__init__()
         self.parents, self.outputs = parents, outputs
-        self.register_fitted("weights", "intercept", "covariance", "centre", "spread", "counts")
-
-    def sizes(self) -> Sizes:
-        """p parents, c values."""
-        p, c = self.parents, self.outputs
-        return {
-            "weights": (p, c),
-            "intercept": (c,),
-            "covariance": (c, c),
-            "centre": (p,),
-            "spread": (p, p),
-            "counts": (3,),
-        }
+        p, c = parents, outputs
+        self.register_fitted(weights=(p, c), intercept=(c,), covariance=(c, c))
+        self.register_fitted(centre=(p,), spread=(p, p), counts=(3,))
 
     def solve(self, *examples: Tensor) -> None:
         """Least squares on parents (n, p) and values (n, c). Directions of the parents without variation in

@@ -91,8 +91,8 @@ def sample(
                 f"{list(model.task.actions)}; got {type(actions).__name__}"
             )
         network = model.network()
-        given, settings = actions.to(network.device), _node_settings(network, fixed)
-        return network.propagate(given, model.draws(count, seed), fixed=settings)[0].to(actions.device)
+        given, known = actions.to(network.device), _node_settings(network, fixed)
+        return network.propagate(given, model.draws(count, seed), fixed=known)[0].to(actions.device)
     episode = _episode(observed)
     chosen, _ = _actions(model, episode, actions)
     settings, mechanism, width = _settings(model, episode, fixed), _exact(model), len(model.varying)

@@ -10,15 +10,13 @@ Source: Rubin (1987), Ch. 3 (the analysis of each completed data set).
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from torch import nn
-
 from rehearsal_torch.data.missing.imputation import MOST, ImputedTable
 from rehearsal_torch.data.question import Question
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.sizes import bounded
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
-from rehearsal_torch.surrogates.surrogate import Fits, SeparateMembers
+from rehearsal_torch.surrogates.surrogate import Fits, Modules, SeparateMembers
 
 
 class ImputedSurrogate(RehearsalSurrogate, SeparateMembers):
@@ -32,13 +30,13 @@ class ImputedSurrogate(RehearsalSurrogate, SeparateMembers):
     ) -> None:
         super().__init__(task)
         bounded("count", count, MOST, 2)
-        self.models = nn.ModuleList(member(task=self.task) for _ in range(count))
+        self.models = Modules[RehearsalSurrogate](member(task=self.task) for _ in range(count))
         self.by_adjustment = self.each[0].by_adjustment
 
     @property
     def each(self) -> tuple[RehearsalSurrogate, ...]:
         """The m surrogates."""
-        return tuple(model for model in self.models if isinstance(model, RehearsalSurrogate))
+        return tuple(self.models)
 
     def separate(self) -> tuple[RehearsalSurrogate, ...]:
         """The m surrogates."""

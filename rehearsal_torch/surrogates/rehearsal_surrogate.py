@@ -71,7 +71,9 @@ class Overlap(Solved):
         self.unlinked = tuple(
             name for name in task.box.names if not reaches(self.graphs, (name,), task.outcomes)
         )
-        self.register_fitted("location", "scale", "lowest", "highest", "rows", "p_values")
+        width = len(self.names)
+        self.register_fitted(location=(width,), scale=(width,), lowest=(width,), highest=(width,))
+        self.register_fitted(rows=("n", width), p_values=(len(self.unlinked),))
         # Infinite if there are too few rows.
         self.register_fitted("limits", finite=False)
 
@@ -102,14 +104,8 @@ class Overlap(Solved):
         self._limit()
 
     def sizes(self) -> Sizes:
-        """n rows of d context variables and actions; one limit per candidate set."""
-        ends = dict.fromkeys(("location", "scale", "lowest", "highest"), (len(self.names),))
-        return {
-            **ends,
-            "rows": ("n", len(self.names)),
-            "limits": (len(self.task.candidates),),
-            "p_values": (len(self.unlinked),),
-        }
+        """Those that do not depend on the task's candidate sets, and a limit for each of these."""
+        return {**super().sizes(), "limits": (len(self.task.candidates),)}
 
     def faults(self) -> list[str]:
         """Sizes, and limits that are not valid distances; infinite limits are valid only if there are too few

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from itertools import chain
-from typing import Self
+from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -20,6 +20,19 @@ from rehearsal_torch.data.part import Examples, NotFittedError, Solved, Trained,
 from rehearsal_torch.data.question import Kind, OtherQuestionError, Question, differences, like, taken
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.mechanisms.trajectory import Trajectory
+
+Module = TypeVar("Module", bound=nn.Module)
+
+
+class Modules(nn.ModuleList, Generic[Module]):
+    """A list of modules of one class."""
+
+    if TYPE_CHECKING:
+
+        def __iter__(self) -> Iterator[Module]: ...
+
+        def __getitem__(self, place: int) -> Module: ...  # type: ignore[override]
+
 
 # Parts, each with the examples that it is fitted to.
 Fits = Iterator[tuple[Solved | Trained, Examples]]

@@ -36,7 +36,7 @@ from torch import Tensor
 from rehearsal_torch.data.dose_levels import DoseLevels
 from rehearsal_torch.data.episode import Episode, next_name
 from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.data.part import Part, Sizes
+from rehearsal_torch.data.part import Part
 from rehearsal_torch.data.question import Columns, Question
 from rehearsal_torch.data.scaling import Rescale
 from rehearsal_torch.data.table import Table
@@ -56,11 +56,7 @@ class NoiseCheck(Part):
     def __init__(self, states: int) -> None:
         super().__init__()
         self.states = states
-        self.register_fitted("shares", source=True)
-
-    def sizes(self) -> Sizes:
-        """One number for each state."""
-        return {"shares": (self.states,)}
+        self.register_fitted(shares=(states,), source=True)
 
 
 def predictable_noise(surrogate: EpisodeSurrogate, rows: Table | None, held_out: Table | None) -> Tensor:

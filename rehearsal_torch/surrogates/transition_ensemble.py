@@ -17,14 +17,14 @@ from collections.abc import Callable, Mapping
 from itertools import islice
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.data.sizes import bounded
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.mechanisms.trajectory import Trajectory, stacked
 from rehearsal_torch.seeding import paired_generator
-from rehearsal_torch.surrogates.surrogate import Fits, SeparateMembers
+from rehearsal_torch.surrogates.surrogate import Fits, Modules, SeparateMembers
 from rehearsal_torch.surrogates.transition import CheckedTransition, NoiseCheck, TransitionModel
 
 MAX_MEMBERS = 64
@@ -47,13 +47,13 @@ class TransitionEnsemble(CheckedTransition, SeparateMembers):
         models = [member() for _ in range(count)]
         for model in models[1:]:
             model.rescale, model.levels = models[0].rescale, models[0].levels
-        self.models = nn.ModuleList(models)
+        self.models = Modules[TransitionModel](models)
         self.noise_check = NoiseCheck(len(models[0].names))
 
     @property
     def each(self) -> tuple[TransitionModel, ...]:
         """The members."""
-        return tuple(model for model in self.models if isinstance(model, TransitionModel))
+        return tuple(self.models)
 
     def separate(self) -> tuple[TransitionModel, ...]:
         """The members."""

@@ -43,7 +43,7 @@ import torch
 from scipy.linalg.lapack import dpstrf
 from torch import Tensor
 
-from rehearsal_torch.data.part import Sizes, Solved
+from rehearsal_torch.data.part import Solved
 from rehearsal_torch.data.table import evenly
 from rehearsal_torch.estimators.feature_regression import minimum
 
@@ -199,19 +199,14 @@ class MetricRidge(Solved):
     def __init__(self, rows: int = 2000, metric_rows: int = 300, iterations: int = 25) -> None:
         super().__init__()
         self.rows, self.metric_rows, self.iterations = rows, metric_rows, iterations
-        self.register_fitted("directions", "ratio", "projected", "mean")
-        self.register_fitted("factor", "weights", "centred", derived=True)
+        self.register_fitted(directions=("r", "p"), ratio=(1,), projected=("n", "r"), mean=("q",))
+        self.register_fitted(factor=("n", "n"), weights=("n", "q"), centred=("n", "q"), derived=True)
         # Computed from the state, and not a part of it.
         self._solved: tuple[Tensor, int, Tensor] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """What is sent to other processes, and copied: without what is computed from it."""
         return self.__dict__ | {"_solved": None}
-
-    def sizes(self) -> Sizes:
-        """n rows of p inputs, projected on r directions, and q outputs."""
-        kept = {"projected": ("n", "r"), "factor": ("n", "n"), "weights": ("n", "q"), "centred": ("n", "q")}
-        return {"directions": ("r", "p"), "ratio": (1,), "mean": ("q",), **kept}
 
     def derivable(self) -> Mapping[str, tuple[int, ...]]:
         """L and the weights; the centred outputs are those of whoever fits."""

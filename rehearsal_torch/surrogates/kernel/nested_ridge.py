@@ -33,16 +33,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from rehearsal_torch.data.part import Sizes, Solved
+from rehearsal_torch.data.part import Solved
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.chebyshev import TabulatedValue
 from rehearsal_torch.surrogates.kernel.metric import MetricRidge
 from rehearsal_torch.surrogates.rehearsal_surrogate import AdjustedSurrogate
-from rehearsal_torch.surrogates.surrogate import Fits, SeparateMembers
+from rehearsal_torch.surrogates.surrogate import Fits, Modules, SeparateMembers
 
 FEW, MANY = 0.1, 0.3
 
@@ -60,12 +60,8 @@ class Desirability(Solved):
                 f"{clearance}"
             )
         self.region, self.chosen, self.clearance = region, sharpness, clearance
-        self.register_fitted("location", "scale", "sharpness", "rate")
-
-    def sizes(self) -> Sizes:
-        """A location and a scale for each outcome."""
-        width = len(self.region.names)
-        return {"location": (width,), "scale": (width,), "sharpness": (1,), "rate": (1,)}
+        width = (len(region.names),)
+        self.register_fitted(location=width, scale=width, sharpness=(1,), rate=(1,))
 
     def solve(self, *examples: Tensor) -> None:
         """Fits scales, the positive rate and the sharpness to outcomes (N, |Y|)."""
@@ -207,7 +203,7 @@ class NestedRidge(AdjustedSurrogate, SeparateMembers):
         super().__init__(task, sequential)
         self.desirability = Desirability(self.task.region, sharpness, clearance)
         self.no_action = MetricRidge()
-        self.estimators = nn.ModuleList(
+        self.estimators = Modules[AlterationValue](
             estimator(first=[names.index(name) for name in adjusted.first])
             for names, adjusted in zip(self.task.candidates, self.adjustments, strict=True)
         )
@@ -229,7 +225,7 @@ class NestedRidge(AdjustedSurrogate, SeparateMembers):
 
     def member_parts(self, place: int, table: Table) -> Fits:
         """The estimator of a candidate set."""
-        yield self.values()[place], self.examples(place, table)
+        yield self.estimators[place], self.examples(place, table)
 
     def examples(self, place: int, table: Table) -> tuple[Tensor, ...]:
         """What the estimator at a place is fitted to, once the desirability is, (n, ...) each, as
@@ -247,7 +243,7 @@ class NestedRidge(AdjustedSurrogate, SeparateMembers):
         if faults:
             return faults
         context = len(self.task.context)
-        sets = zip(self.task.candidates, self.adjustments, self.values(), strict=True)
+        sets = zip(self.task.candidates, self.adjustments, self.estimators, strict=True)
         for index, (names, adjusted, estimator) in enumerate(sets):
             expected = (context, len(adjusted.before) + len(adjusted.between), len(names))
             if estimator.widths_of_rows != expected:
@@ -262,4 +258,4 @@ class NestedRidge(AdjustedSurrogate, SeparateMembers):
 
     def values(self) -> list[AlterationValue]:
         """The estimators, in the order of the task's candidate sets."""
-        return [estimator for estimator in self.estimators if isinstance(estimator, AlterationValue)]
+        return list(self.estimators)

@@ -137,19 +137,13 @@ class ProductRidge(AlterationValue):
         self.pairs, self.tolerance, self.seed = features // 2, tolerance, seed
         models = MODELS if solver in (EXACT, GRADIENTS) else 1
         self.choice = Choice(fixed if fixed is not None else widths, lambda_h, models, seed)
-        self.register_fitted("contexts", "covariates", "centres")
-        self.register_fitted("widths", "ridges", "coefficients", "amplitudes")
+        self.register_fitted(contexts=("n", "x"), covariates=("n", "u"), centres=("n", "k"))
+        self.register_fitted(widths=("M", 3), ridges=("M",), coefficients=("M", "f", 2), amplitudes=("M", 2))
         self._declare()
 
     def _declare(self) -> None:
         """Registers the solver's own buffers."""
         raise NotImplementedError
-
-    def sizes(self) -> Sizes:
-        """M models with n stored rows of contexts (x), covariates (u) and actions (k), and f coefficients."""
-        rows = {"contexts": ("n", "x"), "covariates": ("n", "u"), "centres": ("n", "k")}
-        models = {"widths": ("M", 3), "ridges": ("M",), "amplitudes": ("M", 2)}
-        return {**rows, **models, "coefficients": ("M", "f", 2)}
 
     def solve(self, *examples: Tensor) -> None:
         """Fits both stages. ValueError if there are variables between the alterations, over which a product

@@ -48,9 +48,8 @@ import math
 from collections.abc import Mapping, Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from rehearsal_torch.data.part import Sizes
 from rehearsal_torch.data.sizes import bounded
 from rehearsal_torch.data.table import evenly
 from rehearsal_torch.seeding import generator, sobol
@@ -58,6 +57,7 @@ from rehearsal_torch.surrogates.chebyshev import ChebyshevNodes, TabulatedValue,
 from rehearsal_torch.surrogates.kernel.metric import MetricRidge, gram, relevant_directions, scaled_metric
 from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue, Prepared
 from rehearsal_torch.surrogates.kernel.product_kernel import Regression, regressed, times, waves_of
+from rehearsal_torch.surrogates.surrogate import Modules
 
 RESPONSES, CANDIDATES, FLAT = 16, 192, 1e-6
 # A Cholesky factor of (2 features) x (2 features) is stored.
@@ -83,13 +83,15 @@ class SpectralRidge(AlterationValue):
         self.features, self.direction_rows, self.width_rows = features, direction_rows, width_rows
         self.iterations, self.seed = iterations, seed
         self.embedding = MetricRidge()
+        waves = 2 * features
         self.register_fitted(
-            "directions", "ratio", "on_context", "on_covariates", "on_actions", "coefficients",
-            "mean", "noise", "covariates", "kept",
+            directions=("r", "d"), ratio=(1,), on_context=(features, "x"), on_covariates=(features, "u"),
+            on_actions=(features, "k"), coefficients=(waves, 2), mean=(2,), noise=(2,), covariates=("u",),
+            kept=("c", "k"),
         )  # fmt: skip
         # h of every row, and the places of the rows of the embedding, in its order.
-        self.register_fitted("inputs", "places", source=True)
-        self.register_fitted("factor", "rows", derived=True)
+        self.register_fitted("places", inputs=("n", "d"), source=True)
+        self.register_fitted(factor=(waves, waves), rows=("n", "r"), derived=True)
 
     def solve(self, *examples: Tensor) -> None:
         """See `AlterationValue.solve`."""
@@ -118,22 +120,6 @@ class SpectralRidge(AlterationValue):
         self.rows, self.covariates = self.derive("rows"), covariates.mean(0)
         some = order[:CANDIDATES]
         self.kept = actions[some]
-
-    def sizes(self) -> Sizes:
-        """M frequencies over x, u and k columns; n rows of d columns, projected on r directions."""
-        waves = 2 * self.features
-        columns = {"on_context": "x", "on_covariates": "u", "on_actions": "k"}
-        on = {name: (self.features, column) for name, column in columns.items()}
-        fit = {
-            "factor": (waves, waves),
-            "coefficients": (waves, 2),
-            "mean": (2,),
-            "noise": (2,),
-            "ratio": (1,),
-        }
-        whole = {"inputs": ("n", "d")} if self.inputs.shape != (0,) else {}
-        rows = {"directions": ("r", "d"), "rows": ("n", "r"), "covariates": ("u",), "kept": ("c", "k")}
-        return {**on, **fit, **whole, **rows}
 
     def faults(self) -> list[str]:
         """Sizes, directions over other variables, and a missing embedding of the covariates."""
@@ -446,56 +432,52 @@ class SpectralEnsemble(AlterationValue):
         if members < 1:
             raise ValueError(f"expected at least 1 member; got {members}")
         bounded("members", members, 1000)
-        self.members = nn.ModuleList(
+        self.members = Modules[SpectralRidge](
             SpectralRidge(first, features, direction_rows, width_rows, iterations, 1000 * seed + index)
             for index in range(members)
         )
 
-    def _each(self) -> list[SpectralRidge]:
-        return [member for member in self.members if isinstance(member, SpectralRidge)]
-
     def _parts(self, prepared: Prepared) -> list[tuple[SpectralRidge, Prepared]]:
-        members = self._each()
-        size = len(prepared.pieces) // len(members)
+        size = len(prepared.pieces) // len(self.members)
         return [
             (member, Prepared(prepared.contexts, prepared.pieces[index * size : (index + 1) * size]))
-            for index, member in enumerate(members)
+            for index, member in enumerate(self.members)
         ]
 
     def solve(self, *examples: Tensor) -> None:
         """Fits every member."""
-        for member in self._each():
+        for member in self.members:
             member.solve(*examples)
 
     def derivable(self) -> Mapping[str, tuple[int, ...]]:
         """The rows of every member but the first: they are fitted to the same."""
-        first, *others = self._each()
+        first, *others = self.members
         if first.inputs.ndim != 2 or not len(first.inputs):
             return {}
         return {f"members.{index}.inputs": tuple(first.inputs.shape) for index in range(1, len(others) + 1)}
 
     def derive(self, name: str) -> Tensor:  # noqa: ARG002
         """See `Part.derive`."""
-        return self._each()[0].inputs.clone()
+        return self.members[0].inputs.clone()
 
     def left_out(self, examples: Sequence[Tensor], folds: Tensor) -> Tensor:
         """The mean of `SpectralRidge.left_out` over members, (n,)."""
-        return torch.stack([member.left_out(examples, folds) for member in self._each()]).mean(0)
+        return torch.stack([member.left_out(examples, folds) for member in self.members]).mean(0)
 
     @property
     def widths_of_rows(self) -> tuple[int, int, int]:
         """The widths of the members' rows, or minus one if they differ."""
-        widths = {member.widths_of_rows for member in self._each()}
+        widths = {member.widths_of_rows for member in self.members}
         return widths.pop() if len(widths) == 1 else (-1, -1, -1)
 
     @property
     def actions(self) -> Tensor:
         """A subset of the historical actions, (n, k)."""
-        return self._each()[0].actions
+        return self.members[0].actions
 
     def prepare(self, contexts: Tensor) -> Prepared:
         """See `AlterationValue.prepare`."""
-        pieces = (piece for member in self._each() for piece in member.prepare(contexts).pieces)
+        pieces = (piece for member in self.members for piece in member.prepare(contexts).pieces)
         return Prepared(contexts, tuple(pieces))
 
     def value(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:

@@ -37,7 +37,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.causal_task import MIN_ROWS, CausalTask
 from rehearsal_torch.data.known_reward import WeightedSum
-from rehearsal_torch.data.part import Sizes, Solved, Trained
+from rehearsal_torch.data.part import Solved, Trained
 from rehearsal_torch.data.question import Question
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.estimators.gaussian_process import (
@@ -158,17 +158,8 @@ class UnitCube(Solved):
         self.register_buffer("known", known, persistent=False)
         self.register_buffer("low", lower, persistent=False)
         self.register_buffer("wide", width, persistent=False)
-        self.register_fitted("offset", "width", "centre", "scale")
-
-    def sizes(self) -> Sizes:
-        """N nodes with at most p inputs."""
-        nodes, max_inputs = tuple(self.known.shape)
-        return {
-            "offset": (nodes, max_inputs),
-            "width": (nodes, max_inputs),
-            "centre": (nodes,),
-            "scale": (nodes,),
-        }
+        nodes, inputs = known.shape
+        self.register_fitted(offset=(nodes, inputs), width=(nodes, inputs), centre=(nodes,), scale=(nodes,))
 
     def faults(self) -> list[str]:
         """Sizes, and widths or scales that are not positive."""
@@ -206,11 +197,7 @@ class VisitedActions(Solved):
     def __init__(self, width: int) -> None:
         super().__init__()
         self.width = width
-        self.register_fitted("actions")
-
-    def sizes(self) -> Sizes:
-        """(n, k)."""
-        return {"actions": ("n", self.width)}
+        self.register_fitted(actions=("n", width))
 
     def solve(self, *examples: Tensor) -> None:
         """Stores actions (n, k)."""

@@ -69,13 +69,12 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from rehearsal_torch.data.part import Sizes, Solved
+from rehearsal_torch.data.part import Solved
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.sizes import bounded
 from rehearsal_torch.data.table import Table, drawn, evenly
 from rehearsal_torch.estimators.feature_classifier import FeatureClassifier
 from rehearsal_torch.estimators.feature_regression import FeatureRegression
-from rehearsal_torch.graphs.separation import Adjustment
 from rehearsal_torch.seeding import generator
 from rehearsal_torch.surrogates.outcome.posterior_success import (
     ConditionalModels,
@@ -85,7 +84,7 @@ from rehearsal_torch.surrogates.outcome.posterior_success import (
 )
 from rehearsal_torch.surrogates.outcome_draws import EACH, MODELS, FaceCoordinates, KeptDraws, OutcomeDraws
 from rehearsal_torch.surrogates.rehearsal_surrogate import AdjustedSurrogate
-from rehearsal_torch.surrogates.surrogate import Fits
+from rehearsal_torch.surrogates.surrogate import Fits, Modules
 
 NEIGHBOURS, AROUND, SHARE = 5, 50, 0.975
 FLOOR, LEAST, DISTINCT = 1e-8, 0.25, 100
@@ -105,11 +104,8 @@ class NearRows(Solved):
     def __init__(self, drawn: Sequence[int], most: int = 2000) -> None:
         super().__init__()
         self.drawn, self.most = tuple(drawn), most
-        self.register_fitted("rows", "open", "freedom", "radii")
-
-    def sizes(self) -> Sizes:
-        """n rows of p covariates, with a - h(z) and e of k actions; the radii of d_5 and of |e|."""
-        return {"rows": ("n", "p"), "open": ("n", "k"), "freedom": ("n", "k"), "radii": (2,)}
+        # a - h(z) and e of k actions; the radii of d_5 and of |e|.
+        self.register_fitted(rows=("n", "p"), open=("n", "k"), freedom=("n", "k"), radii=(2,))
 
     def faults(self) -> list[str]:
         """Sizes, and radii that are none."""
@@ -208,13 +204,6 @@ class NearRows(Solved):
         return moved
 
 
-def near_rows(adjustments: Sequence[Adjustment], context: int) -> nn.ModuleList:
-    """Unfitted ones for candidate sets, given the number of context variables."""
-    return nn.ModuleList(
-        NearRows(range(context, context + len(sets.before) + len(sets.between))) for sets in adjustments
-    )
-
-
 def _squares(points: Tensor, rows: Tensor) -> Tensor:
     """Squared distances, (m, p), (n, p) -> (m, n), four times as fast as `torch.cdist`."""
     squares = torch.addmm(rows.square().sum(-1), points, rows.mT, alpha=-2)
@@ -255,11 +244,7 @@ class OutcomeKind(Solved):
     def __init__(self, model: Callable[[bool], FeatureRegression], slack: FaceCoordinates, seed: int) -> None:
         super().__init__()
         self.model, self.slack, self.latent, self.seed = model, slack, latent_face(), seed
-        self.register_fitted("classified")
-
-    def sizes(self) -> Sizes:
-        """One number."""
-        return {"classified": (1,)}
+        self.register_fitted(classified=(1,))
 
     def faults(self) -> list[str]:
         """Sizes, and a choice that is none."""
@@ -365,7 +350,7 @@ class OutcomeRegression(AdjustedSurrogate):
         self.before = tuple(name for name in self.task.graph.names if name in used)
         self._settings = (frequencies, evidence_rows, iterations)
         self._kept: KeptDraws[PosteriorSuccess] = KeptDraws(KEPT_CELLS)
-        self.covariates = nn.ModuleList([self._regression(500)] if self.before else [])
+        self.covariates = Modules[FeatureRegression]([self._regression(500)] if self.before else [])
         sequential_sets = [index for index, adjusted in enumerate(self.adjustments) if adjusted.between]
         self.between = nn.ModuleDict({str(index): self._regression(600 + index) for index in sequential_sets})
         self.outcome_kind = OutcomeKind(
@@ -373,7 +358,13 @@ class OutcomeRegression(AdjustedSurrogate):
         )
         self.fits = self._fits(classified=False)
         self.no_action = self._regression(900)
-        self.habits, self.near = self._support()
+        self.habits = Modules[FeatureRegression](
+            self._regression(800 + index) for index in range(len(self.adjustments))
+        )
+        count = len(self.task.context)
+        self.near = Modules[NearRows](
+            NearRows(range(count, count + len(sets.before) + len(sets.between))) for sets in self.adjustments
+        )
 
     @property
     def faces(self) -> FaceCoordinates:
@@ -386,8 +377,6 @@ class OutcomeRegression(AdjustedSurrogate):
         values only, and all rows are desired or none is.
         """
         self.task.check(table)
-        if not len(self.near):
-            self.habits, self.near = self._support()
         outcomes = table.columns(self.task.outcomes)
         yield self.overlap, self.overlap.examples(table)
         yield self.scaler, (table.columns(self.task.graph.names),)
@@ -395,7 +384,6 @@ class OutcomeRegression(AdjustedSurrogate):
         self._model(self.outcome_kind.of_success)
         context, targets = self._shown(table, self.task.context), self.outcome_kind.targets(outcomes)
         for part in self.covariates:
-            assert isinstance(part, FeatureRegression)
             yield part, (context, self._shown(table, self.before))
         for which, adjusted in enumerate(self.adjustments):
             between = self.models(which).between
@@ -404,11 +392,9 @@ class OutcomeRegression(AdjustedSurrogate):
                 yield between, (self._shown(table, inputs), self._shown(table, adjusted.between))
             for member in self.models(which).outcomes:
                 yield member, (self.inputs(table, which), targets)
-            habit, near = self.habit(which), self.near[which]
-            assert isinstance(near, NearRows)
             covariates = self.covariates_of(table, which)
-            yield habit, (covariates, self.set_to(table, which))
-            yield near, (covariates, self.left_open(table, which))
+            yield self.habits[which], (covariates, self.set_to(table, which))
+            yield self.near[which], (covariates, self.left_open(table, which))
         yield self.no_action, (context, targets)
 
     def faults(self) -> list[str]:
@@ -418,17 +404,14 @@ class OutcomeRegression(AdjustedSurrogate):
             return faults
         context, count = len(self.task.context), self.faces.count
         expected: list[tuple[str, FeatureRegression, int, int]] = []
-        for part in self.covariates:
-            assert isinstance(part, FeatureRegression)
-            expected.append(("covariates.0", part, context, len(self.before)))
+        expected += [("covariates.0", part, context, len(self.before)) for part in self.covariates]
         for which, (names, adjusted) in enumerate(zip(self.task.candidates, self.adjustments, strict=True)):
             models, before = self.models(which), context + len(adjusted.before)
             if models.between is not None:
                 sizes = (before + len(adjusted.first), len(adjusted.between))
                 expected.append((f"between.{which}", models.between, *sizes))
             width = before + len(adjusted.between) + len(names)
-            if len(self.habits):
-                expected.append((f"habits.{which}", self.habit(which), width - len(names), len(names)))
+            expected.append((f"habits.{which}", self.habits[which], width - len(names), len(names)))
             expected += [
                 (f"fits.{which}.{member}", part, width, count) for member, part in enumerate(models.outcomes)
             ]
@@ -441,18 +424,13 @@ class OutcomeRegression(AdjustedSurrogate):
 
     def models(self, which: int) -> ConditionalModels:
         """The regressions of a candidate set."""
-        adjusted = self.adjustments[which]
-        names = self.task.candidates[which]
-        members = self.fits[which]
-        assert isinstance(members, nn.ModuleList)
+        adjusted, names = self.adjustments[which], self.task.candidates[which]
         between = self.between[str(which)] if adjusted.between else None
-        before = self.covariates[0] if adjusted.before else None
         assert between is None or isinstance(between, FeatureRegression)
-        assert before is None or isinstance(before, FeatureRegression)
-        outcomes = [member for member in members if isinstance(member, FeatureRegression)]
+        before = self.covariates[0] if adjusted.before else None
         columns = [self.before.index(name) for name in adjusted.before]
         first = [names.index(name) for name in adjusted.first]
-        return ConditionalModels(self.faces, outcomes, before, columns, between, first)
+        return ConditionalModels(self.faces, list(self.fits[which]), before, columns, between, first)
 
     def contexts(self, given: Tensor) -> Tensor:
         """Contexts in units to standardised ones, (B, |X|)."""
@@ -473,13 +451,7 @@ class OutcomeRegression(AdjustedSurrogate):
 
     def left_open(self, table: Table, which: int) -> Tensor:
         """What the covariates of rows leave open of their actions, a - h(z), (n, k)."""
-        return self.set_to(table, which) - self.habit(which)(self.covariates_of(table, which))
-
-    def habit(self, which: int) -> FeatureRegression:
-        """h, the regression of a candidate set's actions on z (`near_rows`)."""
-        regression = self.habits[which]
-        assert isinstance(regression, FeatureRegression)
-        return regression
+        return self.set_to(table, which) - self.habits[which](self.covariates_of(table, which))
 
     def success(self, which: int, draws: int, points: int, purpose: int) -> PosteriorSuccess:
         """Posterior draws of the success of a candidate set: so many functions, and residuals of each;
@@ -541,10 +513,9 @@ class OutcomeRegression(AdjustedSurrogate):
         """S (`near_rows`) of a candidate set, by draws of covariates: (B, |X|), (..., B, k), standardised ->
         (..., B); NaN for a model whose rows are not known.
         """
-        near = self.near[which] if len(self.near) else None
-        if not isinstance(near, NearRows) or not near.known:
+        if not self.near[which].known:
             return actions.new_full(actions.shape[:-1], torch.nan)
-        return near.share(success.scattered(contexts, actions), actions, self.habit(which))
+        return self.near[which].share(success.scattered(contexts, actions), actions, self.habits[which])
 
     def left_out(self, table: Table, which: int, folds: Tensor, draws: int = 24, points: int = 32) -> Tensor:
         """P(Y in S | x, u, v, a) at rows that the functions and residuals were not fitted to, (n,): each fold
@@ -568,22 +539,13 @@ class OutcomeRegression(AdjustedSurrogate):
         self.fits = self._fits(classified)
         self.no_action = self._regression(900, classified)
 
-    def _support(self) -> tuple[nn.ModuleList, nn.ModuleList]:
-        habits = nn.ModuleList(self._regression(800 + index) for index in range(len(self.adjustments)))
-        return habits, near_rows(self.adjustments, len(self.task.context))
-
-    def _fits(self, classified: bool) -> nn.ModuleList:
-        return nn.ModuleList(
-            nn.ModuleList(self._regression(member, classified) for member in range(self.members))
+    def _fits(self, classified: bool) -> Modules[Modules[FeatureRegression]]:
+        return Modules(
+            Modules(self._regression(member, classified) for member in range(self.members))
             for _ in self.task.candidates
         )
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
-        # Checkpoints without these entries are older than they are: they do not know how near rows are, and
-        # their regressions are those of the slack.
-        self.habits, self.near = self._support()
-        if not any(name.startswith(f"{prefix}near.") for name in state_dict):
-            self.habits, self.near = nn.ModuleList(), nn.ModuleList()
-        known = state_dict.setdefault(f"{prefix}outcome_kind.classified", torch.zeros(1, dtype=torch.float64))
-        self._model(bool(known.any()))
+        classified = state_dict.get(f"{prefix}outcome_kind.classified")
+        self._model(classified is not None and bool(classified.any()))
         super()._load_from_state_dict(state_dict, prefix, *rest)

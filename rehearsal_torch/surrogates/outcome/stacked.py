@@ -36,7 +36,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.part import Sizes, Solved
+from rehearsal_torch.data.part import Solved
 from rehearsal_torch.data.question import Question
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
@@ -58,11 +58,8 @@ class StackWeight(Solved):
 
     def __init__(self) -> None:
         super().__init__()
-        self.register_fitted("weight", "scores", "counts")
-
-    def sizes(self) -> Sizes:
-        """One weight; the Brier scores of both and of a constant; the numbers of desired and all rows."""
-        return {"weight": (1,), "scores": (3,), "counts": (2,)}
+        # The Brier scores of both and of a constant; the numbers of desired and all rows.
+        self.register_fitted(weight=(1,), scores=(3,), counts=(2,))
 
     def faults(self) -> list[str]:
         """Sizes, and a weight that is none."""

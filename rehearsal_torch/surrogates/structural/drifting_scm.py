@@ -14,14 +14,14 @@ Source: Du et al. (2024), Alg. 1.
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table, positions
 from rehearsal_torch.estimators.drifting_regression import STEPS, DriftingRegression
 from rehearsal_torch.mechanisms.linear_gaussian import AffineMechanism, LinearGaussian
 from rehearsal_torch.surrogates.structural.linear_scm import Equation, LinearSurrogate, rows_before_alteration
-from rehearsal_torch.surrogates.surrogate import Fits
+from rehearsal_torch.surrogates.surrogate import Fits, Modules
 
 
 class DriftingLinear(LinearSurrogate):
@@ -47,7 +47,7 @@ class DriftingLinear(LinearSurrogate):
         if initial is not None and initial < 3:
             raise ValueError(f"expected at least 3 rows to begin with; got {initial}")
         self.initial = initial
-        self.starts = nn.ModuleList(
+        self.starts = Modules[LinearGaussian](
             LinearGaussian(len(each.parents), len(each.members)) for each in self.equations
         )
         names = self.task.graph.names
@@ -73,15 +73,11 @@ class DriftingLinear(LinearSurrogate):
         first = rows_before_alteration(touched, self.initial)
         yield self.overlap, self.overlap.examples(table)
         head = Table(names, values[:first], touched[:first])
-        for equation, start in zip(self.equations, self.mechanisms(), strict=True):
+        for equation, start in zip(self.equations, self.starts, strict=True):
             yield start, (head.columns(equation.parents), head.columns(equation.members))
         yield self.contexts, (table.columns(self.task.context),)
         initial = [each.expand(len(values), *each.shape) for each in self._first()]
         yield self.regressions, (values, touched, *initial, torch.full((len(values),), first))
-
-    def mechanisms(self) -> list[LinearGaussian]:
-        """The initial least-squares mechanisms."""
-        return [start for start in self.starts if isinstance(start, LinearGaussian)]
 
     def estimate(self, equation: Equation) -> AffineMechanism:
         """The ensemble's weights (p, c) and intercept (c,), and the initial rows' noise (c, c)."""
@@ -91,7 +87,7 @@ class DriftingLinear(LinearSurrogate):
         intercepts, gains = self.regressions.coefficients()
         weights, covariance = (
             gains[begin:end, : len(equation.parents)].mT,
-            self.mechanisms()[which].covariance,
+            self.starts[which].covariance,
         )
         return AffineMechanism(weights, intercepts[begin:end], covariance)
 
@@ -102,9 +98,9 @@ class DriftingLinear(LinearSurrogate):
     def _first(self) -> tuple[Tensor, Tensor]:
         """Initial coefficients (J, p + 1), intercepts first, padded with zeros, and noise variances (J,)."""
         rows = []
-        for start in self.mechanisms():
+        for start in self.starts:
             block = torch.cat([start.intercept.unsqueeze(-1), start.weights.mT], -1)
             rows.append(
                 torch.nn.functional.pad(block, (0, self.regressions.max_parents + 1 - block.shape[1]))
             )
-        return torch.cat(rows), torch.cat([start.covariance.diagonal() for start in self.mechanisms()])
+        return torch.cat(rows), torch.cat([start.covariance.diagonal() for start in self.starts])

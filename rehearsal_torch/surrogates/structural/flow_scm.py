@@ -30,7 +30,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.scaling import Standardise
@@ -42,7 +42,7 @@ from rehearsal_torch.seeding import spaced_generator
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from rehearsal_torch.surrogates.structural.linear_scm import Equation, equations, holding
-from rehearsal_torch.surrogates.surrogate import Fits
+from rehearsal_torch.surrogates.surrogate import Fits, Modules
 
 
 @dataclass(frozen=True)
@@ -174,10 +174,10 @@ class FlowStructural(RehearsalSurrogate):
             if not set(each.members) <= context
         )
         self.scaler = Standardise(graph.names)
-        self.linear = nn.ModuleList(
+        self.linear = Modules[LinearGaussian](
             LinearGaussian(len(each.parents), len(each.members)) for each in self.equations
         )
-        self.flows = nn.ModuleList(
+        self.flows = Modules[ConditionalFlow](
             [] if flow is None else [flow(len(each.parents), len(each.members)) for each in self.equations]
         )
 
@@ -199,14 +199,12 @@ class FlowStructural(RehearsalSurrogate):
 
     def fitted(self, wanted: Sequence[Equation]) -> list[FittedEquation]:
         """Equations with their fitted mechanisms."""
-        fitted = []
-        for equation in wanted:
-            index = self.equations.index(equation)
-            linear, flow = self.linear[index], self.flows[index] if len(self.flows) else None
-            assert isinstance(linear, LinearGaussian)
-            assert flow is None or isinstance(flow, ConditionalFlow)
-            fitted.append(FittedEquation(equation, LinearFlow(linear, flow)))
-        return fitted
+        places = [self.equations.index(equation) for equation in wanted]
+        flows = [self.flows[place] if len(self.flows) else None for place in places]
+        return [
+            FittedEquation(equation, LinearFlow(self.linear[place], flow))
+            for equation, place, flow in zip(wanted, places, flows, strict=True)
+        ]
 
     def under(self, altered: Sequence[str]) -> list[FittedEquation]:
         """The equations that hold when `altered` is set; ValueError if one may not be altered."""

@@ -46,7 +46,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
@@ -68,7 +68,7 @@ from rehearsal_torch.surrogates.structural.sampled_models import (
     hypotheses_of,
     shared,
 )
-from rehearsal_torch.surrogates.surrogate import Fits
+from rehearsal_torch.surrogates.surrogate import Fits, Modules
 
 
 @dataclass(frozen=True)
@@ -302,7 +302,7 @@ class StructuralPosterior(ScenarioModel):
             )
         self.initial, self.prior_weight = initial, prior_weight
         self.equations = shared(self.hypotheses)
-        self.regressions = nn.ModuleList(
+        self.regressions = Modules[BayesianRegression](
             REGRESSIONS[regression](len(each.parents), len(each.members), forgetting)
             for each in self.equations
         )
@@ -328,14 +328,14 @@ class StructuralPosterior(ScenarioModel):
             basis = early.to(torch.float64) * share
             # The first rows are unaltered, so that none of them belongs to an altered part.
             rows = table.columns(equation.parents), table.columns(equation.members)
-            yield self._typed(regression), (*rows, basis, exact & ~early)
+            yield regression, (*rows, basis, exact & ~early)
 
     def graph_log_weights(self) -> Tensor:
         """log p(G | D), (H,), normalised."""
         self.require_fitted()
         score = {
             equation: regression.score
-            for equation, regression in zip(self.equations, map(self._typed, self.regressions), strict=True)
+            for equation, regression in zip(self.equations, self.regressions, strict=True)
         }
         scores = [[score[equation] for equation in hypothesis.equations] for hypothesis in self.hypotheses]
         evidence = torch.stack([torch.stack(of_hypothesis).sum() for of_hypothesis in scores])
@@ -352,7 +352,7 @@ class StructuralPosterior(ScenarioModel):
         def draw(equation: Equation, length: int) -> EquationDraws:
             # One generator per equation, so that samples do not depend on the order of queries.
             stream = paired_generator(seed, 1 + index_of[equation])
-            return EquationDraws.of(*self._typed(self.regressions[index_of[equation]]).draw(length, stream))
+            return EquationDraws.of(*self.regressions[index_of[equation]].draw(length, stream))
 
         return PosteriorModels(
             self.task, self.hypotheses, self.graph_weights(), count, draw, paired_generator(seed, 0)
@@ -361,11 +361,6 @@ class StructuralPosterior(ScenarioModel):
     def responses(self, altered: Sequence[str], count: int, seed: int = 0) -> AffineResponse | None:
         """Those of sampled models."""
         return self.sampled(count, seed).responses(altered)
-
-    def _typed(self, regression: nn.Module) -> BayesianRegression:
-        if not isinstance(regression, BayesianRegression):
-            raise TypeError(f"expected a BayesianRegression; got {type(regression).__name__}")
-        return regression
 
 
 LEAST = 20

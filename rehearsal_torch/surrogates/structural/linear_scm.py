@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from functools import partial
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from rehearsal_torch.data.codings.class_actions import joined
-from rehearsal_torch.data.part import Sizes, Solved
+from rehearsal_torch.data.part import Solved
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.sizes import bounded
 from rehearsal_torch.data.table import Table, positions
@@ -29,7 +29,7 @@ from rehearsal_torch.spaces.box import Alteration, Box
 from rehearsal_torch.surrogates.outcome_draws import KeptDraws
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from rehearsal_torch.surrogates.structural.linear_model import AffineResponse, LinearModel
-from rehearsal_torch.surrogates.surrogate import Fits
+from rehearsal_torch.surrogates.surrogate import Fits, Modules
 
 
 @dataclass(frozen=True)
@@ -117,11 +117,7 @@ class ObservedContexts(Solved):
     def __init__(self, width: int) -> None:
         super().__init__()
         self.width = width
-        self.register_fitted("values")
-
-    def sizes(self) -> Sizes:
-        """(n, |X|)."""
-        return {"values": ("n", self.width)}
+        self.register_fitted(values=("n", width))
 
     def solve(self, *examples: Tensor) -> None:
         """Stores the first rows of (n, |X|)."""
@@ -249,7 +245,7 @@ class LinearStructural(LinearSurrogate):
         self.draws, self.seed = draws, seed
         self._kept: KeptDraws[list[tuple[AffineResponse, AffineResponse | None]]] = KeptDraws(KEPT_CELLS)
         self._places = {equation: index for index, equation in enumerate(self.equations)}
-        self.mechanisms = nn.ModuleList(
+        self.mechanisms = Modules[LinearGaussian](
             LinearGaussian(len(each.parents), len(each.members)) for each in self.equations
         )
 
@@ -264,10 +260,7 @@ class LinearStructural(LinearSurrogate):
 
     def mechanism(self, equation: Equation) -> LinearGaussian:
         """The mechanism of an equation."""
-        mechanism = self.mechanisms[self._places[equation]]
-        if not isinstance(mechanism, LinearGaussian):
-            raise TypeError(f"expected a LinearGaussian; got {type(mechanism).__name__}")
-        return mechanism
+        return self.mechanisms[self._places[equation]]
 
     def estimate(self, equation: Equation) -> AffineMechanism:
         """Least squares, weights (p, c)."""
