@@ -94,6 +94,7 @@ class Finding:
         kind: What programs decide by.
         text: The sentence for readers, without an initial capital and a full stop.
         numbers: The numbers behind the sentence, by name.
+        general: The sentence without the values of the case, where it states some; else empty.
 
     Raises:
         ValueError: if there is no such kind.
@@ -102,6 +103,7 @@ class Finding:
     kind: FindingKind
     text: str
     numbers: Mapping[str, float] = field(default_factory=dict, hash=False)
+    general: str = ""
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -113,12 +115,24 @@ class Finding:
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         numbers = {"numbers": dict(self.numbers)} if self.numbers else {}
-        return {"kind": self.kind, "text": self.text, **numbers}
+        general = {"general": self.general} if self.general else {}
+        return {"kind": self.kind, "text": self.text, **general, **numbers}
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> "Finding":
         """The finding that `to_dict` wrote."""
-        return cls(plain["kind"], plain["text"], dict(plain.get("numbers") or {}))
+        numbers, general = dict(plain.get("numbers") or {}), plain.get("general", "")
+        return cls(plain["kind"], plain["text"], numbers, general)
+
+    @classmethod
+    def comparing(cls, kind: FindingKind, sentence: str, where: str, general: str = "") -> "Finding":
+        """A sentence in which ``{}`` stands for what an action is compared with, in words.
+
+        Args:
+            general: The same words without the values of the case; empty where they have none.
+        """
+        general = general and sentence.replace("{}", general)
+        return cls(kind, sentence.replace("{}", where), general=general)
 
 
 def recorded(findings: Iterable[Finding]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rehearsal_torch.claims.costs import paid
+from rehearsal_torch.claims.improvement import paid
 from rehearsal_torch.claims.row_cases import alterations_for, in_batches, part_of, row_cases, weighed
 from rehearsal_torch.claims.rules import ruled
 from rehearsal_torch.data.decision import Decision, RehearsalCase
@@ -24,7 +24,6 @@ from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.data.rehearsal_task import MIN_ROWS, RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.objectives.objective import AlterationObjective, Candidates
-from rehearsal_torch.search.alterations.net_value import decided
 from rehearsal_torch.search.search import BatchSearch, Search
 from rehearsal_torch.seeding import generator, round_seed, seeded
 from rehearsal_torch.spaces.box import Alteration
@@ -234,7 +233,7 @@ class _OneSplit:
         found: list[Decision] = []
         for batch in in_batches(cases, search.batch_size if isinstance(search, BatchSearch) else 1):
             objective = self._objective(candidate.name, model, batch)
-            made = decided(search, objective) if isinstance(search, BatchSearch) else [search(objective)]
+            made = search.batch_search(objective) if isinstance(search, BatchSearch) else [search(objective)]
             found += ruled(objective, made, search.declines)
         return found
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from rehearsal_torch.claims.cross_fitting import CrossFittedClaims, cross_fitted
 from rehearsal_torch.claims.member_graphs import member_graphs
-from rehearsal_torch.claims.models import Claims
+from rehearsal_torch.claims.rules import Claims
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.graph_class import graph_class

@@ -34,8 +34,7 @@ from rehearsal_torch.methods.conf import plain
 from rehearsal_torch.methods.presets import CHOOSE, methods_by, methods_with
 from rehearsal_torch.objectives.objective import class_of, settings_of
 from rehearsal_torch.problems.problem import Problem, World
-from rehearsal_torch.search.alterations.net_value import check_worth
-from rehearsal_torch.search.search import Search
+from rehearsal_torch.search.search import Search, check_worth
 from rehearsal_torch.surrogates.surrogate import Surrogate
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.user_error import UserError, as_user_error

@@ -52,7 +52,6 @@ from rehearsal_torch.claims.member_graphs import fault, fit_key, gains
 from rehearsal_torch.data.codings.class_actions import cycled
 from rehearsal_torch.data.codings.recorded import wanted_in
 from rehearsal_torch.data.codings.texts import sentence_in_words
-from rehearsal_torch.data.costs.action_cost import weighing
 from rehearsal_torch.data.decision import DIFFERENCE, Decision, Estimate, RehearsalCase
 from rehearsal_torch.data.finite import in_numbers, ranked
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
@@ -60,10 +59,7 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.influence_paths import reaches
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.graphs.separation import adjustment
-from rehearsal_torch.objectives.net_value import NetValue
 from rehearsal_torch.objectives.objective import AlterationObjective, Candidates
-from rehearsal_torch.search.alterations.net_value import decided
-from rehearsal_torch.search.search import BatchSearch
 from rehearsal_torch.spaces.box import Alteration, Box
 from rehearsal_torch.surrogates.rehearsal_surrogate import ROUNDING, RehearsalSurrogate
 from rehearsal_torch.user_error import RequestError
@@ -247,7 +243,7 @@ def _runners_up(
         for one in objective.whole
         if one.names != names
     ]
-    sets = [decided(search, one)[0] if isinstance(search, BatchSearch) else search(one) for one in others]
+    sets = [search(one) for one in others]
     if sets and (best := _considered(max(sets, key=_value))).alteration is not None:
         found.append(_compared(objective, action, best, "set"))
     one = next((each for each in objective.whole if each.names == names), None)
@@ -267,8 +263,7 @@ def _elsewhere(objective: AlterationObjective, box: Box, action: Tensor) -> Tens
     if not len(points):
         return None
     points = points.to(objective.starts(1).device)
-    value = NetValue.of(objective) if weighing(objective.cases[0].costs) else objective.comparison_value
-    values = ranked(value(points))[:, 0]
+    values = ranked(objective.sought_at_last(points))[:, 0]
     values = values.masked_fill(~objective.acceptable(points)[:, 0], -torch.inf)
     if not bool(values.isfinite().any()):
         return None

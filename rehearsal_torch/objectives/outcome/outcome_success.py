@@ -256,7 +256,7 @@ class OutcomeSuccess(AlterationObjective):
             findings = [Finding("adjustment", reason) for reason in reasons]
             if near < self.low_support:
                 text = f"the model knows this place as well as from {near:.2g} observations of it"
-                findings.append(Finding("support", text, {"support": near}))
+                findings.append(Finding("support", text, {"effective_rows": near}))
             if near < self.min_support:
                 refused = Finding(
                     "no_support",

@@ -1,46 +1,34 @@
-"""Decisions where costs count: the alteration with the largest net value, whatever the method's own search.
+"""Where costs count: what a search has found, settled on the kinks of the net value.
 
-The method's own search first decides as if nothing cost anything. Its decision is one start of a climb
-(`search.alterations.net_value`) of the net value (`objectives.net_value`) in every candidate set; the others
-are keeping everything as it is, half-way between the two, and the best of the objective's own starts; in a
-set that it has not chosen the most probable of these takes its place. Sets
-whose actions all have levels are decided by evaluating every combination; beside levels, the other actions
-are searched for each of them. The best set of a case is selected, and judged, as in every search.
+A net value (`objectives.net_value`) is a smooth probability minus a sum of costs, one per coordinate, each
+with a kink, and perhaps a jump, at the value o_i that keeping the action costs nothing at. Whatever maximises
+it, "keep it as it is" is found to the last bit by a climb along the axes of the box: from every start, one
+coordinate after the other is moved to the best of a grid of its whole range, of o_i itself and of finer grids
+around the best; after each sweep, the point also moves along the line of what the sweep changed, on which the
+places where a coordinate equals o_i are tried exactly. Where the rest is smooth and concave and nothing
+jumps, the end point is a maximum, since what is not smooth is separable. Several coordinates are first moved
+on coarse grids; later sweeps look around where the point is.
 
-Cases in which nothing costs anything, or no worth is known, keep the decision of the method's own search, to
-the last bit.
-
-Climbing in a box along its axes, for functions with a kink or a jump where a coordinate is kept as it is.
-
-A net value is a smooth probability minus a sum of costs, one per coordinate, each with a kink, and perhaps a
-jump, at the value o_i that keeping the action costs nothing at. From every start, one coordinate after the
-other is moved to the best of a grid of its whole range, of o_i itself and of finer grids around the best;
-after each sweep, the point also moves along the line of what the sweep changed, on which the places where a
-coordinate equals o_i are tried exactly. Where the rest is smooth and concave and nothing jumps, the end point
-is a maximum, since what is not smooth is separable. So "keep it as it is" is found to the last bit. Several
-coordinates are first moved on coarse grids; later sweeps look around where the point is.
-
-A start of a case that a sweep no longer improves stays where it is; after the first sweep the best starts of
-each case go on. The result for a case does not depend on the cases beside it.
+The starts are what the search has found in a candidate set, keeping everything as it is, half-way between the
+two, and the best of the objective's own starts, which serves searches that look at the structure of an
+objective and not at its net value. A start of a case that a sweep no longer improves stays where it is; after
+the first sweep the best starts of each case go on. The result for a case does not depend on the cases beside
+it.
 
 Source: Tseng (2001), Thm. 4.1 (coordinate-wise maxima of smooth plus separable functions); Hooke and Jeeves
 (1961) for the step along a sweep's change.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.costs.action_cost import weighing
-from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import ranked
-from rehearsal_torch.objectives.net_value import NetValue
-from rehearsal_torch.objectives.objective import AlterationObjective, Candidates, class_of, settings_of
+from rehearsal_torch.objectives.net_value import Charge
+from rehearsal_torch.objectives.objective import AlterationObjective
 from rehearsal_torch.search.budget import UNLIMITED, Budget
-from rehearsal_torch.search.search import BatchSearch, NoAction, Search, chosen, in_time
 
 # Points of the grid of a line, and of finer ones around the best, each a third as wide.
 GRID, FINE, ZOOMS, COARSE = 25, 7, 6, 2
@@ -171,102 +159,22 @@ def _along(
 STARTS, LINE = 24, 17
 
 
-def check_worth(objective: Callable[..., Any], search: Search[Any], name: str = "this method") -> None:
-    """Refuses methods that cannot weigh costs against the worth of a desired outcome.
-
-    Raises:
-        ValueError: if the objective's values are no probabilities of a desired outcome, or the search looks
-            for something else.
-    """
-    if isinstance(search, NoAction):
-        return
-    # The objective of several models has that of one of them among its settings.
-    made = class_of(settings_of(objective).get("member", objective))
-    if made is not None and issubclass(made, AlterationObjective) and made.of_success and search.weighs:
-        return
-    told = "an objective of its own" if made is None else made.__name__
-    raise ValueError(
-        "worth is weighed against costs by methods that maximise the probability of a desired outcome; "
-        f"{name} ({told} with {type(search).__name__}) looks for something else: leave worth out, so that "
-        "costs are told and do not count, or choose another method, such as cme_stack, cme, care or "
-        "outcome_regression"
-    )
-
-
-def decided(search: BatchSearch[Any], objective: Any) -> list[Decision]:
-    """The decisions of a search, by net value where costs count.
-
-    Raises:
-        ValueError: if costs count in a case, and the method cannot weigh them.
-    """
-    if (
-        not isinstance(objective, Candidates)
-        or isinstance(search, NoAction)
-        or not any(weighing(each.costs) for each in objective.cases)
-    ):
-        return search.batch_search(objective)
-    check_worth(type(objective.whole[0]), search)
-    budget = Budget(search.budget_s)
-    alone = search.batch_search(objective)
-    found = _largest(objective, alone, budget, search.declines)
-    return [
-        best if weighing(case.costs) else own
-        for case, own, best in zip(objective.cases, alone, found, strict=True)
-    ]
-
-
 @torch.no_grad()
-def _largest(
-    objective: Candidates[AlterationObjective], alone: Sequence[Decision], budget: Budget, declines: bool
-) -> list[Decision]:
-    """The decisions with the largest net value."""
-    boxes = [
-        box
-        for one in objective.whole
-        for box in (one.held() if one.levels and len(one.levels) < len(one.names) else (one,))
-    ]
-    searched: Candidates[AlterationObjective] = Candidates(
-        objective.cases, objective.whole, objective.surrogate
-    )
-    searched.sets = tuple(boxes)
-    settings = [_setting(each) for each in alone]
-    actions, values, accepted = [], [], []
-    for box in in_time(boxes, budget):
-        best = _best(box, [each if tuple(each) == box.names else {} for each in settings], budget)
-        actions.append(best)
-        values.append(NetValue.of(box).compared(best))
-        accepted.append(box.acceptable(best).to(values[-1].device))
-    facts = [{"without_costs": each} for each in settings]
-    stacked, may = torch.stack(values), torch.stack(accepted)
-    return chosen(searched, actions, stacked, "net_value", budget, facts, declines, may)
-
-
-def _setting(decision: Decision) -> dict[str, float]:
-    """What a decision sets, or would have set."""
-    if decision.alteration is None:
-        return dict(decision.trace.get("would_set") or {})
-    return dict(zip(decision.alteration.names, decision.alteration.values.tolist(), strict=True))
-
-
-def _best(one: AlterationObjective, own: Sequence[dict[str, float]], budget: Budget) -> Tensor:
-    """The best actions of one set or box, (B, k): those that the objective accepts, or the best if it accepts
-    none.
+def settled(one: AlterationObjective, charge: Charge, found: Tensor, budget: Budget) -> tuple[Tensor, Tensor]:
+    """The actions of one set where costs count, from those that a search has found, (B, k): the best that the
+    objective accepts, or the best if it accepts none. Returns them, and their net values (B,) in the unit of
+    the costs.
     """
-    if one.levels:
-        return one.highest(one.every_combination(), NetValue.of(one))
-    table = one.tabulated()
-    value, origin = NetValue.of(table), NetValue.of(one).costs.origin.to(one.lower)
+    table, origin = one.tabulated(), charge.costs.origin.to(one.lower)
     starts = one.starts(STARTS).to(one.lower)
-    given = starts[evaluated(table.probability, starts).argmax(0), range(starts.shape[1])]
-    for index, setting in enumerate(own):
-        if setting:
-            given[index] = given.new_tensor([setting[name] for name in one.names])
-    given = one.project(given)
+    given = one.project(found.to(one.lower))
     keep = one.project(torch.where(origin.isnan(), given, origin))
-    promising = starts[evaluated(value, starts).argmax(0), range(starts.shape[1])]
+    promising = starts[evaluated(table.sought, starts).argmax(0), range(starts.shape[1])]
     begin = torch.stack([keep, given, (keep + given) / 2, promising])
-    ends, values = climb(value, begin, one.lower, one.upper, origin, budget)
-    return _accepted(one, value, torch.cat([ends, torch.stack([given, keep])]), values, keep)
+    ends, values = climb(table.sought, begin, one.lower, one.upper, origin, budget)
+    best = _accepted(one, table.sought, torch.cat([ends, torch.stack([given, keep])]), values, keep)
+    worth = charge.worth.to(best)
+    return best, worth * (one.compared_probability(best) - charge(best))
 
 
 def _accepted(one: AlterationObjective, value: Value, ends: Tensor, values: Tensor, keep: Tensor) -> Tensor:

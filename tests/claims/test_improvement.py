@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from rehearsal_torch.claims.present_values import changes_nothing, leaving, with_unchanged
+from rehearsal_torch.claims.improvement import changes_nothing, leaving, with_unchanged
 from rehearsal_torch.claims.rules import ruled
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.finding import Finding
@@ -54,7 +54,10 @@ def test_without_the_present_value_of_everything_that_is_set_nothing_is_compared
     assert [each.unchanged is not None for each in found] == [False, False, True]
     assert cases[1].kept(("a", "m")) is None
     assert cases[2].kept(()) is None
-    assert leaving(cases[2], ("a", "m")) == "leaving a at 0.1 and m at 0.2"
+    assert leaving(cases[2], ("a", "m")) == (
+        "leaving a at 0.1 and m at 0.2",
+        "leaving a as it is and m as it is",
+    )
 
 
 def test_the_search_recommends_what_is_better_than_the_present_though_worse_than_usual():

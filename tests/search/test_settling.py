@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 import rehearsal_torch as rt
 from rehearsal_torch.claims.rules import ruled
 from rehearsal_torch.data.costs.action_cost import ActionCost, CaseCosts
-from rehearsal_torch.data.decision import Decision, RehearsalCase
+from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, Candidates, chance
-from rehearsal_torch.search.alterations.net_value import check_worth, climb, decided, evaluated
 from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
 from rehearsal_torch.search.budget import Budget
-from rehearsal_torch.search.search import NoAction
-from rehearsal_torch.spaces.box import Alteration
+from rehearsal_torch.search.search import NoAction, check_worth, chosen
+from rehearsal_torch.search.settling import climb, evaluated
 from tests.toys.priced import CASES, COSTS, TASK, WORTH, reached, rows, truths
 
 PRICED = TASK | {"costs": COSTS, "worth": WORTH}
@@ -65,7 +64,7 @@ def test_what_is_kept_is_kept_to_the_last_bit_and_doing_nothing_may_be_best():
     assert [each.alteration.values.tolist()[1] for each in (first, second)] == [0.0, 0.0]
     assert third.reason.kind == "no_gain"
     assert third.reason.text == "no change nets more than leaving a at 2 and b at 1"
-    assert first.trace["without_costs"]["b"] == 2.5
+    assert first.trace["search"] == "projection_newton"
 
 
 @pytest.mark.bench
@@ -139,14 +138,14 @@ def case(levels=None, present=-1.0, **parts):
 
 def of(*cases):
     objective = Candidates(cases, [Bell(cases, ("a",))])
-    return ruled(objective, decided(ProjectedAscent(), objective))
+    return ruled(objective, ProjectedAscent().batch_search(objective))
 
 
 @settings(max_examples=25, deadline=None)
 @given(st.floats(0.0, 12.0), st.floats(0.0, 12.0), st.floats(-1.0, 0.9))
 def test_a_higher_cost_never_gives_a_larger_change(one, other, present):
     cases = [case(up=cost, down=cost, present=present) for cost in sorted((one, other))]
-    found = decided(ProjectedAscent(), Candidates(cases, [Hill(cases, ("a",))]))
+    found = ProjectedAscent().batch_search(Candidates(cases, [Hill(cases, ("a",))]))
     low, high = (
         0.0 if each.alteration is None else float(each.alteration.values) - present for each in found
     )
@@ -167,12 +166,10 @@ def test_cases_in_which_nothing_costs_anything_keep_the_decision_of_the_search()
     free, priced = case(), case(up=3.0)
     both = of(free, priced)
     (alone,) = ProjectedAscent().batch_search(Candidates([free], [Bell([free], ("a",))]))
-    assert both[0].trace == alone.trace
     assert torch.equal(both[0].alteration.values, alone.alteration.values)
-    assert decided(ProjectedAscent(), Candidates([free], [Bell([free], ("a",))]))[0].trace == alone.trace
-    (never,) = decided(NoAction(), Candidates([priced], [Bell([priced], ("a",))]))
+    (never,) = NoAction().batch_search(Candidates([priced], [Bell([priced], ("a",))]))
     assert never.reason == Finding("never_acts", "this method never acts")
-    assert both[1].trace["search"] == "net_value"
+    assert both[1].trace["search"] == "projected_ascent"
     assert both[1].cost == pytest.approx(3 * (float(both[1].alteration.values) + 1))
 
 
@@ -184,8 +181,8 @@ def test_an_objective_without_a_probability_is_refused():
         check_worth(Other, ProjectedAscent())
     check_worth(Other, NoAction())
     one = case(up=1.0)
-    with pytest.raises(ValueError, match="looks for something else"):
-        decided(ProjectedAscent(), Candidates([one], [Other([one], ("a",))]))
+    with pytest.raises(ValueError, match="Other is another value: leave worth out"):
+        ProjectedAscent().batch_search(Candidates([one], [Other([one], ("a",))]))
 
 
 class Gated(Bell):
@@ -206,7 +203,7 @@ def test_where_no_end_is_accepted_the_best_on_the_way_to_what_is_kept_is_taken(l
     tops = torch.stack([each.alteration.values for each in of(*pair)])
     assert tops.min() > 0.4
     one.gate = (low, high)
-    found = decided(ProjectedAscent(), Candidates(pair, [one]))
+    found = ProjectedAscent().batch_search(Candidates(pair, [one]))
     way = tops + torch.linspace(0, 1, 17, dtype=torch.float64) * (-1 - tops)
     for each, some in zip(found, way, strict=True):
         accepted = some[(some >= low) & (some <= high)]
@@ -229,7 +226,7 @@ def test_beside_levels_the_other_actions_are_searched_for_each():
         present={"a": -1.0, "b": -1.0},
         costs=costs,
     )
-    (found,) = decided(ProjectedAscent(), Candidates([one], [Two([one], ("a", "b"))]))
+    (found,) = ProjectedAscent().batch_search(Candidates([one], [Two([one], ("a", "b"))]))
     a, b = found.alteration.values.tolist()
     grid = torch.linspace(-1, 1, 20001, dtype=torch.float64)
     net = 10 * (-(grid - 1).square() - 0.01).exp() - 3 * (grid + 1)
@@ -246,35 +243,14 @@ class Needle(Bell):
         return 0.2 + 0.7 * (-((actions - self.place) / 1e-4).square()).sum(-1).exp()
 
 
-class Fixed(ProjectedAscent):
-    """A search that has found .4137."""
-
-    def batch_search(self, objective):
-        return [
-            Decision(Alteration(("a",), torch.tensor([0.4137], dtype=torch.float64)), 0.9)
-            for _ in objective.cases
-        ]
-
-
 @pytest.mark.parametrize("place", [0.4137, (0.4137 - 1) / 2], ids=["itself", "half-way"])
 def test_what_the_search_has_found_and_half_the_way_to_it_are_starts(place):
     priced = [case(up=1.0)]
     one = Needle(priced, ("a",))
     one.place = place
-    (found,) = decided(Fixed(), Candidates(priced, [one]))
+    at = torch.tensor([[0.4137]], dtype=torch.float64)
+    (found,) = chosen(Candidates(priced, [one]), [at], one(at)[None], "fixed", Budget(None))
     assert float(found.alteration.values) == pytest.approx(place, abs=1e-4)
-    assert found.trace["without_costs"] == {"a": 0.4137}
-
-
-def test_what_a_search_would_have_set_without_costs_is_told():
-    # P is below .05 everywhere: without costs nothing is done either.
-    costs = CaseCosts({"a": ActionCost(up=1.0)}, {"a": -1.0}, 10.0)
-    one = RehearsalCase("one", {}, {"a": (-1.0, -0.9)}, present={"a": -1.0}, costs=costs)
-    objective = Candidates([one], [Bell([one], ("a",))])
-    (alone,) = ProjectedAscent().batch_search(objective)
-    (found,) = decided(ProjectedAscent(), objective)
-    assert found.trace["without_costs"] == {"a": float(alone.alteration.values)}
-    assert ruled(objective, [alone])[0].alteration is None
 
 
 DOUBLE = torch.float64
