@@ -10,16 +10,7 @@ Some rows form the *basis*: they are known beforehand, possibly with a weight be
 so that no row is evidence for a model that has already been fitted to it. The scores weigh graphs against
 each other; with forgetting below 1, parameters and scores follow a world that changes.
 
-Implementations: the conjugate posterior (`conjugate_regression`) and ridge regression by evidence
-(`evidence_ridge`).
-
-Source: Qin et al. (2023), Sec. 4.1; Dawid (1984) for prequential scores; Raftery et al. (2010) for
-forgetting.
-
-Conjugate linear regression: the matrix-normal inverse-Wishart posterior of a clique's coefficients and
-noise.
-
-With z = (1, pa) and B = (b, W'), columns standardised by the first rows,
+**Conjugate.** With z = (1, pa) and B = (b, W'), columns standardised by the first rows,
 
     Sigma ~ IW(nu, Psi),    B | Sigma ~ MN(M, L^-1, Sigma),
 
@@ -35,10 +26,7 @@ the evidence. Nothing is optimised, so that each row is predicted from previous 
 
 With forgetting, a row of age a has weight forgetting^a; the prior is not discounted.
 
-Source: Gelman et al., Bayesian Data Analysis (2013), Sec. 14.2 and 3.6; Dawid and Lauritzen (1993), Sec. 7
-(matrix t); Qin et al. (2023), Sec. 4.1 (per clique); Ibrahim and Chen (2000) (rows with weights below one).
-
-Ridge regression by evidence: penalty and noise variance of each value maximise the evidence.
+**By evidence.** Ridge regressions of the values, one by one,
 
     v = b + beta' pa + eps,     eps ~ N(0, 1 / alpha),     beta ~ N(0, 1 / lambda),
 
@@ -51,8 +39,10 @@ The members of a clique are fitted one by one; their noises have the correlation
 
 A row is predicted from the fit to the rows before it, so that every row of a growing table requires a fit.
 
-Source: Qin et al. (2023), Sec. 4.1 and released code (scikit-learn's BayesianRidge); MacKay (1992); Tipping
-(2001), App. A.
+Source: Qin et al. (2023), Sec. 4.1 (per clique) and released code (scikit-learn's BayesianRidge); Dawid
+(1984) (prequential scores); Raftery et al. (2010) (forgetting); Gelman et al., Bayesian Data Analysis (2013),
+Sec. 14.2 and 3.6; Dawid and Lauritzen (1993), Sec. 7 (matrix t); Ibrahim and Chen (2000) (rows with weights
+below one); MacKay (1992); Tipping (2001), App. A (ridge by evidence).
 """
 
 import math

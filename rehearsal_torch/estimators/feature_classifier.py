@@ -30,12 +30,13 @@ probit) and 3.7 (its quality); Albert and Chib (1993) (the latent sum).
 
 import math
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from rehearsal_torch.data.part import Examples
-from rehearsal_torch.estimators.feature_regression import MAX_RESIDUALS, FeatureRegression, most_probable
+from rehearsal_torch.estimators.feature_regression import MAX_RESIDUALS, FeatureRegression
 from rehearsal_torch.seeding import generator
 
 SPREADS = (0.1, 0.2, 0.4, 0.7, 1.1, 1.7, 2.6)
@@ -45,10 +46,9 @@ LOG_ROOT = 0.5 * math.log(2 * math.pi)
 
 
 class FeatureClassifier(FeatureRegression):
-    """Classifications of q yes/no outputs by the same p inputs; its state has the form of a regression's.
-
-    The arguments are those of `FeatureRegression`. `forward`, `draws`, `drawn` and `along` give the latent
-    function m + phi'beta; the outputs of `solve` and `condition` are 0 or 1.
+    """Classifications of q yes/no outputs by the same p inputs, as a `FeatureRegression`: `forward`, `draws`,
+    `drawn` and `along` give the latent function m + phi'beta; the outputs of `solve` and `condition` are 0 or
+    1.
     """
 
     def solve(self, *examples: Tensor) -> None:
@@ -64,17 +64,13 @@ class FeatureClassifier(FeatureRegression):
             )
         self.location, self.scale = torch.special.ndtri(shares), torch.ones_like(shares)
         order = torch.randperm(len(outputs), generator=generator(self.seed)).to(shares.device)
-        kernels = []
+        examples = []
         for column in outputs.mT:
             balanced = _balanced(column, order, self.evidence_rows)
             answers = column[balanced]
             shown = (answers - answers.mean()) / answers.std().clamp_min(1e-12)
-            kernels.append(most_probable(inputs[balanced], shown, self.iterations))
-        self.widths = torch.stack([kernel.widths for kernel in kernels])
-        self.amplitudes = inputs.new_tensor(
-            [[kernel.smooth, kernel.linear, kernel.product, kernel.noise] for kernel in kernels]
-        )
-        self.directions = self.drawn_directions(inputs)
+            examples.append((inputs[balanced], shown))
+        self._fit_kernels(examples)
         scored = order[:SCALE_ROWS]
         for output, column in enumerate(outputs[scored].mT):
             shown = self.features(inputs[scored], output)
@@ -107,24 +103,21 @@ class _Features:
     """Features and answers of an output, (n_i, F) and (n_i,), in blocks; a single one is computed once."""
 
     def __init__(self, model: FeatureClassifier, inputs: Tensor, answers: Tensor, output: int) -> None:
-        self.model, self.output = model, output
-        self.blocks = list(zip(inputs.split(ROWS), answers.split(ROWS), strict=True))
-        self.only = [self._shown(*self.blocks[0])] if len(self.blocks) == 1 else None
+        parts = list(zip(inputs.split(ROWS), answers.split(ROWS), strict=True))
+        self.blocks = lambda: ((model.features(rows, output), own) for rows, own in parts)
+        self.only = list(self.blocks()) if len(parts) == 1 else None
 
     def __iter__(self) -> Iterator[Examples]:
-        return iter(self.only) if self.only else (self._shown(*block) for block in self.blocks)
-
-    def _shown(self, inputs: Tensor, answers: Tensor) -> Examples:
-        return self.model.features(inputs, self.output), answers
+        return iter(self.only) if self.only else self.blocks()
 
 
+@dataclass(frozen=True)
 class Modes:
-    """The posterior modes of beta for G prior variances: b (G, F), the lower Cholesky factors of A (G, F, F),
-    and the Laplace approximation of the log evidence (G,).
-    """
+    """The posterior modes of beta for G prior variances."""
 
-    def __init__(self, points: Tensor, roots: Tensor, evidence: Tensor) -> None:
-        self.points, self.roots, self.evidence = points, roots, evidence
+    points: Tensor  # b, (G, F)
+    roots: Tensor  # The lower Cholesky factors of A, (G, F, F)
+    evidence: Tensor  # The Laplace approximation of its logarithm, (G,)
 
 
 def modes_of(rows: Iterable[Examples], location: Tensor, variances: Tensor) -> Modes:

@@ -1,4 +1,7 @@
-"""Gaussian-process regression under Gaussian-mixture noise.
+"""Noises of Gaussian-process regressions: mixtures, scales that depend on the inputs, and fits under a
+mixture.
+
+**Under a mixture.**
 
     x_i = f(w_i) + s(w_i) u_i,        f ~ GP,        u_i ~ sum_c p_c N(m_c, v_c),        s known.
 
@@ -17,13 +20,8 @@ leave-one-out density of its rows is more than 3 nats higher than under normal n
 afterwards, and if that noise does not appear to depend on the inputs: a scale that s does not capture would
 be mistaken for components.
 
-Source: Kuss (2006), Sec. 5 (Gaussian processes with mixtures as noise); Dempster et al. (1977); the noises:
-Ren et al. (2025), Eq. 6.
-
-Heteroskedastic noise: a scale that depends on the inputs, where the data support it.
-
-Given leave-one-out residuals r_i and variances v_i of regressions with noise variance v, a second process
-learns
+**A scale that depends on the inputs**, where the data support it. Given leave-one-out residuals r_i and
+variances v_i of regressions with noise variance v, a second process learns
 
     h(w) = E[log r^2 | w] + 1.2704
     (the mean of a log chi-square with one degree of freedom is -1.2704),
@@ -38,11 +36,7 @@ than 2 nats: a node with homoskedastic noise keeps it. So does a node with hardl
 its variance: its residuals are mostly the epistemic error of the mean, and where the mean has a large
 gradient, the error from too few rows looks like noise.
 
-Source: Goldberg et al. (1998) and Kersting et al. (2007) for a second process on log residuals; leave-one-out
-forms: Rasmussen and Williams (2006), Eq. 5.10-5.12; the purpose: Ren et al. (2025), Thm. 4.1 (sigma_phi must
-match f_b).
-
-One-dimensional Gaussian mixtures, N in one batch, by expectation maximisation.
+**Mixtures** in one dimension, N in one batch, by expectation maximisation:
 
     p(u) = sum_c w_c N(u; m_c, v_c),
 
@@ -55,7 +49,10 @@ values. Values are standardised noise, so that the floor is in their unit.
 
 Samples are quantiles at evenly spread points, restricted to the range of the observed values plus a margin.
 
-Source: Ren et al. (2025), Sec. 4.1 (Eq. 4 and after) and Fig. 14; Dempster et al. (1977); Schwarz (1978).
+Source: Kuss (2006), Sec. 5 (Gaussian processes with mixtures as noise); Goldberg et al. (1998) and Kersting
+et al. (2007) (a second process on log residuals); Rasmussen and Williams (2006), Eq. 5.10-5.12
+(leave-one-out); Ren et al. (2025), Sec. 4.1, Thm. 4.1 (sigma_phi must match f_b), Eq. 6 and Fig. 14; Dempster
+et al. (1977); Schwarz (1978).
 """
 
 import math

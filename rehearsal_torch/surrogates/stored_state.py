@@ -1,4 +1,5 @@
-"""The derived part of a fitted state: what files leave out, and loading computes again.
+"""What a file holds of a fitted state: without what loading computes again, and with labels that say whose it
+is.
 
 A part says which of its buffers it can compute from the others, and of what sizes they are
 (`Part.derivable`), and computes them (`Part.derive`) by the function that its fit uses: the Cholesky factor
@@ -9,7 +10,7 @@ Whether a buffer comes out equal to the last bit is tried before a file leaves i
 that was fitted on another device, or edited, is written. The sizes are added up before anything is computed.
 Buffers that a file does have are taken as they are.
 
-Labels of a surrogate's weights: what a file of tensors is where it is found alone.
+A file of tensors that is found alone has labels:
 
     checkpoint_format      the arrangement of labels and tensors
     library, version       this package, and its version that wrote the file
@@ -24,11 +25,10 @@ configuration builds when it is loaded; the others are for readers.
 
 A safetensors file begins with the length of its header (8 bytes, little-endian) and the header, which is
 JSON: ``{"__metadata__": {label: text}, tensor: {dtype, shape, data_offsets}, ...}``, padded by spaces to a
-multiple of 8 bytes; the numbers follow. Labels are short texts, and run nothing. The library writes them in
-an order that differs from process to process; here they are sorted, so that equal content is equal to the
-last byte.
+multiple of 8 bytes; the numbers follow. The library writes labels in an order that differs from process to
+process; here they are sorted, so that equal content is equal to the last byte.
 
-Source: of the file, the format's description (github.com/huggingface/safetensors).
+Source: the format's description (github.com/huggingface/safetensors).
 """
 
 import json

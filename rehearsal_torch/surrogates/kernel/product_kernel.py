@@ -1,4 +1,4 @@
-"""The Gaussian product kernel over context, covariates and actions, and the choice of its widths.
+"""The Gaussian product kernel over context, covariates and actions: its widths, and its linear systems.
 
     k_h(h, h') = k_x(x, x') k_u(u, u') k_a(a, a'),   k_v(v, v') = exp(-|v - v'|^2 / (2 s_v^2)).
 
@@ -16,11 +16,6 @@ minimiser over the grid is largely arbitrary; hence J is averaged over the model
 distinguish: those whose squared errors exceed the best model's by less than one standard error of the paired
 difference. Of more such models than `max_models`, evenly spaced ranks are kept.
 
-Source: Du et al. (2026), Ass. 1, Sec. 3.4, Sec. 4.1, Eq. (9) and (10); Gretton et al. (2012), Sec. 8 (median
-heuristic); Allen (1974) and Rasmussen and Williams (2006), Eq. (5.12) (leave-one-out).
-
-Linear systems of a Gaussian kernel: conjugate gradients, landmarks, and ridge regression on features.
-
 Landmarks are the pivots of a pivoted Cholesky factorisation of the kernel, K ~ L L^T with L of rank m; the
 next pivot depends on the residual variances d_i = K_ii - sum_j L_ij^2. Greedy pivots (the largest d_i) cover
 the edge of the data first and keep the largest error small; pivots sampled with probabilities d_i keep the
@@ -35,9 +30,11 @@ accumulated in blocks:
 
     theta = (sum_i phi_i phi_i^T + r I)^-1 sum_i phi_i t_i^T.
 
-Source: pivots: Fine and Scheinberg (2001); Harbrecht, Peters and Schneider (2012), Alg. 1 (greedy); Chen et
-al. (2025), Alg. 1 (sampled); conjugate gradients: Gardner et al. (2018), Sec. 4 and Alg. 2, whose solver
-(linear_operator's `linear_cg`) is used.
+Source: Du et al. (2026), Ass. 1, Sec. 3.4, Sec. 4.1, Eq. (9) and (10); Gretton et al. (2012), Sec. 8 (median
+heuristic); Allen (1974) and Rasmussen and Williams (2006), Eq. (5.12) (leave-one-out); pivots: Fine and
+Scheinberg (2001); Harbrecht, Peters and Schneider (2012), Alg. 1 (greedy); Chen et al. (2025), Alg. 1
+(sampled); conjugate gradients: Gardner et al. (2018), Sec. 4 and Alg. 2, whose solver (linear_operator's
+`linear_cg`) is used.
 """
 
 import warnings

@@ -11,22 +11,18 @@ the graph (`structure`), or assume standard normal noise (`components=1`).
 The mixture is fitted to leave-one-out noise, which has the scale of rows on which the process was not
 conditioned.
 
-Source: Ren et al. (2025), Sec. 4 and 5, Alg. 1; Astudillo and Frazier (2021); Sussex et al. (2023).
-
-Training data of each node of a causal system.
+Each node is learnt from the rows in which it was not set, by the structure that is assumed:
 
     graph         every node from its parents and actions,                       X_i  <-  Z_i, A_i
     independent   every node that the reward reads, from all actions alone,      X_i  <-  A
     black_box     the reward from all actions,                                   y    <-  A
 
-A node is learnt from the rows in which it was not set. Without the structure its mechanism includes
-everything between the actions and the node, so that rows in which an intermediate node was set are left out.
+Without the graph a mechanism includes everything between the actions and the node, so that rows in which an
+intermediate node was set are left out. Inputs are scaled to the unit cube: actions by their bounds, other
+nodes by their observed range. Values are standardised.
 
-Inputs are scaled to the unit cube: actions by their bounds, other nodes by their observed range. Values are
-standardised.
-
-Source: Ren et al. (2025), Sec. 5; Astudillo and Frazier (2021), Sec. 3 (a function network, and the black box
-that ignores it).
+Source: Ren et al. (2025), Sec. 4 and 5, Alg. 1; Astudillo and Frazier (2021), Sec. 3 (a function network, and
+the black box that ignores it); Sussex et al. (2023).
 """
 
 from collections.abc import Callable
