@@ -48,6 +48,7 @@ below one); MacKay (1992); Tipping (2001), App. A (ridge by evidence).
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from itertools import accumulate
 
 import torch
 from torch import Tensor
@@ -72,10 +73,8 @@ class BayesianRegression(Solved, ABC):
     def __init__(self, parents: int, outputs: int, forgetting: float = 1.0) -> None:
         super().__init__()
         if not 0 < forgetting <= 1:
-            raise ValueError(
-                f"expected forgetting in (0, 1]; got {forgetting}: 1 forgets nothing, 0.95 remembers about "
-                "20 rows"
-            )
+            expected = "expected forgetting in (0, 1]"
+            raise ValueError(f"{expected}; got {forgetting}: 1 forgets nothing, 0.95 remembers about 20 rows")
         self.parents, self.outputs, self.forgetting = parents, outputs, forgetting
         columns = (parents + outputs,)
         self.register_fitted(score=(), location=columns, scale=columns)
@@ -103,10 +102,8 @@ class BayesianRegression(Solved, ABC):
         """The examples, validated, with columns standardised by the basis."""
         parents, values, basis, to_predict = (example.detach() for example in examples)
         if int((basis > 0).sum()) < 3:
-            raise ValueError(
-                f"expected at least 3 rows in the basis; got {int((basis > 0).sum())}: "
-                "begin with observations"
-            )
+            expected = "expected at least 3 rows in the basis"
+            raise ValueError(f"{expected}; got {int((basis > 0).sum())}: begin with observations")
         columns = torch.cat([parents, values], -1).to(torch.float64)
         basis_columns = columns[basis > 0]
         self.location, scale = basis_columns.mean(0), basis_columns.std(0)
@@ -214,9 +211,9 @@ class ConjugateRegression(BayesianRegression):
             normal[inner:].transpose(0, 1), self.freedom + float(self.count), stream
         )
         samples, factor = [], []
-        for index, start, length in zip(range(len(lengths)), _starts(lengths), lengths, strict=True):
+        for index, (end, length) in enumerate(zip(accumulate(lengths), lengths, strict=True)):
             if length:
-                rows = slice(start, start + length)
+                rows = slice(end - length, end)
                 factor.append(torch.linalg.cholesky(self.scatter[index]) @ spread[rows])
                 tilt = inverse_root(self.root[index]).mT
                 tilted = (tilt @ normal[:inner, rows].flatten(1)).reshape(inner, length, width)
@@ -322,10 +319,6 @@ class ConjugateRegression(BayesianRegression):
             )
             log_weights = updated[-1]
         return score, log_weights
-
-
-def _starts(lengths: Sequence[int]) -> list[int]:
-    return [sum(lengths[:index]) for index in range(len(lengths))]
 
 
 def inverse_wishart_root(normal: Tensor, freedom: float, stream: torch.Generator) -> Tensor:

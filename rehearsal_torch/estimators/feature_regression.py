@@ -170,10 +170,8 @@ class FeatureRegression(Solved):
     ) -> None:
         super().__init__()
         if min(frequencies, evidence_rows, iterations) < 1:
-            raise ValueError(
-                "expected at least one frequency, row and iteration; got "
-                f"{frequencies}, {evidence_rows} and {iterations}"
-            )
+            expected = "expected at least one frequency, row and iteration"
+            raise ValueError(f"{expected}; got {frequencies}, {evidence_rows} and {iterations}")
         bounded("frequencies", frequencies, MAX_FREQUENCIES)
         self.frequencies, self.evidence_rows, self.iterations = frequencies, evidence_rows, iterations
         self.seed = seed
@@ -255,11 +253,11 @@ class FeatureRegression(Solved):
             root = self._root(moment, output)
             solved = torch.cholesky_solve(cross, root).squeeze(-1)
             pairs = [
-                (part @ solved, _leverages(root, part))
+                (part @ solved, torch.linalg.solve_triangular(root, part.mT, upper=False).square().sum(0))
                 for part in known or self._blocks_of_rows(inputs, output)
             ]
-            left = column[:, 0] - torch.cat([fitted for fitted, _ in pairs])
-            leverages = torch.cat([leverage for _, leverage in pairs])
+            fitted, leverages = (torch.cat(parts) for parts in zip(*pairs, strict=True))
+            left = column[:, 0] - fitted
             free = (number - leverages.sum()).clamp_min(0.1 * number)
             noise.append((left.square().sum() / free).clamp_min(1e-12))
             residuals.append((left / (1 - leverages.clamp_max(LARGEST_LEVERAGE)).sqrt())[kept])
@@ -379,11 +377,6 @@ class FeatureRegression(Solved):
     def _blocks(self) -> list[int]:
         width = self.inputs
         return [self.frequencies, self.frequencies, width, width * (width + 1) // 2, 1]
-
-
-def _leverages(root: Tensor, features: Tensor) -> Tensor:
-    """The leverages h_i of rows of features, (n, F) -> (n,)."""
-    return torch.linalg.solve_triangular(root, features.mT, upper=False).square().sum(0)
 
 
 def _forms(paired: Tensor, width: int) -> tuple[Tensor, Tensor]:

@@ -215,10 +215,8 @@ class TrainedProcesses(GaussianProcesses, Trained):
         """
         *example, total = examples
         if len(total) != int(total[0]):
-            raise ValueError(
-                f"expected all {int(total[0])} rows in one batch; got {len(total)}: set trainer.batch_size "
-                f"to {int(total[0])} or more"
-            )
+            expected = f"expected all {int(total[0])} rows in one batch; got {len(total)}"
+            raise ValueError(f"{expected}: set trainer.batch_size to {int(total[0])} or more")
         new = self.inputs.ndim != 3 or self.inputs.shape[1] != len(total)
         rows = self.hold(*example)
         with torch.no_grad():

@@ -71,10 +71,8 @@ def dependence(noise: Tensor, inputs: Tensor, permutations: int = 200, seed: int
         or len(noise) < 5
         or not inputs.shape[1]
     ):
-        raise ValueError(
-            f"expected noise (n,) and inputs (n, p), n >= 5, p >= 1; got {tuple(noise.shape)} and "
-            f"{tuple(inputs.shape)}"
-        )
+        expected = "expected noise (n,) and inputs (n, p), n >= 5, p >= 1"
+        raise ValueError(f"{expected}; got {tuple(noise.shape)} and {tuple(inputs.shape)}")
     own, other = centred_gram(noise.unsqueeze(-1)), centred_gram(inputs)
     value = normalised_hsic(own, other)
     stream = generator(seed)

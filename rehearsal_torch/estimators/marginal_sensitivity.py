@@ -1,4 +1,5 @@
-"""Sensitivity of an adjusted probability to a hidden common cause, in closed form.
+"""Sensitivity of an adjusted probability to a hidden common cause, in closed form, and a yardstick for its
+strength.
 
 w is the indicator of a desired outcome, x the context, u the other covariates that are adjusted for, and
 
@@ -52,15 +53,8 @@ indicator they are those above. Marmarelis et al. (2023) bound how fast the rati
 
 Units: probabilities in [0, 1], strengths without a unit and at least 1; all of one broadcast shape (...).
 
-Source: Tan (2006), marginal sensitivity model; Jesson et al. (2022), arXiv 2204.10022, and Baitairian et al.
-(2024), arXiv 2411.02231, continuous actions; Marmarelis et al. (2023), arXiv 2204.11206. The closed form for
-an indicator and its extension to sequences are derived above.
-
-How strongly each observed covariate drives an action: the yardstick for a hidden common cause.
-
-A hidden cause of strength Gamma changes the density of the action by a factor within [1 / Gamma, Gamma]
-(`estimators.marginal_sensitivity`). The observed covariates do the same, and with them the factor can be
-estimated: the strength of covariate c is the smallest s such that
+**The yardstick.** The observed covariates change the density of the action as well, and with them the factor
+can be estimated: the strength of covariate c is the smallest s such that
 
     1 / s <= f(a | u) / f(a | u without c) <= s        for 95 % of the rows.
 
@@ -79,37 +73,29 @@ the blocks in which c is a covariate are added, since the joint density is the p
 The density is linear and normal, whatever the true one is: a covariate that acts on the spread of the action,
 or not monotonically, is stronger than stated here. For actions with few values the density is a crude one.
 
-Units: none; the strengths do not depend on the units of actions and covariates.
-
-Source: Frisch and Waugh (1933); James and Stein (1961); the comparison of a hidden cause with observed
-covariates follows Cinelli and Hazlett (2020), who compare partial R^2.
+Source: Tan (2006), marginal sensitivity model; Jesson et al. (2022), arXiv 2204.10022, and Baitairian et al.
+(2024), arXiv 2411.02231, continuous actions; Marmarelis et al. (2023), arXiv 2204.11206; Frisch and Waugh
+(1933); James and Stein (1961); Cinelli and Hazlett (2020), who compare partial R^2 of hidden and observed
+covariates.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
 
 
-def bounds(probability: Tensor, strength: Tensor | float) -> tuple[Tensor, Tensor]:
-    """The smallest and the largest P(w = 1 | do(a)) that a hidden cause of strength Gamma allows, (...) each,
-    for p (...). ValueError if a probability is outside [0, 1], or a strength is below 1.
-    """
-    return interval_bounds(probability, probability, strength)
-
-
 def interval_bounds(lower: Tensor, upper: Tensor, strength: Tensor | float) -> tuple[Tensor, Tensor]:
-    """`bounds` for an interval of p: its lower end gives the lower bound, its upper end the upper one.
-    ValueError if a probability is outside [0, 1], an interval is empty, or a strength is below 1.
+    """The smallest and the largest P(w = 1 | do(a)) that a hidden cause of strength Gamma allows, (...) each,
+    for an interval of p (...): its lower end gives the lower bound, its upper end the upper one. ValueError
+    if a probability is outside [0, 1], an interval is empty, or a strength is below 1.
     """
     gamma = torch.as_tensor(strength, dtype=lower.dtype, device=lower.device)
     if not bool(((lower >= 0) & (lower <= upper) & (upper <= 1)).all()):
-        raise ValueError(
-            "expected probabilities in [0, 1] with lower <= upper; got "
-            f"{lower.flatten()[:4].tolist()} and {upper.flatten()[:4].tolist()}"
-        )
+        expected = "expected probabilities in [0, 1] with lower <= upper"
+        raise ValueError(f"{expected}; got {lower.flatten()[:4].tolist()} and {upper.flatten()[:4].tolist()}")
     if not bool((gamma >= 1).all()):
         raise ValueError(f"expected strengths of at least 1, 1 being no hidden cause; got {strength}")
     return (
@@ -197,10 +183,8 @@ def strengths(blocks: Sequence[Assignment]) -> dict[str, float]:
             )
         for name, ratio in zip(block.names, _log_ratios(block), strict=True):
             total[name] = total[name] + ratio if name in total else ratio
-    strength_of = {
-        name: _exp(float(torch.quantile(ratio.abs(), SHARE, interpolation="higher")))
-        for name, ratio in total.items()
-    }
+    quantile = partial(torch.quantile, q=SHARE, interpolation="higher")
+    strength_of = {name: float(quantile(ratio.abs()).exp()) for name, ratio in total.items()}
     return dict(sorted(strength_of.items(), key=lambda item: -item[1]))
 
 
@@ -239,7 +223,3 @@ def _standardised(values: Tensor) -> Tensor:
     centred = values.to(torch.float64) - values.to(torch.float64).mean(0)
     spread = centred.square().mean(0).sqrt()
     return centred / torch.where(spread > 0, spread, torch.ones_like(spread))
-
-
-def _exp(value: float) -> float:
-    return math.exp(value) if value < 700 else math.inf

@@ -28,10 +28,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from rehearsal_torch.estimators.action_effects import quadratic
-
 # Relative to the variance: what is left of a column below this counts as nothing.
 SMALLEST = 1e-8
+
+
+def quadratic(features: Tensor) -> Tensor:
+    """1, the features and their products, (n, f) -> (n, 1 + f + f (f + 1) / 2)."""
+    first, second = torch.triu_indices(features.shape[1], features.shape[1], device=features.device)
+    ones = torch.ones_like(features[:, :1])
+    return torch.cat([ones, features, features[:, first] * features[:, second]], -1)
 
 
 def bias_factor(strength: Tensor) -> Tensor:

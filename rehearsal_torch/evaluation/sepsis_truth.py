@@ -33,7 +33,7 @@ from rehearsal_torch.data.dose_levels import DoseLevels
 from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.data.part import Solved, Trained
 from rehearsal_torch.data.table import Table, positions
-from rehearsal_torch.mechanisms.trajectory import EquationTrajectory, Trajectory
+from rehearsal_torch.mechanisms.mechanism import EquationTrajectory, Trajectory
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import Doses, Reward
 from rehearsal_torch.problems.episodes.cohort import SepsisSimulated

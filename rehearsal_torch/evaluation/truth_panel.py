@@ -36,7 +36,7 @@ from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.evaluation.noise_recovery import recovery_rows
 from rehearsal_torch.evaluation.recorded_run import SCORES, counterpart
 from rehearsal_torch.evaluation.sepsis_truth import gain_parts, true_return
-from rehearsal_torch.mechanisms.trajectory import replay
+from rehearsal_torch.mechanisms.mechanism import replay
 from rehearsal_torch.problems.causal.world import CausalWorld
 from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
 from rehearsal_torch.problems.episodes.simulator import STATES, sofa

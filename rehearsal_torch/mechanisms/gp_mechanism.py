@@ -19,15 +19,14 @@ sigma_h(w) = tau(w) / sigma(w), is propagated in the proof of the regret bound (
 14.2, proof of Thm. 6.1), neither in Alg. 1 nor in Eq. 5; the closed form counts it, as tau = sigma sigma_h.
 
 A process that was fitted under a mixture, or under a noise scale that depends on the inputs, takes that noise
-for known, and is too sure: which mode a row came from was decided with the very mean that is in doubt. With
-the process of the same rows under plain normal noise, mu_0 and tau_0, the closed form therefore has
+for known, and is too sure: it was decided with the very mean that is in doubt. With the process of the same
+rows under plain normal noise, mu_0 and tau_0, the closed form therefore has
 
     tau(w)^2 = tau_0(w)^2 + (m(w) - mu_0(w))^2 / 2,      m = mu + s c,
 
 the mean squared deviation from m if either process is right with probability 1/2, each as uncertain as the
-second. At the best trials of 18 runs of nine problems (seeds 730 to 732), after 30 and after the last trial,
-intervals of two standard deviations hold the expected reward in .79 of the points with tau of the first
-process, and in .84 with this one; the largest gains are .68 to .87 (Alpine2 non-DGM) and .76 to .91 (Branin).
+second. At the best trials of 18 runs of nine problems, intervals of two standard deviations then hold the
+expected reward in .84 of the points, and in .79 with tau of the first process.
 
 Further observations (`conditioned`) update the process with all parameters as fitted. Under normal noise this
 is exact. Under a mixture, the mode of a further observation is uncertain: with r_c its probability given the

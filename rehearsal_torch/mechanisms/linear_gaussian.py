@@ -80,10 +80,8 @@ class LinearGaussian(Solved, GenerativeMechanism):
         parents, values = (example.detach().to(torch.float64) for example in examples)
         count = len(values)
         if count < 3:
-            raise ValueError(
-                f"expected at least 3 rows for a least-squares fit; got {count}: collect more rows in which "
-                "the variables were not altered"
-            )
+            expected = f"expected at least 3 rows for a least-squares fit; got {count}"
+            raise ValueError(f"{expected}: collect more rows in which the variables were not altered")
         centre, mean = parents.mean(0), values.mean(0)
         centred, response = parents - centre, values - mean
         unit = centred.square().mean(0).sqrt()

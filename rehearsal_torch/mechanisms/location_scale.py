@@ -74,8 +74,14 @@ from torch.nn.functional import softplus
 
 from rehearsal_torch.data.part import Solved, Trained
 from rehearsal_torch.data.sizes import WIDEST, bounded, reserve
-from rehearsal_torch.mechanisms.mechanism import TransitionMechanism, standard_normal
-from rehearsal_torch.mechanisms.trajectory import Curvature, CurvedTrajectory, Trajectory, spectral_bound
+from rehearsal_torch.mechanisms.mechanism import (
+    Curvature,
+    CurvedTrajectory,
+    Trajectory,
+    TransitionMechanism,
+    spectral_bound,
+    standard_normal,
+)
 
 # Names of a network's weights.
 NAMES = ("inner", "action", "bias", "outer", "shift")
@@ -155,10 +161,8 @@ class LipschitzNetwork(nn.Module):
         dtype = first["inner"].dtype
         for where, weights in networks.items():
             if set(weights) != set(NAMES):
-                raise ValueError(
-                    f"{where}: expected the tensors {', '.join(NAMES)}; got "
-                    f"{', '.join(sorted(weights)) or 'none'}"
-                )
+                expected = f"{where}: expected the tensors {', '.join(NAMES)}"
+                raise ValueError(f"{expected}; got {', '.join(sorted(weights)) or 'none'}")
             smooth, free, outputs, hidden = (
                 first[name].shape[-1] for name in ("inner", "action", "shift", "bias")
             )
@@ -465,10 +469,8 @@ class LocationScale(Trained, TransitionMechanism):
     ) -> None:
         super().__init__()
         if outputs > smooth or floor <= 0:
-            raise ValueError(
-                f"expected outputs <= smooth and a positive floor; got outputs={outputs}, smooth={smooth}, "
-                f"floor={floor}"
-            )
+            expected = "expected outputs <= smooth and a positive floor"
+            raise ValueError(f"{expected}; got outputs={outputs}, smooth={smooth}, floor={floor}")
         self.smooth, self.outputs, self.floor = smooth, outputs, floor
         self.networks = LipschitzNetwork(smooth, free, outputs, hidden, (location_constant, scale_constant))
         # Values lie in a box of side one, so the noise starts with a standard deviation of exp(-2) phi, about

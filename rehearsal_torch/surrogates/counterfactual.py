@@ -198,10 +198,8 @@ def _node_settings(network: CausalNetwork, fixed: Values | None) -> dict[str, Te
 
 def _network(model: object) -> CausalNetwork:
     if isinstance(model, EpisodeSurrogate) and model.members > 1:
-        raise ValueError(
-            f"expected a single model; got a {type(model).__name__} of {model.members}: ask one of them, "
-            "such as model.each[0]"
-        )
+        expected = f"expected a single model; got a {type(model).__name__} of {model.members}"
+        raise ValueError(f"{expected}: ask one of them, such as model.each[0]")
     if isinstance(model, CausalModel):
         return model.network()
     if not isinstance(model, CausalNetwork):
@@ -219,10 +217,8 @@ def _table(observed: object) -> Table:
 
 def _episode(observed: object) -> Episode:
     if not isinstance(observed, Episode):
-        raise ValueError(
-            "expected `observed` to be an Episode, as the model is a transition model; got a "
-            f"{type(observed).__name__}"
-        )
+        expected = "expected `observed` to be an Episode, as the model is a transition model"
+        raise ValueError(f"{expected}; got a {type(observed).__name__}")
     return observed
 
 
@@ -268,10 +264,8 @@ def _actions(model: TransitionModel, episode: Episode, actions: Actions) -> tupl
         actions = dict(zip(actions.names, actions.values.tolist(), strict=True))
     if isinstance(actions, Tensor):
         if actions.ndim < 1 or actions.shape[-1] != steps or actions.is_floating_point():
-            raise ValueError(
-                f"expected action numbers (..., {steps}) long, one for each time step but the last; got "
-                f"{tuple(actions.shape)} {actions.dtype}"
-            )
+            expected = f"expected action numbers (..., {steps}) long, one for each time step but the last"
+            raise ValueError(f"{expected}; got {tuple(actions.shape)} {actions.dtype}")
         numbers = actions.to(observed)
     else:
         requested = dict(actions or {})
@@ -295,10 +289,8 @@ def _actions(model: TransitionModel, episode: Episode, actions: Actions) -> tupl
                     )
                 numbers[step] = int(value)
     if bool(((numbers < 0) | (numbers >= model.levels.actions)).any()):
-        raise ValueError(
-            f"expected action numbers 0 ... {model.levels.actions - 1}; got {int(numbers.min())} to "
-            f"{int(numbers.max())}"
-        )
+        expected = f"expected action numbers 0 ... {model.levels.actions - 1}"
+        raise ValueError(f"{expected}; got {int(numbers.min())} to {int(numbers.max())}")
     same = (numbers == observed).unsqueeze(-1)
     return numbers, torch.where(same, given, model.levels.doses(numbers).to(given))
 

@@ -57,10 +57,8 @@ class ImputedSurrogate(RehearsalSurrogate, SeparateMembers):
         if not isinstance(table, ImputedTable):
             return table
         if len(table.completed) != len(self.models):
-            raise ValueError(
-                f"expected a table that was imputed {len(self.models)} times; got one of "
-                f"{len(table.completed)}"
-            )
+            expected = f"expected a table that was imputed {len(self.models)} times"
+            raise ValueError(f"{expected}; got one of {len(table.completed)}")
         return table.completed[index]
 
     def used(self) -> tuple[str, ...]:

@@ -109,10 +109,8 @@ def compute_derived(
     """
     total = derived_bytes(module)
     if total > largest:
-        raise DerivationError(
-            f"expected tensors that are left out of at most {largest / 2**30:.1f} GiB in total; got "
-            f"{total / 2**30:.1f}"
-        )
+        expected = f"expected tensors that are left out of at most {largest / 2**30:.1f} GiB in total"
+        raise DerivationError(f"{expected}; got {total / 2**30:.1f}")
     state = {} if known is None else known.state_dict()
     same = known is not None and all(
         name in state and state[name].dtype == value.dtype and torch.equal(state[name].cpu(), value)
@@ -130,10 +128,8 @@ def compute_derived(
                     f"{path}{name} cannot be computed from the other tensors: {' '.join(str(error).split())}"
                 ) from error
             if tuple(value.shape) != tuple(size):
-                raise DerivationError(
-                    f"{path}{name}: expected the size {tuple(size)}; got {tuple(value.shape)} from the other "
-                    "tensors"
-                )
+                expected = f"{path}{name}: expected the size {tuple(size)}"
+                raise DerivationError(f"{expected}; got {tuple(value.shape)} from the other tensors")
             inner, _, own = name.rpartition(".")
             # Laid out as tensors that are read, so that all later sums have the same bits.
             setattr(part.get_submodule(inner), own, value.contiguous())

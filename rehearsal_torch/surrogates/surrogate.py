@@ -19,7 +19,7 @@ from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.part import Examples, NotFittedError, Solved, Trained, state_faults, unfitted_parts
 from rehearsal_torch.data.question import Kind, OtherQuestionError, Question, differences, like, taken
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.mechanisms.trajectory import Trajectory
+from rehearsal_torch.mechanisms.mechanism import Trajectory
 
 Module = TypeVar("Module", bound=nn.Module)
 

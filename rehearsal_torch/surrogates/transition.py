@@ -41,8 +41,8 @@ from rehearsal_torch.data.question import Columns, Question
 from rehearsal_torch.data.scaling import Rescale
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.mechanisms.location_scale import LocationScale
+from rehearsal_torch.mechanisms.mechanism import Trajectory
 from rehearsal_torch.mechanisms.sparse_effects import SparseEffects
-from rehearsal_torch.mechanisms.trajectory import Trajectory
 from rehearsal_torch.spaces.box import setting_text
 from rehearsal_torch.surrogates.surrogate import FEWEST, EpisodeSurrogate, Fits, sample
 

@@ -8,7 +8,7 @@ Each member draws n of the n transitions with replacement, by a seed of its own:
 those held out for early stopping. They are drawn one by one rather than patient by patient, so that members
 differ less than models of other patients would. Ranges and dose levels are those of the whole table: all
 members use the same coordinates and actions. The abducted noise is each member's own. A search sees the
-stacked states of all members (`mechanisms.trajectory`).
+stacked states of all members (`mechanisms.mechanism`).
 
 Source: Efron (1979) (bootstrap); Lakshminarayanan, Pritzel and Blundell (2017) (ensembles).
 """
@@ -22,7 +22,7 @@ from torch import Tensor
 from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.data.sizes import bounded
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.mechanisms.trajectory import Trajectory, stacked
+from rehearsal_torch.mechanisms.mechanism import Trajectory, stacked
 from rehearsal_torch.seeding import paired_generator
 from rehearsal_torch.surrogates.surrogate import Fits, Modules, SeparateMembers
 from rehearsal_torch.surrogates.transition import CheckedTransition, NoiseCheck, TransitionModel

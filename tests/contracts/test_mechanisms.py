@@ -19,9 +19,9 @@ from rehearsal_torch.mechanisms.mechanism import (
     Mechanism,
     NodeMechanism,
     TransitionMechanism,
+    replay,
 )
 from rehearsal_torch.mechanisms.sparse_effects import SparseEffects
-from rehearsal_torch.mechanisms.trajectory import replay
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 from rehearsal_torch.surrogates.structural.flow_scm import LinearFlow
 from rehearsal_torch.training.fit import fit

@@ -15,7 +15,6 @@ from scipy.stats import multivariate_normal
 
 from rehearsal_torch.estimators.marginal_sensitivity import (
     Assignment,
-    bounds,
     interval_bounds,
     strengths,
     tipping_between,
@@ -24,6 +23,10 @@ from rehearsal_torch.estimators.marginal_sensitivity import (
 
 share = st.floats(0.001, 0.999)
 strength = st.floats(1.0, 50.0)
+
+
+def bounds(probability, strength):
+    return interval_bounds(probability, probability, strength)
 
 
 def numbers(*values):

@@ -5,7 +5,7 @@ import torch
 
 import rehearsal_torch as rt
 from rehearsal_torch.data.episode import transitions
-from rehearsal_torch.mechanisms.trajectory import replay
+from rehearsal_torch.mechanisms.mechanism import replay
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 from rehearsal_torch.surrogates.transition import TransitionModel
 from rehearsal_torch.training.descent import Descent

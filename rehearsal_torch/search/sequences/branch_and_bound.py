@@ -43,7 +43,7 @@ from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.question import Kind
 from rehearsal_torch.data.sizes import require
-from rehearsal_torch.mechanisms.trajectory import CurvedTrajectory
+from rehearsal_torch.mechanisms.mechanism import CurvedTrajectory
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import BoundedReward
 from rehearsal_torch.search.budget import Budget, checked_budget, ended

@@ -36,7 +36,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.finite import ranked
-from rehearsal_torch.mechanisms.trajectory import CurvedTrajectory
+from rehearsal_torch.mechanisms.mechanism import CurvedTrajectory
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.search.budget import Budget
 from rehearsal_torch.search.sequences.change_events import ChangeEvents, change_events, roll_out

@@ -19,7 +19,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from rehearsal_torch.mechanisms.trajectory import Trajectory
+from rehearsal_torch.mechanisms.mechanism import Trajectory
 from rehearsal_torch.search.sequences.decision_process import ROWS, Effort
 
 

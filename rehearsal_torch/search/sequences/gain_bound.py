@@ -48,7 +48,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from rehearsal_torch.mechanisms.trajectory import Curvature, CurvedTrajectory, spectral_bound
+from rehearsal_torch.mechanisms.mechanism import Curvature, CurvedTrajectory, spectral_bound
 from rehearsal_torch.search.sequences.change_events import ChangeEvents
 
 

@@ -47,7 +47,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from rehearsal_torch.mechanisms.trajectory import CurvedTrajectory, spectral_bound
+from rehearsal_torch.mechanisms.mechanism import CurvedTrajectory, spectral_bound
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.search.sequences.decision_process import CounterfactualProcess
 

@@ -55,10 +55,8 @@ class Desirability(Solved):
     def __init__(self, region: Polytope, sharpness: float | None = None, clearance: float = 2.0) -> None:
         super().__init__()
         if clearance <= 0 or (sharpness is not None and sharpness <= 0):
-            raise ValueError(
-                f"expected a positive sharpness (or null, to choose it) and clearance; got {sharpness} and "
-                f"{clearance}"
-            )
+            expected = "expected a positive sharpness (or null, to choose it) and clearance"
+            raise ValueError(f"{expected}; got {sharpness} and {clearance}")
         self.region, self.chosen, self.clearance = region, sharpness, clearance
         width = (len(region.names),)
         self.register_fitted(location=width, scale=width, sharpness=(1,), rate=(1,))

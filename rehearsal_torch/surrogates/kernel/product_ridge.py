@@ -139,11 +139,15 @@ class ProductRidge(AlterationValue):
         self.choice = Choice(fixed if fixed is not None else widths, lambda_h, models, seed)
         self.register_fitted(contexts=("n", "x"), covariates=("n", "u"), centres=("n", "k"))
         self.register_fitted(widths=("M", 3), ridges=("M",), coefficients=("M", "f", 2), amplitudes=("M", 2))
-        self._declare()
-
-    def _declare(self) -> None:
-        """Registers the solver's own buffers."""
-        raise NotImplementedError
+        if solver in (EXACT, GRADIENTS):
+            self.register_fitted("factors", "context_factors", derived=True)
+            return
+        self.register_fitted("profile", "context_centres", "covariate_centres")
+        # h of every row, or nothing.
+        self.register_fitted("inputs", source=True)
+        self.register_fitted("root", "covariate_root", "factor", "embedding", derived=True)
+        if solver == FOURIER:
+            self.register_fitted("frequencies", "dual")
 
     def solve(self, *examples: Tensor) -> None:
         """Fits both stages. ValueError if there are variables between the alterations, over which a product
@@ -255,9 +259,6 @@ class ProductRidge(AlterationValue):
 class GramRidge(ProductRidge):
     """Solvers exact and cg: every row is kept."""
 
-    def _declare(self) -> None:
-        self.register_fitted("factors", "context_factors", derived=True)
-
     def sizes(self) -> Sizes:
         """Factors are Cholesky factors, or preconditioners."""
         return {**super().sizes(), "coefficients": ("M", "n", 2), **self.derivable()}
@@ -274,7 +275,7 @@ class GramRidge(ProductRidge):
         if name == "factors":
             factors = [self._factor(self._rows(m), self.ridges[m]) for m in models]
         else:
-            factors = [self._factor(self._known(m), self._context_ridge()) for m in models]
+            factors = [self._factor(self._known(m), self._context_ridge) for m in models]
         return torch.stack(factors)
 
     def _factor(self, rows: Tensor, ridge: Tensor) -> Tensor:
@@ -287,6 +288,7 @@ class GramRidge(ProductRidge):
     def _known(self, model: int) -> Tensor:
         return self.contexts / self.widths[model, 0]
 
+    @property
     def _context_ridge(self) -> Tensor:
         return self.contexts.new_tensor(len(self.contexts) * self.lambda_x)
 
@@ -317,7 +319,7 @@ class GramRidge(ProductRidge):
         if not self.covariates.shape[1]:
             return near, near.new_ones(len(near)), near.new_empty(len(near), 0)
         factor = self.context_factors[model]
-        gamma = self._solved(known, self._context_ridge(), factor, near.T.contiguous())
+        gamma = self._solved(known, self._context_ridge, factor, near.T.contiguous())
         covariates = self.covariates / widths[1]
         embedded = gram_product(covariates, covariates, gamma)
         return near * embedded.T, (gamma * embedded).sum(0), gamma.T @ self.covariates
@@ -334,12 +336,6 @@ class GramRidge(ProductRidge):
 
 class LandmarkRidge(ProductRidge):
     """Solver nystrom: ridge regression on landmarks, the stored rows, in both stages; one model."""
-
-    def _declare(self) -> None:
-        self.register_fitted("profile", "context_centres", "covariate_centres")
-        # h of every row, or nothing.
-        self.register_fitted("inputs", source=True)
-        self.register_fitted("root", "covariate_root", "factor", "embedding", derived=True)
 
     def _counts(self) -> tuple[int, int]:
         """The numbers of features of h and of covariates."""
@@ -476,10 +472,6 @@ class FourierRidge(LandmarkRidge):
     """Solver fourier: waves in place of features of landmarks, but for those in x, so that J is a sum of
     waves. At most 500 rows are stored, as starts.
     """
-
-    def _declare(self) -> None:
-        super()._declare()
-        self.register_fitted("frequencies", "dual")
 
     def _counts(self) -> tuple[int, int]:
         return 2 * self.pairs, 2 * self.pairs

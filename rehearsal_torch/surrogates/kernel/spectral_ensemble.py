@@ -161,10 +161,6 @@ class SpectralRidge(AlterationValue):
         context, covariates, _ = self.widths_of_rows
         return waves_of(self.inputs[:, context : context + covariates].contiguous() @ self.on_covariates.mT)
 
-    def _phases(self) -> Tensor:
-        """w'h of every row, (n, M)."""
-        return self.inputs @ torch.cat((self.on_context, self.on_covariates, self.on_actions), -1).mT
-
     def _choose(self, whole: Tensor, target: Tensor, scores: Tensor, order: Tensor) -> None:
         """Directions from the outcomes, then widths and ratio from the desirability."""
         few = order[: self.direction_rows]
@@ -193,7 +189,8 @@ class SpectralRidge(AlterationValue):
 
     def _regression(self, targets: Tensor) -> Regression:
         """Ridge regression of targets (n, 2) on the features of every row."""
-        phases = self._phases()
+        on = torch.cat((self.on_context, self.on_covariates, self.on_actions), -1)
+        phases = self.inputs @ on.mT
 
         def rows(span: slice) -> tuple[Tensor, Tensor]:
             return waves_of(phases[span]) / math.sqrt(self.features), targets[span]

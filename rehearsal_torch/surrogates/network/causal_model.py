@@ -181,8 +181,6 @@ class CausalModel(Surrogate, ABC):
         """
         for part, examples in self.parts(table.to(self.device)):
             if not isinstance(part, Solved):
-                raise TypeError(
-                    f"expected parts that are solved; {type(part).__name__} is trained by gradients: use "
-                    "fitting=solve"
-                )
+                expected = f"expected parts that are solved; {type(part).__name__} is trained by gradients"
+                raise TypeError(f"{expected}: use fitting=solve")
             part.solve(*examples)

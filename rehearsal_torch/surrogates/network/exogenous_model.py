@@ -123,10 +123,8 @@ class NodeRows:
         kept = self.kept(table)
         for node, column, rows in zip(self.structured_task.nodes, values.T, kept.T, strict=True):
             if int(rows.sum()) < MIN_ROWS:
-                raise ValueError(
-                    f"{node}: expected at least {MIN_ROWS} rows in which it was not set; got "
-                    f"{int(rows.sum())}: add observations"
-                )
+                expected = f"{node}: expected at least {MIN_ROWS} rows in which it was not set"
+                raise ValueError(f"{expected}; got {int(rows.sum())}: add observations")
             if bool((column[rows] == column[rows][0]).all()):
                 raise ValueError(
                     f"{node}: all {int(rows.sum())} values that were not set are "

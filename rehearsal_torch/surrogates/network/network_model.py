@@ -111,10 +111,8 @@ class NetworkOutputs:
                 "or fit structure=black_box"
             )
         if observations.shape[-1] != len(self.nodes):
-            raise ValueError(
-                f"Y: expected {len(self.nodes)} columns, the values of the nodes {list(names)}; got "
-                f"{observations.shape[-1]}"
-            )
+            expected = f"Y: expected {len(self.nodes)} columns, the values of the nodes {list(names)}"
+            raise ValueError(f"{expected}; got {observations.shape[-1]}")
         return observations[..., [names.index(node) for node in self.nodes]]
 
     def _is_node(self, name: str) -> bool:

@@ -72,6 +72,9 @@ class NetworkPosterior(Posterior):
     shape is (*b, q, m).
     """
 
+    # The dimensions of t-batches, which share base samples.
+    batch_range = (0, -1)
+
     def __init__(self, evaluate: Callable[[Tensor], Tensor], members: Tensor, shape: tuple[int, ...]) -> None:
         self._evaluate, self._members, self._shape = evaluate, members, torch.Size(shape)
 
@@ -84,11 +87,6 @@ class NetworkPosterior(Posterior):
     def base_sample_shape(self) -> torch.Size:
         """(*b, N)."""
         return torch.Size((*self.batch_shape, self._members.shape[-1]))
-
-    @property
-    def batch_range(self) -> tuple[int, int]:
-        """The dimensions of t-batches, which share base samples."""
-        return (0, -1)
 
     @property
     def device(self) -> torch.device:
@@ -167,14 +165,15 @@ class NetworkPosterior(Posterior):
 class ExperimentPosterior(NetworkPosterior):
     """The joint posterior of the noisy outcomes of q experiments."""
 
+    batch_range = (0, -2)
+
     def __init__(
         self,
         network: CausalNetwork,
         actions: Tensor,  # (*b, q, k), in their units
         noise: Tensor,  # (S, N), for mean and variance
         members: Tensor,  # (E, N), for mean and variance
-        # Sorted draws of the noise, (Q, N): the noise of an experiment is interpolated between them
-        quantiles: Tensor,
+        quantiles: Tensor,  # (Q, N), sorted draws of the noise, between which that of an experiment lies
         read: Read,  # The outputs of node values, (..., q, N) -> (..., q, m)
         shape: tuple[int, ...],  # (*b, q, m)
     ) -> None:
@@ -187,29 +186,23 @@ class ExperimentPosterior(NetworkPosterior):
         """(*b, q, 2 N)."""
         return torch.Size((*self.actions.shape[:-1], 2 * self._members.shape[-1]))
 
-    @property
-    def batch_range(self) -> tuple[int, int]:
-        """The dimensions of t-batches, which share base samples."""
-        return (0, -2)
-
     @cached_property
     def values(self) -> Tensor:
         """Single outcomes, one for each pair of member and noise draw, (E S, *b, q, m): their joint
         distribution is that of each action by itself.
         """
-        both = self._members.repeat_interleave(len(self.noise), 0)
-        outcomes, _ = self.network.propagate(
-            self.actions, self.noise.repeat(len(self._members), 1), lambda index, _: both[:, index]
+        both, noise = (
+            self._members.repeat_interleave(len(self.noise), 0),
+            self.noise.repeat(len(self._members), 1),
         )
+        outcomes, _ = self.network.propagate(self.actions, noise, lambda index, _: both[:, index])
         return self.read(outcomes.movedim(-2, 0))
 
     def rsample_from_base_samples(self, sample_shape: torch.Size, base_samples: Tensor) -> Tensor:
         """Outcomes at normal base samples (*sample_shape, *b, q, 2 N); differentiable in the actions."""
         if not base_samples.is_floating_point():
-            raise ValueError(
-                "expected normal base samples for noisy outcomes, as SobolQMCNormalSampler draws them; got "
-                f"{base_samples.dtype}"
-            )
+            expected = "expected normal base samples for noisy outcomes, as SobolQMCNormalSampler draws them"
+            raise ValueError(f"{expected}; got {base_samples.dtype}")
         return super().rsample_from_base_samples(sample_shape, base_samples)
 
     def _outcomes(self, base: Tensor) -> Tensor:
@@ -217,10 +210,8 @@ class ExperimentPosterior(NetworkPosterior):
         epistemic, scores = base.chunk(2, -1)
         actions = self.actions.expand(len(base), *self.actions.shape)
         shape = actions.shape[:-1]
-        values = self.network.experiments(
-            actions, epistemic.expand(*shape, -1), self._noise(scores).expand(*shape, -1)
-        )
-        return self.read(values)
+        noise = self._noise(scores).expand(*shape, -1)
+        return self.read(self.network.experiments(actions, epistemic.expand(*shape, -1), noise))
 
     def _noise(self, scores: Tensor) -> Tensor:
         """The noise at normal scores, (..., N) -> (..., N)."""
@@ -248,23 +239,9 @@ class MemberSampler(MCSampler):
         """Nothing: the base samples depend on no posterior."""
 
 
-def _member_sampler(
-    posterior: NetworkPosterior,  # noqa: ARG001
-    sample_shape: torch.Size,
-    *,
-    seed: int | None = None,
-) -> MCSampler:
-    return MemberSampler(sample_shape, seed=seed)
-
-
-def _score_sampler(
-    posterior: ExperimentPosterior,  # noqa: ARG001
-    sample_shape: torch.Size,
-    *,
-    seed: int | None = None,
-) -> MCSampler:
-    return SobolQMCNormalSampler(sample_shape, seed=seed)
-
-
-GetSampler.register(NetworkPosterior)(_member_sampler)
-GetSampler.register(ExperimentPosterior)(_score_sampler)
+GetSampler.register(NetworkPosterior)(
+    lambda _, sample_shape, *, seed=None: MemberSampler(sample_shape, seed=seed)
+)
+GetSampler.register(ExperimentPosterior)(
+    lambda _, sample_shape, *, seed=None: SobolQMCNormalSampler(sample_shape, seed=seed)
+)

@@ -84,14 +84,16 @@ class PosteriorSuccess:
         self.noise = torch.cat(
             [resampled(member.residuals, self.each, points, stream) for member in models.outcomes]
         )
-        self.before: tuple[Tensor, Tensor] | None = None
-        if models.before is not None and len(models.columns):
-            noise = resampled(models.before.residuals, self.draws, points, stream)
-            self.before = models.before.draws(self.draws, stream), noise
-        self.between: tuple[Tensor, Tensor] | None = None
-        if models.between is not None:
-            noise = resampled(models.between.residuals, self.draws, points, stream)
-            self.between = models.between.draws(self.draws, stream), noise
+
+        def sampled(model: FeatureRegression | None) -> tuple[Tensor, Tensor] | None:
+            """Functions and residuals of covariates."""
+            if model is None:
+                return None
+            noise = resampled(model.residuals, self.draws, points, stream)
+            return model.draws(self.draws, stream), noise
+
+        self.before = sampled(models.before if len(models.columns) else None)
+        self.between = sampled(models.between)
 
     def known(self, contexts: Tensor) -> Tensor:
         """(x, u) of the points, (B, |X|) -> (B, D, P or 1, |X| + |U|)."""

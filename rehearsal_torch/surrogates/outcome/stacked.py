@@ -116,10 +116,8 @@ class StackedRegression(RehearsalSurrogate, SeparateMembers):
         estimators = self.indicator.values()
         other = {type(part).__name__ for part in estimators if not isinstance(part, SpectralEnsemble)}
         if other:
-            raise ValueError(
-                f"indicator.estimator: expected a SpectralEnsemble, which predicts rows left out; got "
-                f"{', '.join(sorted(other))}"
-            )
+            expected = "indicator.estimator: expected a SpectralEnsemble, which predicts rows left out"
+            raise ValueError(f"{expected}; got {', '.join(sorted(other))}")
         if type(self.indicator).parts is not NestedRidge.parts:
             raise ValueError(
                 "indicator: expected a NestedRidge whose parts are common ones and those of each set; got "

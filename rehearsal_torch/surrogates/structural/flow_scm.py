@@ -164,10 +164,8 @@ class FlowStructural(RehearsalSurrogate):
         graph, context = self.task.graph, set(self.task.context)
         unseen = sorted(graph.ancestors(self.task.context) - context)
         if unseen:
-            raise ValueError(
-                f"{unseen} cause context variables but are not in the context: add them to the context, or "
-                "remove their effects from it"
-            )
+            reason = f"{unseen} cause context variables but are not in the context"
+            raise ValueError(f"{reason}: add them to the context, or remove their effects from it")
         self.equations = tuple(
             _without(each, self.task.context)
             for each in equations(self.task)

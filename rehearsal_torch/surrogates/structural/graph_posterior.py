@@ -41,8 +41,9 @@ incremental update), Prop. 5 (proof), App. C (Algorithm 4, lines 1-5).
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import torch
@@ -115,14 +116,15 @@ class PosteriorModels(SampledModels):
         positions = (
             torch.arange(count, dtype=torch.float64) + torch.rand(1, dtype=torch.float64, generator=stream)
         ) / count
-        ends = weights.cpu().cumsum(0)
-        chosen = torch.searchsorted(ends / ends[-1], positions).clamp_max(len(weights) - 1)
+        shares = weights.cpu().cumsum(0)
+        chosen = torch.searchsorted(shares / shares[-1], positions).clamp_max(len(weights) - 1)
         self._graphs = chosen.to(weights.device)
         lengths = torch.bincount(chosen, minlength=len(weights)).tolist()
-        starts = [sum(lengths[:index]) for index in range(len(lengths))]
+        ends = list(accumulate(lengths))
+        # The graph of each block of models, which are sorted by graph.
         self.blocks = [
-            (index, start, start + length)
-            for index, (start, length) in enumerate(zip(starts, lengths, strict=True))
+            (index, slice(end - length, end))
+            for index, (end, length) in enumerate(zip(ends, lengths, strict=True))
             if length
         ]
         self._noise = torch.randn(len(task.graph.names), count, dtype=torch.float64, generator=stream).to(
@@ -131,11 +133,11 @@ class PosteriorModels(SampledModels):
         self._place = {name: index for index, name in enumerate(task.graph.names)}
         # An equation is sampled once, for the models of all graphs that contain it, block after block.
         self._homes: dict[Equation, dict[int, tuple[int, int]]] = {}
-        for index, start, end in self.blocks:
+        for index, span in self.blocks:
             for equation in self.hypotheses[index].equations:
                 home = self._homes.setdefault(equation, {})
                 begin = max((last for _, last in home.values()), default=0)
-                home[index] = begin, begin + end - start
+                home[index] = begin, begin + span.stop - span.start
         self._drawn: dict[Equation, EquationDraws] = {}
 
     @property
@@ -153,28 +155,23 @@ class PosteriorModels(SampledModels):
             offset[self._place[name]] = seen[:, column, None]
         for column, name in enumerate(altered):
             gain[self._place[name], column] = 1.0
-        moved = set(altered)
-        for index, start, end in self.blocks:
-            reached = set(moved)
-            for equation in self._under(index, altered):
-                drawn = self.equation_draws(index, equation)
-                above = [self._place[name] for name in equation.parents]
-                members = [self._place[name] for name in equation.members]
-                noise = self._noise[members, start:end]
-                for row, variable in enumerate(members):
-                    value = offset[variable, :, start:end]
-                    value += drawn.intercept[:, row]
-                    for column, up in enumerate(above):
-                        value.addcmul_(drawn.weights[:, column, row], offset[up, :, start:end])
-                    for column in range(row + 1):
-                        value.addcmul_(drawn.root[:, row, column], noise[column])
-                    moving = [column for column in range(len(above)) if equation.parents[column] in reached]
-                    for column in moving:
-                        gain[variable, :, start:end] += (
-                            drawn.weights[:, column, row] * gain[above[column], :, start:end]
-                        )
-                if reached & set(equation.parents):
-                    reached |= set(equation.members)
+        # By block, since a variable that one graph moves may stand still in another.
+        reached = {span.start: set(altered) for _, span in self.blocks}
+        for span, equation, drawn, above, members in self._holding(altered):
+            moved = reached[span.start]
+            noise = self._noise[members, span]
+            for row, variable in enumerate(members):
+                value = offset[variable, :, span]
+                value += drawn.intercept[:, row]
+                for column, up in enumerate(above):
+                    value.addcmul_(drawn.weights[:, column, row], offset[up, :, span])
+                for column in range(row + 1):
+                    value.addcmul_(drawn.root[:, row, column], noise[column])
+                for column, up in enumerate(above):
+                    if equation.parents[column] in moved:
+                        gain[variable, :, span] += drawn.weights[:, column, row] * gain[up, :, span]
+            if moved & set(equation.parents):
+                moved |= set(equation.members)
         return AffineScenarios(names, tuple(altered), offset.permute(1, 2, 0), gain.permute(2, 0, 1))
 
     def responses(self, altered: Sequence[str]) -> AffineResponse:
@@ -187,17 +184,14 @@ class PosteriorModels(SampledModels):
         whole = self._noise.new_zeros(size, free + size + 1, self.count)
         for column, name in enumerate((*self.task.context, *altered)):
             whole[index_of[name], column] = 1.0
-        for index, start, end in self.blocks:
-            for equation in self._under(index, altered):
-                drawn = self.equation_draws(index, equation)
-                members = [index_of[name] for name in equation.members]
-                above = whole[[index_of[name] for name in equation.parents], :, start:end]
-                for row, to in enumerate(members):
-                    value = whole[to, :, start:end]
-                    value += torch.einsum("pcn,np->cn", above, drawn.weights[:, :, row])
-                    value[-1] += drawn.intercept[:, row]
-                    for column in range(row + 1):
-                        value[free + members[column]] += drawn.root[:, row, column]
+        for span, _, drawn, above, members in self._holding(altered):
+            known = whole[above, :, span]
+            for row, to in enumerate(members):
+                value = whole[to, :, span]
+                value += torch.einsum("pcn,np->cn", known, drawn.weights[:, :, row])
+                value[-1] += drawn.intercept[:, row]
+                for column in range(row + 1):
+                    value[free + members[column]] += drawn.root[:, row, column]
         outcomes = whole[[index_of[name] for name in self.task.outcomes]].permute(2, 0, 1)
         noise = outcomes[..., free:-1]
         return AffineResponse(
@@ -208,36 +202,25 @@ class PosteriorModels(SampledModels):
         """By whitened residuals of every equation."""
         rows = rows.to(self._noise)
         density = rows.new_zeros(*rows.shape[:-1], self.count)
-        for index, start, end in self.blocks:
-            for equation in self._under(index, altered):
-                drawn = self.equation_draws(index, equation)
-                above = [self._place[name] for name in equation.parents]
-                members = [self._place[name] for name in equation.members]
-                inverse = inverse_root(drawn.root)
-                # Whitened residuals are L^-1 (v - b - W' pa): one product for all rows and models.
-                constant_gain = inverse @ drawn.intercept.unsqueeze(-1)
-                gains = torch.cat([inverse, -inverse @ drawn.weights.mT, -constant_gain], -1)
-                columns = torch.cat(
-                    [rows[..., members], rows[..., above], torch.ones_like(rows[..., :1])], -1
-                )
-                constant = inverse.diagonal(dim1=-2, dim2=-1).log().sum(-1) - len(members) / 2 * math.log(
-                    2 * math.pi
-                )
-                part = density[..., start:end]
-                part += constant
-                for row in range(len(members)):
-                    part -= 0.5 * (columns @ gains[:, row].mT).square()
+        for span, _, drawn, above, members in self._holding(altered):
+            inverse = inverse_root(drawn.root)
+            # Whitened residuals are L^-1 (v - b - W' pa): one product for all rows and models.
+            constant_gain = inverse @ drawn.intercept.unsqueeze(-1)
+            gains = torch.cat([inverse, -inverse @ drawn.weights.mT, -constant_gain], -1)
+            columns = torch.cat([rows[..., members], rows[..., above], torch.ones_like(rows[..., :1])], -1)
+            level = inverse.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+            part = density[..., span]
+            part += level - len(members) / 2 * math.log(2 * math.pi)
+            for row in range(len(members)):
+                part -= 0.5 * (columns @ gains[:, row].mT).square()
         return density
 
     def entropy(self, altered: Sequence[str]) -> Tensor:
         """The sum over equations."""
         entropy = self._noise.new_zeros(self.count)
-        for index, start, end in self.blocks:
-            for equation in self._under(index, altered):
-                root = self.equation_draws(index, equation).root
-                entropy[start:end] += root.diagonal(dim1=-2, dim2=-1).log().sum(-1) + len(
-                    equation.members
-                ) / 2 * math.log(2 * math.pi * math.e)
+        for span, _, drawn, _, members in self._holding(altered):
+            level = drawn.root.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+            entropy[span] += level + len(members) / 2 * math.log(2 * math.pi * math.e)
         return entropy
 
     def equation_draws(self, index: int, equation: Equation) -> EquationDraws:
@@ -247,8 +230,18 @@ class PosteriorModels(SampledModels):
             self._drawn[equation] = self._draw(equation, max(last for _, last in home.values()))
         return self._drawn[equation].part(*home[index])
 
-    def _under(self, index: int, altered: Sequence[str]) -> list[Equation]:
-        return holding(self.hypotheses[index].equations, altered, self.task.box)
+    def _holding(
+        self, altered: Sequence[str]
+    ) -> Iterator[tuple[slice, Equation, EquationDraws, list[int], list[int]]]:
+        """Block by block, and parents before children: the block's models, an equation that holds when
+        variables are set, its draws, and the places of its parents and members.
+        """
+        for index, span in self.blocks:
+            for equation in holding(self.hypotheses[index].equations, altered, self.task.box):
+                above, members = (
+                    [self._place[name] for name in names] for names in (equation.parents, equation.members)
+                )
+                yield span, equation, self.equation_draws(index, equation), above, members
 
 
 REGRESSIONS = {"conjugate": ConjugateRegression, "ridge": EvidenceRidge}
@@ -296,10 +289,8 @@ class StructuralPosterior(ScenarioModel):
         if initial is not None and initial < 3:
             raise ValueError(f"expected at least 3 rows to begin with; got {initial}")
         if prior_weight <= 0:
-            raise ValueError(
-                f"expected prior_weight > 0; got {prior_weight}: an equation without any row cannot be "
-                "estimated"
-            )
+            expected = f"expected prior_weight > 0; got {prior_weight}"
+            raise ValueError(f"{expected}: an equation without any row cannot be estimated")
         self.initial, self.prior_weight = initial, prior_weight
         self.equations = shared(self.hypotheses)
         self.regressions = Modules[BayesianRegression](

@@ -65,10 +65,8 @@ def hypothesis_of(graph: RehearsalGraph | Mapping[str, Any], task: RehearsalTask
     built.require_cliques("a hypothesis of a structural posterior")
     if set(built.names) != set(task.graph.names):
         unmatched = sorted(set(built.names) ^ set(task.graph.names))
-        raise ValueError(
-            f"expected a graph over {list(task.graph.names)}; {unmatched} are in only one of the two: a "
-            "hypothesis has the task's variables"
-        )
+        expected = f"expected a graph over {list(task.graph.names)}; {unmatched} are in only one of the two"
+        raise ValueError(f"{expected}: a hypothesis has the task's variables")
     equations: list[Equation] = []
     for clique in built.cliques:
         rest = _sorted([name for name in clique if name not in task.context], task)

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rehearsal_torch.mechanisms.trajectory import replay
+from rehearsal_torch.mechanisms.mechanism import replay
 from rehearsal_torch.search.sequences.change_events import change_events, roll_out
 from rehearsal_torch.search.sequences.decision_process import Effort
 from tests.toys.curved_episodes import curved_episode

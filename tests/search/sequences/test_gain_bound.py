@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rehearsal_torch.mechanisms.trajectory import CurvedTrajectory, replay
+from rehearsal_torch.mechanisms.mechanism import CurvedTrajectory, replay
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.search.sequences.change_events import ChangeEvents, change_events, roll_out
 from rehearsal_torch.search.sequences.decision_process import Effort
