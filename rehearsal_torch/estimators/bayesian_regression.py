@@ -58,16 +58,9 @@ from rehearsal_torch.estimators.kernel import inverse_root
 
 
 class BayesianRegression(Solved, ABC):
-    """A posterior of the parameters of c values given p parents.
-
-    Args:
-        parents: p, may be 0.
-        outputs: c.
-        forgetting: Factor by which a row's weight is multiplied per further row of the table, in (0, 1]; 1
-            forgets nothing.
-
-    Attributes:
-        score: (), in nats per product of the values' units; 0 before any row was predicted.
+    """A posterior of the parameters of c values given p parents, p may be 0. A row's weight is multiplied by
+    `forgetting`, in (0, 1], per further row of the table; 1 forgets nothing. The score, (), is in nats per
+    product of the values' units, and 0 before any row was predicted.
     """
 
     def __init__(self, parents: int, outputs: int, forgetting: float = 1.0) -> None:
@@ -82,17 +75,14 @@ class BayesianRegression(Solved, ABC):
 
     @abstractmethod
     def solve(self, *examples: Tensor) -> None:
-        """Fits to the rows of a table, in chronological order: parents (n, p); values (n, c); the weight of
-        each row in the basis (n,), 0 for rows outside it; the mask of rows that are predicted and then fitted
-        to, (n,) bool. A row that is neither counts only as a time step. ValueError if the basis has fewer
-        than 3 rows.
+        """Fits to rows in chronological order: parents (n, p); values (n, c); the weight of each row in the
+        basis (n,); the mask of rows that are predicted and then fitted to, (n,) bool. A row that is neither
+        counts only as a time step. ValueError if the basis has fewer than 3 rows.
         """
 
     @abstractmethod
     def draw(self, count: int, stream: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
-        """Posterior samples of the parameters: weights (count, p, c), intercepts (count, c) and covariances
-        (count, c, c), by a generator on the CPU.
-        """
+        """Samples of weights (count, p, c), intercepts (count, c) and covariances (count, c, c)."""
 
     @abstractmethod
     def log_predictive(self, parents: Tensor, values: Tensor) -> Tensor:
@@ -113,9 +103,7 @@ class BayesianRegression(Solved, ABC):
         return inputs, targets, basis.to(torch.float64), to_predict.bool()
 
     def _raw(self, weights: Tensor, start: Tensor, root: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Standardised weights (K, p, c), intercepts (K, c) and factors (K, c, c) in the columns' units, the
-        covariance in place of its factor.
-        """
+        """Weights (K, p, c), intercepts (K, c) and covariances (K, c, c) in units, of scaled factors."""
         before, after = self.scale[: self.parents], self.scale[self.parents :]
         coefficients = weights * after / before.unsqueeze(-1)
         intercept = (
@@ -356,9 +344,7 @@ class EvidenceRidge(BayesianRegression):
         self.processed_rows: Tensor
 
     def solve(self, *examples: Tensor) -> None:
-        """One fit for every predicted row, as `BayesianRegression.solve`; rows that an earlier call has
-        processed are not processed again, and the result is the same.
-        """
+        """One fit for every predicted row; rows that an earlier call has processed are not repeated."""
         parents, values, basis, to_predict = self._begin(examples)
         raw = torch.cat([example.reshape(len(values), -1).to(torch.float64) for example in examples], -1)
         done = len(self.processed_rows)

@@ -52,9 +52,7 @@ class FeatureClassifier(FeatureRegression):
     """
 
     def solve(self, *examples: Tensor) -> None:
-        """Fits to inputs (n, p), standardised, and outputs (n, q). ValueError if an output is neither 0 nor
-        1, or the same in all rows.
-        """
+        """Fits to inputs (n, p), standardised, and outputs (n, q); ValueError if not 0 or 1, or all equal."""
         inputs, outputs = (example.detach().to(torch.float64) for example in examples)
         shares = outputs.sum(0) / len(outputs)
         odd = bool(((outputs != 0) & (outputs != 1)).any())
@@ -82,9 +80,8 @@ class FeatureClassifier(FeatureRegression):
         self.condition(inputs, outputs)
 
     def condition(self, inputs: Tensor, outputs: Tensor) -> None:
-        """The posterior for other rows, (n, p) and (n, q), with kernels, scales and m as they are: each step
-        of Newton's method is a few passes over the rows. The features of few rows are kept, those of more are
-        computed anew.
+        """The posterior for other rows, (n, p) and (n, q), with kernels, scales and m as they are, by
+        Newton's method. The features of few rows are kept, those of more are computed anew.
         """
         coefficients, roots = [], []
         for output, column in enumerate(outputs.to(torch.float64).mT):

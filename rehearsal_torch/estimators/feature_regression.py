@@ -91,9 +91,7 @@ Kernel = tuple[Tensor, tuple[float, float, float, float]]
 
 
 def most_probable(inputs: Tensor, output: Tensor, iterations: int) -> Kernel:
-    """The parameters with the largest evidence times prior, for standardised inputs (n, p), p may be 0, and
-    output (n,), by at most so many L-BFGS-B iterations.
-    """
+    """The largest evidence times prior, for standardised inputs (n, p), p may be 0, and output (n,)."""
     width = inputs.shape[1]
     evidence = _Evidence(inputs, output - output.mean())
     scale = 1 / max(1, width)

@@ -47,12 +47,9 @@ STARTS = 2
 
 
 class GaussianProcesses(Part, ABC):
-    """N regressions, each on the first few of p inputs. ValueError if the kernel is unknown.
-
-    Args:
-        widths: The number of inputs of each.
-        penalty: Subtracted from the log posterior; None for no penalty.
-        kernel: The kernel of all of them; "learnt" selects one per regression.
+    """N regressions, each on the first few of p inputs, so many as `widths` tell. A penalty is subtracted
+    from the log posterior; the kernel "learnt" selects one per regression. ValueError if the kernel is
+    unknown.
     """
 
     def __init__(self, widths: Sequence[int], penalty: Penalty | None = None, kernel: Kernel = "rbf") -> None:
@@ -192,9 +189,7 @@ class SolvedProcesses(GaussianProcesses, Solved):
 
 
 class TrainedProcesses(GaussianProcesses, Trained):
-    """Regressions whose hyper-parameters minimise the negative log posterior by gradient descent, from all
-    starts in one batch; the best result is kept.
-    """
+    """Hyper-parameters by gradient descent on the negative log posterior, the best of all starts."""
 
     def __init__(self, widths: Sequence[int], penalty: Penalty | None = None, kernel: Kernel = "rbf") -> None:
         super().__init__(widths, penalty, kernel)

@@ -146,9 +146,8 @@ def maximise(
     penalty: Penalty | None = None,
     iterations: int = 200,
 ) -> HyperParameters:
-    """The best result over several starts, for each regression separately; unless the noise is free, it keeps
-    the value of each start. ValueError if a covariance matrix remains indefinite, or a penalty is combined
-    with a noise that is not optimised.
+    """The best result over several starts, for each regression; unless the noise is free, each start keeps
+    its own. ValueError if a covariance matrix remains indefinite, or a penalty meets fixed noise.
     """
     count, width = rows.used.shape
     repeated = rows.only(torch.arange(count, device=rows.inputs.device).repeat(len(begin)))
@@ -263,9 +262,7 @@ class Posterior:
 
 @dataclass(frozen=True)
 class ConditionedPosterior:
-    """The posterior of one regression after m further rows; b stands for the leading dimensions of sets of
-    rows.
-    """
+    """The posterior of one regression after m further rows; b stands for sets of rows."""
 
     before: Posterior  # The posterior before
     inputs: Tensor  # The further rows, (b, m, p)

@@ -61,9 +61,7 @@ def normalised_hsic(left: Tensor, right: Tensor) -> Tensor:
 
 
 def dependence(noise: Tensor, inputs: Tensor, permutations: int = 200, seed: int = 0) -> Dependence:
-    """rho of noise (n,) and inputs (n, p), with its values under permutations of the noise. ValueError if
-    shapes disagree, there are fewer than 5 rows, or no inputs.
-    """
+    """rho of noise (n,) and inputs (n, p), also under permutations; ValueError if rows or inputs lack."""
     if (
         noise.ndim != 1
         or inputs.ndim != 2

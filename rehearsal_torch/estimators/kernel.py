@@ -118,9 +118,7 @@ class Rows:
         return Rows(**{name: value[places] for name, value in vars(self).items() if value is not None})
 
     def thinned(self, most: int) -> "Rows":
-        """At most `most` rows, evenly spaced in their order; all, if a regression would keep fewer than a
-        quarter of that although it has more.
-        """
+        """At most `most` rows, evenly spaced; all, if that left a regression less than a quarter of them."""
         count, device = self.inputs.shape[-2], self.inputs.device
         if count <= most:
             return self
@@ -182,9 +180,7 @@ class Factors:
         return torch.cholesky_inverse(self.root)
 
     def left_out(self) -> tuple[Tensor, Tensor]:
-        """Leave-one-out residuals a_i / [K^-1]_ii and variances 1 / [K^-1]_ii, noise included, (b,
-        n) each.
-        """
+        """Leave-one-out residuals a_i / [K^-1]_ii and variances 1 / [K^-1]_ii with noise, (b, n) each."""
         precision = self.inverse().diagonal(dim1=-2, dim2=-1)
         return self.weights / precision, 1 / precision
 

@@ -131,8 +131,7 @@ def tipping_between(lower: Tensor, other: Tensor, less: float = 0.0) -> Tensor:
 
 def tipping_strength(lower: Tensor, baseline: Tensor) -> Tensor:
     """The smallest strength Gamma*, (...), at least 1, at which the action may be no better than no action,
-    given p (or the lower end of its interval) and the baseline P(w = 1 | x) with nothing altered; infinite if
-    none suffices.
+    given p (or its lower end) and the baseline P(w = 1 | x); infinite if none suffices.
     """
     p, b = _probabilities(lower, baseline)
     strength = torch.maximum(p / b, (1 - b) / (1 - p))
@@ -170,9 +169,8 @@ class Assignment:
 
 
 def strengths(blocks: Sequence[Assignment]) -> dict[str, float]:
-    """Covariate to strength, at least 1, strongest first; empty without covariates. The blocks are in the
-    order in which their actions are set, over the same n rows. ValueError if there are too few rows for the
-    regression.
+    """Covariate to strength, at least 1, strongest first, of blocks in the order in which their actions are
+    set, over the same n rows. ValueError if there are too few rows for the regression.
     """
     total: dict[str, Tensor] = {}
     for block in blocks:

@@ -80,9 +80,7 @@ WIDEST = 12.0
 
 
 class InputDependentNoise(Solved):
-    """The variance functions of N noises: s(w)^2 = level * exp(rho * h(w)), h standardised; input-dependent
-    where that gains more than `VARYING_MARGIN` nats.
-    """
+    """Variances of N noises, s(w)^2 = level * exp(rho h(w)): they vary with w if that gains enough."""
 
     def __init__(self, widths: list[int], margin: float = VARYING_MARGIN) -> None:
         super().__init__()
@@ -378,9 +376,7 @@ class MixtureRegression(GaussianProcesses, Solved):
         return self.gain > MARGIN
 
     def again(self) -> None:
-        """Recomputes targets and noise variances of rows that `hold` stored; length-scales and
-        mixtures stay.
-        """
+        """Recomputes targets and noise variances of rows that `hold` stored; mixtures stay."""
         self.values, self.scales = self.targets.clone(), self.ratios.sqrt()
         places = self.adopted.nonzero()[:, 0]
         if len(places):
@@ -388,9 +384,7 @@ class MixtureRegression(GaussianProcesses, Solved):
             self._take(places, torch.ones_like(places, dtype=torch.bool), rows, components, log_lengths)
 
     def left_out_residuals(self) -> tuple[Tensor, Tensor]:
-        """Leave-one-out residuals, of the observed values where a mixture is adopted, and their
-        deviations.
-        """
+        """Leave-one-out residuals, of the observed values under a mixture, and their deviations."""
         residual, std = super().left_out_residuals()
         # The left-out mean is the target less its residual.
         own = (

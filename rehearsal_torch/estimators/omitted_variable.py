@@ -73,9 +73,8 @@ def precision(doses: Tensor, controls: Tensor) -> Tensor:
 def strongest(
     doses: Tensor, covariates: Tensor, outcomes: Tensor, names: Sequence[str], states: Sequence[str]
 ) -> Strength | None:
-    """The covariate that could bias effects most if it were hidden, in linear regressions of outcomes (n, D)
-    on doses (n, p) and covariates (n, f), named by `states` and `names`; None if no covariate varies given
-    the others.
+    """The covariate that could bias effects most if hidden, in linear regressions of outcomes (n, D) on doses
+    (n, p) and covariates (n, f); None if no covariate varies given the others.
     """
     ones = torch.ones_like(doses[:, :1])
     count, width = doses.shape[1], outcomes.shape[1]

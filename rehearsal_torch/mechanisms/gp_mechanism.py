@@ -79,9 +79,7 @@ class Modes:
     def attributed(
         self, targets: Tensor, std: Tensor, mean: Tensor, epistemic: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Targets less the noise's expected offset, and their noise variances, given the noise's standard
-        deviation and the process at the rows; any shapes that broadcast.
-        """
+        """Targets less the noise's expected offset, and their noise variances, given noise and process."""
         deviation, unknown = (targets - mean) / std, (epistemic / std).square().unsqueeze(-1)
         share = log_densities(deviation, self.weights, self.means, self.variances + unknown).softmax(-1)
         precision = (share / self.variances).sum(-1)

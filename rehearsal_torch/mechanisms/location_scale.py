@@ -188,14 +188,12 @@ class LipschitzNetwork(nn.Module):
         """Refuses weights that would be divided although they are not being trained: ValueError if a network
         with a constant has a norm above 1 + slack, in its own precision or in float64.
         """
-        norms = torch.stack(
-            [
-                torch.maximum(spectral_norm(weight).double(), spectral_norm(weight.double()))
-                for weight in (self.inner, self.outer)
-            ],
-            -1,
-        )
-        for where, constant, (inner, outer) in zip(names, self.constants, norms.tolist(), strict=True):
+
+        def norms(weight: Tensor) -> list[float]:
+            return torch.maximum(spectral_norm(weight).double(), spectral_norm(weight.double())).tolist()
+
+        both = norms(self.inner), norms(self.outer)
+        for where, constant, inner, outer in zip(names, self.constants, *both, strict=True):
             if constant is not None and max(inner, outer) > 1 + slack:
                 raise ValueError(
                     f"{where}: expected weights of spectral norm at most 1 under a Lipschitz constant of "

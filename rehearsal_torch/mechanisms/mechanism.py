@@ -282,9 +282,8 @@ class TransitionMechanism(GenerativeMechanism, ABC):
 
     @abstractmethod
     def unroll(self, states: Tensor, fixed: Tensor, observed: Tensor) -> Trajectory:
-        """The transitions of one observed episode under any actions, with the episode's abducted noise;
-        whatever does not depend on the state is computed once, here. Takes the observed states (T, d), the
-        other parents at each step under each action (T - 1, A, p - d), and the actions taken (T,) long, of
+        """The transitions of one episode under any actions, with its abducted noise, from observed states (T,
+        d), other parents at each step under each action (T - 1, A, p - d), and actions taken (T,) long, of
         which the last affects no state.
         """
 
@@ -308,9 +307,8 @@ class NodeMechanism(Mechanism, ABC):
         """
 
     def joint_root(self, parents: Tensor, noise: Tensor) -> Tensor:
-        """A matrix R, in the variable's unit, with R R' the posterior covariance of the function at s sets of
-        parents: (..., s, p), (..., s, 1) -> (..., s, s). By default the function deviates by the same number
-        of standard deviations everywhere; mechanisms that know their covariance override this.
+        """R, in the variable's unit, with R R' the covariance of the function at s sets of parents: (..., s,
+        p), (..., s, 1) -> (..., s, s). By default it deviates by the same standard deviations everywhere.
         """
         std = self.belief(parents, noise)[1].squeeze(-1).expand(parents.shape[:-1])
         return torch.nn.functional.pad(std.unsqueeze(-1), (0, std.shape[-1] - 1))

@@ -54,9 +54,7 @@ DEPENDENT, RANK = 1e-3, 1e-10
 
 
 class ActionEffects(Solved):
-    """E(s, a) = M_a s + b_a on D outputs of p doses, with at most so many terms per output, each with a |t|
-    of at least the threshold.
-    """
+    """E(s, a) = M_a s + b_a on D outputs of p doses, of terms with a |t| of at least the threshold."""
 
     def __init__(self, states: int, doses: int, threshold: float = 4.0, max_terms: int = 6) -> None:
         super().__init__()
@@ -154,13 +152,9 @@ def _inverse(gram: Tensor) -> tuple[Tensor, int]:
 
 
 class SparseEffects(nn.Module, TransitionMechanism):
-    """v = h(parents) + effects(doses) + phi(parents) * u with jointly normal u. Parents are the smooth ones,
-    then contextual features, then p doses as levels in [-1/2, 1/2].
-
-    Args:
-        blind: The mechanism of all parents but the doses, which is trained first.
-        doses: p.
-        threshold: The smallest |t| of an effect that is selected (`estimators.action_effects`).
+    """v = h(parents) + effects(doses) + phi(parents) * u with jointly normal u. Parents are those of the
+    mechanism `blind`, which is trained first: the smooth ones, then contextual features; then p doses as
+    levels in [-1/2, 1/2].
     """
 
     def __init__(self, blind: LocationScale, doses: int, threshold: float = 4.0) -> None:

@@ -36,9 +36,7 @@ FEWEST = 4
 
 
 def nodes_for(frequency: float, most: int) -> int | None:
-    """n for frequencies of at most z on [-1, 1]; None if more than `most` nodes would be needed, or z is not
-    finite. As n >= z, that is known without counting.
-    """
+    """n for frequencies of at most z on [-1, 1]; None if more than `most` were needed, or z is infinite."""
     if not frequency <= most:
         return None
     count = max(FEWEST, math.ceil(frequency))
@@ -73,9 +71,8 @@ class ChebyshevNodes:
 
 
 class TabulatedValue:
-    """The mean of E estimators and its deviation (`spectral_ensemble`) for one action in B contexts, from
-    nodes of B intervals, as many as each estimator needs, the values at them (m, B) and their covariances (B,
-    m, m).
+    """The mean of E estimators and its deviation for one action in B contexts, from each one's nodes of B
+    intervals, values at them (m, B) and covariances (B, m, m).
     """
 
     def __init__(self, members: Sequence[tuple[ChebyshevNodes, Tensor, Tensor]]) -> None:

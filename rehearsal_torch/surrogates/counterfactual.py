@@ -44,9 +44,9 @@ _ACTION = "action["
 def recover(model: CausalModel | CausalNetwork | TransitionModel, observed: Table | Episode) -> Tensor:
     """The exogenous noise behind an observation (abduction): of a table with every action and node of a
     causal network (n, N), in the order of the nodes; of an episode with the columns of a transition model (T
-    - 1, D) in double precision, row t the noise of the step from t to t + 1, in the order of ``model.names``.
-    On the device of the observation. ValueError if model and observation are of different kinds, or the model
-    is not fitted. KeyError if a column is missing.
+    - 1, D) in double precision, row t that of the step from t to t + 1, in the order of ``model.names``.
+    ValueError if model and observation are of different kinds, or it is not fitted; KeyError if a column is
+    missing.
     """
     if isinstance(model, TransitionModel):
         episode = _episode(observed)

@@ -129,9 +129,7 @@ class OutcomeDraws:
 
 
 def of_response(response: AffineResponse, given: Tensor, action: Tensor) -> OutcomeDraws:
-    """Draws of an affine response with normal noise, under the M models of its leading dimension, given the
-    context (|X|,) and the values that are set (k,).
-    """
+    """Draws of an affine response with normal noise under M models, given context (|X|,) and values (k,)."""
     home, like = given.device, response.constant
     given, action = given.to(like.device), action.to(like.device)
     means = response.base(given.unsqueeze(0)).squeeze(-2) + (response.action @ action)

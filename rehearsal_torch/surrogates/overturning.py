@@ -53,9 +53,7 @@ FEW_ROWS = "there are too few observations to say how strong the observed covari
 
 
 class Overturning:
-    """The sensitivity of decisions for one task, given what returns the table to which the surrogate was
-    fitted.
-    """
+    """The sensitivity of decisions for one task, given what returns the rows of the surrogate's fit."""
 
     def __init__(self, task: RehearsalTask, observations: Callable[[], Table]) -> None:
         self.task, self.observations = task, observations
@@ -77,9 +75,7 @@ class Overturning:
         return Table.observed(table.names, kept.detach().to("cpu", torch.float64))
 
     def covariates(self, names: tuple[str, ...]) -> Mapping[str, float] | None:
-        """Covariate to strength when `names` are altered, strongest first; None if there are too few rows, or
-        altered ones.
-        """
+        """Covariate to strength when `names` are altered, strongest first; None if rows are too few."""
         if names not in self._known:
             self._known[names] = self._strengths(names)
         return self._known[names]
@@ -89,9 +85,8 @@ class Overturning:
         return FEW_ROWS
 
     def with_sensitivity(self, decision: Decision, certificate: Mapping[str, float | str] | None) -> Decision:
-        """The decision with its sensitivity, or unchanged where that does not apply. Of its certificate,
-        ``truth_lower`` is used where the estimate has no interval; a bound of the posterior mean alone says
-        nothing about the truth.
+        """The decision with its sensitivity where that applies. ``truth_lower`` of its certificate is used
+        where the estimate has no interval; a bound of the posterior mean says nothing about the truth.
         """
         estimate, before = decision.estimate, decision.before
         if decision.alteration is None or estimate is None or before is None:

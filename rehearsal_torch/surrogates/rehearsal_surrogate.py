@@ -53,12 +53,8 @@ ROUNDING = 1e-6
 
 
 class Overlap(Solved):
-    """Ranges and nearest-neighbour distances of the rows that a rehearsal surrogate was fitted to.
-
-    Args:
-        task: The roles of the variables.
-        graphs: The candidate graphs.
-        max_points: Maximum number of rows that are stored, evenly spaced.
+    """Ranges and nearest-neighbour distances of the rows that a rehearsal surrogate was fitted to, of which
+    at most `max_points` are stored, evenly spaced; and what they say of its candidate graphs.
     """
 
     # A model with user-supplied parameters has no rows: it can be queried, without overlap diagnostics.
@@ -87,9 +83,7 @@ class Overlap(Solved):
         return (table.columns(self.task.graph.names),)
 
     def solve(self, *examples: Tensor) -> None:
-        """Fits to all variables (n, d), in the graph's order and in units. The graph is tested, and distances
-        are taken, on few rows of many.
-        """
+        """Fits to all variables (n, d), in the graph's order and in units; of many rows, to some."""
         whole = examples[0].detach().to(torch.float64)
         tested = Table.observed(self.task.graph.names, whole[evenly(len(whole), MAX_POINTS, whole.device)])
         self.p_values = whole.new_tensor(
@@ -108,9 +102,7 @@ class Overlap(Solved):
         return {**super().sizes(), "limits": (len(self.task.candidates),)}
 
     def faults(self) -> list[str]:
-        """Sizes, and limits that are not valid distances; infinite limits are valid only if there are too few
-        rows.
-        """
+        """Sizes, and limits that are no distances; infinite ones are valid if there are too few rows."""
         faults = super().faults()
         invalid = self.limits.isnan() | (self.limits < 0) | (self.limits.isinf() & self.known)
         return faults or (
@@ -145,13 +137,8 @@ class Overlap(Solved):
         return self.rows * self.scale + self.location
 
     def distances(self, names: Sequence[str], point: Tensor, rows: Tensor | None = None) -> Tensor:
-        """The distance of each row to one decision, in standard deviations, (n,).
-
-        Args:
-            names: The k altered variables.
-            point: Context and actions, (|X| + k,), in units.
-            rows: Rows of context and all actions (`names` of the class), (n, d), in units; None takes the
-                stored ones.
+        """The distance of each row of context and all actions (n, d), or of those stored, to a decision with
+        `names` altered (|X| + k,), both in units: (n,), in standard deviations.
         """
         places = self._places(names)
         known = self.rows if rows is None else (rows.to(self.rows) - self.location) / self.scale
@@ -159,13 +146,9 @@ class Overlap(Solved):
         return (known[:, places] - at).square().sum(-1).sqrt()
 
     def leverage(self, names: Sequence[str], contexts: Tensor, actions: Tensor) -> Tensor:
-        """The leverage of decisions in a linear regression with intercept on context and action, over the
-        stored rows: (1 + v' R^-1 v) / n, v in standard deviations and R the correlations of the rows; it is
-        1 / n at their mean.
-
-        Args:
-            contexts: (B, |X|), in units.
-            actions: (B, k), in units.
+        """The leverage of decisions, contexts (B, |X|) and actions (B, k) in units, in a linear regression
+        with intercept on context and action, over the stored rows: (1 + v' R^-1 v) / n, v in standard
+        deviations and R the correlations of the rows; it is 1 / n at their mean.
         """
         places = self._places(names)
         rows = self.rows[:, places]
@@ -187,14 +170,12 @@ class Overlap(Solved):
         places = [self.names.index(name) for name in names]
         ends = list(zip(self.lowest[places].tolist(), self.highest[places].tolist(), strict=True))
         slack = [1e-9 * max(abs(low), abs(high), high - low) for low, high in ends]
-        return [
-            [
-                self._beyond(name, value, low, high)
-                for name, value, (low, high), more in zip(names, values, ends, slack, strict=True)
-                if not low - more <= value <= high + more
-            ]
-            for values in cases
-        ]
+        findings: list[list[Finding]] = [[] for _ in cases]
+        for case, values in zip(findings, cases, strict=True):
+            for name, value, (low, high), more in zip(names, values, ends, slack, strict=True):
+                if not low - more <= value <= high + more:
+                    case.append(self._beyond(name, value, low, high))
+        return findings
 
     def _beyond(self, name: str, value: float, low: float, high: float) -> Finding:
         here, *ends = _apart(value, low, high)
@@ -235,13 +216,8 @@ def _apart(value: float, low: float, high: float) -> list[str]:
 
 
 class RehearsalSurrogate(Surrogate, ABC):
-    """A surrogate of a rehearsal task.
-
-    The first item that `parts` yields is ``self.overlap, self.overlap.examples(table)``.
-
-    Args:
-        task: The roles of the variables; plain data or a RehearsalTask.
-        graphs: The candidate graphs; None for the task's own.
+    """A surrogate of a rehearsal task, with its candidate graphs, or the task's own. The first item that
+    `parts` yields is ``self.overlap, self.overlap.examples(table)``.
     """
 
     kind: Kind | None = "rehearse"
@@ -269,9 +245,8 @@ class RehearsalSurrogate(Surrogate, ABC):
         """
 
     def outcome_draws(self, altered: Sequence[str], given: Tensor, action: Tensor) -> OutcomeDraws | None:
-        """Draws of the outcomes that the model expects in one case, with context (|X|,) and the values (k,)
-        of a candidate set, or none for no action, in units; by default those of `responses`. None if the
-        model has none.
+        """Draws of the outcomes in one case, with context (|X|,) and values (k,) of a candidate set, or none
+        for no action, in units; by default those of `responses`. None without any.
         """
         responses = self.responses(altered, MODELS)
         return None if responses is None else of_response(responses, given, action)
@@ -282,15 +257,9 @@ class RehearsalSurrogate(Surrogate, ABC):
 
 
 class AdjustedSurrogate(RehearsalSurrogate, ABC):
-    """A surrogate with estimators for each candidate set, which adjust for covariates that the graph tells;
-    all in standardised variables.
-
-    Args:
-        task: The roles of the variables; plain data or a RehearsalTask.
-        sequential: Uses the sequential formula where a single adjustment set does not exist.
-
-    Attributes:
-        adjustments: The adjustment of each candidate set.
+    """A surrogate with estimators for each candidate set, which adjust for covariates that the graph tells,
+    by the sequential formula where a single adjustment set does not exist and `sequential` is set; all in
+    standardised variables.
     """
 
     by_adjustment: bool = True

@@ -186,9 +186,7 @@ def weight_labels(surrogate: Surrogate, card: Mapping[str, Any]) -> dict[str, st
 
 
 def odd_label(surrogate: Surrogate, labels: Mapping[str, str]) -> str:
-    """Why weights with these labels (none of a file without labels) are not those of a surrogate, and what to
-    do; empty if they may be.
-    """
+    """Why weights with these labels are not those of a surrogate, and what to do; empty if they may be."""
     if "checkpoint_format" not in labels:
         return ""
     if labels["checkpoint_format"] != FORMAT:

@@ -100,9 +100,7 @@ class Surrogate(nn.Module, ABC):
         self._take(taken(own, asked, self.used()))
 
     def lipschitz(self, table: Table) -> Mapping[str, float]:  # noqa: ARG002
-        """Diagnostics of the Lipschitz constants that it guarantees, compared with the Jacobians on the rows
-        of a table, as name to number; empty if it guarantees none.
-        """
+        """Guaranteed Lipschitz constants, and Jacobians on a table's rows, by name; empty without any."""
         return {}
 
     def check_noise(self, rows: Table | None, held_out: Table | None) -> None:
@@ -134,9 +132,8 @@ def sample(table: Table) -> Table:
 
 
 class SeparateMembers(Surrogate, ABC):
-    """A surrogate of members that are fitted apart from each other, once what they have in common is fitted:
-    in any order, also by several processes (`training.shared_members`). A subclass that overrides `parts` is
-    fitted in one process.
+    """A surrogate of members that are fitted apart from each other, in any order or by several processes,
+    once what they have in common is; in one process if a subclass overrides `parts`.
     """
 
     members_are: str = "models"  # What the members are, in the plural, for progress
@@ -181,9 +178,7 @@ class EpisodeSurrogate(Surrogate, ABC):
 
     @abstractmethod
     def units(self, states: Tensor) -> Tensor:
-        """States from the trajectory's coordinates to the variables' units, (..., D) -> (..., D): each
-        variable an increasing function of its own coordinate.
-        """
+        """The trajectory's coordinates to units, (..., D) -> (..., D): increasing in each variable."""
 
     @property
     def members(self) -> int:
@@ -196,9 +191,7 @@ class EpisodeSurrogate(Surrogate, ABC):
 
     @abstractmethod
     def state_scale(self) -> Tensor:
-        """(D,), an upper bound on the change of each variable, in its unit, per unit step in its coordinate;
-        infinite if no bound is known.
-        """
+        """(D,), a bound on the change of each variable per unit of its coordinate; infinite if unknown."""
 
     @property
     def dose_names(self) -> tuple[str, ...]:

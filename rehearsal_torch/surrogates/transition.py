@@ -60,9 +60,8 @@ class NoiseCheck(Part):
 
 
 def predictable_noise(surrogate: EpisodeSurrogate, rows: Table | None, held_out: Table | None) -> Tensor:
-    """R2 of each state's noise on held-out rows whose noise is finite, (D,) float64, rounded to three places.
-    (0,) if it is not known: there are fewer than 100 rows of either kind, their noise is beyond arithmetic,
-    or the model abducts none from rows.
+    """R2 of each state's noise on held-out rows, (D,) float64, to three places. (0,) if there are fewer than
+    100 finite rows of either kind, noise is beyond arithmetic, or none is abducted.
     """
     unknown = torch.empty(0, dtype=torch.float64)
     if rows is None or held_out is None:
@@ -104,9 +103,7 @@ BLOCK = 65_536
 
 
 class CheckedTransition(EpisodeSurrogate, ABC):
-    """One or several transition models with ranges and dose levels in common, and with what is known of their
-    noise.
-    """
+    """One or several transition models with ranges and levels in common, and a check of their noise."""
 
     noise_check: NoiseCheck
 
@@ -335,9 +332,8 @@ class TransitionModel(CheckedTransition):
 
     @torch.no_grad()
     def trajectory(self, episode: Episode) -> Trajectory:
-        """The episode's counterfactual steps; states are the scaled varying features, actions the dose
-        levels. ValueError if it is not fitted, or a Lipschitz constant would require the weights to be
-        rescaled.
+        """The episode's counterfactual steps, of scaled varying features under dose levels. ValueError if it
+        is not fitted, or a Lipschitz constant would require the weights to be rescaled.
         """
         self.require_fitted()
         self.mechanism.networks.check_norms(("location (h)", "scale (phi)"))

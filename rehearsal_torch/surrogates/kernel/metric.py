@@ -56,9 +56,7 @@ ENTRY_SPREAD, WIDTH_MEAN, WIDTH_SPREAD = 3.0, math.log(0.5), 1.5
 
 @dataclass(frozen=True)
 class Metric:
-    """A fitted metric: W (r, p), the noise variance over the signal's, and the log evidence without constants
-    and priors.
-    """
+    """W (r, p), the noise variance over the signal's, and the log evidence without constants and priors."""
 
     directions: Tensor
     ratio: float
@@ -98,9 +96,7 @@ def evidence(
 
 
 def free_metric(inputs: Tensor, outputs: Tensor, iterations: int) -> Metric:
-    """Fits all entries of W, from axes of equal width, to standardised inputs (n, p) and centred outputs (n,
-    q).
-    """
+    """Fits all entries of W, from equal axes, to standardised inputs (n, p) and centred outputs (n, q)."""
     width = inputs.shape[1]
     first = torch.eye(width, dtype=inputs.dtype, device=inputs.device) / math.sqrt(width)
 
@@ -117,9 +113,7 @@ def free_metric(inputs: Tensor, outputs: Tensor, iterations: int) -> Metric:
 
 
 def scaled_metric(inputs: Tensor, outputs: Tensor, basis: Tensor, scales: Tensor, iterations: int) -> Metric:
-    """Fits W = diag(s) V' to standardised inputs (n, p) and outputs (n, q), given directions V (p, r), from
-    the scales s (r,).
-    """
+    """Fits W = diag(s) V' to inputs (n, p), outputs (n, q), with directions V (p, r), from scales s (r,)."""
 
     def directions(free: Tensor) -> Tensor:
         # A line search may evaluate extreme widths; beyond NARROWEST only the prior has a gradient.
@@ -179,21 +173,15 @@ def gradient_products(inputs: Tensor, outputs: Tensor, metric: Metric) -> Tensor
 
 
 def relevant_directions(inputs: Tensor, outputs: Tensor, metric: Metric) -> tuple[Tensor, Tensor]:
-    """Orthonormal directions, the most relevant first, (p, p), and roots of eigenvalues over the largest, at
-    least .1, (p,).
-    """
+    """Orthonormal directions, most relevant first, (p, p), and relative roots of eigenvalues, at least .1."""
     values, vectors = torch.linalg.eigh(gradient_products(inputs, outputs, metric))
     values, vectors = values.flip(0).clamp_min(0), vectors.flip(1)
     return vectors, (values / values[0].clamp_min(1e-300)).sqrt().clamp_min(MIN_SCALE)
 
 
 class MetricRidge(Solved):
-    """Regression of q outputs on p inputs.
-
-    Args:
-        rows: Maximum number of rows that are used (evenly spaced): the factorisation is cubic in it.
-        metric_rows: Maximum number of rows on which the metric is fitted.
-        iterations: Maximum number of L-BFGS-B iterations.
+    """Regression of q outputs on p inputs, of at most `rows` rows, since the factorisation is cubic in them;
+    its metric is fitted to at most `metric_rows`.
     """
 
     def __init__(self, rows: int = 2000, metric_rows: int = 300, iterations: int = 25) -> None:
@@ -267,9 +255,7 @@ class MetricRidge(Solved):
         return whitened @ whitened.mT / len(self.centred)
 
     def _whitened(self) -> Tensor:
-        """T (r, q) with T'T = (Y - mean)' A^-1 (Y - mean), r <= min(n, q): computed once for the same
-        weights.
-        """
+        """T (r, q) with T'T = (Y - mean)' A^-1 (Y - mean), r <= min(n, q); once for the same weights."""
         weights = self.weights
         if weights.is_inference():
             # Its changes are not counted.

@@ -96,9 +96,7 @@ class Desirability(Solved):
 
 @dataclass(frozen=True)
 class Prepared:
-    """What is computed once for B contexts, standardised: pieces (B, ...) that the estimator knows the
-    meaning of.
-    """
+    """What is computed once for B contexts, standardised: pieces (B, ...) that the estimator understands."""
 
     contexts: Tensor
     pieces: tuple[Tensor, ...]
@@ -116,8 +114,7 @@ class AlterationValue(Solved, ABC):
     @abstractmethod
     def solve(self, *examples: Tensor) -> None:
         """Fits to N rows: context (N, |X|), before (N, |U|), between (N, |V|), actions (N, k), targets (N,
-        2): the smoothed desirability and the indicator; and normal scores of the outcomes (N, q), from which
-        relevant directions may be learnt. Empty sets have zero columns.
+        2): the smoothed desirability and the indicator; and normal scores of the outcomes (N, q).
         """
 
     @abstractmethod
@@ -154,9 +151,7 @@ class AlterationValue(Solved, ABC):
 
     @abstractmethod
     def support(self, prepared: Prepared, actions: Tensor) -> Tensor:
-        """Effective number of rows near a decision, (B, k) -> (B,): the sum over rows of k((x, u, a), row), u
-        expected.
-        """
+        """Effective number of rows near a decision, (B, k) -> (B,): sum of k((x, E u, a), row) over rows."""
 
     @abstractmethod
     def weights(self, prepared: Prepared) -> Tensor:
@@ -226,9 +221,7 @@ class NestedRidge(AdjustedSurrogate, SeparateMembers):
         yield self.estimators[place], self.examples(place, table)
 
     def examples(self, place: int, table: Table) -> tuple[Tensor, ...]:
-        """What the estimator at a place is fitted to, once the desirability is, (n, ...) each, as
-        `AlterationValue.solve`.
-        """
+        """What an estimator is fitted to, once the desirability is (`AlterationValue.solve`)."""
         adjusted, names = self.adjustments[place], self.task.candidates[place]
         sets = self.task.context, adjusted.before, adjusted.between, names
         outcomes = table.columns(self.task.outcomes)

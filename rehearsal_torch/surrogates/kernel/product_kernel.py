@@ -245,9 +245,8 @@ def candidates(count: int, seed: int) -> Tensor:
 
 
 def landmarks(rows: Tensor, rank: int, how: str, seed: int) -> Tensor:
-    """The places of at most `rank` scaled rows (N, d) that serve as landmarks, without near-duplicates, (m,):
-    greedy pivots ("pivoted"), pivots sampled by their residual variance ("sampled"), or rows sampled
-    uniformly ("uniform").
+    """The places of at most `rank` scaled rows (N, d) without near-duplicates, (m,): greedy pivots
+    ("pivoted"), pivots sampled by their residual variance ("sampled"), or rows ("uniform").
     """
     stream = generator(seed)
     among = torch.randperm(len(rows), generator=stream)[:rank] if how == UNIFORM else torch.arange(len(rows))

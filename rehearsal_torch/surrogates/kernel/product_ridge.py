@@ -204,9 +204,7 @@ class ProductRidge(AlterationValue):
         return summed(actions.to(weights), self.centres, self.widths[:, 2], weights)
 
     def value_and_gradient(self, prepared: Prepared, actions: Tensor) -> tuple[Tensor, Tensor]:
-        """Eq. (9) and (10), (..., B, k) -> (..., B), (..., B, k), in the precision of the actions: single
-        precision is sufficient for an ascent.
-        """
+        """Eq. (9) and (10), (..., B, k) -> (..., B), (..., B, k), in the precision of the actions."""
         centres, widths = self.centres.to(actions), self.widths[:, 2].to(actions)
         return summed_with_gradient(actions, centres, widths, prepared.pieces[0].to(actions))
 
@@ -469,9 +467,7 @@ class LandmarkRidge(ProductRidge):
 
 
 class FourierRidge(LandmarkRidge):
-    """Solver fourier: waves in place of features of landmarks, but for those in x, so that J is a sum of
-    waves. At most 500 rows are stored, as starts.
-    """
+    """Solver fourier: waves in place of features of landmarks, but for those in x; at most 500 starts."""
 
     def _counts(self) -> tuple[int, int]:
         return 2 * self.pairs, 2 * self.pairs

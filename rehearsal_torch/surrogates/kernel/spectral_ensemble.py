@@ -252,9 +252,7 @@ class SpectralRidge(AlterationValue):
     def _collected(
         self, prepared: Prepared, actions: Tensor
     ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """J of the smoothed desirability, and c1 cos + c2 sin of (t + w'a) collected: one cosine and sine a
-        frequency.
-        """
+        """J of the smoothed desirability, c1 cos + c2 sin of (t + w'a) collected, and the two waves."""
         waves = prepared.pieces[0].to(actions)
         cosine, sine = waves.chunk(2, -1)
         even, odd = self.coefficients[:, 0].to(actions).chunk(2)
@@ -265,9 +263,7 @@ class SpectralRidge(AlterationValue):
         return values, along, across, cosines, sines
 
     def _sequential_gradient(self, prepared: Prepared, actions: Tensor) -> tuple[Tensor, Tensor]:
-        """`value_and_gradient` where the embedding depends on the first actions: J = mean + q'e(v), so that
-        both q and e vary with the action.
-        """
+        """The same where the embedding depends on the first actions: in J = mean + q'e(v) both vary."""
         inputs, mixture = self._inputs(prepared, actions).to(actions), self.mixture(prepared, actions, 0)
         even, odd = mixture.chunk(2, -1)
         turned = torch.cat((odd, -even), -1)
@@ -309,9 +305,7 @@ class SpectralRidge(AlterationValue):
         return value, (variance + self.unknown(prepared, actions, target)).sqrt()
 
     def value_and_covariance(self, prepared: Prepared, actions: Tensor) -> tuple[Tensor, Tensor]:
-        """J at n actions (n, B, k), (n, B), and its posterior covariance between them, (B, n, n), where the
-        covariates do not depend on the actions.
-        """
+        """J at actions (n, B, k), (n, B), and its covariance, (B, n, n), if covariates ignore them."""
         features = self.expected(prepared, actions)
         value = self.mean[0] + features @ self.coefficients[:, 0]
         by_case = features.transpose(0, 1)

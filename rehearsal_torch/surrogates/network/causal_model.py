@@ -39,9 +39,7 @@ Perturbation = Callable[[int, Tensor], Tensor]
 
 @dataclass(frozen=True)
 class CausalNetwork:
-    """The mechanisms of all nodes, one for each in the task's (topological) order: a snapshot of a causal
-    model. The task has no structure if the surrogate ignores it.
-    """
+    """The mechanisms of all nodes, in the task's order: a snapshot of a causal model."""
 
     task: CausalTask
     mechanisms: tuple[NodeMechanism, ...]
@@ -105,9 +103,7 @@ class CausalNetwork:
         return torch.stack([known[node].squeeze(-2).expand(shape) for node in self.task.nodes], -1)
 
     def as_fitted(self) -> "CausalNetwork":
-        """The network with the epistemic standard deviations of the fitted functions alone, by which actions
-        to try are searched (`NodeMechanism.as_fitted`).
-        """
+        """The network with `NodeMechanism.as_fitted`: by it actions to try are searched."""
         return CausalNetwork(self.task, tuple(mechanism.as_fitted() for mechanism in self.mechanisms))
 
     def conditioned(self, actions: Tensor, values: Tensor) -> "CausalNetwork":
@@ -138,11 +134,7 @@ class CausalNetwork:
 
 
 class CausalModel(Surrogate, ABC):
-    """A surrogate that learns a network from a table of experiments.
-
-    Args:
-        task: Graph, actions, nodes and reward; plain data or a CausalTask.
-    """
+    """A surrogate that learns a network from experiments, given graph, actions, nodes and reward."""
 
     kind: Kind | None = "optimise"
 
@@ -167,9 +159,7 @@ class CausalModel(Surrogate, ABC):
 
     @abstractmethod
     def draws(self, count: int, seed: int = 0) -> Tensor:
-        """Noise samples for all nodes of the network, (S, N), S = count: scrambled Sobol points mapped
-        through the quantile functions of the fitted distributions.
-        """
+        """Noise of all nodes, (S, N): scrambled Sobol points through the fitted quantile functions."""
 
     @abstractmethod
     def visited(self) -> Tensor:

@@ -330,9 +330,7 @@ class ExogenousModel(CausalModel):
         return residual / std
 
     def noise_of_rows(self) -> Tensor:
-        """The noise values to which the mixture is fitted, (N, n): leave-one-out noise, or, with the
-        predictive scale, (x - mu) / sigma as in the paper.
-        """
+        """The noise to which the mixture is fitted, (N, n); with the predictive scale that of the paper."""
         return self.recovered() if self.scale == "noise" else self.abducted()
 
     def abducted(self) -> Tensor:
@@ -396,18 +394,10 @@ class ExogenousModel(CausalModel):
             noise = Noise(level, torch.zeros_like(level))
             if self.spread is not None and shapes is not None and bool(self.spread.varies[index]):
                 noise = Noise(level, self.spread.rho[index], shapes[index])
-            encoder = ClosedForm(
-                cube.offset[index, : len(names)],
-                cube.width[index, : len(names)],
-                cube.centre[index],
-                cube.scale[index],
-                means[index],
-                noise,
-                shift,
-                self.scale == "predictive",
-                self._modes(index),
-                plain[index],
-            )
+            n = len(names)
+            unit = cube.offset[index, :n], cube.width[index, :n], cube.centre[index], cube.scale[index]
+            belief = means[index], noise, shift, self.scale == "predictive"
+            encoder = ClosedForm(*unit, *belief, self._modes(index), plain[index])
             mechanisms.append(encoder if decoders is None else Decoded(encoder, decoders[index]))
         return CausalNetwork(self.rows.structured_task, tuple(mechanisms))
 
@@ -415,13 +405,10 @@ class ExogenousModel(CausalModel):
         """The mixture under which a node's process was fitted, over the standard deviation of the noise."""
         if self.mixed is None or not bool(self.mixed.adopted[index]):
             return None
-        used = self.mixed.weights[index] > 0
+        mixture = self.mixed.weights[index], self.mixed.means[index], self.mixed.variances[index]
+        weights, means, variances = (parameter[mixture[0] > 0] for parameter in mixture)
         std = self.mixed.noise_std[index]
-        return Modes(
-            self.mixed.weights[index][used],
-            self.mixed.means[index][used] / std,
-            self.mixed.variances[index][used] / std.square(),
-        )
+        return Modes(weights, means / std, variances / std.square())
 
     def _plain(self) -> list[NormalRegression | None]:
         """The regression under normal noise of each node that has another noise."""

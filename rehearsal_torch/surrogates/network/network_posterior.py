@@ -188,9 +188,7 @@ class ExperimentPosterior(NetworkPosterior):
 
     @cached_property
     def values(self) -> Tensor:
-        """Single outcomes, one for each pair of member and noise draw, (E S, *b, q, m): their joint
-        distribution is that of each action by itself.
-        """
+        """Single outcomes, one for each pair of member and noise draw, (E S, *b, q, m)."""
         both, noise = (
             self._members.repeat_interleave(len(self.noise), 0),
             self.noise.repeat(len(self._members), 1),
@@ -225,9 +223,7 @@ class ExperimentPosterior(NetworkPosterior):
 
 @final
 class MemberSampler(MCSampler):
-    """The members of a `NetworkPosterior` as samples, the same for all t-batches and all numbers of actions;
-    the model has drawn them, so that the seed is not used.
-    """
+    """The members of a `NetworkPosterior` as samples, the same for all t-batches; without use of the seed."""
 
     def forward(self, posterior: Posterior) -> Tensor:
         """Samples (*sample_shape, *b, q, m)."""

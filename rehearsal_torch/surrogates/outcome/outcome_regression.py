@@ -97,9 +97,7 @@ CHUNK = 4_000_000
 
 
 class NearRows(Solved):
-    """The rows of one candidate set, at most so many, evenly spaced, and how near they are to each other;
-    `drawn` are the columns of z that are drawn, the covariates.
-    """
+    """At most so many rows of one candidate set, and how near they are; `drawn` are the covariates in z."""
 
     def __init__(self, drawn: Sequence[int], most: int = 2000) -> None:
         super().__init__()
@@ -147,9 +145,7 @@ class NearRows(Solved):
         return self.far(observed, actions[..., None, None, :] - usual).to(actions).mean((-2, -1))
 
     def far(self, points: Tensor, left: Tensor) -> Tensor:
-        """Whether no row is near, (...) bool, at z (..., p), standardised, with a - h(z) (..., k), whose
-        further leading dimensions are further actions.
-        """
+        """Whether no row is near, (...) bool, at z (..., p), standardised, with a - h(z) (..., k)."""
         reach, span = (self.radii * (1 + 1e-9)).tolist()
         known = self._white(points.to(self.rows).flatten(0, -2))
         beside = left.to(self.open).reshape(-1, *points.shape[:-1], left.shape[-1]).flatten(1, -2)
@@ -230,15 +226,8 @@ def values_of(outcomes: Tensor) -> Values:
 
 
 class OutcomeKind(Solved):
-    """The choice between the slack and success.
-
-    Args:
-        model: Makes an unfitted model of the slack (False) or of success (True).
-        slack: The coordinates of the slack.
-        seed: Seed of the folds and of the draws.
-
-    Attributes:
-        classified: 1 if success is modelled, 0 if the slack is, (1,).
+    """The choice between the slack and success, given what makes an unfitted model of the slack (False) or of
+    success (True); 1 if success is modelled, 0 if the slack is. The seed is that of folds and draws.
     """
 
     def __init__(self, model: Callable[[bool], FeatureRegression], slack: FaceCoordinates, seed: int) -> None:
@@ -275,9 +264,8 @@ class OutcomeKind(Solved):
         return self.slack.desired(self.slack.of_outcomes(outcomes)).to(torch.float64)
 
     def solve(self, *examples: Tensor) -> None:
-        """Chooses from the inputs of the first candidate set (n, p), standardised, and outcomes (n, |Y|); of
-        more than 10,000 rows, so many are drawn by the seed for held-out scores. ValueError if an outcome has
-        two values only, and all rows are desired or none is.
+        """Chooses from the inputs of the first candidate set (n, p), standardised, and outcomes (n, |Y|).
+        ValueError if an outcome has two values only, and all rows are desired or none is.
         """
         inputs, outcomes = (example.detach().to(torch.float64) for example in examples)
         values, number = values_of(outcomes), len(outcomes)
@@ -372,9 +360,8 @@ class OutcomeRegression(AdjustedSurrogate):
         return self.outcome_kind.faces
 
     def parts(self, table: Table) -> Fits:
-        """The overlap diagnostics, the scaler, what is modelled of the outcomes, the regressions of the
-        covariates, the models of the outcomes, and the one without action. ValueError if an outcome has two
-        values only, and all rows are desired or none is.
+        """The overlap, the scaler, what is modelled, the regressions of the covariates, the models of the
+        outcomes, and the one without action; ValueError as of `OutcomeKind.solve`.
         """
         self.task.check(table)
         outcomes = table.columns(self.task.outcomes)
@@ -494,9 +481,7 @@ class OutcomeRegression(AdjustedSurrogate):
         return self.no_action.drawn(functions, contexts[:, None, None].expand(-1, draws, 1, -1)) + noise
 
     def support(self, which: int, contexts: Tensor, actions: Tensor) -> Tensor:
-        """The effective number of observations like a decision, with the covariates at their means, (B, |X|),
-        (..., B, k) -> (..., B): the mean over the fits.
-        """
+        """The effective number of rows like a decision, covariates at their means, (..., B)."""
         models = self.models(which)
         known = contexts.expand(*actions.shape[:-1], -1)
         if models.before is not None:
@@ -510,9 +495,7 @@ class OutcomeRegression(AdjustedSurrogate):
         return torch.stack(list(supports)).mean(0).reshape(whole.shape[:-1])
 
     def beyond(self, success: PosteriorSuccess, which: int, contexts: Tensor, actions: Tensor) -> Tensor:
-        """S (`near_rows`) of a candidate set, by draws of covariates: (B, |X|), (..., B, k), standardised ->
-        (..., B); NaN for a model whose rows are not known.
-        """
+        """S of a candidate set, (B, |X|), (..., B, k), standardised -> (..., B); NaN with too few rows."""
         if not self.near[which].known:
             return actions.new_full(actions.shape[:-1], torch.nan)
         return self.near[which].share(success.scattered(contexts, actions), actions, self.habits[which])

@@ -142,9 +142,7 @@ class PosteriorSuccess:
         return torch.cat([self.share(self.values(*part)) for part in parts])
 
     def desired_once(self, contexts: Tensor, actions: Tensor) -> Tensor:
-        """Which points are desired at one action in each case, (B, |X|), (B, k) -> (B, D, P), bool; those of
-        another action have the same functions and residuals.
-        """
+        """Which points are desired at one action in each case, (B, |X|), (B, k) -> (B, D, P), bool."""
         return self.models.faces.desired(self.values(contexts, actions) + self.noise)
 
     @property
@@ -290,9 +288,8 @@ def held_out(
     points: int,
     stream: torch.Generator,
 ) -> Tensor:
-    """The probability of success at rows (n, p), standardised, that functions and residuals were not fitted
-    to, (n,); each fold (n,) is predicted from the others, with the kernels of all rows. Targets (n, q) are
-    what was fitted to.
+    """The probability of success at rows (n, p), standardised, (n,): each fold (n,) is predicted from
+    functions and residuals of the others, fitted to targets (n, q) with the kernels of all rows.
     """
     probabilities, count = inputs.new_zeros(len(inputs)), -(-draws // len(members))
     for fold in folds.unique().tolist():

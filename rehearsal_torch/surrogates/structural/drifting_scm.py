@@ -186,9 +186,7 @@ class DriftingLinear(LinearSurrogate):
         )
 
     def parts(self, table: Table) -> Fits:
-        """The overlap diagnostics, the initial least squares, the observed contexts, then the rounds;
-        ValueError if the table begins with an altered row.
-        """
+        """The overlap, least squares of the first rows, contexts, rounds; ValueError without such rows."""
         self.task.check(table)
         names = self.task.graph.names
         values = table.columns(names)

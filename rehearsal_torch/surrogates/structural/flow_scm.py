@@ -238,9 +238,8 @@ class FlowStructural(RehearsalSurrogate):
         return Pushforward(tuple(altered), tuple(wanted), known, drawn, open_)
 
     def rehearse(self, noise: Tensor, alteration: Alteration, given: Tensor) -> Tensor:
-        """All variables after an alteration with values (..., B, k), in the graph's order and in units, (...,
-        B, n, d): differentiable in the alteration, where the noise (n, d), standard normal, is; contexts are
-        (B, |X|).
+        """All variables after an alteration (..., B, k), in the graph's order and in units, (..., B, n, d):
+        differentiable in it, for standard normal noise (n, d) and contexts (B, |X|).
         """
         own = noise.to(self.device)
         pushforward = self.pushforward(own, alteration.names, given, self.scaler.names)
@@ -248,9 +247,7 @@ class FlowStructural(RehearsalSurrogate):
         return self.scaler.units(self.scaler.names, samples).to(noise.device)
 
     def _spread(self, table: Table) -> Table:
-        """Dequantises columns with few distinct values by uniform noise of half their smallest gap to both
-        sides; the context is left unchanged.
-        """
+        """Dequantises columns with few distinct values, by their smallest gap, but for the context."""
         values, stream = table.values.clone(), spaced_generator(self.seed, -1)
         for name in self.scaler.names:
             column = values[:, positions(table.names, (name,))[0]]

@@ -301,9 +301,7 @@ class StructuralPosterior(ScenarioModel):
         self.prior: Tensor
 
     def parts(self, table: Table) -> Fits:
-        """The overlap diagnostics; every equation with all rows, and which of them it is fitted to;
-        ValueError if the table does not begin with unaltered rows.
-        """
+        """The overlap; every equation with all rows, and which it is fitted to; ValueError as of a fit."""
         self.task.check(table)
         column = {name: index for index, name in enumerate(table.names)}
         first = rows_before_alteration(table.altered, self.initial)

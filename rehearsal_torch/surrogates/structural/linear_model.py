@@ -76,9 +76,8 @@ class LinearModel:
         return AffineResponse(by_context, action, start, noise, noise @ self.covariance @ noise.mT)
 
     def rehearse(self, noise: Tensor, values: Tensor, context: Sequence[str], given: Tensor) -> Tensor:
-        """All variables after the alteration, (..., d), in the order of `names`, from noise of N(0, Sigma)
-        (..., d), values of the altered variables (..., k), and the observed variables with their values (...,
-        |X|), which are returned as given.
+        """All variables after the alteration, (..., d), from noise of N(0, Sigma) (..., d), values of the
+        altered variables (..., k), and of those observed, (..., |X|), which are returned as given.
         """
         total, gain, seen = self._seen(context)
         free = self.intercept + self._left(noise)

@@ -66,9 +66,7 @@ def of_clique(clique: tuple[str, ...], parents: Sequence[str], task: RehearsalTa
 
 
 def holding(equations: Iterable[Equation], altered: Sequence[str], box: Box | None = None) -> list[Equation]:
-    """The equations that hold when `altered` is set by intervention. ValueError if a variable is not one of
-    the box of those that may be altered.
-    """
+    """The equations that hold when `altered` is set; ValueError if a variable is not one of the box."""
     if box is not None and (unknown := [name for name in altered if name not in box.names]):
         raise ValueError(f"{unknown} may not be altered; actionable are {list(box.names)}")
     cut = set(altered)
@@ -76,9 +74,7 @@ def holding(equations: Iterable[Equation], altered: Sequence[str], box: Box | No
 
 
 def rows_before_alteration(touched: Tensor, initial: int | None) -> int:
-    """The number of first rows, before any alteration (n, d), and at most `initial`. ValueError if there are
-    fewer than 3.
-    """
+    """The number of rows before any alteration (n, d), at most `initial`; ValueError if fewer than 3."""
     altered = touched.any(-1).nonzero()
     first = int(altered[0]) if len(altered) else len(touched)
     first = first if initial is None else min(initial, first)
@@ -139,9 +135,7 @@ class LinearSurrogate(RehearsalSurrogate, ABC):
 
     @abstractmethod
     def drawn(self, equation: Equation) -> AffineMechanism | None:
-        """Posterior samples of the mechanism of an equation, weights (draws, p, c), the same at every call;
-        None if the method has no posterior.
-        """
+        """Posterior samples of a mechanism, weights (draws, p, c), the same at every call; None without."""
 
     def linear_model(self, altered: Sequence[str] = ()) -> LinearModel:
         """The estimated model under an intervention on `altered`."""
@@ -182,9 +176,7 @@ class LinearSurrogate(RehearsalSurrogate, ABC):
         return self.linear_model(altered).response(self.task.context, self.task.outcomes)
 
     def rehearse(self, noise: Tensor, alteration: Alteration, given: Tensor) -> Tensor:
-        """All variables after an alteration, in the graph's order: noise (..., d) of N(0, Sigma), given (...,
-        |X|) -> (..., d), where the noise is.
-        """
+        """All variables after an alteration, in the graph's order: noise (..., d), (..., |X|) -> (..., d)."""
         linear_model = self.linear_model(alteration.names)
         order = positions(self.task.graph.names, linear_model.names)
         inverse = positions(linear_model.names, self.task.graph.names)

@@ -121,15 +121,12 @@ class SampledModels(ABC):
     @property
     @abstractmethod
     def graphs(self) -> Tensor:
-        """The index of each model's hypothesis, (K,), ascending: the models are sorted by graph, so that the
-        first few are not a representative sample.
-        """
+        """Each model's hypothesis, (K,), ascending: the first few are not a representative sample."""
 
     @abstractmethod
     def scenarios(self, contexts: Tensor, altered: Sequence[str]) -> AffineScenarios:
-        """The K scenarios of every variable of the task's graph, for contexts (B, |X|) in the task's order
-        and variables that are set, in the order of z; may be none. ValueError if a variable may not be
-        altered.
+        """The K scenarios of every variable, for contexts (B, |X|) in the task's order and variables that are
+        set, in the order of z; may be none. ValueError if one may not be altered.
         """
 
     @abstractmethod
@@ -153,6 +150,4 @@ class ScenarioModel(RehearsalSurrogate, ABC):
 
     @abstractmethod
     def sampled(self, count: int, seed: int = 0) -> SampledModels:
-        """K = count models, sampled from the posterior; graphs in proportion to their weights. Different
-        seeds give independent samples; the same seed gives the same.
-        """
+        """K = count models from the posterior by the seed; graphs in proportion to their weights."""
