@@ -126,10 +126,8 @@ class ConjugateRegression(BayesianRegression):
         parents: int,  # p, may be 0
         outputs: int,  # c
         forgetting: float = 1.0,  # As `BayesianRegression`
-        # The kappas, in rows: a coefficient has the prior variance Sigma / kappa
-        precisions: Sequence[float] = (1e-3, 1e-2, 0.1, 1.0, 10.0),
-        # Prior noise variances, relative to the variance of the first rows; with c + 1 degrees of freedom
-        noises: Sequence[float] = (1e-4, 1e-2, 1.0),
+        precisions: Sequence[float] = (1e-3, 1e-2, 0.1, 1.0, 10.0),  # kappas, in rows
+        noises: Sequence[float] = (1e-4, 1e-2, 1.0),  # prior noises, relative to the first rows
     ) -> None:
         super().__init__(parents, outputs, forgetting)
         if not precisions or not noises or min(*precisions, *noises) <= 0:

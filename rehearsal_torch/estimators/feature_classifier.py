@@ -62,13 +62,13 @@ class FeatureClassifier(FeatureRegression):
             )
         self.location, self.scale = torch.special.ndtri(shares), torch.ones_like(shares)
         order = torch.randperm(len(outputs), generator=generator(self.seed)).to(shares.device)
-        examples = []
+        balanced_rows = []
         for column in outputs.mT:
             balanced = _balanced(column, order, self.evidence_rows)
             answers = column[balanced]
             shown = (answers - answers.mean()) / answers.std().clamp_min(1e-12)
-            examples.append((inputs[balanced], shown))
-        self._fit_kernels(examples)
+            balanced_rows.append((inputs[balanced], shown))
+        self._fit_kernels(balanced_rows)
         scored = order[:SCALE_ROWS]
         for output, column in enumerate(outputs[scored].mT):
             shown = self.features(inputs[scored], output)

@@ -95,11 +95,8 @@ class GaussianProcesses(Part, ABC):
         ).contiguous()
         self.targets = (targets.detach().to(self.log_lengths).mT * keep).contiguous()
         self.weights_of_rows = keep.clone(memory_format=torch.contiguous_format)
-        self.ratios = (
-            torch.ones_like(keep)
-            if ratios is None
-            else ratios.detach().to(keep).mT.clone(memory_format=torch.contiguous_format)
-        )
+        given = torch.ones_like(keep).mT if ratios is None else ratios.detach().to(keep)
+        self.ratios = given.mT.clone(memory_format=torch.contiguous_format)
         return self.rows
 
     def adopt(self, hyper: HyperParameters) -> None:

@@ -78,7 +78,7 @@ class HyperParameters:
     log_lengths: Tensor  # log l, (N, p)
     log_noises: Tensor  # log v, (N,)
 
-    def only(self, places: Tensor) -> "HyperParameters":
+    def only(self, places: Tensor | int) -> "HyperParameters":
         """Those of a subset of the regressions."""
         return HyperParameters(self.log_lengths[places], self.log_noises[places])
 
@@ -130,12 +130,9 @@ def starts(rows: Rows, last: HyperParameters | None = None) -> list[HyperParamet
                 tried.append(at)
                 values.append(log_posterior(screened, factored(screened, *between, at.log_noises), at))
         best = torch.stack(values).argmax(0).tolist()
-        points.append(
-            HyperParameters(
-                torch.stack([tried[trial].log_lengths[regression] for regression, trial in enumerate(best)]),
-                torch.stack([tried[trial].log_noises[regression] for regression, trial in enumerate(best)]),
-            )
-        )
+        chosen = [tried[trial].only(place) for place, trial in enumerate(best)]
+        rows_of = zip(*((at.log_lengths, at.log_noises) for at in chosen), strict=True)
+        points.append(HyperParameters(*map(torch.stack, rows_of)))
     return points
 
 

@@ -33,8 +33,7 @@ class Dependence:
     """A measured dependence."""
 
     value: float  # rho
-    # The mean of rho over permutations: its value for independent noise with this number of rows
-    usual: float
+    usual: float  # The mean of rho over permutations, as of independent noise
     probability: float  # The permutation p-value
 
 

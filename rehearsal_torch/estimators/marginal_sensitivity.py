@@ -28,10 +28,10 @@ Averages. The lower bound is a maximum of affine functions of p, hence convex, a
 Applied to the average of p over u given x, they still hold (Jensen), but are no longer sharp. They increase
 in p: applied to an interval of p, the lower end follows from the lower end and the upper end from the upper.
 
-Several actions that are set together are one action a = (a_1, ..., a_k) with one ratio of joint densities. If
-each a_j given those before it has a ratio within [1 / Gamma_j, Gamma_j], the joint one lies within the
-product of these bounds. Covariates v between a first and a later action do not change that: with lambda_1 the
-ratio of a_1 given x, u, and lambda_2 that of a_2 given x, u, a_1, v,
+Several actions that are set together are one action a = (a_1, ..., a_k) with one ratio of joint densities,
+within the product of the bounds of each given those before it. Covariates v between a first and a later
+action do not change that: with lambda_1 the ratio of a_1 given x, u, and lambda_2 that of a_2 given x, u,
+a_1, v,
 
     P(w = 1 | do(a_1, a_2), x, u) = E_{v | x, u, a_1} E[lambda_1 lambda_2 w | x, u, a_1, v, a_2],
 

@@ -58,8 +58,7 @@ class Noise:
 
     level: Tensor  # ()
     rho: Tensor  # Weight of h, ()
-    # The posterior of the log squared residuals, h; None if the noise is homoskedastic
-    shape: Posterior | None = None
+    shape: Posterior | None = None  # h, of log squared residuals; None if the noise is homoskedastic
 
     def std(self, scaled: Tensor) -> Tensor:
         """s(w), (..., p) -> (...), or () if it is constant."""
@@ -109,13 +108,10 @@ class ClosedForm(NodeMechanism):
     scale: Tensor  # The node's standard deviation, ()
     posterior: Posterior | ConditionedPosterior  # The posterior of mu, in standardised units
     noise: Noise  # s
-    # c, the mean of the noise over its standard deviation, (): mu + s shift is the node's conditional mean
-    shift: Tensor
+    shift: Tensor  # c, the mean of the noise over its standard deviation, ()
     predictive: bool  # Whether sigma includes the epistemic standard deviation tau
     modes: Modes | None = None  # The noise under which the process was fitted, if it is not normal
-    # The regression under normal noise, if the process was fitted under another; None if tau is that of the
-    # process
-    plain: NormalRegression | None = None
+    plain: NormalRegression | None = None  # That under normal noise, if tau counts it too
 
     @property
     def device(self) -> torch.device:

@@ -224,13 +224,9 @@ class StackedCurvedTrajectory(StackedTrajectory, CurvedTrajectory):
         """(n, M D), t, (n, M D), (n,) -> derivatives and their bounds on the balls."""
         parts = zip(self.curved, states.split(self.width, -1), covectors.split(self.width, -1), strict=True)
         curvatures = [member.curvature(part, time, covector, radii) for member, part, covector in parts]
-        return Curvature(
-            _diagonal([member.jacobian for member in curvatures]),
-            _diagonal([member.hessian for member in curvatures]),
-            torch.stack([member.jacobian_norm for member in curvatures]).amax(0),
-            torch.stack([member.second_derivative_norm for member in curvatures]).amax(0),
-            torch.stack([member.hessian_lipschitz for member in curvatures]).amax(0),
-        )
+        jacobians, hessians, *bounds = zip(*(vars(member).values() for member in curvatures), strict=True)
+        largest = (torch.stack(each).amax(0) for each in bounds)
+        return Curvature(_diagonal(jacobians), _diagonal(hessians), *largest)
 
 
 def stacked(members: Sequence[Trajectory]) -> StackedTrajectory:
@@ -252,8 +248,7 @@ def _diagonal(blocks: Sequence[Tensor]) -> Tensor:
 class Mechanism(ABC):
     """The mechanism of d values given p parents and d noises."""
 
-    # Whether `abduct` inverts `forward` up to rounding; False if it is a separate estimate
-    exact: ClassVar[bool] = True
+    exact: ClassVar[bool] = True  # Whether `abduct` inverts `forward`; False for a separate estimate
 
     @abstractmethod
     def forward(self, parents: Tensor, noise: Tensor) -> Tensor:

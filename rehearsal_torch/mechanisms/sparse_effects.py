@@ -30,7 +30,6 @@ partialling out are textbook (Frisch, Waugh and Lovell).
 
 from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import replace
 from typing import final
 
 import torch
@@ -314,11 +313,5 @@ class SparseTrajectory(CurvedTrajectory):
             spectral_bound(jacobian) + blind.second_derivative_norm * radii[:, None],
             blind.jacobian_norm + spectral_bound(self.matrices[time]),
         )
-        return replace(
-            blind,
-            jacobian=jacobian,
-            hessian=blind.hessian.expand(*shape, -1, -1),
-            jacobian_norm=jacobian_norm,
-            second_derivative_norm=blind.second_derivative_norm.expand(shape),
-            hessian_lipschitz=blind.hessian_lipschitz.expand(shape),
-        )
+        hessian, second = blind.hessian.expand(*shape, -1, -1), blind.second_derivative_norm.expand(shape)
+        return Curvature(jacobian, hessian, jacobian_norm, second, blind.hessian_lipschitz.expand(shape))

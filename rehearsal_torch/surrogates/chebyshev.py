@@ -19,7 +19,7 @@ squares of linear functions. With the values of member e at nodes, and C_e their
     J_e(a) = sum_j l_j(a) J_e(a_j),    var_e(a) = sum_jk l_j(a) l_k(a) C_e(a_j, a_k);
 
 each member has as many nodes as its own waves need, and its values are then lifted to the nodes of the
-fastest. However many actions a search compares, features and factor are needed at the nodes only.
+fastest.
 
 Source: Trefethen (2013), Ch. 3 and 4 (coefficients and aliasing of interpolants); Watson (1944), Sec. 3.31
 (the bound of J_m).

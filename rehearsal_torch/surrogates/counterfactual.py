@@ -61,24 +61,29 @@ def recover(model: CausalModel | CausalNetwork | TransitionModel, observed: Tabl
 @torch.no_grad()
 def sample(
     model: CausalModel | TransitionModel,
-    # For a causal model, (..., k) in their units. For a transition model, action numbers (..., T - 1), or
-    # names to values as for `counterfactual`, or None for the observed ones
     actions: Actions,
-    count: int,  # Samples per action; the noise is shared by all actions (common random numbers)
+    count: int,
     seed: int = 0,
-    # Nodes, or varying features after the first step, that are set directly, name to value
     fixed: Values | None = None,
-    # Transition models only: the episode that provides the first state and the static and contextual features
-    # of the trajectories
     observed: Episode | None = None,
 ) -> Tensor:
-    """Samples from interventional distributions: fresh noise under the given actions. ValueError if model and
-    observation are of different kinds, a name or number is unknown, or the model is not fitted.
+    """Samples from interventional distributions: fresh noise under the given actions.
+
+    Args:
+        actions: For a causal model, (..., k) in their units. For a transition model, action numbers (..., T -
+            1), or names to values as for `counterfactual`, or None for the observed ones.
+        count: Samples per action; the noise is shared by all actions (common random numbers).
+        fixed: Nodes, or varying features after the first step, that are set directly, name to value.
+        observed: Transition models only: the episode that provides the first state and the static and
+            contextual features of the trajectories.
 
     Returns:
         For a causal model (..., count, N), in the order of the network's nodes; for a transition model
-            trajectories (..., count, T, D) in the features' units, in the order of ``model.names``. On the
-            device of the actions, or of the episode.
+            trajectories (..., count, T, D) in the features' units, in the order of ``model.names``.
+
+    Raises:
+        ValueError: if model and observation are of different kinds, a name or number is unknown, or the model
+            is not fitted.
     """
     if not isinstance(model, TransitionModel):
         if not isinstance(model, CausalModel):
@@ -112,27 +117,31 @@ def sample(
 @torch.no_grad()
 def counterfactual(
     model: CausalModel | CausalNetwork | TransitionModel | TransitionEnsemble,
-    # A table with every action and node of a causal network; an episode with the columns of a transition
-    # model
     observed: Table | Episode,
-    # Actions that change; the others stay as observed. For a causal network, name to value. For an episode,
-    # names to values, where a name is either ``action[t]`` with an action number, as in a decision's
-    # alteration, or a dose with one number, or T - 1 of them, in its unit; or all action numbers, an integer
-    # tensor (T - 1,)
     actions: Actions = None,
-    # Nodes, or varying features after the first step, that are set directly, name to value
     fixed: Values | None = None,
 ) -> Table | Episode:
     """Counterfactuals: what would have been observed under other actions, with the noise of the observation;
-    of an ensemble the mean over its members, each with its own noise. ValueError if model and observation are
-    of different kinds, a name or number is unknown, or the model is not fitted. KeyError if a column is
-    missing.
+    of an ensemble the mean over its members, each with its own noise.
+
+    Args:
+        observed: A table with every action and node of a causal network; an episode with the columns of a
+            transition model.
+        actions: Actions that change; the others stay as observed. For a causal network, name to value. For an
+            episode, names to values, where a name is either ``action[t]`` with an action number, as in a
+            decision's alteration, or a dose with one number, or T - 1 of them, in its unit; or all action
+            numbers, an integer tensor (T - 1,).
+        fixed: Nodes, or varying features after the first step, that are set directly, name to value.
 
     Returns:
-        For a table: actions and nodes, one row for each row of `observed`, with the cells that were set
-            marked as altered. For an episode: the same columns, (T, d), with the counterfactual varying
-            features and the doses that were given; static and contextual features, and columns that the model
-            does not read, stay as observed.
+        For a table: actions and nodes, row by row, with the cells that were set marked as altered. For an
+            episode: the same columns, (T, d), with the counterfactual varying features and the doses that
+            were given; others stay as observed.
+
+    Raises:
+        ValueError: if model and observation are of different kinds, a name or number is unknown, or the model
+            is not fitted.
+        KeyError: if a column is missing.
     """
     if isinstance(model, TransitionEnsemble):
         answers = [counterfactual(member, observed, actions, fixed) for member in model.each]

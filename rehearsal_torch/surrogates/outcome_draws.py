@@ -14,10 +14,9 @@ more of them than outcomes: each face then bounds one coordinate. Otherwise (a p
 the identity. A coordinate holds how far each row is from the bound, where the indicator of the region holds
 one bit: where success is rare, the indicator is nearly constant, and the coordinates still vary in every row.
 
-The draws of a fitted model are the same for every question, since their seed is part of the model, and a
-decision for one case would otherwise spend much of its time on them. `KeptDraws` keeps those used last, up to
-a number of cells. A model that is fitted, loaded or conditioned anew has other tensors, or changed ones, and
-draws anew.
+The draws of a fitted model are the same for every question, since their seed is part of the model:
+`KeptDraws` keeps those used last, up to a number of cells, and draws anew for a model with other tensors, or
+changed ones.
 
 Source: Gelman et al. (2013), Sec. 7.1 (the posterior predictive distribution); Du et al. (2026), Sec. 2.1
 (the region as a polytope).

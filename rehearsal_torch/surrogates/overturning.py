@@ -17,9 +17,7 @@ Where costs count, an action overturns already where its gain is not worth its c
 cost in units of the worth of a desired outcome.
 
 Beside it stands the strength of the strongest covariate (`estimators.marginal_sensitivity`) among those that
-the graph says to adjust for: the context, the variables before the alteration, and those between two
-alterations (`graphs.separation`). It depends on the observations and on which variables are altered, and is
-computed once for each such set.
+the graph says to adjust for (`graphs.separation`), computed once for each set of altered variables.
 
 Nothing is added to decisions that set nothing, or have no estimate of such a probability; nor where the
 observations contain altered cells: then the actions were chosen by decisions, of which it is known on what

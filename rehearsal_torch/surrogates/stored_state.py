@@ -89,12 +89,7 @@ def without_derived(module: nn.Module, state: Mapping[str, Tensor], largest: int
 
 def derived_bytes(module: nn.Module) -> int:
     """The memory of the derived buffers that are empty, once they have been computed."""
-    return sum(
-        math.prod(size) * 8
-        for path, part in _fitted_parts(module)
-        for name, size in part.derivable().items()
-        if not part.get_buffer(name).numel()
-    )
+    return sum(math.prod(size) * 8 for *_, size in _absent(module))
 
 
 def compute_derived(
@@ -116,23 +111,19 @@ def compute_derived(
         name in state and state[name].dtype == value.dtype and torch.equal(state[name].cpu(), value)
         for name, value in (written or {}).items()
     )
-    for path, part in _fitted_parts(module):
-        for name, size in part.derivable().items():
-            if part.get_buffer(name).numel():
-                continue
-            try:
-                with torch.no_grad():
-                    value = state[path + name].cpu() if same else part.derive(name)
-            except (RuntimeError, ValueError, LookupError) as error:
-                raise DerivationError(
-                    f"{path}{name} cannot be computed from the other tensors: {' '.join(str(error).split())}"
-                ) from error
-            if tuple(value.shape) != tuple(size):
-                expected = f"{path}{name}: expected the size {tuple(size)}"
-                raise DerivationError(f"{expected}; got {tuple(value.shape)} from the other tensors")
-            inner, _, own = name.rpartition(".")
-            # Laid out as tensors that are read, so that all later sums have the same bits.
-            setattr(part.get_submodule(inner), own, value.contiguous())
+    for path, part, name, size in _absent(module):
+        try:
+            with torch.no_grad():
+                value = state[path + name].cpu() if same else part.derive(name)
+        except (RuntimeError, ValueError, LookupError) as error:
+            reason = f"{path}{name} cannot be computed from the other tensors"
+            raise DerivationError(f"{reason}: {' '.join(str(error).split())}") from error
+        if tuple(value.shape) != tuple(size):
+            expected = f"{path}{name}: expected the size {tuple(size)}"
+            raise DerivationError(f"{expected}; got {tuple(value.shape)} from the other tensors")
+        inner, _, own = name.rpartition(".")
+        # Laid out as tensors that are read, so that all later sums have the same bits.
+        setattr(part.get_submodule(inner), own, value.contiguous())
 
 
 def _parts(module: nn.Module) -> Iterator[tuple[str, Part]]:
@@ -140,6 +131,14 @@ def _parts(module: nn.Module) -> Iterator[tuple[str, Part]]:
     for path, part in module.named_modules():
         if isinstance(part, Part):
             yield f"{path}." if path else "", part
+
+
+def _absent(module: nn.Module) -> Iterator[tuple[str, Part, str, tuple[int, ...]]]:
+    """Path, part, name and size of each derived buffer that is empty, as it is reached."""
+    for path, part in _fitted_parts(module):
+        for name, size in part.derivable().items():
+            if not part.get_buffer(name).numel():
+                yield path, part, name, size
 
 
 def _fitted_parts(module: nn.Module) -> Iterator[tuple[str, Part]]:

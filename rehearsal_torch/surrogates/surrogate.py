@@ -42,8 +42,7 @@ class Surrogate(nn.Module, ABC):
     """A model whose parts are fitted to a table."""
 
     kind: Kind | None = None  # The kind of problem that it serves (`Problem.kind`); None for any
-    # Whether the graph enters the fit through the adjustment of the candidate sets alone
-    by_adjustment: bool = False
+    by_adjustment: bool = False  # Whether the graph enters by the adjustment of candidate sets alone
 
     @property
     def device(self) -> torch.device:

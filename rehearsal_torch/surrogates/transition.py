@@ -239,13 +239,11 @@ class TransitionModel(CheckedTransition):
         static: Sequence[str],  # Features that are constant over an episode
         contextual: Sequence[str],  # Features that keep their observed values
         mechanism: LocationScale,  # A mechanism with user-supplied weights, see `LocationScale.from_tensors`
-        # Feature to its (lower, upper), in its unit: the values that are scaled to -1/2 and 1/2
-        ranges: Mapping[str, Sequence[float]],
+        ranges: Mapping[str, Sequence[float]],  # feature to its (lower, upper), scaled to -1/2 and 1/2
         # Dose column to its doses, increasing from 0, in its unit; the length of the longest list is the
         # number of levels of every drug
         levels: Mapping[str, Sequence[float]],
-        # Features that are replaced by their logarithm, log(v + 1), before they are scaled
-        logarithms: Sequence[str] = (),
+        logarithms: Sequence[str] = (),  # features of which log(v + 1) is scaled
     ) -> Self:
         """A model with user-supplied weights, ranges and levels, used unchanged. ValueError if widths, names,
         ranges or levels do not agree.

@@ -1,8 +1,8 @@
 """Ensembles of transition models, each fitted to a bootstrap resample of the transitions.
 
-A single learnt model claims more than it keeps: a search finds the actions at which its errors are largest,
-and two trainings of one class recommend differently. An ensemble shows this. Its prediction is the mean over
-its members, and a recommendation is made only where every member predicts a gain (`claims.sequences`).
+A search finds the actions at which the errors of a single learnt model are largest, and two trainings of one
+class recommend differently. An ensemble predicts the mean over its members, and a recommendation is made only
+where every member predicts a gain (`claims.sequences`).
 
 Each member draws n of the n transitions with replacement, by a seed of its own: of the training rows, and of
 those held out for early stopping. They are drawn one by one rather than patient by patient, so that members

@@ -309,8 +309,7 @@ class Regression:
 
     factor: Tensor  # (m, m), Cholesky factor of sum_i phi_i phi_i^T + r I
     theta: Tensor  # (m, t)
-    # (t,), sum_i t_i' theta' phi_i: the part of the targets' sum of squares that the fit explains
-    explained: Tensor
+    explained: Tensor  # (t,), sum_i t_i' theta' phi_i, the targets' sum of squares that the fit explains
     total: Tensor  # (m,), sum_i phi_i
 
 

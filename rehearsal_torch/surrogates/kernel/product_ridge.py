@@ -7,8 +7,8 @@ With h = (x, u, a) and a Gaussian kernel for each block (`product_kernel`), the 
     J(a; x)  = sum_i omega_i(x) k_a(a_i, a),   omega(x) = alpha . r(x),   r(x) = k_x(x) . K_uu gamma(x);
     the last factor is one if there are no covariates.
 
-An ascent step thus costs as many kernel values as there are rows. J is linear in the regression function; a
-Gaussian process of amplitude t and noise variance t N lambda_h gives it the posterior variance
+J is linear in the regression function; a Gaussian process of amplitude t and noise variance t N lambda_h
+gives it the posterior variance
 
     t [gamma^T K_uu gamma - q^T (K_hh + N lambda_h I)^-1 q],   q = r(x) . k_a(a),   t = w^T alpha / N,
 

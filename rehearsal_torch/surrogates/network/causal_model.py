@@ -52,10 +52,8 @@ class CausalNetwork:
     def propagate(
         self,
         actions: Tensor,  # (..., k), in their units
-        # (S, N), the same samples for all actions, as `CausalModel.draws` returns them; or (..., S, N)
-        noise: Tensor,
-        # Each node's deviation from its posterior mean; None for the posterior mean itself
-        perturbation: Perturbation | None = None,
+        noise: Tensor,  # (S, N), the same samples for all actions (`CausalModel.draws`); or (..., S, N)
+        perturbation: Perturbation | None = None,  # deviations from posterior means
         spread: Sequence[str] = (),  # Nodes whose posterior standard deviation is returned as well
         # Nodes that are set to a value (hard interventions), each broadcastable to (..., S); their mechanisms
         # are ignored

@@ -190,7 +190,6 @@ class VisitedActions(Solved):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.width = width
         self.register_fitted(actions=("n", width))
 
     def solve(self, *examples: Tensor) -> None:

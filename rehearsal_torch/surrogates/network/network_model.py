@@ -20,9 +20,9 @@ further row is weighed once (`mechanisms.gp_mechanism`); the noise of an experim
 Acquisition functions ask for the joint posterior of a candidate and all baseline points, for every candidate
 of a batch: the baseline comes many times, and no gradient is taken of it. `at_distinct` evaluates each
 distinct point once, in parts of bounded size, and on the way back only points whose value has a gradient,
-with a graph that is freed part by part: one more evaluation of these, for memory that does not grow with the
-number of points. Few points, up to two parts, are evaluated once, with their graph: single candidates in an
-ascent take two thirds of the time.
+with a graph that is freed part by part, for memory that does not grow with the number of points. Few points,
+up to two parts, are evaluated once, with their graph: single candidates in an ascent take two thirds of the
+time.
 
 Source: Balandat et al. (2020), Sec. 3 and App. A (models, fantasies); Astudillo and Frazier (2019), Eq. 1,
 and (2021), Sec. 4 (function networks); Ren et al. (2025), Eq. 5; Chen et al. (2016), Sec. 3 (recomputation on

@@ -6,11 +6,10 @@ A sample is one plausible network: one epistemic draw e ~ N(0, I) of all nodes, 
 
 h the reward or node values, and u_1 ... u_S noise draws that all samples and actions share. Samples are
 functions of e, so that samplers of normal numbers (`SobolQMCNormalSampler`, `IIDNormalSampler`) serve: a base
-sample is e, (N,), common to the q actions and to all t-batches, so that candidates are compared with each
-other, and with a baseline, within one network. Mean and variance are those of E fixed draws e, the members; a
-sampler that `get_sampler` chooses takes these members, in order and with repetition, rather than other draws.
-(BoTorch's `IndexSampler` draws other members, with replacement, for each element of a t-batch: equal
-candidates would differ in value.)
+sample is e, (N,), common to the q actions and to all t-batches, so that candidates, and a baseline, are
+compared within one network. Mean and variance are those of E fixed draws e, the members; a sampler that
+`get_sampler` chooses takes these, in order. (BoTorch's `IndexSampler` draws other members, with replacement,
+for each element of a t-batch: equal candidates would differ in value.)
 
 The outcome of an experiment has a noise of its own: `ExperimentPosterior` samples the node values of q
 experiments. Here the functions are drawn jointly at the inputs that the q experiments reach,
@@ -189,10 +188,8 @@ class ExperimentPosterior(NetworkPosterior):
     @cached_property
     def values(self) -> Tensor:
         """Single outcomes, one for each pair of member and noise draw, (E S, *b, q, m)."""
-        both, noise = (
-            self._members.repeat_interleave(len(self.noise), 0),
-            self.noise.repeat(len(self._members), 1),
-        )
+        draws, members = len(self.noise), len(self._members)
+        both, noise = self._members.repeat_interleave(draws, 0), self.noise.repeat(members, 1)
         outcomes, _ = self.network.propagate(self.actions, noise, lambda index, _: both[:, index])
         return self.read(outcomes.movedim(-2, 0))
 

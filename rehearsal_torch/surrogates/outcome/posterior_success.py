@@ -21,19 +21,16 @@ drawn without replacement and spread evenly over the first coordinate of the row
 reduces the counting error.
 
 Residuals enter additively. Without v, all points of a draw lie around (x, g_d(x), a), and f is linear in
-features of the residuals of u (`feature_regression`), which serve all cases: an action costs coefficients for
-each draw, and one matrix product (`PosteriorSuccess.values`). With v, f is linear for each point in features
-of what moves with the action, (h_d(x, u, a_first), a), around what does not, (x, u, e'): these coefficients
-are computed once per case, and many actions cost one matrix product (`SuccessInContexts`).
-
-Where the outcomes have no slack, t is a latent sum with known noise (`outcome_kind`), and everything above
-stays the same.
+features of the residuals of u (`feature_regression`), which serve all cases (`PosteriorSuccess.values`). With
+v, f is linear for each point in features of what moves with the action, (h_d(x, u, a_first), a), around what
+does not, (x, u, e'): with coefficients that are computed once per case, many actions cost one matrix product
+(`SuccessInContexts`). Where the outcomes have no slack, t is a latent sum with known noise (`outcome_kind`),
+and everything above stays the same.
 
 For a context and one action a in an interval, without v, the outcome t_di(a) is a sum of waves in a and of a
-polynomial of degree two, known to rounding from its values at a few dozen nodes (`surrogates.chebyshev`): the
-drawn functions are evaluated there once, and every further action costs a product a point
-(`TabulatedSuccess`). The widest interval of a batch decides on their number, so that the last bits of a share
-depend on the batch.
+polynomial of degree two, known to rounding from its values at a few dozen nodes (`surrogates.chebyshev`), and
+every further action costs a product a point (`TabulatedSuccess`). The widest interval of a batch decides on
+their number, so that the last bits of a share depend on the batch.
 
 Source: Robins (1986) (the sequential formula); Efron (1979) (resampled residuals); McKay, Beckman and Conover
 (1979) (stratified samples).
@@ -64,8 +61,7 @@ class ConditionalModels:
 
     faces: FaceCoordinates  # The coordinates t and the region in them
     outcomes: Sequence[FeatureRegression]  # E regressions of t on (x, u, v, a)
-    # The regression of covariates on x, None without any; its outputs may be more than u
-    before: FeatureRegression | None
+    before: FeatureRegression | None  # The regression of u, and perhaps more, on x; None without u
     columns: Sequence[int]  # The places of u among its outputs
     between: FeatureRegression | None  # The regression of v on (x, u, a_first); None without v
     first: Sequence[int]  # The places of a_first among the actions

@@ -74,6 +74,9 @@ class DriftingRegression(Solved):
             location=("d",), scale=("d",), rates=(count,),
             processed=(), initial_rows=(), fingerprint=(2, "d"),
         )  # fmt: skip
+        self.processed: Tensor
+        self.initial_rows: Tensor
+        self.fingerprint: Tensor
 
     def solve(self, *examples: Tensor) -> None:
         """Processes rounds: rows (n, d); the mask of cells that were set, (n, d); the initial coefficients,
@@ -175,15 +178,12 @@ class DriftingLinear(LinearSurrogate):
         )
         names = self.task.graph.names
         members = [(equation, member) for equation in self.equations for member in equation.members]
-        self.regressions = DriftingRegression(
-            [positions(names, equation.parents) for equation, _ in members],
-            [names.index(member) for _, member in members],
-            [positions(names, equation.members) for equation, _ in members],
-            [positions(names, equation.altered) for equation, _ in members],
-            steps,
-            rate,
-            horizon,
+        parents, own, altered = (
+            [positions(names, chosen) for chosen in sets]
+            for sets in zip(*((each.parents, each.members, each.altered) for each, _ in members), strict=True)
         )
+        children = [names.index(member) for _, member in members]
+        self.regressions = DriftingRegression(parents, children, own, altered, steps, rate, horizon)
 
     def parts(self, table: Table) -> Fits:
         """The overlap, least squares of the first rows, contexts, rounds; ValueError without such rows."""
@@ -206,11 +206,8 @@ class DriftingLinear(LinearSurrogate):
         begin = sum(len(earlier.members) for earlier in self.equations[:which])
         end = begin + len(equation.members)
         intercepts, gains = self.regressions.coefficients()
-        weights, covariance = (
-            gains[begin:end, : len(equation.parents)].mT,
-            self.starts[which].covariance,
-        )
-        return AffineMechanism(weights, intercepts[begin:end], covariance)
+        weights = gains[begin:end, : len(equation.parents)].mT
+        return AffineMechanism(weights, intercepts[begin:end], self.starts[which].covariance)
 
     def drawn(self, equation: Equation) -> AffineMechanism | None:  # noqa: ARG002
         """None: an ensemble of experts has no posterior."""

@@ -92,9 +92,7 @@ class Pushforward:
 
     altered: tuple[str, ...]  # The k altered variables
     wanted: tuple[str, ...]  # The m requested variables
-    # Values that do not depend on the altered variables: the context, and samples of variables that the
-    # altered ones do not affect
-    known: dict[str, Tensor]
+    known: dict[str, Tensor]  # The context, and samples of what the altered variables do not affect
     noise: dict[str, Tensor]  # Noise of each variable, (n,)
     open: tuple[FittedEquation, ...]  # The equations that depend on the altered variables, in order
 
@@ -166,11 +164,8 @@ class FlowStructural(RehearsalSurrogate):
         if unseen:
             reason = f"{unseen} cause context variables but are not in the context"
             raise ValueError(f"{reason}: add them to the context, or remove their effects from it")
-        self.equations = tuple(
-            _without(each, self.task.context)
-            for each in equations(self.task)
-            if not set(each.members) <= context
-        )
+        outside = [each for each in equations(self.task) if not set(each.members) <= context]
+        self.equations = tuple(_without(each, self.task.context) for each in outside)
         self.scaler = Standardise(graph.names)
         self.linear = Modules[LinearGaussian](
             LinearGaussian(len(each.parents), len(each.members)) for each in self.equations
@@ -197,12 +192,10 @@ class FlowStructural(RehearsalSurrogate):
 
     def fitted(self, wanted: Sequence[Equation]) -> list[FittedEquation]:
         """Equations with their fitted mechanisms."""
-        places = [self.equations.index(equation) for equation in wanted]
-        flows = [self.flows[place] if len(self.flows) else None for place in places]
-        return [
-            FittedEquation(equation, LinearFlow(self.linear[place], flow))
-            for equation, place, flow in zip(wanted, places, flows, strict=True)
-        ]
+        flows: list[ConditionalFlow | None] = [*self.flows]
+        flows = flows or [None] * len(self.equations)
+        own = dict(zip(self.equations, map(LinearFlow, self.linear, flows), strict=True))
+        return [FittedEquation(equation, own[equation]) for equation in wanted]
 
     def under(self, altered: Sequence[str]) -> list[FittedEquation]:
         """The equations that hold when `altered` is set; ValueError if one may not be altered."""

@@ -16,14 +16,13 @@ an altered part of a clique has no such rows; the association in the first rows 
 (`prior_weight`) rows of its own. With forgetting below 1, older rows are down-weighted, for parameters and
 graphs alike: the rehearsal model may change with time.
 
-K models are divided into blocks, one for each graph, in proportion to its weight (systematic sampling: the
-length of a block is off by less than one). Within a block the equations' parameters are sampled for all its
-models in one batch, and a scenario is propagated from parents to children,
+K models are divided into blocks, one for each graph, in proportion to its weight (systematic sampling).
+Within a block the equations' parameters are sampled for all its models in one batch, and a scenario is
+propagated from parents to children,
 
     offset_v = b + W' offset_pa + eps,        gain_v = W' gain_pa,
 
-where altered variables start with offset 0 and gain 1, and the context with its values and gain 0: no matrix
-is inverted.
+where altered variables start with offset 0 and gain 1, and the context with its values and gain 0.
 
 A decision can be right on average over graphs and wrong under each that is true with a sizeable probability:
 the probability of success, which is such an average, does not show it. With w_i the indicator of a desired

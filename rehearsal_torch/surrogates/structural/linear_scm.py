@@ -14,6 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 
 import torch
 from torch import Tensor
@@ -90,18 +91,16 @@ def equations(task: RehearsalTask) -> tuple[Equation, ...]:
     clique with one that may be altered.
     """
     task.graph.require_cliques("a linear equation for every clique")
+    needed = list[Equation]()
     for clique in task.graph.cliques:
         free = [name for name in clique if name in task.box.names]
         seen = [name for name in clique if name in task.context]
         if free and seen:
-            raise ValueError(
-                f"context {seen} and actionable {free} are in one clique: an action would change the "
-                "observed context; take one out of the clique"
-            )
-    graph = task.graph
-    return tuple(
-        equation for clique in graph.cliques for equation in of_clique(clique, graph.parents(clique), task)
-    )
+            which = f"context {seen} and actionable {free} are in one clique"
+            remedy = "an action would change the observed context; take one out of the clique"
+            raise ValueError(f"{which}: {remedy}")
+        needed += of_clique(clique, task.graph.parents(clique), task)
+    return tuple(needed)
 
 
 MAX_CONTEXTS = 64
@@ -112,13 +111,15 @@ class ObservedContexts(Solved):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.width = width
         self.register_fitted(values=("n", width))
 
     def solve(self, *examples: Tensor) -> None:
         """Stores the first rows of (n, |X|)."""
-        (values,) = examples
-        self.values = values[:MAX_CONTEXTS].detach().clone().to(torch.float64)
+        self.values = examples[0][:MAX_CONTEXTS].detach().clone().to(torch.float64)
+
+
+# The estimated response, and those of posterior samples, in a leading dimension, or None.
+Responses = tuple[AffineResponse, AffineResponse | None]
 
 
 class LinearSurrogate(RehearsalSurrogate, ABC):
@@ -155,12 +156,8 @@ class LinearSurrogate(RehearsalSurrogate, ABC):
             models.append(self._assembled(altered, known) if len(known) == len(holding) else None)
         return models
 
-    def responses_of(
-        self, sets: Sequence[Sequence[str]]
-    ) -> list[tuple[AffineResponse, AffineResponse | None]]:
-        """The outcomes' response to context, action and noise for several sets of altered variables: the
-        estimated one, and those of posterior samples, in a leading dimension, or None.
-        """
+    def responses_of(self, sets: Sequence[Sequence[str]]) -> list[Responses]:
+        """The outcomes' response to context, action and noise for several sets of altered variables."""
         asked, models = (self.task.context, self.task.outcomes), self.linear_models_of(sets)
         return [
             (self.response(names), None if model is None else model.response(*asked))
@@ -187,7 +184,9 @@ class LinearSurrogate(RehearsalSurrogate, ABC):
         return variables[..., inverse].to(noise.device)
 
     def _assembled(self, altered: Sequence[str], learnt: Sequence[AffineMechanism]) -> LinearModel:
-        order = self._order(altered)
+        # Parents before children: altered members of a clique precede the others.
+        cliques = (sorted(clique, key=lambda name: name not in altered) for clique in self.task.graph.cliques)
+        order = tuple(chain.from_iterable(cliques))
         index_of = {name: index for index, name in enumerate(order)}
         like, width = learnt[0].intercept, len(order)
         lead = like.shape[:-1]
@@ -202,15 +201,6 @@ class LinearSurrogate(RehearsalSurrogate, ABC):
             intercept[..., to] = mechanism.intercept
             covariance[..., to, to] = mechanism.covariance
         return LinearModel(order, tuple(altered), weights, intercept, covariance)
-
-    def _order(self, altered: Sequence[str]) -> tuple[str, ...]:
-        """Parents before children in the altered graph: altered members of a clique precede the others."""
-        cut = set(altered)
-        return tuple(
-            name
-            for clique in self.task.graph.cliques
-            for name in sorted(clique, key=lambda name: name not in cut)
-        )
 
 
 MAX_DRAWS = 100_000
@@ -235,7 +225,7 @@ class LinearStructural(LinearSurrogate):
             raise ValueError(f"expected draws >= 0; got {draws}")
         bounded("draws", draws, MAX_DRAWS, 0)
         self.draws, self.seed = draws, seed
-        self._kept: KeptDraws[list[tuple[AffineResponse, AffineResponse | None]]] = KeptDraws(KEPT_CELLS)
+        self._kept: KeptDraws[list[Responses]] = KeptDraws(KEPT_CELLS)
         self._places = {equation: index for index, equation in enumerate(self.equations)}
         self.mechanisms = Modules[LinearGaussian](
             LinearGaussian(len(each.parents), len(each.members)) for each in self.equations
@@ -265,9 +255,7 @@ class LinearStructural(LinearSurrogate):
         stream = spaced_generator(self.seed, self._places[equation])
         return self.mechanism(equation).posterior(self.draws, stream)
 
-    def responses_of(
-        self, sets: Sequence[Sequence[str]]
-    ) -> list[tuple[AffineResponse, AffineResponse | None]]:
+    def responses_of(self, sets: Sequence[Sequence[str]]) -> list[Responses]:
         """Kept until the model changes, since they are the same for every case."""
         task, make = self.task, partial(super().responses_of, sets)
         # An upper bound: at most 3 d numbers of an outcome.

@@ -99,8 +99,7 @@ class AffineScenarios:
     names: tuple[str, ...]  # The d variables, in order
     altered: tuple[str, ...]  # The k variables that are set
     offset: Tensor  # (B, K, d), each column in its variable's unit; zero for altered variables
-    # (K, d, k), the same in all contexts; the unit matrix for altered variables, zero for the context
-    gain: Tensor
+    gain: Tensor  # (K, d, k), in all contexts; one for altered variables, zero for the context
 
     def only(self, names: Sequence[str]) -> "AffineScenarios":
         """The scenarios of some variables, such as the outcomes, in the given order; KeyError for others."""
