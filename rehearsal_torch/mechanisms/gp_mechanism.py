@@ -38,7 +38,6 @@ Source: Ren et al. (2025), Eq. 4-5 and Thm. 4.1 (encoder and decoder); Rasmussen
 """
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -192,8 +191,6 @@ def noise_input(noise: Tensor) -> Tensor:
 @dataclass(frozen=True)
 class Decoded(NodeMechanism):
     """x = g(w, u), u abducted by the encoder, which also scales; the decoder is the posterior of g."""
-
-    exact: ClassVar[bool] = False
 
     encoder: ClosedForm
     decoder: Posterior

@@ -27,34 +27,16 @@ from torch import Tensor
 
 from rehearsal_torch.data.part import Solved
 from rehearsal_torch.estimators.bayesian_regression import inverse_wishart_root
-from rehearsal_torch.mechanisms.mechanism import GenerativeMechanism, standard_normal
+from rehearsal_torch.mechanisms.mechanism import Mechanism
 
 
 @dataclass(frozen=True)
-class AffineMechanism(GenerativeMechanism):
-    """c values as an affine function of p parents; leading dimensions (...) run over sets of parameters."""
+class AffineMechanism:
+    """Parameters of c values given p parents; leading dimensions run over sets of them."""
 
     weights: Tensor  # W, (..., p, c)
     intercept: Tensor  # b, (..., c)
     covariance: Tensor  # Sigma, (..., c, c), positive definite
-
-    def forward(self, parents: Tensor, noise: Tensor) -> Tensor:
-        """(..., p), (..., c) -> (..., c); leading dimensions broadcast with those of the parameters."""
-        return self.mean(parents) + noise
-
-    def abduct(self, parents: Tensor, values: Tensor) -> Tensor:
-        """(..., p), (..., c) -> (..., c)."""
-        return values - self.mean(parents)
-
-    def mean(self, parents: Tensor) -> Tensor:
-        """b + W' pa, (..., p) -> (..., c)."""
-        return self.intercept + (parents.unsqueeze(-2) @ self.weights).squeeze(-2)
-
-    def noise(self, shape: tuple[int, ...]) -> Tensor:
-        """Samples of N(0, Sigma), (*shape, ..., c)."""
-        normal = standard_normal((*shape, *self.intercept.shape), self.intercept)
-        root = torch.linalg.cholesky(self.covariance)
-        return (root @ normal.unsqueeze(-1)).squeeze(-1)
 
 
 RANK = 1e-9
@@ -63,7 +45,7 @@ APART = 1e10
 FLOOR = 1e-12
 
 
-class LinearGaussian(Solved, GenerativeMechanism):
+class LinearGaussian(Solved, Mechanism):
     """c values as a linear function of p parents with jointly normal noise; p may be 0."""
 
     def __init__(self, parents: int, outputs: int) -> None:
@@ -111,11 +93,6 @@ class LinearGaussian(Solved, GenerativeMechanism):
     def abduct(self, parents: Tensor, values: Tensor) -> Tensor:
         """(..., p), (..., c) -> (..., c)."""
         return values - self.intercept - parents @ self.weights
-
-    def noise(self, shape: tuple[int, ...]) -> Tensor:
-        """Samples of N(0, Sigma), (*shape, c)."""
-        normal = standard_normal((*shape, self.outputs), self.covariance)
-        return normal @ torch.linalg.cholesky(self.covariance).mT
 
     def estimate(self) -> AffineMechanism:
         """The estimate as a record of parameters."""

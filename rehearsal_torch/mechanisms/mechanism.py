@@ -50,7 +50,7 @@ curvature bounds are for: `search.sequences.gain_bound`.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import final
 
 import torch
 from torch import Tensor
@@ -248,8 +248,6 @@ def _diagonal(blocks: Sequence[Tensor]) -> Tensor:
 class Mechanism(ABC):
     """The mechanism of d values given p parents and d noises."""
 
-    exact: ClassVar[bool] = True  # Whether `abduct` inverts `forward`; False for a separate estimate
-
     @abstractmethod
     def forward(self, parents: Tensor, noise: Tensor) -> Tensor:
         """(..., p), (..., d) -> (..., d); the posterior mean where the function is uncertain."""
@@ -259,21 +257,17 @@ class Mechanism(ABC):
         """(..., p), (..., d) -> (..., d): the noise for which `forward` gives `values`."""
 
 
-class GenerativeMechanism(Mechanism, ABC):
-    """A mechanism whose noise distribution is known, so that it can be sampled from."""
-
-    @abstractmethod
-    def noise(self, shape: tuple[int, ...]) -> Tensor:
-        """Fresh noise, (*shape, d)."""
-
-
 def standard_normal(shape: Sequence[int], like: Tensor) -> Tensor:
     """N(0, I) like a tensor; drawn on the CPU, so that a seed means the same on every device."""
     return torch.randn(*shape, dtype=like.dtype).to(like.device)
 
 
-class TransitionMechanism(GenerativeMechanism, ABC):
+class TransitionMechanism(Mechanism, ABC):
     """A mechanism of one time step, whose first d parents are the values of the previous step."""
+
+    @abstractmethod
+    def noise(self, shape: tuple[int, ...]) -> Tensor:
+        """Fresh noise, (*shape, d)."""
 
     @abstractmethod
     def unroll(self, states: Tensor, fixed: Tensor, observed: Tensor) -> Trajectory:

@@ -62,7 +62,7 @@ def test_every_estimator_of_the_package_stands_under_this_contract():
     nested = [built(name, WORLD.task) for name in SURROGATES if name.startswith("nested")]
     used = {type(each).__name__ for made in nested for each in made.values()}
     # A member of SpectralEnsemble, and what the solvers of a product kernel share.
-    assert concrete == used | {"SpectralRidge", "ProductRidge"}
+    assert concrete == used | {"ProductRidge"}
 
 
 @every

@@ -50,6 +50,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
+from rehearsal_torch.data.part import Solved
 from rehearsal_torch.data.sizes import bounded
 from rehearsal_torch.data.table import evenly
 from rehearsal_torch.seeding import generator, sobol
@@ -64,7 +65,7 @@ RESPONSES, CANDIDATES, FLAT = 16, 192, 1e-6
 MAX_FEATURES = 4096
 
 
-class SpectralRidge(AlterationValue):
+class SpectralRidge(Solved):
     """One joint-metric estimator with M = `features` frequencies; settings as of `SpectralEnsemble`."""
 
     def __init__(
@@ -76,12 +77,12 @@ class SpectralRidge(AlterationValue):
         iterations: int = 25,
         seed: int = 0,
     ) -> None:
-        super().__init__(first)
+        super().__init__()
         if min(features, direction_rows, width_rows, iterations) < 1:
             raise ValueError("expected at least one feature, row and iteration")
         bounded("features", features, MAX_FEATURES)
         self.features, self.direction_rows, self.width_rows = features, direction_rows, width_rows
-        self.iterations, self.seed = iterations, seed
+        self.first, self.iterations, self.seed = tuple(first), iterations, seed
         self.embedding = MetricRidge()
         waves = 2 * features
         self.register_fitted(
@@ -211,11 +212,6 @@ class SpectralRidge(AlterationValue):
     def widths_of_rows(self) -> tuple[int, int, int]:
         """The widths of the frequencies' blocks."""
         return self.on_context.shape[-1], self.on_covariates.shape[-1], self.on_actions.shape[-1]
-
-    @property
-    def actions(self) -> Tensor:
-        """A subset of the historical actions, (n, k)."""
-        return self.kept
 
     def prepare(self, contexts: Tensor) -> Prepared:
         """Cosines and sines of the expected features (B, 2 M); where the covariates depend on the context
@@ -353,10 +349,6 @@ class SpectralRidge(AlterationValue):
         whole = torch.cat((prepared.contexts, covariates, actions), -1) @ self.directions.mT
         return gram(whole, self.rows).sum(-1)
 
-    def weights(self, prepared: Prepared) -> Tensor:
-        """J at the stored historical actions, (B, n)."""
-        return self.values_everywhere(prepared, self.kept)
-
     def values_everywhere(self, prepared: Prepared, actions: Tensor) -> Tensor:
         """J of the smoothed desirability at the same actions (n, k) in every context, (B, n), in float32."""
         points = actions.to(torch.float32).unsqueeze(1)
@@ -464,7 +456,7 @@ class SpectralEnsemble(AlterationValue):
     @property
     def actions(self) -> Tensor:
         """A subset of the historical actions, (n, k)."""
-        return self.members[0].actions
+        return self.members[0].kept
 
     def prepare(self, contexts: Tensor) -> Prepared:
         """See `AlterationValue.prepare`."""

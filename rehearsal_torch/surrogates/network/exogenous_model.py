@@ -36,6 +36,7 @@ from rehearsal_torch.data.known_reward import WeightedSum
 from rehearsal_torch.data.part import Solved, Trained
 from rehearsal_torch.data.question import Question
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.estimators import noise_models
 from rehearsal_torch.estimators.gaussian_process import (
     GaussianProcesses,
     GivenNoise,
@@ -44,22 +45,8 @@ from rehearsal_torch.estimators.gaussian_process import (
 )
 from rehearsal_torch.estimators.hsic import Dependence, DependencePenalty, dependence
 from rehearsal_torch.estimators.kernel import Kernel
-from rehearsal_torch.estimators.noise_models import (
-    Components,
-    GaussianMixtures,
-    InputDependentNoise,
-    MixtureRegression,
-    StandardNormals,
-)
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.mechanisms.gp_mechanism import (
-    ClosedForm,
-    Decoded,
-    Modes,
-    Noise,
-    NormalRegression,
-    noise_input,
-)
+from rehearsal_torch.mechanisms import gp_mechanism
 from rehearsal_torch.mechanisms.mechanism import NodeMechanism
 from rehearsal_torch.seeding import sobol
 from rehearsal_torch.surrogates.network.causal_model import CausalModel, CausalNetwork
@@ -237,7 +224,7 @@ class ExogenousModel(CausalModel):
         structure: Structure = "graph",
         phi: Phi = "mixture",
         decoder: Decoder = "closed_form",
-        components: Components = 2,
+        components: noise_models.Components = 2,
         scale: Scale = "noise",
         fitting: Fitting = "solve",
         independence: float = 0.0,
@@ -260,15 +247,19 @@ class ExogenousModel(CausalModel):
         self.encoder: GaussianProcesses = processes(
             widths, DependencePenalty(independence) if independence else None, kernel
         )
-        self.spread = InputDependentNoise(widths) if phi != "homoskedastic" else None
+        self.spread = noise_models.InputDependentNoise(widths) if phi != "homoskedastic" else None
         self.weighted = GivenNoise(widths) if phi != "homoskedastic" else None
-        self.mixed = MixtureRegression(widths) if phi == "mixture" and components != 1 else None
-        self.first = GaussianMixtures(len(widths), components) if self.mixed is not None else None
+        self.mixed = noise_models.MixtureRegression(widths) if phi == "mixture" and components != 1 else None
+        self.first = (
+            noise_models.GaussianMixtures(len(widths), components) if self.mixed is not None else None
+        )
         self.decoders: GaussianProcesses | None = None
         if decoder == "gp":
             self.decoders = processes([width + 1 for width in widths], None, kernel)
         self.mixtures = (
-            StandardNormals(len(widths)) if components == 1 else GaussianMixtures(len(widths), components)
+            noise_models.StandardNormals(len(widths))
+            if components == 1
+            else noise_models.GaussianMixtures(len(widths), components)
         )
 
     def parts(self, table: Table) -> Fits:
@@ -342,7 +333,7 @@ class ExogenousModel(CausalModel):
         rows = self.processes.rows
         joined = torch.nn.functional.pad(rows.inputs, (0, 1)).transpose(0, 1).clone()
         for index, names in enumerate(self.rows.inputs):
-            joined[:, index, len(names)] = noise_input(self.abducted()[index])
+            joined[:, index, len(names)] = gp_mechanism.noise_input(self.abducted()[index])
         return joined
 
     @torch.no_grad()
@@ -390,26 +381,26 @@ class ExogenousModel(CausalModel):
             if self.mixed is not None:
                 stretch = self.mixed.noise_std[index]
                 level, shift = level * stretch.square(), self.mixed.noise_mean[index] / stretch
-            noise = Noise(level, torch.zeros_like(level))
+            noise = gp_mechanism.Noise(level, torch.zeros_like(level))
             if self.spread is not None and shapes is not None and bool(self.spread.varies[index]):
-                noise = Noise(level, self.spread.rho[index], shapes[index])
+                noise = gp_mechanism.Noise(level, self.spread.rho[index], shapes[index])
             n = len(names)
             unit = cube.offset[index, :n], cube.width[index, :n], cube.centre[index], cube.scale[index]
             belief = means[index], noise, shift, self.scale == "predictive"
-            encoder = ClosedForm(*unit, *belief, self._modes(index), plain[index])
-            mechanisms.append(encoder if decoders is None else Decoded(encoder, decoders[index]))
+            encoder = gp_mechanism.ClosedForm(*unit, *belief, self._modes(index), plain[index])
+            mechanisms.append(encoder if decoders is None else gp_mechanism.Decoded(encoder, decoders[index]))
         return CausalNetwork(self.rows.structured_task, tuple(mechanisms))
 
-    def _modes(self, index: int) -> Modes | None:
+    def _modes(self, index: int) -> gp_mechanism.Modes | None:
         """The mixture under which a node's process was fitted, over the standard deviation of the noise."""
         if self.mixed is None or not bool(self.mixed.adopted[index]):
             return None
         mixture = self.mixed.weights[index], self.mixed.means[index], self.mixed.variances[index]
         weights, means, variances = (parameter[mixture[0] > 0] for parameter in mixture)
         std = self.mixed.noise_std[index]
-        return Modes(weights, means / std, variances / std.square())
+        return gp_mechanism.Modes(weights, means / std, variances / std.square())
 
-    def _plain(self) -> list[NormalRegression | None]:
+    def _plain(self) -> list[gp_mechanism.NormalRegression | None]:
         """The regression under normal noise of each node that has another noise."""
         count = len(self.rows.inputs)
         other = torch.zeros(count, dtype=torch.bool)
@@ -421,7 +412,7 @@ class ExogenousModel(CausalModel):
             return [None] * count
         levels = self.encoder.log_noises.exp()
         return [
-            NormalRegression(posterior, levels[index]) if bool(other[index]) else None
+            gp_mechanism.NormalRegression(posterior, levels[index]) if bool(other[index]) else None
             for index, posterior in enumerate(self.encoder.posteriors())
         ]
 

@@ -37,7 +37,7 @@ from rehearsal_torch.data.scaling import Standardise
 from rehearsal_torch.data.table import Table, positions
 from rehearsal_torch.mechanisms.conditional_flow import ConditionalFlow
 from rehearsal_torch.mechanisms.linear_gaussian import LinearGaussian
-from rehearsal_torch.mechanisms.mechanism import GenerativeMechanism, standard_normal
+from rehearsal_torch.mechanisms.mechanism import Mechanism
 from rehearsal_torch.seeding import spaced_generator
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
@@ -46,7 +46,7 @@ from rehearsal_torch.surrogates.surrogate import Fits, Modules
 
 
 @dataclass(frozen=True)
-class LinearFlow(GenerativeMechanism):
+class LinearFlow(Mechanism):
     """c standardised values given p standardised parents, in the precision of the noise or the values: the
     least-squares fit, and the distribution of the whitened residuals given the parents; None if they are
     assumed to be normal and independent of the parents.
@@ -72,10 +72,6 @@ class LinearFlow(GenerativeMechanism):
         rows = residual.reshape(-1, residual.shape[-1])
         root = torch.linalg.cholesky(self.linear.covariance)
         return torch.linalg.solve_triangular(root, rows.mT, upper=False).mT.reshape(residual.shape)
-
-    def noise(self, shape: tuple[int, ...]) -> Tensor:
-        """Standard normal samples, (*shape, c)."""
-        return standard_normal((*shape, self.linear.outputs), self.linear.covariance)
 
 
 @dataclass(frozen=True)

@@ -232,9 +232,9 @@ def test_support_counts_the_rows_nearby():
 @every
 def test_starts_are_historical_actions_by_their_value(case):
     estimator, prepared, _ = case_of(case)
-    weights = estimator.weights(prepared)
-    assert weights.shape == (5, len(estimator.actions))
-    best = estimator.actions[weights.argmax(1)]
+    weights = estimator.values_everywhere(prepared, estimator.kept)
+    assert weights.shape == (5, len(estimator.kept))
+    best = estimator.kept[weights.argmax(1)]
     history = CASES[case][0][3]
     assert all((history == action).all(-1).any() for action in best)
     assert torch.allclose(estimator.value(prepared, best), weights.amax(1).double(), atol=1e-4)
