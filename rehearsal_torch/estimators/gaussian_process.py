@@ -159,10 +159,6 @@ class GaussianProcesses(Part, ABC):
             for index, width in enumerate(self.widths)
         ]
 
-    def log_posterior(self) -> Tensor:
-        """Log evidence plus log prior of each regression, (N,)."""
-        return log_posterior(self.rows, self.factors(), self.hyper)
-
 
 class SolvedProcesses(GaussianProcesses, Solved):
     """Regressions whose hyper-parameters are found by L-BFGS-B."""

@@ -218,10 +218,6 @@ class GaussianMixtures(Solved):
         self.lower = torch.where(kept, values, math.inf).amin(0) - BEYOND
         self.upper = torch.where(kept, values, -math.inf).amax(0) + BEYOND
 
-    def log_density(self, values: Tensor) -> Tensor:
-        """log p(u), (..., N) -> (..., N)."""
-        return log_densities(values, self.weights, self.means, self.variances).logsumexp(-1)
-
     def cdf(self, values: Tensor) -> Tensor:
         """P(U <= u), (..., N) -> (..., N)."""
         return (

@@ -78,9 +78,13 @@ class Overturning:
             self._known[names] = self._strengths(names)
         return self._known[names]
 
-    def why_none(self, names: tuple[str, ...]) -> str:  # noqa: ARG002
+    def known_for(self, names: tuple[str, ...]) -> bool:  # noqa: ARG002
+        """Whether `covariates` rests on rows: not where nothing was recorded of these variables."""
+        return True
+
+    def why_none(self, names: tuple[str, ...]) -> str:
         """Why `covariates` has nothing for altered variables."""
-        return FEW_ROWS
+        return FEW_ROWS if self.known_for(names) else UNRECORDED
 
     def with_sensitivity(self, decision: Decision, certificate: Mapping[str, float | str] | None) -> Decision:
         """The decision with its sensitivity where that applies. ``truth_lower`` of its certificate is used
@@ -159,9 +163,9 @@ class RecordedStrengths(Overturning):
         """See `Overturning.covariates`; None for variables of which nothing was recorded."""
         return self._known.get(names)
 
-    def why_none(self, names: tuple[str, ...]) -> str:
-        """See `Overturning.why_none`."""
-        return FEW_ROWS if names in self._known else UNRECORDED
+    def known_for(self, names: tuple[str, ...]) -> bool:
+        """See `Overturning.known_for`."""
+        return names in self._known
 
 
 def for_question(question: Question | None, observations: Callable[[], Table]) -> Overturning | None:

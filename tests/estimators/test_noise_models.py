@@ -8,6 +8,7 @@ from rehearsal_torch.estimators.noise_models import (
     GaussianMixtures,
     InputDependentNoise,
     StandardNormals,
+    log_densities,
 )
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 from rehearsal_torch.training.fit import fit
@@ -121,12 +122,16 @@ def noises(count=200, seed=0):
     return (values - values.mean(0)) / values.std(0), torch.ones(count, 3, dtype=torch.bool)
 
 
+def log_density(made, values):
+    return log_densities(values, made.weights, made.means, made.variances).logsumexp(-1).sum(0)
+
+
 @pytest.mark.parametrize("components", [2, 3])
 def test_likelihood_is_that_of_scikit_learn_with_several_starts(components):
     values, kept = noises()
     made = GaussianMixtures(3, components)
     made.solve(values, kept)
-    own = made.log_density(values).sum(0)
+    own = log_density(made, values)
     for place in range(3):
         column = values[:, place : place + 1].numpy()
         told = GaussianMixture(components, n_init=5, random_state=0).fit(column).score(column) * len(column)
@@ -161,7 +166,7 @@ def test_starting_from_the_last_fit_is_repeatable_and_not_worse():
     fresh = GaussianMixtures(3, 2)
     fresh.solve(values, kept)
     assert torch.equal(ends[0].means, ends[1].means)
-    assert bool((ends[0].log_density(values).sum(0) >= fresh.log_density(values).sum(0) - 1e-2).all())
+    assert bool((log_density(ends[0], values) >= log_density(fresh, values) - 1e-2).all())
 
 
 def test_quantiles_invert_the_distribution_function_and_stay_near_what_was_seen():

@@ -36,7 +36,7 @@ from rehearsal_torch.data.known_reward import WeightedSum
 from rehearsal_torch.data.part import Solved, Trained
 from rehearsal_torch.data.question import Question
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.estimators import noise_models
+from rehearsal_torch.estimators import noise_models as noises
 from rehearsal_torch.estimators.gaussian_process import (
     GaussianProcesses,
     GivenNoise,
@@ -94,20 +94,15 @@ class NodeRows:
             masks.append(~table.altered[:, places].any(-1))
         return torch.stack(masks, -1)
 
-    def columns(self, table: Table) -> tuple[Tensor, Tensor]:
-        """Inputs (n, N, p), padded with zeros, and values (n, N)."""
-        inputs = [
-            torch.nn.functional.pad(table.columns(names).double(), (0, self.max_inputs - len(names)))
-            for names in self.inputs
-        ]
-        return torch.stack(inputs, 1), self.values(table).double()
-
     def examples(self, table: Table) -> tuple[Tensor, Tensor, Tensor]:
         """Inputs (n, N, p) padded with zeros, values (n, N), and the mask of the rows used (n, N); ValueError
         if a node has fewer than 5 rows, or is constant.
         """
-        inputs, values = self.columns(table)
-        kept = self.kept(table)
+        columns = [
+            torch.nn.functional.pad(table.columns(names).double(), (0, self.max_inputs - len(names)))
+            for names in self.inputs
+        ]
+        inputs, values, kept = torch.stack(columns, 1), self.values(table).double(), self.kept(table)
         for node, column, rows in zip(self.structured_task.nodes, values.T, kept.T, strict=True):
             if int(rows.sum()) < MIN_ROWS:
                 expected = f"{node}: expected at least {MIN_ROWS} rows in which it was not set"
@@ -224,7 +219,7 @@ class ExogenousModel(CausalModel):
         structure: Structure = "graph",
         phi: Phi = "mixture",
         decoder: Decoder = "closed_form",
-        components: noise_models.Components = 2,
+        components: noises.Components = 2,
         scale: Scale = "noise",
         fitting: Fitting = "solve",
         independence: float = 0.0,
@@ -247,19 +242,17 @@ class ExogenousModel(CausalModel):
         self.encoder: GaussianProcesses = processes(
             widths, DependencePenalty(independence) if independence else None, kernel
         )
-        self.spread = noise_models.InputDependentNoise(widths) if phi != "homoskedastic" else None
+        self.spread = noises.InputDependentNoise(widths) if phi != "homoskedastic" else None
         self.weighted = GivenNoise(widths) if phi != "homoskedastic" else None
-        self.mixed = noise_models.MixtureRegression(widths) if phi == "mixture" and components != 1 else None
-        self.first = (
-            noise_models.GaussianMixtures(len(widths), components) if self.mixed is not None else None
-        )
+        self.mixed = noises.MixtureRegression(widths) if phi == "mixture" and components != 1 else None
+        self.first = noises.GaussianMixtures(len(widths), components) if self.mixed is not None else None
         self.decoders: GaussianProcesses | None = None
         if decoder == "gp":
             self.decoders = processes([width + 1 for width in widths], None, kernel)
         self.mixtures = (
-            noise_models.StandardNormals(len(widths))
+            noises.StandardNormals(len(widths))
             if components == 1
-            else noise_models.GaussianMixtures(len(widths), components)
+            else noises.GaussianMixtures(len(widths), components)
         )
 
     def parts(self, table: Table) -> Fits:
@@ -335,22 +328,6 @@ class ExogenousModel(CausalModel):
         for index, names in enumerate(self.rows.inputs):
             joined[:, index, len(names)] = gp_mechanism.noise_input(self.abducted()[index])
         return joined
-
-    @torch.no_grad()
-    def log_likelihood(self, table: Table) -> Tensor:
-        """log p(x_i | w_i) of every node in every row, (n, N), in nats; parameters as fitted."""
-        inputs, values = self.rows.columns(table.to(self.device))
-        per_node = []
-        for index, (names, mechanism) in enumerate(
-            zip(self.rows.inputs, self.network().mechanisms, strict=True)
-        ):
-            parents, value = mechanism.scaled(inputs[:, index, : len(names)]), values[:, index].unsqueeze(-1)
-            noise, unit = mechanism.abduct(parents, value), self.cube.scale[index]
-            # The noise is linear in the value, so that a difference quotient is the exact derivative.
-            derivative = (mechanism.abduct(parents, value + unit) - noise) / unit
-            per_node.append((noise.squeeze(-1), derivative.squeeze(-1).log()))
-        noises, log_jacobians = (torch.stack(columns, -1) for columns in zip(*per_node, strict=True))
-        return (self.mixtures.log_density(noises) + log_jacobians).to(table.values.device)
 
     @torch.no_grad()
     def dependences(self) -> dict[str, Dependence]:

@@ -39,7 +39,6 @@ from rehearsal_torch.mechanisms.conditional_flow import ConditionalFlow
 from rehearsal_torch.mechanisms.linear_gaussian import LinearGaussian
 from rehearsal_torch.mechanisms.mechanism import Mechanism
 from rehearsal_torch.seeding import spaced_generator
-from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from rehearsal_torch.surrogates.structural.linear_scm import Equation, equations, holding
 from rehearsal_torch.surrogates.surrogate import Fits, Modules
@@ -225,15 +224,6 @@ class FlowStructural(RehearsalSurrogate):
         follow(known, drawn, determined)
         open_ = tuple(fitted for fitted in under if reached & set(fitted.equation.members))
         return Pushforward(tuple(altered), tuple(wanted), known, drawn, open_)
-
-    def rehearse(self, noise: Tensor, alteration: Alteration, given: Tensor) -> Tensor:
-        """All variables after an alteration (..., B, k), in the graph's order and in units, (..., B, n, d):
-        differentiable in it, for standard normal noise (n, d) and contexts (B, |X|).
-        """
-        own = noise.to(self.device)
-        pushforward = self.pushforward(own, alteration.names, given, self.scaler.names)
-        samples = pushforward(self.scaler.standardised(alteration.names, alteration.values).to(own))
-        return self.scaler.units(self.scaler.names, samples).to(noise.device)
 
     def _spread(self, table: Table) -> Table:
         """Dequantises columns with few distinct values, by their smallest gap, but for the context."""

@@ -75,17 +75,6 @@ class LinearModel:
         action = of_outcomes[..., positions(self.names, self.altered)]
         return AffineResponse(by_context, action, start, noise, noise @ self.covariance @ noise.mT)
 
-    def rehearse(self, noise: Tensor, values: Tensor, context: Sequence[str], given: Tensor) -> Tensor:
-        """All variables after the alteration, (..., d), from noise of N(0, Sigma) (..., d), values of the
-        altered variables (..., k), and of those observed, (..., |X|), which are returned as given.
-        """
-        total, gain, seen = self._seen(context)
-        free = self.intercept + self._left(noise)
-        drive = free + (given - free @ seen.mT) @ gain.mT
-        columns = torch.zeros(len(self.altered), len(self.names), dtype=noise.dtype, device=noise.device)
-        columns[range(len(self.altered)), positions(self.names, self.altered)] = 1.0
-        return (drive + values @ columns) @ total.mT
-
     def _left(self, columns: Tensor) -> Tensor:
         """(..., d) with zeros for altered variables, which have no noise."""
         keep = torch.ones(len(self.names), dtype=columns.dtype, device=columns.device)

@@ -23,10 +23,10 @@ from rehearsal_torch.data.codings.class_actions import joined
 from rehearsal_torch.data.part import Solved
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.sizes import bounded
-from rehearsal_torch.data.table import Table, positions
+from rehearsal_torch.data.table import Table
 from rehearsal_torch.mechanisms.linear_gaussian import AffineMechanism, LinearGaussian
 from rehearsal_torch.seeding import spaced_generator
-from rehearsal_torch.spaces.box import Alteration, Box
+from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.surrogates.outcome_draws import KeptDraws
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from rehearsal_torch.surrogates.structural.linear_model import AffineResponse, LinearModel
@@ -171,17 +171,6 @@ class LinearSurrogate(RehearsalSurrogate, ABC):
     def response(self, altered: Sequence[str] = ()) -> AffineResponse:
         """The outcomes as a function of the context, the altered variables and noise."""
         return self.linear_model(altered).response(self.task.context, self.task.outcomes)
-
-    def rehearse(self, noise: Tensor, alteration: Alteration, given: Tensor) -> Tensor:
-        """All variables after an alteration, in the graph's order: noise (..., d), (..., |X|) -> (..., d)."""
-        linear_model = self.linear_model(alteration.names)
-        order = positions(self.task.graph.names, linear_model.names)
-        inverse = positions(linear_model.names, self.task.graph.names)
-        model_noise, values, seen = (
-            tensor.to(linear_model.weights.device) for tensor in (noise[..., order], alteration.values, given)
-        )
-        variables = linear_model.rehearse(model_noise, values, self.task.context, seen)
-        return variables[..., inverse].to(noise.device)
 
     def _assembled(self, altered: Sequence[str], learnt: Sequence[AffineMechanism]) -> LinearModel:
         # Parents before children: altered members of a clique precede the others.
