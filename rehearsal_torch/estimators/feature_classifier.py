@@ -118,9 +118,7 @@ class Modes:
 
 
 def modes_of(rows: Iterable[Examples], location: Tensor, variances: Tensor) -> Modes:
-    """Newton's method with halved steps, for all prior variances v (G,) in one batch. The rows are P, (n_i,
-    F), and y, (n_i,), 0 or 1, in blocks, the same at every pass; the location is m, ().
-    """
+    """Newton's method with halved steps for variances v (G,), of rows P, (n_i, F), and y, (n_i,)."""
     precision = 1 / variances
     points = variances.new_zeros(len(variances), next(iter(rows))[0].shape[1])
     value = _value(rows, location, precision, points)

@@ -85,9 +85,7 @@ class GaussianProcesses(Part, ABC):
         return HyperParameters(self.log_lengths, self.log_noises)
 
     def hold(self, inputs: Tensor, targets: Tensor, kept: Tensor, ratios: Tensor | None = None) -> Rows:
-        """Stores training rows: inputs (n, N, p) in the unit cube, standardised targets (n, N), the mask of
-        kept rows (n, N), and relative noise variances (n, N), None for 1.
-        """
+        """Stores inputs (n, N, p) in the unit cube, targets, kept rows and noise ratios (n, N)."""
         keep = kept.mT.to(self.log_lengths)
         # Copies: the state shares no memory with the examples.
         self.inputs = (

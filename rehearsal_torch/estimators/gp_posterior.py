@@ -114,9 +114,7 @@ def standing(rows: Rows) -> HyperParameters:
 
 
 def starts(rows: Rows, last: HyperParameters | None = None) -> list[HyperParameters]:
-    """Starting points: the best of a coarse grid of short and of long length-scales, equal in all inputs, by
-    the evidence of at most `SCREENED` rows; and the last fit's hyper-parameters.
-    """
+    """The best of a coarse grid of short and of long lengths, by few rows' evidence; and the last fit's."""
     screened = rows.thinned(SCREENED)
     unit = (0.5 * rows.used.sum(-1, keepdim=True).clamp_min(1).double().log()).expand(rows.used.shape)
     squares = apart(screened.inputs, screened.inputs, unit)

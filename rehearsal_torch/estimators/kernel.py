@@ -73,9 +73,7 @@ def with_derivative(squares: Tensor, kind: int) -> tuple[Tensor, Tensor]:
 
 
 def blended(squares: Tensor, kinds: Tensor | None) -> tuple[Tensor, Tensor]:
-    """`with_derivative` of squared distances (..., N, m, n), each regression with its own kernel: kinds
-    (..., N), indices into `KINDS`; None for the first.
-    """
+    """`with_derivative` of (..., N, m, n), each with its regression's kernel, (..., N); None: the first."""
     present = [0] if kinds is None else sorted(set(kinds.flatten().tolist()))
     if len(present) == 1:
         return with_derivative(squares, present[0])

@@ -338,9 +338,7 @@ class MixtureRegression(GaussianProcesses, Solved):
         )  # fmt: skip
 
     def solve(self, *examples: Tensor) -> None:
-        """Fits to the arguments of `hold`, initial length-scales (n, N, p), the mixture of the leave-one-out
-        noise under normal noise (n, N, 3, K), and that noise (n, N).
-        """
+        """Fits to the arguments of `hold`, lengths (n, N, p), mixtures (n, N, 3, K), and noise (n, N)."""
         inputs, values, kept, variances, lengths, mixtures, noise = examples
         self.adopt(HyperParameters(lengths[0], torch.zeros_like(self.log_noises)))
         rows = self.hold(inputs, values, kept, variances)

@@ -62,9 +62,7 @@ class Strength:
 
 
 def precision(doses: Tensor, controls: Tensor) -> Tensor:
-    """S^-1 of doses (n, p), the inverse covariance given a quadratic of controls (n, f), (p, p); zero for
-    directions in which the controls leave the doses no variance.
-    """
+    """S^-1 of doses (n, p) given a quadratic of controls (n, f), (p, p); zero without variance left."""
     known = quadratic(controls)
     left = _left(torch.cat([doses, known], -1), doses.shape[1]) / len(doses)
     return torch.linalg.pinv(left, hermitian=True, rtol=SMALLEST)

@@ -185,9 +185,7 @@ class LipschitzNetwork(nn.Module):
 
     @torch.no_grad()
     def check_norms(self, names: Sequence[str], slack: float = 1e-6) -> None:
-        """Refuses weights that would be divided although they are not being trained: ValueError if a network
-        with a constant has a norm above 1 + slack, in its own precision or in float64.
-        """
+        """Refuses (ValueError) weights that would be divided: with a norm above 1 + slack."""
 
         def norms(weight: Tensor) -> list[float]:
             return torch.maximum(spectral_norm(weight).double(), spectral_norm(weight.double())).tolist()

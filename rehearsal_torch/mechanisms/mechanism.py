@@ -99,9 +99,7 @@ def replay(trajectory: Trajectory, actions: Tensor) -> Tensor:
 
 
 class EquationTrajectory(Trajectory):
-    """Transitions given by a function F of states (n, D), the time t and actions (n,) long, -> (n, D), with
-    Lipschitz constants of F_t in the state, (T - 1,), or None if unknown.
-    """
+    """Transitions by a function F of states (n, D), t and actions (n,), perhaps with constants (T - 1,)."""
 
     def __init__(
         self,

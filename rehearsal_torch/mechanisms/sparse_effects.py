@@ -81,9 +81,7 @@ class ActionEffects(Solved):
 
     @torch.no_grad()
     def solve(self, *examples: Tensor) -> None:
-        """Selects and estimates the terms from features (n, f) of which the first D are the state, doses (n,
-        p) in [0, 1], residuals (n, D) and scales (n, D) of the outputs.
-        """
+        """Selects terms from features (n, f), first states, doses (n, p), residuals and scales (n, D)."""
         count, width = examples[0].shape
         controls = 1 + width + width * (width + 1) // 2
         size = controls + 3 * self.count * (1 + self.states) + 1
@@ -231,9 +229,7 @@ class SparseEffects(nn.Module, TransitionMechanism):
         return whole
 
     def lipschitz(self, noise: Tensor) -> Tensor:
-        """K = L_h + |M| + L_phi max_i |u_i|, (..., c) -> (...), where |M| bounds |M_a| for all doses: the sum
-        of the spectral norms over the dose features, each of which lies in [0, 1].
-        """
+        """K = L_h + |M| + L_phi max_i |u_i|, (..., c) -> (...), |M| summed over dose features."""
         own = self.blind.lipschitz(noise)
         if not self.effects.fitted:
             return own

@@ -102,9 +102,7 @@ class OutcomeDraws:
     weight: float = 1.0  # The weight, in the method's estimate, of the model that they come from
 
     def bounds(self, region: Polytope) -> list[tuple[float, float]]:
-        """The (lower, upper) bounds of each coordinate in the desired region, infinite where there is none. A
-        face that bounds several coordinates at once belongs to none of them.
-        """
+        """The bounds of each coordinate in the desired region; a face of several coordinates is of none."""
         limits = [(-torch.inf, torch.inf) for _ in self.basis]
         lengths = region.normals.norm(dim=-1)
         for normal, offset in zip(region.normals / lengths[:, None], region.offsets / lengths, strict=True):

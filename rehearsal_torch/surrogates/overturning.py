@@ -144,9 +144,7 @@ class Overturning:
 
 
 class RecordedStrengths(Overturning):
-    """The same without the observations: altered variables to the strengths of their covariates, strongest
-    first, were recorded before; None where there were too few rows.
-    """
+    """The same without the rows: strengths were recorded for sets of variables, None where rows were few."""
 
     def __init__(
         self, task: RehearsalTask, known: Mapping[tuple[str, ...], Mapping[str, float] | None]

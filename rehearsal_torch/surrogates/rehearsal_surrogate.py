@@ -216,9 +216,7 @@ def _apart(value: float, low: float, high: float) -> list[str]:
 
 
 class RehearsalSurrogate(Surrogate, ABC):
-    """A surrogate of a rehearsal task, with its candidate graphs, or the task's own. The first item that
-    `parts` yields is ``self.overlap, self.overlap.examples(table)``.
-    """
+    """A surrogate of a rehearsal task; `parts` begins with ``self.overlap, self.overlap.examples(table)``."""
 
     kind: Kind | None = "rehearse"
     has_responses: bool = False  # Whether `responses` draws from a posterior; known before anything is fitted

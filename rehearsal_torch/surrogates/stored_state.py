@@ -66,9 +66,7 @@ def with_absent(module: nn.Module, state: Mapping[str, Tensor]) -> dict[str, Ten
 
 
 def without_derived(module: nn.Module, state: Mapping[str, Tensor], largest: int) -> dict[str, Tensor]:
-    """What to write of a state: without the derived tensors that come out equal to the last bit, as is tried
-    here by a module with this state, and without sources that are empty.
-    """
+    """What to write of a state: without derived tensors that come out equal here, and empty sources."""
     out = set(derived_names(module))
     empty = {name for name in source_names(module) if state[name].shape == (0,)}
     while out:

@@ -58,9 +58,7 @@ class Surrogate(nn.Module, ABC):
 
     @abstractmethod
     def parts(self, table: Table) -> Fits:
-        """The parts to fit, in order, each with its examples (n, ...). An iterator, so that the examples of a
-        later part may depend on the fit of an earlier one (a scaler, say).
-        """
+        """Parts to fit, in order, with examples (n, ...) that may depend on the fits of earlier ones."""
 
     def require_fitted(self) -> None:
         """Refuses to answer (`NotFittedError`) while a part has been neither fitted nor loaded."""
@@ -209,9 +207,7 @@ class EpisodeSurrogate(Surrogate, ABC):
         return ()
 
     def noise(self, table: Table) -> tuple[Tensor, Tensor] | None:
-        """What a step is predicted from, and the noise that each member abducts from it, for each transition:
-        (n, p) and (n, M, D), float64; None if it abducts none from tables.
-        """
+        """What each step is predicted from, (n, p), and each member's noise, (n, M, D), float64; or None."""
 
     @property
     def predictable_noise(self) -> Tensor | None:

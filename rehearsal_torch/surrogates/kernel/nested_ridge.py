@@ -48,9 +48,7 @@ FEW, MANY = 0.1, 0.3
 
 
 class Desirability(Solved):
-    """Outcomes to regression targets for a desired region; a sharpness of None is selected, with at least
-    `clearance` times one over the radius.
-    """
+    """Outcomes to regression targets; a sharpness of None is selected, with at least `clearance` / radius."""
 
     def __init__(self, region: Polytope, sharpness: float | None = None, clearance: float = 2.0) -> None:
         super().__init__()
@@ -140,9 +138,7 @@ class AlterationValue(Solved, ABC):
     def difference_and_std(
         self, prepared: Prepared, first: Tensor, second: Tensor, target: int = 0
     ) -> tuple[Tensor, Tensor] | None:
-        """J at one action minus J at another, (B, k) -> (B,), and the posterior standard deviation of the
-        difference; None if the estimator has no covariance between actions.
-        """
+        """J at one action minus J at another, (B, k) -> (B,), and its posterior deviation; or None."""
 
     def tabulated(self, prepared: Prepared, lower: Tensor, upper: Tensor) -> TabulatedValue | None:
         """J of the smoothed desirability and its deviation in intervals (B, k) of a single action, for many

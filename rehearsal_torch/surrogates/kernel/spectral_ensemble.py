@@ -214,9 +214,7 @@ class SpectralRidge(Solved):
         return self.on_context.shape[-1], self.on_covariates.shape[-1], self.on_actions.shape[-1]
 
     def prepare(self, contexts: Tensor) -> Prepared:
-        """Cosines and sines of the expected features (B, 2 M); where the covariates depend on the context
-        alone, also what is left unknown of them, (B,).
-        """
+        """Waves of expected features (B, 2 M); what is unknown of covariates, (B,), if by contexts."""
         waves = waves_of(contexts @ self.on_context.mT) / math.sqrt(self.features)
         if self.on_covariates.shape[1] and not self.first:
             waves = times(waves, self.embedding(contexts))

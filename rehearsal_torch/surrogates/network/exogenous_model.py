@@ -95,9 +95,7 @@ class NodeRows:
         return torch.stack(masks, -1)
 
     def examples(self, table: Table) -> tuple[Tensor, Tensor, Tensor]:
-        """Inputs (n, N, p) padded with zeros, values (n, N), and the mask of the rows used (n, N); ValueError
-        if a node has fewer than 5 rows, or is constant.
-        """
+        """Inputs (n, N, p), values and used rows (n, N); ValueError if these are few or equal."""
         columns = [
             torch.nn.functional.pad(table.columns(names).double(), (0, self.max_inputs - len(names)))
             for names in self.inputs

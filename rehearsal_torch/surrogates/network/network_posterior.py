@@ -66,9 +66,8 @@ def plausible_values(
 
 
 class NetworkPosterior(Posterior):
-    """The joint posterior of m outputs at q actions: `evaluate` maps epistemic draws (M, *b, N), dimensions
-    of b perhaps 1, to outputs of plausible networks (M, *b, q, m); members are fixed draws e, (E, N); the
-    shape is (*b, q, m).
+    """The joint posterior of m outputs at q actions: `evaluate` maps epistemic draws (M, *b, N) to outputs of
+    plausible networks (M, *b, q, m), the shape is (*b, q, m); members are fixed draws, (E, N).
     """
 
     # The dimensions of t-batches, which share base samples.

@@ -501,9 +501,7 @@ class OutcomeRegression(AdjustedSurrogate):
         return self.near[which].share(success.scattered(contexts, actions), actions, self.habits[which])
 
     def left_out(self, table: Table, which: int, folds: Tensor, draws: int = 24, points: int = 32) -> Tensor:
-        """P(Y in S | x, u, v, a) at rows that the functions and residuals were not fitted to, (n,): each fold
-        (n,) is predicted from the others; the kernels are those of all rows.
-        """
+        """P(Y in S | x, u, v, a), (n,), each fold (n,) predicted from the others with the kernels of all."""
         members = self.models(which).outcomes
         targets = self.outcome_kind.targets(table.columns(self.task.outcomes))
         stream = generator(1000 * self.seed + 98)

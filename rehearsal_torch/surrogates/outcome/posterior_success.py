@@ -159,9 +159,7 @@ class PosteriorSuccess:
         return torch.cat([member.drawn(*part) for member, *part in members], -3)
 
     def values_of(self, fit: int, means: Tensor, actions: Tensor) -> Tensor:
-        """`values` by one of the fits, given `known_means`, where there is no v: around (x, g_d(x), a), the
-        residuals of u move, (..., B, D/E, P or 1, q).
-        """
+        """`values` by one of the fits, given `known_means`, where there is no v: (..., B, D/E, P or 1, q)."""
         member, functions = self.models.outcomes[fit], self.functions[fit]
         base = with_actions(means[:, fit * self.each : (fit + 1) * self.each], actions)
         if self.before is None:
@@ -264,9 +262,7 @@ def with_actions(inputs: Tensor, actions: Tensor) -> Tensor:
 
 
 def resampled(residuals: Tensor, draws: int, points: int, stream: torch.Generator) -> Tensor:
-    """Residuals of whole rows, spread evenly over their first column, (n, q) -> (D, P, q): each draw takes
-    one row from each of P strata of the sorted rows, in random order.
-    """
+    """Whole residuals (n, q) -> (D, P, q): one row from each of P strata of the sorted first column."""
     order = residuals[:, 0].argsort(stable=True)
     within = torch.rand(draws, points, dtype=torch.float64, generator=stream)
     strata = torch.rand(draws, points, generator=stream).argsort(-1)
@@ -305,9 +301,7 @@ MOST_NODES = 96
 
 
 class TabulatedSuccess(SuccessOfMany):
-    """p_d(a; x) for many values of one action in the same B contexts (B, |X|), by nodes of the intervals of
-    the action, as many as each of the E fits needs; standardised.
-    """
+    """p_d(a; x) for many values of one action in B contexts, by nodes as each of the E fits needs."""
 
     def __init__(self, success: PosteriorSuccess, contexts: Tensor, nodes: Sequence[ChebyshevNodes]) -> None:
         super().__init__(success)

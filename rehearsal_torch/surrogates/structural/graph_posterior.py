@@ -65,7 +65,7 @@ from rehearsal_torch.surrogates.structural.sampled_models import (
     Hypothesis,
     SampledModels,
     ScenarioModel,
-    hypotheses_of,
+    hypothesis_of,
     shared,
 )
 from rehearsal_torch.surrogates.surrogate import Fits, Modules
@@ -277,9 +277,9 @@ class StructuralPosterior(ScenarioModel):
         prior_weight: float = 1.0,
     ) -> None:
         known = RehearsalTask.of(task)
-        found = hypotheses_of(hypotheses, known)
-        super().__init__(known, [each.graph for each in found])
-        self.hypotheses = found
+        graphs = tuple(hypothesis_of(graph, known) for graph in hypotheses or [known.graph])
+        super().__init__(known, [each.graph for each in graphs])
+        self.hypotheses = graphs
         prior = [1.0] * len(self.hypotheses) if weights is None else [float(each) for each in weights]
         if len(prior) != len(self.hypotheses) or min(prior) < 0 or not 0 < sum(prior) < float("inf"):
             raise ValueError(f"expected {len(self.hypotheses)} weights >= 0, not all 0; got {prior}")
@@ -356,9 +356,7 @@ LEAST = 20
 
 @dataclass(frozen=True)
 class GraphBelief:
-    """Scenarios by graph: the graph of each, (K,), indices of the hypotheses, whose weights are p(G | D),
-    (H,); and whether each is desired when nothing is altered, (K, B).
-    """
+    """The graph of each scenario, (K,), weights p(G | D), (H,), and success without alteration, (K, B)."""
 
     graphs: Tensor
     weights: Tensor

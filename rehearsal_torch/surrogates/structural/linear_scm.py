@@ -87,9 +87,7 @@ def rows_before_alteration(touched: Tensor, initial: int | None) -> int:
 
 
 def equations(task: RehearsalTask) -> tuple[Equation, ...]:
-    """Every equation that an alteration of the task may require; ValueError if a context variable shares a
-    clique with one that may be altered.
-    """
+    """Every equation that an alteration may require; ValueError if context and actions share a clique."""
     task.graph.require_cliques("a linear equation for every clique")
     needed = list[Equation]()
     for clique in task.graph.cliques:
@@ -144,9 +142,7 @@ class LinearSurrogate(RehearsalSurrogate, ABC):
         return self._assembled(altered, [self.estimate(equation) for equation in self.under(altered)])
 
     def linear_models_of(self, sets: Iterable[Sequence[str]]) -> list[LinearModel | None]:
-        """Posterior samples of the model under several sets of altered variables, in a leading dimension;
-        None if there are none. An equation that holds under many is drawn once.
-        """
+        """Posterior samples of the model under several sets, each equation drawn once; None without any."""
         self.require_fitted()
         drawn, models = dict[Equation, AffineMechanism | None](), list[LinearModel | None]()
         for altered in sets:

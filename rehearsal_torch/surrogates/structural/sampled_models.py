@@ -58,9 +58,7 @@ class Hypothesis:
 
 
 def hypothesis_of(graph: RehearsalGraph | Mapping[str, Any], task: RehearsalTask) -> Hypothesis:
-    """The equations of a graph, given as `graph_of` reads it, for a task. ValueError if it is not a rehearsal
-    graph, or its variables are not the task's.
-    """
+    """The equations of a graph (`graph_of`) for a task; ValueError if it is of others or not of cliques."""
     built = graph_of(graph)
     built.require_cliques("a hypothesis of a structural posterior")
     if set(built.names) != set(task.graph.names):
@@ -73,13 +71,6 @@ def hypothesis_of(graph: RehearsalGraph | Mapping[str, Any], task: RehearsalTask
         parents = _sorted([*built.parents(clique), *(name for name in clique if name in task.context)], task)
         equations += of_clique(rest, parents, task) if rest else ()
     return Hypothesis(built, tuple(equations))
-
-
-def hypotheses_of(
-    graphs: Sequence[RehearsalGraph | Mapping[str, Any]] | None, task: RehearsalTask
-) -> tuple[Hypothesis, ...]:
-    """The hypotheses of a list of graphs; the task's own graph if there are none."""
-    return tuple(hypothesis_of(graph, task) for graph in graphs or [task.graph])
 
 
 def shared(hypotheses: Sequence[Hypothesis]) -> tuple[Equation, ...]:
