@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rehearsal_torch.data.finding import Finding, FindingKind, findings_of
-from rehearsal_torch.files.forms import NUMBER, is_a, shown
+from rehearsal_torch.files.plain import NUMBER, is_a, shown
 
 if TYPE_CHECKING:
     from rehearsal_torch.data.decision import Decision, DecisionContext
@@ -143,8 +143,7 @@ def decision_of(line: Mapping[str, Any]) -> "Decision":
     import torch
 
     from rehearsal_torch.data.decision import Decision, Estimate
-    from rehearsal_torch.data.hidden_cause import HiddenCause
-    from rehearsal_torch.data.sensitivity import Sensitivity
+    from rehearsal_torch.data.sensitivity import HiddenCause, Sensitivity
     from rehearsal_torch.spaces.box import Alteration
 
     def alteration(key: str) -> Alteration | None:

@@ -5,7 +5,7 @@
 
 A unit keeps its own noise, so that an agent that repeats the recorded levels meets the recorded course but
 for the exact doses, and the sum of its rewards is the true return of its actions
-(`problems.episodes.simulator.true_scores`, `problems.episodes.machine_dynamics.true_returns`). The last step
+(`problems.episodes.cohort.true_scores`, `problems.episodes.machines.true_returns`). The last step
 changes no state; after it the last state is returned again. An observation is what the table shows of a step
 before the action: states and static features in their units.
 
@@ -29,7 +29,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rehearsal_torch.problems.episodes import machine_dynamics, simulator
+from rehearsal_torch.problems.episodes import cohort as simulator
+from rehearsal_torch.problems.episodes import machines as machine_dynamics
+from rehearsal_torch.problems.episodes.stays import STATES
 
 # Imported by name, so that type checks pass where it is not installed.
 gymnasium: Any = import_module("gymnasium")
@@ -76,7 +78,7 @@ class SepsisUnits(SimulatedUnits):
         reward: "organs" or "score".
     """
 
-    features = ("gender", "re_admission", "age", "mechvent", *simulator.STATES)
+    features = ("gender", "re_admission", "age", "mechvent", *STATES)
     actions = ("max_dose_vaso", "input_4hourly")
     levels = (len(simulator.VASOPRESSOR), len(simulator.FLUID))
 

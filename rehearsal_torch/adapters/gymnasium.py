@@ -35,7 +35,7 @@ from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.problems.rehearsal.bermuda import Bermuda
 from rehearsal_torch.problems.rehearsal.changing_world import ChangingWorld
-from rehearsal_torch.problems.rehearsal.ride_hailing import RideHailing
+from rehearsal_torch.problems.rehearsal.linear_worlds import RideHailing
 from rehearsal_torch.problems.rehearsal.world import RehearsalWorld
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.spaces.box import Alteration
@@ -184,14 +184,14 @@ def bermuda(rounds: int = 10_000, seed: int = 0, preset: str = "qwz23") -> Rehea
 # The causal worlds, and the modules in which they are.
 TRIALS: Mapping[str, str] = {
     "Ackley": "benchmark_functions",
-    "Alpine2": "alpine2",
+    "Alpine2": "benchmark_functions",
     "Branin": "benchmark_functions",
     "Chemostat": "chemostat",
-    "Dropwave": "dropwave",
-    "Epidemic": "epidemic",
+    "Dropwave": "benchmark_functions",
+    "Epidemic": "epidemics",
     "Hartmann": "benchmark_functions",
     "Levy": "benchmark_functions",
-    "PooledTesting": "pooled_testing",
+    "PooledTesting": "epidemics",
     "Rosenbrock": "benchmark_functions",
 }
 

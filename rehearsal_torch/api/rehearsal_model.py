@@ -32,8 +32,7 @@ from rehearsal_torch.api.request import Request, check_workers, labels_of, names
 from rehearsal_torch.api.saving.saved_folder import METHOD, written
 from rehearsal_torch.api.what_if import Comparison, FittedMethod, WhatIf, compare, what_if
 from rehearsal_torch.checkpoint import save as save_surrogate
-from rehearsal_torch.data.codings.recorded import wanted_in
-from rehearsal_torch.data.codings.texts import in_numbers
+from rehearsal_torch.data.codings.texts import in_numbers, wanted_in
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table

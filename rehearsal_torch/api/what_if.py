@@ -3,7 +3,7 @@
 The claim is the method's own, with the interval and the diagnostics of its decisions; nothing is searched. In
 a comparison both are judged by the same draws of the model, or by the posterior of their difference
 (`AlterationObjective.contrast`): two alterations may have wide intervals, as little is known of the case, and
-still be told apart. Alterations of different variables are compared by `objectives.set_difference`.
+still be told apart. Alterations of different variables are compared by `objectives.gaussian_success`.
 
 A claim outside the data has no number in its sentence: the warning takes its place, as on the page of
 ``rehearsal explore``. `WhatIf.estimate` keeps it.
@@ -17,9 +17,9 @@ from typing import Any
 import torch
 
 from rehearsal_torch.claims.rules import Claimed, claimed
-from rehearsal_torch.data.codings.recorded import wanted_in
+from rehearsal_torch.data.codings.texts import wanted_in
 from rehearsal_torch.data.decision import Estimate, RehearsalCase
-from rehearsal_torch.data.estimates.percent import (
+from rehearsal_torch.data.estimate import (
     Intervals,
     chance_of,
     decimals,
@@ -31,8 +31,8 @@ from rehearsal_torch.data.finding import Finding, further, outside
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.methods.run import Method
+from rehearsal_torch.objectives.gaussian_success import between_sets
 from rehearsal_torch.objectives.objective import AlterationObjective, Candidates, objective_for
-from rehearsal_torch.objectives.set_difference import between_sets
 from rehearsal_torch.reporting.page.probability_sentences import settings
 from rehearsal_torch.seeding import paired_seed, seed_draws
 from rehearsal_torch.spaces.box import Alteration
@@ -99,7 +99,7 @@ class WhatIf(InSentences):
         cost: What the alteration costs; None where costs are not known.
         net_gain: The net value above that of changing nothing; None where no worth is known.
         texts: The alteration with texts in place of codes; empty where it is one of numbers alone.
-        wanted: The desired region in words (`data.codings.recorded`); empty where these are too long.
+        wanted: The desired region in words (`data.codings.texts`); empty where these are too long.
         units: Variable to its unit, where it is known.
     """
 

@@ -57,7 +57,7 @@ from rehearsal_torch.claims.row_cases import (
     untouched_rows,
 )
 from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
-from rehearsal_torch.data.estimates.percent import apart
+from rehearsal_torch.data.estimate import apart
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.data.rehearsal_task import MIN_ROWS, RehearsalTask
@@ -67,7 +67,7 @@ from rehearsal_torch.search.search import BatchSearch, Search
 from rehearsal_torch.seeding import generator, seeded
 from rehearsal_torch.shared_tasks import results
 from rehearsal_torch.surrogates.surrogate import Surrogate
-from rehearsal_torch.training.folds import Fold, folds_of
+from rehearsal_torch.training.fit import Fold, folds_of
 
 LEVEL = 0.95
 

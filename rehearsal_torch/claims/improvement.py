@@ -29,9 +29,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rehearsal_torch.claims.context import Context
-from rehearsal_torch.data.costs.action_cost import CaseCosts
+from rehearsal_torch.data.costs import CaseCosts
 from rehearsal_torch.data.decision import Decision, RehearsalCase
-from rehearsal_torch.data.estimates.percent import beside, percents, points
+from rehearsal_torch.data.estimate import beside, percents, points
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.objectives.objective import AlterationObjective, Candidates
 

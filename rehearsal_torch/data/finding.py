@@ -47,38 +47,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-FindingKind = Literal[
-    "no_gain",
-    "never_acts",
-    "nothing_left",
-    "no_path",
-    "no_support",
-    "unqualified",
-    "invalid",
-    "model_error",
-    "losing_members",
-    "falling_score",
-    "bad_fit",
-    "range",
-    "support",
-    "gain",
-    "graph",
-    "refuted_graph",
-    "adjustment",
-    "present",
-    "claim",
-    "noise",
-    "imputed",
-    "constraint",
-    "replay",
-    "rows",
-    "values",
-    "identifier",
-    "context",
-    "desired",
-    "unused",
-    "note",
-]
+Reason = Literal["no_gain", "never_acts", "nothing_left", "no_path", "no_support", "unqualified", "invalid"]
+Model = Literal["model_error", "losing_members", "falling_score", "bad_fit"]
+Claim = Literal["range", "support", "gain", "graph", "refuted_graph", "adjustment", "present", "claim"]
+Doubt = Literal["noise", "imputed", "constraint", "replay"]
+Data = Literal["rows", "values", "identifier", "context", "desired", "unused"]
+FindingKind = Literal[Reason, Model, Claim, Doubt, Data, "note"]
 KINDS: tuple[FindingKind, ...] = get_args(FindingKind)
 NOTHING_BETTER: tuple[FindingKind, ...] = ("no_gain", "never_acts", "nothing_left")
 """Reasons for altering nothing that answer the question; by the others, the method cannot answer it."""
@@ -91,13 +65,9 @@ class Finding:
     """Something that is said of an action.
 
     Attributes:
-        kind: What programs decide by.
         text: The sentence for readers, without an initial capital and a full stop.
         numbers: The numbers behind the sentence, by name.
         general: The sentence without the values of the case, where it states some; else empty.
-
-    Raises:
-        ValueError: if there is no such kind.
     """
 
     kind: FindingKind
@@ -168,15 +138,10 @@ def joined(*findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def outside(findings: Iterable[Finding]) -> tuple[str, list[str]]:
-    """Why a claim would lie outside the data, in a sentence, and what else says so; empty if it does not.
-
-    What lies outside its range comes first.
-    """
-    beyond = sorted(
-        (each for each in findings if each.kind in OUTSIDE), key=lambda each: each.kind != "range"
-    )
+    """Why a claim would lie outside the data, in a sentence, ranges first, and what else says so; empty."""
+    beyond = [each for each in findings if each.kind in OUTSIDE]
+    texts = [each.text for each in sorted(beyond, key=lambda each: each.kind != "range")]
     ranges = sum(each.kind == "range" for each in beyond) or 1
-    texts = [each.text for each in beyond]
     return (f"outside the data: {'; '.join(texts[:ranges])}" if texts else ""), texts[ranges:]
 
 

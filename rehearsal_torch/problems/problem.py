@@ -50,7 +50,7 @@ class Facts:
         imputations: m, how often missing cells of the observations are imputed, each time into a table of its
             own; 0 where none is missing.
         method: The method that the problem itself asks for, such as "auto".
-        graphs: The graphs that may be true, as `graphs.graph_class` reads them; None if there is one.
+        graphs: The graphs that may be true, as `graphs.written_graph` reads them; None if there is one.
         costs: Action to the weight of its squared change, for `micns`.
         unweighed: Actions whose costs are stated and do not count, as no worth is.
         surrogate: Surrogate settings that its configuration leaves open, name to plain data.
@@ -90,9 +90,7 @@ class Experiments(ABC):
 
     @abstractmethod
     def to_begin(self, seed: int = 0) -> Table | None:
-        """The experiments to run before a model can be fitted, actions to set (m, k); None if there are
-        enough.
-        """
+        """Experiments to run before a model can be fitted, actions (m, k); None if there are enough."""
 
     @abstractmethod
     def with_proposals(self, settings: Sequence[Mapping[str, float]]) -> str:
@@ -100,11 +98,9 @@ class Experiments(ABC):
 
 
 class Problem(ABC):
-    """Observations, cases and scores.
-
-    Attributes:
-        kind: ``rehearse`` (what to alter now, case by case), ``optimise`` (what to try next, round by round)
-            or ``look_back`` (what should have been done in an episode).
+    """Observations, cases and scores of a `kind`: ``rehearse`` (what to alter now, case by case),
+    ``optimise`` (what to try next, round by round) or ``look_back`` (what should have been done in an
+    episode).
     """
 
     kind: Kind = "look_back"
@@ -118,9 +114,7 @@ class Problem(ABC):
         """Observations for early stopping and held-out likelihoods; not used for fitting."""
 
     def question(self) -> Question:
-        """What a surrogate must have been fitted for to decide here; by default the columns of the
-        observations.
-        """
+        """What a surrogate must have been fitted for; by default the columns of the observations."""
         return Columns(self.observations().names)
 
     def facts(self) -> Facts:
@@ -151,21 +145,15 @@ class Problem(ABC):
 
     @abstractmethod
     def card(self) -> Mapping[str, Any]:
-        """A plain description for people and for `card.yaml`: sizes, ranges, missing values, source,
-        fingerprint.
-        """
+        """Plain data for people and `card.yaml`: sizes, ranges, missing values, source, fingerprint."""
 
 
 class OwnData(Problem, ABC):
-    """A user's own data, which may not mean what their author means.
-
-    Attributes:
-        found: What was found in them, with the keys of a problem file.
-    """
+    """A user's own data, which may not mean what their author means."""
 
     @cached_property
     def found(self) -> Findings:
-        """See the class."""
+        """What was found in them, with the keys of a problem file."""
         found = Findings("")
         self._note(found)
         return found
@@ -180,10 +168,8 @@ class OwnData(Problem, ABC):
 
 
 class OfFile(OwnData, ABC):
-    """A problem file as a problem, and what a check shows of it.
-
-    Attributes:
-        read_notes: What the readers of the file and its tables decided by themselves, one sentence each.
+    """A problem file as a problem, and what a check shows of it; `read_notes` are what the readers of the
+    file and its tables decided by themselves, one sentence each.
     """
 
     read_notes: tuple[str, ...]
@@ -203,11 +189,8 @@ class OfFile(OwnData, ABC):
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the row(s) that followed a decision are worth.
-
-    Attributes:
-        success: Whether all of them are desired; None if the world defines no success.
-        reward: Their mean reward; None if the world has no reward.
+    """What the row(s) that followed a decision are worth: whether all of them are desired, and their mean
+    reward; None where the world has no such thing.
     """
 
     success: bool | None = None
@@ -231,11 +214,8 @@ class World(Problem, ABC):
 
 
 class RehearsalProblem(Problem, ABC):
-    """A problem of kind ``rehearse``: what to alter before the outcome is known.
-
-    Attributes:
-        task: The roles of the variables.
-        hypotheses: Candidate graphs for methods that are not given the true one; empty if there are none.
+    """A problem of kind ``rehearse``: what to alter before the outcome is known; `hypotheses` are candidate
+    graphs for methods that are not given the true one.
     """
 
     kind: Kind = "rehearse"
@@ -247,22 +227,14 @@ class RehearsalProblem(Problem, ABC):
         return self.task
 
     def facts(self) -> Facts:
-        """The task and the candidate graphs for surrogates; the actions with a cost, where no worth is
-        stated.
-        """
+        """Task and candidate graphs for surrogates; actions with a cost, where no worth is stated."""
         graphs = [graph.to_plain() for graph in self.hypotheses]
-        return Facts(
-            surrogate={"task": self.task.to_plain(), "hypotheses": graphs},
-            unweighed=tuple(self.task.costs) if self.task.worth is None else (),
-        )
+        unweighed = tuple(self.task.costs) if self.task.worth is None else ()
+        return Facts(surrogate={"task": self.task.to_plain(), "hypotheses": graphs}, unweighed=unweighed)
 
 
 class CausalProblem(Problem, ABC):
-    """A problem with a causal task; case t is the question what to try in round t.
-
-    Attributes:
-        task: Causal graph, actions and reward.
-    """
+    """A problem with a causal task; case t is the question what to try in round t."""
 
     kind: Kind = "optimise"
     task: CausalTask

@@ -1,6 +1,6 @@
 """Surrogates of imputed tables: one model for each of the m tables that missing cells may have come from.
 
-Every model is fitted to a complete table (`data.missing.imputation`), with the same seeds: they differ by
+Every model is fitted to a complete table (`data.imputation`), with the same seeds: they differ by
 what is unknown because of the missing cells, and by that alone. Objectives pool what they say
 (`objectives.imputed_success`).
 
@@ -10,7 +10,7 @@ Source: Rubin (1987), Ch. 3 (the analysis of each completed data set).
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rehearsal_torch.data.missing.imputation import MOST, ImputedTable
+from rehearsal_torch.data.imputation import MOST, ImputedTable
 from rehearsal_torch.data.question import Question
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.sizes import bounded

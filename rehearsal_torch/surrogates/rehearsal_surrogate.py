@@ -39,9 +39,8 @@ from rehearsal_torch.data.question import Kind, Question
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.scaling import Standardise
 from rehearsal_torch.data.table import Table, evenly, positions
-from rehearsal_torch.graphs.influence_paths import MAX_POINTS, reaches
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.graphs.separation import Adjustment, adjustment
+from rehearsal_torch.graphs.separation import MAX_POINTS, Adjustment, adjustment, reaches
 from rehearsal_torch.spaces.box import setting_text
 from rehearsal_torch.surrogates.outcome_draws import MODELS, OutcomeDraws, of_response
 from rehearsal_torch.surrogates.structural.linear_model import AffineResponse

@@ -14,7 +14,7 @@ gymnasium = pytest.importorskip(
 from rehearsal_torch.adapters.gymnasium import TRIALS  # noqa: E402
 from rehearsal_torch.adapters.trial_environment import TrialEnvironment, trials  # noqa: E402
 from rehearsal_torch.data.decision import Decision  # noqa: E402
-from rehearsal_torch.problems.causal.dropwave import Dropwave  # noqa: E402
+from rehearsal_torch.problems.causal.benchmark_functions import Dropwave  # noqa: E402
 from rehearsal_torch.problems.world_size import Rounds  # noqa: E402
 from rehearsal_torch.spaces.box import Alteration  # noqa: E402
 

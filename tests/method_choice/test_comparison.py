@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rehearsal_torch import shared_tasks
-from rehearsal_torch.data.costs.action_cost import ActionCost
+from rehearsal_torch.data.costs import ActionCost
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
@@ -18,8 +18,7 @@ from rehearsal_torch.method_choice.one_split import Candidate, Limits
 from rehearsal_torch.seeding import round_seed
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
-from rehearsal_torch.training.fit import fit
-from rehearsal_torch.training.folds import folds_of
+from rehearsal_torch.training.fit import fit, folds_of
 from tests.claims.test_cross_fitting import LEVELS, TASK, Best, Share, Shares, rows
 
 FEW = Limits(rows=1000, cases=5, repeats=2)

@@ -11,7 +11,7 @@ from scipy.stats import t
 
 from rehearsal_torch.data.decision import CHANCE, Estimate
 from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.data.missing.imputation import ImputedTable
+from rehearsal_torch.data.imputation import ImputedTable
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
 from rehearsal_torch.objectives.imputed_success import ImputedSuccess, pool
 from rehearsal_torch.objectives.objective import Appraisal

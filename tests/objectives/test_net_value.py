@@ -9,7 +9,7 @@ import torch
 
 from rehearsal_torch.claims.context import Context
 from rehearsal_torch.claims.improvement import costs, nets_no_more, paid
-from rehearsal_torch.data.costs.action_cost import ActionCost, CaseCosts
+from rehearsal_torch.data.costs import ActionCost, CaseCosts
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess

@@ -50,15 +50,13 @@ from rehearsal_torch.api.new_cases import NewCases
 from rehearsal_torch.api.what_if import FittedMethod, difference_of, number, objectives_in
 from rehearsal_torch.claims.member_graphs import fault, fit_key, gains
 from rehearsal_torch.data.codings.class_actions import cycled
-from rehearsal_torch.data.codings.recorded import wanted_in
-from rehearsal_torch.data.codings.texts import sentence_in_words
+from rehearsal_torch.data.codings.texts import sentence_in_words, wanted_in
 from rehearsal_torch.data.decision import DIFFERENCE, Decision, Estimate, RehearsalCase
 from rehearsal_torch.data.finite import in_numbers, ranked
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.graphs.influence_paths import reaches
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.graphs.separation import adjustment
+from rehearsal_torch.graphs.separation import adjustment, reaches
 from rehearsal_torch.objectives.objective import AlterationObjective, Candidates
 from rehearsal_torch.spaces.box import Alteration, Box
 from rehearsal_torch.surrogates.rehearsal_surrogate import ROUNDING, RehearsalSurrogate

@@ -1,4 +1,4 @@
-"""Graphs of problem files of which not all is known: learnt from the rows, or without some directions.
+"""The graph of a problem file: written there, in a file of its own, learnt from the rows, or in part known.
 
     graph: learn
     graph: {learn: true, level: 0.01, forbidden: [age -> dose], required: ["dose -> progression"]}
@@ -6,16 +6,13 @@
     graph: {parents: {y: [a, x]}, undirected: [[x, a]]}
 
 In the last form, edges have no direction yet: the graphs with these edges and no further v-structure agree
-with what is known (`graphs.graph_class`). Learning tests conditional independences of the complete rows by
+with what is known (`graphs.written_graph`). Learning tests conditional independences of the complete rows by
 partial correlations (the PC algorithm), with the roles as background knowledge: the context comes before, and
 outcomes come after all others; rows leave some directions open as well. The task has the first of the graphs
 that agree; decisions are told with the share of these graphs under which they stand (`claims.member_graphs`).
 Hidden common causes are not considered: ``rehearsal learn-graph`` does that, and resamples the rows.
 
-The graph of a problem file: written there, or in a file of its own.
-
-Source: Qin et al. (2023), Algorithm 2 (steps 1 to 3); Spirtes and Glymour (1991); `graphs.formats` for the
-files.
+Source: Qin et al. (2023), Algorithm 2 (steps 1 to 3); Spirtes and Glymour (1991).
 """
 
 import re
@@ -32,23 +29,22 @@ from rehearsal_torch.data.problem_file.form import VariableForm
 from rehearsal_torch.data.problem_file.kinds import of_role
 from rehearsal_torch.data.reading import ReadTable, TableError, number_columns
 from rehearsal_torch.files.schema import Number, Schema, fault, list_of, read
-from rehearsal_torch.graphs.bidirection import Background
-from rehearsal_torch.graphs.dagitty import edges_of
-from rehearsal_torch.graphs.edge_list import has_arrow
+from rehearsal_torch.graphs.dagitty import edges_of, has_arrow
+from rehearsal_torch.graphs.equivalence import Background
 from rehearsal_torch.graphs.formats import ENDINGS, read_plain
-from rehearsal_torch.graphs.graph_class import MEMBERS, GraphClass, graph_class
 from rehearsal_torch.graphs.learning import learn
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.graphs.written_graph import graph_of
+from rehearsal_torch.graphs.written_graph import MEMBERS, GraphClass, graph_class, graph_of
 
 # The end of a file's name.
 _ENDING = re.compile(r"[\w-]\.[A-Za-z]\w{0,9}\Z")
+LEARN, TEST, ROWS = "learn", "fisherz", 5
+STANDS = "each decision says under which it stands"
 
 
 def graph_part(written: Any, folder: Path, found: Findings) -> Any:
-    """The graph as a task holds it; that of a file as plain data, None with a fault.
-
-    Edges of a file without a direction are in its plain data, {parents, undirected}.
+    """The graph as a task holds it: that of a file as plain data, {parents, undirected} where some edges have
+    no direction; None with a fault.
     """
     name = written.strip() if isinstance(written, str) else ""
     if not name or "\n" in name:
@@ -56,11 +52,9 @@ def graph_part(written: Any, folder: Path, found: Findings) -> Any:
     if Path(name).suffix not in ENDINGS:
         if has_arrow(name) or _ENDING.search(name) is None:
             return written
-        found.fault(
-            "graph",
-            f"{name}: expected a file with one of the endings {', '.join(ENDINGS)}: save the graph as one of "
-            "these, or write its arrows here, [cause -> effect, ...]",
-        )
+        remedy = "save the graph as one of these, or write its arrows here, [cause -> effect, ...]"
+        endings = f"expected a file with one of the endings {', '.join(ENDINGS)}"
+        found.fault("graph", f"{name}: {endings}: {remedy}")
         return None
     try:
         return read_plain(folder / name)
@@ -77,13 +71,13 @@ def built_graph(written: Any) -> RehearsalGraph | None:
         return None
 
 
-LEARN, TEST, ROWS = "learn", "fisherz", 5
-
-
 def _share(level: float) -> float:
     if not 0 < level < 1:
         raise fault("a significance level between 0 and 1", level)
     return level
+
+
+Arrows = Annotated[list[str], list_of("a list of arrows, [cause -> effect, ...]")]
 
 
 class LearnForm(Schema):
@@ -91,24 +85,16 @@ class LearnForm(Schema):
 
     learn: Literal[True] = Field(description="true")
     level: Annotated[Number, AfterValidator(_share)] = Field(
-        default=0.05, description="the significance level of the tests"
+        0.05, description="the tests' significance level"
     )
-    forbidden: Annotated[list[str], list_of("a list of arrows, [cause -> effect, ...]")] = Field(
-        default_factory=list, description="arrows that do not exist"
-    )
-    required: Annotated[list[str], list_of("a list of arrows, [cause -> effect, ...]")] = Field(
-        default_factory=list, description="arrows that exist"
-    )
+    forbidden: Arrows = Field(default_factory=list, description="arrows that do not exist")
+    required: Arrows = Field(default_factory=list, description="arrows that exist")
 
 
 @dataclass(frozen=True)
 class LearntGraph:
-    """A graph that was learnt from rows.
-
-    Attributes:
-        graph: The one of the task.
-        members: All graphs that agree with the rows, this one first.
-        notes: What was learnt, a sentence each.
+    """A graph that was learnt from rows: that of the task, all that agree with the rows, this one first, and
+    what was learnt, a sentence each.
     """
 
     graph: RehearsalGraph
@@ -128,21 +114,13 @@ def learnt_graph(
     codings: Mapping[str, Coding],
     found: Findings,
 ) -> LearntGraph | None:
-    """Learns the graph of a problem; None with a fault.
-
-    Args:
-        rows: The rows, with the places of levels in place of texts; those with a missing cell are left out.
-    """
+    """Learns the graph of a problem from its complete rows, with codes for texts; None with a fault."""
     form, faults = read(LearnForm, {LEARN: True} if written == LEARN else written)
     for each in faults:
         found.fault("graph", each)
-    classes = [name for name, coding in codings.items() if coding.of_classes]
-    if classes:
-        found.fault(
-            "graph",
-            f"a graph is learnt from numbers and levels; {', '.join(classes)} has classes without an order: "
-            "write the arrows, or an order",
-        )
+    if classes := [name for name, coding in codings.items() if coding.of_classes]:
+        what = f"{', '.join(classes)} has classes without an order: write the arrows, or an order"
+        found.fault("graph", f"a graph is learnt from numbers and levels; {what}")
     if faults or classes:
         return None
     names = list(variables)
@@ -164,17 +142,13 @@ def learnt_graph(
         # More graphs than can be compared, among others.
         found.fault("graph", f"cannot be learnt: {error}; write what is known, as forbidden or required")
         return None
-    first = learnt.graphs[0]
+    first, count = learnt.graphs[0], len(learnt.graphs)
     arrows = ", ".join(f"{cause} -> {effect}" for cause, effect in first.edges) or "no arrow"
-    count = len(learnt.graphs)
-    several = (
-        "the only graph that agrees with them and the roles"
-        if count == 1
-        else f"one of {count} graphs that agree with them and the roles; each decision says under which it "
-        "stands"
-    )
-    told = f"the graph was learnt from {len(values)} rows, without hidden common causes: {arrows}; {several}"
-    return LearntGraph(first, tuple(learnt.graphs), (told, *learnt.notes))
+    several = "the only graph that agrees with them and the roles"
+    if count > 1:
+        several = f"one of {count} graphs that agree with them and the roles; {STANDS}"
+    note = f"the graph was learnt from {len(values)} rows, without hidden common causes: {arrows}; {several}"
+    return LearntGraph(first, tuple(learnt.graphs), (note, *learnt.notes))
 
 
 def partly_directed(written: Any, found: Findings) -> LearntGraph | None:
@@ -188,12 +162,9 @@ def partly_directed(written: Any, found: Findings) -> LearntGraph | None:
     except ValueError as error:
         found.fault("graph", str(error))
         return None
-    count = len(known.graphs)
-    told = (
-        f"{count} graph{'s have' if count > 1 else ' has'} the edges of the file; each decision is made "
-        "under the first, and says under which it stands"
-    )
-    return LearntGraph(known.graphs[0], known.graphs, (told,))
+    have = f"{len(known.graphs)} graph{'s have' if len(known.graphs) > 1 else ' has'} the edges of the file"
+    note = f"{have}; each decision is made under the first, and says under which it stands"
+    return LearntGraph(known.graphs[0], known.graphs, (note,))
 
 
 def equally_likely(graphs: Sequence[RehearsalGraph]) -> GraphClass | None:

@@ -1,4 +1,4 @@
-"""What cases say: their texts, the present values of their actions, and what changing these costs.
+"""Cases to decide for: what they say of texts, present values and costs, and which rows are held out as some.
 
     cases: [{age: 50, sex: 1, bmi: 30, bp: 100}]        bmi and bp may be set, and are 30 and 100 at present
 
@@ -6,53 +6,51 @@ A decision is compared with the present values of what it sets (`claims.present_
 are assumed to take what is usual for such a case, as everything is that a decision does not set. Where a case
 has no present value, costs of changes are counted from the usual one: the median of the rows, or the most
 frequent one of its levels.
+
+Rows that belong together (a patient, a store) are held out together, so that a held-out row has no relative
+among the rows to learn from. Only complete rows are held out, since what is predicted there is compared with
+what was recorded; where missing cells are imputed, all others are learnt from but those of units held out.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
-from rehearsal_torch.data.codings.columns import NEW, coded
-from rehearsal_torch.data.costs.action_cost import ActionCost
+from rehearsal_torch.data.codings.coding import NEW, coded
+from rehearsal_torch.data.costs import ActionCost
 from rehearsal_torch.data.reading import TableError, number_faults, numbers_of
-from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.data.rehearsal_task import MIN_ROWS, RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.tables.frame import line_words
 from rehearsal_torch.files.schema import listed, meant
+from rehearsal_torch.seeding import numpy_generator
 
 
-def column_faults(
+def price_faults(
     frame: pd.DataFrame, origin: str, name: str, column: str, at: Callable[[int], str] = line_words
 ) -> list[str]:
     """Faults of a column that should hold the cost of an action in each case."""
     if column not in frame.columns:
         return [f"no column {column!r} for the cost of {name}; {meant(column, map(str, frame.columns))}"]
-    found = number_faults(frame, [column], min_rows=0, at=at)
-    if found:
+    if found := number_faults(frame, [column], min_rows=0, at=at):
         return [f"the cost of {name}: {found[0]}"]
     numbers = numbers_of(frame[column])
-    negative = numbers < 0
-    if not negative.any():
+    if not (negative := numbers < 0).any():
         return []
     place = int(negative.argmax())
-    return [
-        f"the cost of {name}: column {column!r} of {origin} has {numbers[place]:g} in "
-        f"{at(int(frame.index[place]))}: expected costs of at least 0"
-    ]
+    got = f"column {column!r} of {origin} has {numbers[place]:g} in {at(int(frame.index[place]))}"
+    return [f"the cost of {name}: {got}: expected costs of at least 0"]
 
 
 def costs_in(
     frame: pd.DataFrame, origin: str, costs: Mapping[str, ActionCost]
 ) -> Sequence[Mapping[str, float]]:
-    """The costs per unit that cases state, for the actions whose cost names a column; one mapping per case.
-
-    Raises:
-        TableError: if a column is missing, or a cell is no number of at least 0; all faults are listed.
-    """
+    """The costs per unit of each case, for the actions whose cost names a column; faults as a TableError."""
     columns = {name: each.column for name, each in costs.items() if each.column is not None}
-    faults = [each for name, column in columns.items() for each in column_faults(frame, origin, name, column)]
+    faults = [each for name, column in columns.items() for each in price_faults(frame, origin, name, column)]
     if faults:
         raise TableError(listed(origin, faults))
     numbers = {name: numbers_of(frame[column]).tolist() for name, column in columns.items()}
@@ -83,12 +81,7 @@ def _usual(task: RehearsalTask, rows: Table, name: str, cost: ActionCost) -> flo
 
 
 def cases_in_codes(frame: pd.DataFrame, origin: str, task: RehearsalTask) -> pd.DataFrame:
-    """Cases with codes in place of texts.
-
-    Raises:
-        TableError: if a column of the context is missing, or a text is none of its variable's; all faults are
-            listed.
-    """
+    """Cases with codes in place of texts; a TableError lists missing columns and unknown texts."""
     known = set(task.context)
     read = coded(frame, task.coded, {each.name for each in task.codings if known & {*each.columns}}, NEW)
     faults = [*read.faults, *_missing(frame, known, task)]
@@ -101,7 +94,7 @@ def _missing(frame: pd.DataFrame, known: set[str], task: RehearsalTask) -> list[
     """A fault for each variable of texts of the context that is missing in some case."""
     faults = []
     for coding in task.codings:
-        empty = frame[coding.name].isna() if coding.name in frame.columns else pd.Series(dtype=bool)
+        empty = frame.get(coding.name, pd.Series(dtype=object)).isna()
         if known & {*coding.columns} and empty.any():
             line = int(frame.index[int(empty.to_numpy().argmax())]) + 2
             faults.append(
@@ -112,11 +105,7 @@ def _missing(frame: pd.DataFrame, known: set[str], task: RehearsalTask) -> list[
 
 
 def present_in(frame: pd.DataFrame, origin: str, names: Sequence[str]) -> list[dict[str, float]]:
-    """The present values in each row; without those that have no column or an empty cell.
-
-    Raises:
-        TableError: if a cell is neither empty nor a number; all faults are listed.
-    """
+    """The present values in each row, without empty cells; what is no number, as a TableError."""
     there = [name for name in names if name in frame.columns]
     faults = [
         each for name in there for each in number_faults(frame[frame[name].notna()], [name], min_rows=0)
@@ -149,3 +138,66 @@ def assumed_usual(task: RehearsalTask, present: Sequence[Mapping[str, float]]) -
         "what is not set is assumed to take what is usual for such a case, not its present value: "
         f"{', '.join(parts)}; offer a candidate set of both to use it"
     )
+
+
+SHARE = 0.2
+
+
+def parted(
+    complete: np.ndarray,
+    validation: float | None,
+    kept: str,
+    seed: int,
+    elsewhere: bool,
+    units: Sequence[str] | None,
+) -> tuple[list[int], list[int]]:
+    """Positions of the rows to learn from, and of the held-out rows, in the file's order.
+
+    Args:
+        complete: Which of the n rows have no missing cell, (n,) bool.
+        validation: The share that is held out; None for a fifth, ten rows at least, or none if the cases are
+            elsewhere.
+        kept: "random", or the "last" of the file.
+        elsewhere: Whether the cases to decide for are others than held-out rows.
+        units: The unit of each row; None if every row stands alone.
+    """
+    whole = np.flatnonzero(complete).tolist()
+    known = None if units is None else [units[place] for place in whole]
+    held = [whole[each] for each in _held_out(len(whole), validation, kept, seed, elsewhere, known)]
+    away, aside = set[str]() if units is None else {units[place] for place in held}, set(held)
+    past = [
+        place
+        for place in range(len(complete))
+        if place not in aside and (units is None or units[place] not in away)
+    ]
+    return past, held
+
+
+def _held_out(
+    rows: int, validation: float | None, kept: str, seed: int, elsewhere: bool, units: Sequence[str] | None
+) -> list[int]:
+    """Positions of the held-out rows, in order; units as a whole, as few as make up the share."""
+    count = int((validation or 0.0) * rows)
+    if validation is None and not elsewhere:
+        count = max(int(SHARE * rows), MIN_ROWS)
+    if not count:
+        return []
+    order = np.arange(rows) if kept == "last" else numpy_generator(seed, rows).permutation(rows)
+    found = [int(place) for place in order[rows - count :]]
+    if units is not None:
+        # The units of the rows that would be held out, from the end, until there are enough.
+        size = Counter(units)
+        chosen: dict[str, None] = {}
+        for place in order[::-1]:
+            if sum(size[unit] for unit in chosen) >= count:
+                break
+            chosen[units[int(place)]] = None
+        found = [place for place, unit in enumerate(units) if unit in chosen]
+    if len(found) < MIN_ROWS or rows - len(found) < MIN_ROWS:
+        what = "" if units is None else f" in {len(set(units))} units, which are held out as a whole"
+        raise ValueError(
+            f"{rows} rows{what}: {len(found)} held out and {rows - len(found)} to learn from; expected at "
+            f"least {MIN_ROWS} of each: name the cases in a second file with dataset.contexts=FILE and "
+            "dataset.validation=0, or add rows"
+        )
+    return sorted(found)

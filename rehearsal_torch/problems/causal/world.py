@@ -6,9 +6,6 @@ Each round tries one action; the noise in round t is the same for every method w
 scored by the *expected* reward of the action that was tried, E[r | a_t], and of the action that the method
 would recommend at that time; neither is observed by the method.
 
-A world is also a test function: `evaluate_true` is E[r | a], `bounds` and `optimal_value` are those of the
-actions.
-
 Source: Ren et al. (2025), Sec. 3 and 11.1; the start design of 2 (k + 1) uniform actions: Sussex et al.
 (2023).
 """
@@ -28,15 +25,10 @@ from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCa
 from rehearsal_torch.data.known_reward import WeightedSum
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.problems.causal.noise import (
-    RANGES,
-    MixtureNoise,
-    ModalNoise,
-    Modes,
-)
+from rehearsal_torch.problems.causal.noise import RANGES, MixtureNoise, ModalNoise, Modes
 from rehearsal_torch.problems.problem import SIMULATED, CausalProblem, Verdict, World, ranges_of
 from rehearsal_torch.problems.world_size import Rounds, setting
-from rehearsal_torch.seeding import common_noise_generator, world_generator
+from rehearsal_torch.seeding import COMMON_NOISE, numpy_generator
 from rehearsal_torch.spaces.box import Alteration, Box
 
 CELLS = 1_000_000  # Rows that are simulated at once.
@@ -52,9 +44,8 @@ class CausalWorld(World, CausalProblem):
     """A system with known equations.
 
     Args:
-        task: Causal graph, actions and reward; the task's `nodes` are simulated.
-        size: Number of rounds and of experiments in the start design.
-        seed: Seed of the start design and of the noise in the rounds.
+        task: Its `nodes` are simulated.
+        seed: Of the start design and of the noise in the rounds.
         draws: Noise draws that `expected` averages over where it has no closed form.
 
     Attributes:
@@ -78,22 +69,17 @@ class CausalWorld(World, CausalProblem):
     ) -> None:
         initial = setting("size", size, Rounds).start(len(task.actions))
         if initial < MIN_ROWS or draws < 1:
-            raise ValueError(
-                f"expected at least {MIN_ROWS} initial experiments and 1 draw; got {initial} and {draws}"
-            )
+            expected = f"expected at least {MIN_ROWS} initial experiments and 1 draw"
+            raise ValueError(f"{expected}; got {initial} and {draws}")
         missing = [node for node in task.nodes if node not in noise]
         if missing:
             raise ValueError(f"no noise distribution for {missing}: give each node one")
         self.task, self.noise, self.size = task, dict(noise), size
         self.initial, self.seed, self.draws = initial, seed, draws
-        self._common: Tensor | None = None
-        self._start: float | None = None
 
     @abstractmethod
     def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:
-        """f_i: a node's value from its inputs, name to (...), and its noise (...) -> (...), in torch
-        operations.
-        """
+        """f_i of inputs, name to (...), and noise (...) -> (...), in torch operations."""
 
     @abstractmethod
     def best(self) -> tuple[Tensor, float]:
@@ -120,11 +106,7 @@ class CausalWorld(World, CausalProblem):
         return {}
 
     def recoverable(self, node: str, noise: Tensor) -> Tensor:  # noqa: ARG002
-        """f_c(u), the part of a node's noise that is identifiable from data, (...) -> (...); u itself by
-        default.
-
-        Source: Ren et al. (2025), Thm. 4.1.
-        """
+        """f_c(u), the part of a node's noise that data identify (Ren et al., 2025, Thm. 4.1); here u."""
         return noise
 
     def mean_of(self, node: str, inputs: Mapping[str, Tensor]) -> Tensor | None:
@@ -136,10 +118,8 @@ class CausalWorld(World, CausalProblem):
         return (values * weights).sum(-1)
 
     def simulate(self, actions: Tensor, noise: Tensor) -> Tensor:
-        """Node values under actions and noise, (..., k), (..., N) -> (..., N), in the order of the task's
-        nodes; dimensions are broadcast.
-
-        Override it where a node is measured with an error that does not propagate.
+        """Node values under actions and noise, (..., k), (..., N) -> (..., N), broadcast. Override it where a
+        node is measured with an error that does not propagate.
         """
         values = dict(zip(self.task.actions, actions.unbind(-1), strict=True))
         for node, own in zip(self.task.nodes, noise.unbind(-1), strict=True):
@@ -160,9 +140,11 @@ class CausalWorld(World, CausalProblem):
         """E[r | a], (..., k) -> (...), by Monte Carlo with common random numbers: the same draws for every
         action and seed. Override it where there is a closed form.
         """
-        if self._common is None:
-            self._common = self.noise_rows(self.draws, common_noise_generator())
         return self.averaged(actions, self._common)
+
+    @cached_property
+    def _common(self) -> Tensor:
+        return self.noise_rows(self.draws, numpy_generator(COMMON_NOISE))
 
     def averaged(self, actions: Tensor, noise: Tensor) -> Tensor:
         """The mean reward of actions over rows of noise, (..., k), (M, N) -> (...)."""
@@ -177,13 +159,9 @@ class CausalWorld(World, CausalProblem):
         """(2, k), lower and upper bounds of the actions, as in BoTorch's test functions."""
         return torch.stack([self.task.box.lower, self.task.box.upper])
 
-    def evaluate_true(self, actions: Tensor) -> Tensor:
-        """E[r | a], (..., k) -> (...), as in BoTorch's test functions."""
-        return self.expected(actions)
-
     def stream(self, purpose: int, index: int = 0) -> np.random.Generator:
         """A random number generator determined by the world's seed, a purpose and an index."""
-        return world_generator(self.seed, purpose, index)
+        return numpy_generator(self.seed, purpose, index)
 
     def experiments(self, actions: Tensor, noise: Tensor) -> Table:
         """One row for each action (n, k) and noise (n, N): actions, marked as set, then nodes."""
@@ -204,9 +182,8 @@ class CausalWorld(World, CausalProblem):
 
     def explained(self, held_out: bool = False) -> tuple[Table, Tensor]:
         """Experiments with random actions, and their noise (n, N): the start design, or held-out ones."""
-        stream, count = (
-            (self.stream(1), max(50, self.initial // 4)) if held_out else (self.stream(0), self.initial)
-        )
+        count = max(50, self.initial // 4) if held_out else self.initial
+        stream = self.stream(int(held_out))
         actions = self.random_actions(count, stream)
         noise = self.noise_rows(count, stream)
         return self.experiments(actions, noise), noise
@@ -230,11 +207,7 @@ class CausalWorld(World, CausalProblem):
         return RehearsalCase(str(index), {}, self.task.box.bounds(), levels=self.task.box.levels)
 
     def respond(self, case: DecisionContext, decision: Decision) -> Table:
-        """The outcome of the action of a decision, one row; several rows for a batch of actions.
-
-        Raises:
-            ValueError: if the decision sets no action, or one outside its bounds.
-        """
+        """What follows a decision, a row for each action; ValueError if it sets none that may be."""
         actions = self._actions(decision)
         return self.experiments(actions, self.noise_rows(len(actions), self.stream(2, int(case.identity))))
 
@@ -247,14 +220,9 @@ class CausalWorld(World, CausalProblem):
         return self.optimal_value
 
     def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:  # noqa: ARG002
-        """Expected rewards of a decision and its regret.
-
-        Returns:
-            ``expected`` reward of the action tried, that of the action ``recommended``, the ``optimum``, the
-            ``regret`` of the recommendation, and ``start``, the best expected reward of the start design.
+        """``expected`` reward of the action tried, that of the action ``recommended``, the ``optimum``, the
+        ``regret`` of the recommendation, and ``start``, the best expected reward of the start design.
         """
-        if self._start is None:
-            self._start = float(self.expected(self.observations().columns(self.task.actions)).max())
         tried = float(self.expected(self._actions(decision)).mean())
         recommendation = decision.recommendation
         value = tried if recommendation is None else float(self.expected(self._values(recommendation)).mean())
@@ -266,11 +234,14 @@ class CausalWorld(World, CausalProblem):
             "start": self._start,
         }
 
+    @cached_property
+    def _start(self) -> float:
+        return float(self.expected(self.observations().columns(self.task.actions)).max())
+
     def _actions(self, decision: Decision) -> Tensor:
         if decision.alteration is None:
-            raise ValueError(
-                f"expected a decision that sets {list(self.task.actions)}; got none ({decision.reason})"
-            )
+            expected = f"expected a decision that sets {list(self.task.actions)}"
+            raise ValueError(f"{expected}; got none ({decision.reason})")
         actions = self._values(decision.alteration)
         for action in actions:
             self.task.check_action(action)
@@ -284,14 +255,10 @@ class CausalWorld(World, CausalProblem):
         return alteration.values.double().reshape(-1, len(order))[:, order]
 
     def card(self) -> Mapping[str, Any]:
-        """Sizes, roles, noise distributions, ranges, the optimum, the fingerprint of the start design, and
-        what only this world has.
-        """
+        """Sizes, roles, noise, ranges, optimum, fingerprint of the start design, and `details`."""
         table = self.observations()
-        distributions = {
-            node: {name: list(numbers) for name, numbers in asdict(distribution).items()}
-            for node, distribution in self.noise.items()
-        }
+        plain = ((node, asdict(noise).items()) for node, noise in self.noise.items())
+        distributions = {node: {name: list(numbers) for name, numbers in parts} for node, parts in plain}
         return {
             "world": type(self).__name__,
             "caution": SIMULATED,
@@ -309,11 +276,8 @@ class CausalWorld(World, CausalProblem):
 
 @dataclass(frozen=True)
 class Node:
-    """The equation of a node without its noise.
-
-    Attributes:
-        parents: Actions and nodes.
-        of: f of their values, in this order, (...) each -> (...).
+    """The equation of a node without its noise: f of the values of its parents, actions and nodes, in their
+    order, (...) each -> (...).
     """
 
     parents: tuple[str, ...]
@@ -350,24 +314,16 @@ class AdditiveWorld(CausalWorld):
         scale: lambda, which multiplies the noise.
         size: Number of rounds and of experiments in the start design; by default 100 and twice the number of
             actions, plus two.
-
-    Raises:
-        ValueError: for a negative scale, or a noise of other modes.
     """
 
     table: ClassVar[NetworkTable]
 
     def __init__(
-        self,
-        noise: ModalNoise = ModalNoise(0.1),
-        scale: float = 1.0,
-        size: Rounds = Rounds(),
-        seed: int = 0,
+        self, noise: ModalNoise = ModalNoise(0.1), scale: float = 1.0, size: Rounds = Rounds(), seed: int = 0
     ) -> None:
         if not scale >= 0:
-            raise ValueError(
-                f"scale: expected a number of at least 0, which multiplies the noise; got {scale}"
-            )
+            expected = "expected a number of at least 0, which multiplies the noise"
+            raise ValueError(f"scale: {expected}; got {scale}")
         table, self.scale, modal = self.table, float(scale), setting("noise", noise, ModalNoise)
         self.source = table.source
         box = Box.of({f"a{index}": (0.0, 1.0) for index in range(table.width)})
@@ -386,8 +342,6 @@ class AdditiveWorld(CausalWorld):
         return self.scale * self.noise[node].mean
 
     def expected(self, actions: Tensor) -> Tensor:
-        """E[r | a], by the means of the noise: exact where no node bends what a noisy one passes on. Override
-        it elsewhere.
-        """
+        """E[r | a] by mean noise: exact where no node bends what a noisy one passes on; else override it."""
         means = [self.noise[node].mean for node in self.task.nodes]
         return self.rewards(self.simulate(actions.double(), torch.tensor(means, dtype=torch.float64)))

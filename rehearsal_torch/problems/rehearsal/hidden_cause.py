@@ -20,8 +20,6 @@ hidden cause are equal in everything but the outcomes.
 If the action is set, h is fair. Otherwise it depends on the sign of the action's noise, which integrals over
 that noise take into account: Gauss-Legendre on either side of zero, where the integrand jumps.
 
-Units: noise and shifts in the units of their variables.
-
 Source: Tan (2006) and Jesson et al. (2022) (the strength); this cause is ours.
 """
 
@@ -35,7 +33,6 @@ from torch import Tensor
 
 from rehearsal_torch.problems.rehearsal.gaussian_region import legendre
 from rehearsal_torch.problems.world_size import is_number
-from rehearsal_torch.seeding import child_generator
 
 FARTHEST = 6.5  # Where integrals over the normal noise end, in standard deviations.
 
@@ -48,9 +45,6 @@ class HiddenCause:
         action: The variable whose noise it influences; that noise is normal.
         shifts: Outcome to what h = 1 adds to it, and h = -1 subtracts.
         strength: Gamma, at least 1; infinite is allowed, and then h is the sign.
-
-    Raises:
-        ValueError: if the strength is not a number of at least 1.
     """
 
     action: str
@@ -59,18 +53,12 @@ class HiddenCause:
 
     def __post_init__(self) -> None:
         if not is_number(self.strength) or not self.strength >= 1:
-            raise ValueError(
-                "confounding: expected the strength of a hidden common cause, a number of at least 1 (1: "
-                f"none); got {self.strength!r}"
-            )
+            expected = "expected the strength of a hidden common cause, a number of at least 1 (1: none)"
+            raise ValueError(f"confounding: {expected}; got {self.strength!r}")
 
     @classmethod
     def of_strength(cls, action: str, shifts: Mapping[str, float], strength: float) -> "HiddenCause | None":
-        """The cause; None for strength 1, which is no cause at all.
-
-        Raises:
-            ValueError: see the class.
-        """
+        """The cause; None for strength 1, which is no cause at all."""
         cause = cls(action, dict(shifts), strength)
         return None if cause.strength == 1 else cause
 
@@ -82,7 +70,8 @@ class HiddenCause:
     def drawn(self, noise: Tensor, stream: np.random.Generator) -> Tensor:
         """h given the action's noise, (n,) -> (n,) of +-1; leaves the numbers of the stream as they are."""
         sign = _sign(noise)
-        agrees = torch.from_numpy(child_generator(stream).random(len(noise))) < (1 + self.lean) / 2
+        (child,) = stream.spawn(1)
+        agrees = torch.from_numpy(child.random(len(noise))) < (1 + self.lean) / 2
         return torch.where(agrees, sign, -sign)
 
     def nodes(self, std: float, count: int) -> tuple[Tensor, Tensor]:

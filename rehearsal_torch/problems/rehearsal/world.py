@@ -25,7 +25,7 @@ from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.problems.problem import SIMULATED, RehearsalProblem, Verdict, World, ranges_of
 from rehearsal_torch.problems.rehearsal.gaussian_region import Disc
 from rehearsal_torch.problems.world_size import SampleSize, is_number, setting
-from rehearsal_torch.seeding import world_generator
+from rehearsal_torch.seeding import numpy_generator
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
 
@@ -43,9 +43,6 @@ class RehearsalWorld(World, RehearsalProblem):
 
     Attributes:
         details: Entries of the card besides sizes, roles and ranges.
-
-    Raises:
-        ValueError: if `size` is not a `SampleSize`, or the share is out of range.
     """
 
     def __init__(
@@ -84,19 +81,15 @@ class RehearsalWorld(World, RehearsalProblem):
 
     @abstractmethod
     def probability(self, contexts: Tensor, names: Sequence[str], values: Tensor) -> Tensor:
-        """The true P(Y in S | x, alteration): contexts (B, |X|), values (..., B, k) -> (..., B); `names` may
-        be empty, k = 0.
-        """
+        """P(Y in S | x, alteration): (B, |X|), (..., B, k) -> (..., B); `names` may be empty, k = 0."""
 
     @abstractmethod
     def optimal(self, contexts: Tensor, names: Sequence[str]) -> tuple[Tensor, Tensor]:
-        """The best values of one candidate set and their probability, (B, |X|) -> (B, k), (B,), accurate to
-        .003.
-        """
+        """The best values of a candidate set and their probability, (B, k), (B,), accurate to .003."""
 
     def stream(self, purpose: int, index: int = 0) -> np.random.Generator:
         """A random number generator determined by the world's seed, a purpose and an index."""
-        return world_generator(self.seed, purpose, index)
+        return numpy_generator(self.seed, purpose, index)
 
     def reseeded(self, seed: int) -> Self:
         """The same world with another seed, hence with different observations, contexts and noise."""
@@ -106,17 +99,21 @@ class RehearsalWorld(World, RehearsalProblem):
 
     def observations(self) -> Table:
         """N rows, without the validation rows."""
-        whole = self._drawn()
-        keep = len(whole) - int(self.validation * len(whole))
-        return Table(whole.names, whole.values[:keep], whole.altered[:keep])
+        return self._parts[0]
 
     def held_out(self) -> Table:
         """The validation rows, or further rows of the same distribution if there are none."""
         if not self.validation:
             return self.draw(max(self.size.rows // 4, 50), self.stream(1))
+        return self._parts[1]
+
+    @property
+    def _parts(self) -> list[Table]:
+        """The rows to learn from, and those held out."""
         whole = self._drawn()
         keep = len(whole) - int(self.validation * len(whole))
-        return Table(whole.names, whole.values[keep:], whole.altered[keep:])
+        parts = (slice(None, keep), slice(keep, None))
+        return [Table(whole.names, whole.values[part], whole.altered[part]) for part in parts]
 
     @lru_cache(maxsize=1)  # noqa: B019  one table, as long-lived as the world
     def _drawn(self) -> Table:
@@ -131,12 +128,8 @@ class RehearsalWorld(World, RehearsalProblem):
         if not 0 <= index < self.size.contexts:
             raise IndexError(f"expected a case in 0 ... {self.size.contexts - 1}; got {index}")
         row = self.draw(1, self.stream(2, index)).columns(self.task.context)[0]
-        return RehearsalCase(
-            str(index),
-            dict(zip(self.task.context, row, strict=True)),
-            self.task.box.bounds(),
-            levels=self.task.box.levels,
-        )
+        context, box = dict(zip(self.task.context, row, strict=True)), self.task.box
+        return RehearsalCase(str(index), context, box.bounds(), levels=box.levels)
 
     def given(self, cases: Sequence[RehearsalCase]) -> Tensor:
         """The contexts of cases, (B, |X|)."""
@@ -147,62 +140,42 @@ class RehearsalWorld(World, RehearsalProblem):
         return self._references(_rehearsal_case(case))[1]
 
     def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:
-        """``probability`` after the decision, ``no_action``, ``oracle``, and ``share``: how much of the
-        oracle's gain over no action was achieved.
-
-        The oracle may choose no action. ``share`` is NaN where the gain is at most 1e-3.
+        """``probability`` after the decision, ``no_action``, ``oracle`` (which may choose no action), and
+        ``share``: how much of the oracle's gain was achieved, NaN where it is at most 1e-3.
 
         Raises:
             ValueError: if the decision sets a variable that may not be set, or sets it outside its bounds or
                 to none of its levels.
         """
-        _rehearsal_case(case).check(decision.alteration)
-        context = self.given([_rehearsal_case(case)])
-        nothing, best = self._references(_rehearsal_case(case))
-        reached = nothing
-        if decision.alteration is not None:
-            reached = float(
-                self.probability(
-                    context, decision.alteration.names, decision.alteration.values.reshape(1, -1).to(context)
-                )
-            )
+        own = _rehearsal_case(case)
+        own.check(decision.alteration)
+        reached, best = self._references(own)
+        nothing = reached
+        if (alteration := decision.alteration) is not None:
+            context = self.given([own])
+            values = alteration.values.reshape(1, -1).to(context)
+            reached = float(self.probability(context, alteration.names, values))
         gain = best - nothing
-        return {
-            "probability": reached,
-            "no_action": nothing,
-            "oracle": best,
-            "share": (reached - nothing) / gain if gain > 1e-3 else float("nan"),
-        }
+        share = (reached - nothing) / gain if gain > 1e-3 else float("nan")
+        return {"probability": reached, "no_action": nothing, "oracle": best, "share": share}
 
     def _references(self, case: RehearsalCase) -> tuple[float, float]:
-        """The probabilities under no action and of the oracle; cached per context, since every method is
-        scored on the same ones.
-        """
+        """The probabilities under no action and of the oracle, cached for each context."""
         context = self.given([case])
         key = tuple(context[0].tolist())
         if key not in self._known:
             nothing = float(self.probability(context, (), context.new_empty(1, 0)))
-            self._known[key] = (
-                nothing,
-                max(nothing, *(float(self.optimal(context, names)[1]) for names in self.task.candidates)),
-            )
+            best = max(float(self.optimal(context, names)[1]) for names in self.task.candidates)
+            self._known[key] = nothing, max(nothing, best)
         return self._known[key]
 
     def respond(self, case: DecisionContext, decision: Decision) -> Table:
-        """One row that follows a decision.
-
-        Raises:
-            ValueError: if the decision sets a variable that may not be set, or sets it outside its bounds.
-        """
-        names = () if decision.alteration is None else decision.alteration.names
-        values = (
-            torch.empty(0, dtype=torch.float64) if decision.alteration is None else decision.alteration.values
-        )
-        rehearsal_case = _rehearsal_case(case)
-        rehearsal_case.check(decision.alteration)
-        several = self.rehearse(
-            self.given([rehearsal_case])[0], names, values, 1 + int(rehearsal_case.identity) % 4096
-        )
+        """One row that follows a decision; errors as in `score`."""
+        own, alteration = _rehearsal_case(case), decision.alteration
+        own.check(alteration)
+        names = () if alteration is None else alteration.names
+        values = torch.empty(0, dtype=torch.float64) if alteration is None else alteration.values
+        several = self.rehearse(self.given([own])[0], names, values, 1 + int(own.identity) % 4096)
         return Table(several.names, several.values[-1:], several.altered[-1:])
 
     def card(self) -> Mapping[str, Any]:

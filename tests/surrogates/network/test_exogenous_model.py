@@ -14,7 +14,7 @@ from rehearsal_torch.data.part import NotFittedError
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.estimators.gp_posterior import log_posterior
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.objectives.trials.confidence_bound import ConfidenceBound
+from rehearsal_torch.objectives.upper_bounds import ConfidenceBound
 from rehearsal_torch.seeding import sobol
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.surrogates.counterfactual import sample
