@@ -45,7 +45,7 @@ from rehearsal_torch.reporting.page.grounds import ALTERATIONS, warnings_of_run
 from rehearsal_torch.reporting.page.markup import name_of
 from rehearsal_torch.reporting.page.material import counted, finite, listed, mapping, shown
 from rehearsal_torch.reporting.page.sentences import chances, headline
-from rehearsal_torch.surrogates.overlap import ROUNDING
+from rehearsal_torch.surrogates.rehearsal_surrogate import ROUNDING
 from rehearsal_torch.user_error import RequestError
 
 MOST = 1000

@@ -5,7 +5,7 @@ trained by gradient descent on its loss. The examples of a part may depend on th
 do the held-out examples, so that nothing is fitted to held-out rows.
 
 A model of transitions is checked afterwards: how much of what it takes for noise can be predicted on held-out
-rows (`surrogates.noise_check`). What an earlier fit left of it is forgotten first. A model that was moved to
+rows (`surrogates.surrogate`). What an earlier fit left of it is forgotten first. A model that was moved to
 a GPU is fitted on the CPU (a trainer may train a part elsewhere), and moved back.
 
 Questions that are asked of the same table, such as which action to try next and which to recommend, share one
@@ -55,8 +55,7 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.progress import Progress
 from rehearsal_torch.seeding import generator
 from rehearsal_torch.shared_tasks import results
-from rehearsal_torch.surrogates.noise_check import sample
-from rehearsal_torch.surrogates.surrogate import SeparateMembers, Surrogate
+from rehearsal_torch.surrogates.surrogate import SeparateMembers, Surrogate, sample
 from rehearsal_torch.workers import threads
 
 if TYPE_CHECKING:

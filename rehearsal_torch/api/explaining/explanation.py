@@ -74,7 +74,7 @@ class NearRows:
     Attributes:
         count: How many rows lie within `radius`.
         radius: In standard deviations of context and action: for 97.5 % of the rows, the 5th nearest row is
-            within it (`surrogates.overlap`).
+            within it (`surrogates.rehearsal_surrogate`).
         region: Context variables and actions to (smallest, largest) among the near rows; empty if there is
             none.
         desired: How many of the near rows have a desired outcome; None if the outcomes are not known.

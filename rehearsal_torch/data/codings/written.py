@@ -40,15 +40,7 @@ from rehearsal_torch.data.codings.coding import Coding, either, listed, spelled,
 from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.schema import Fault
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-<<<<<<< HEAD
-from rehearsal_torch.spaces.inequalities import (
-    InequalityError,
-    desired_classes,
-    inequalities,
-)
-=======
 from rehearsal_torch.spaces.inequalities import InequalityError, desired_classes, inequalities
->>>>>>> main
 
 BY_ROWS = ("binary", "categorical")
 CODINGS = "{variable: [texts in the order of their codes], or {classes: [...], reference: ...}}"
@@ -274,22 +266,13 @@ def faces_of_text(written: Any, codings: Mapping[str, Coding] = MappingProxyType
     Raises:
         InequalityError: with the number of the line among several.
     """
-<<<<<<< HEAD
-    parse = partial(inequalities, levels=levels_of(codings), classes=unordered_of(codings))
-=======
     levels, classes = levels_of(codings), unordered_of(codings)
->>>>>>> main
     lines = written if isinstance(written, list) else [written]
     for place, line in enumerate(lines):
         try:
             # With the lines before it, since classes are named once.
-<<<<<<< HEAD
-            parse(line)
-            found = parse(lines[: place + 1])
-=======
             inequalities(line, levels, classes)
             found = inequalities(lines[: place + 1], levels, classes)
->>>>>>> main
         except InequalityError as error:
             error.args = (f"inequality {place + 1}, {error}" if isinstance(written, list) else str(error),)
             raise

@@ -9,7 +9,9 @@ from torch import Tensor, nn
 
 from rehearsal_torch.checkpoint import CheckpointError, load, save
 from rehearsal_torch.data.part import Solved
-from rehearsal_torch.surrogates.derived_state import (
+from rehearsal_torch.surrogates.kernel.metric import MetricRidge
+from rehearsal_torch.surrogates.kernel.spectral_ensemble import SpectralRidge
+from rehearsal_torch.surrogates.stored_state import (
     DerivationError,
     compute_derived,
     derived_bytes,
@@ -17,8 +19,6 @@ from rehearsal_torch.surrogates.derived_state import (
     source_names,
     with_absent,
 )
-from rehearsal_torch.surrogates.kernel.metric import MetricRidge
-from rehearsal_torch.surrogates.kernel.spectral_ridge import SpectralRidge
 from tests.toys.linear_truth import chain
 from tests.toys.rehearsal_methods import learnt, plain
 
