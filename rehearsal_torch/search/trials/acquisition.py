@@ -51,6 +51,8 @@ from rehearsal_torch.seeding import round_seed
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.spaces.candidate_region import CandidateRegion
 
+# Of the ascent to a recommendation: points screened, starts, those that continue, and steps.
+SCREENED, STARTS, KEPT, STEPS = 256, 12, 3, 60
 # Actions that are this near in the unit cube are one action.
 SAME = 1e-3
 
@@ -80,19 +82,11 @@ class Sureness:
     chance: float = float("nan")
 
 
-def recommend(
-    objective: CausalObjective,
-    seed: int,
-    screened: int = 256,
-    starts: int = 12,
-    kept: int = 3,
-    steps: int = 60,
-    budget: Budget = UNLIMITED,
-) -> Recommendation:
+def recommend(objective: CausalObjective, seed: int, budget: Budget = UNLIMITED) -> Recommendation:
     """Maximises the posterior mean from the best visited actions and the best space-filling points."""
     region = objective.region(further=False)
     width, few = len(objective.task.actions), objective.noise[: max(1, len(objective.noise) // SCREEN)]
-    visited, frame = objective.starts(starts // 2)[:, :width], objective.reward_frame
+    visited, frame = objective.starts(STARTS // 2)[:, :width], objective.reward_frame
 
     def value(actions: Tensor) -> Tensor:
         return frame.standardised(objective.expected(actions))
@@ -101,14 +95,14 @@ def recommend(
         return frame.standardised(objective.expected(actions, few))
 
     with torch.no_grad():
-        spread = region.spread(screened, seed)
+        spread = region.spread(SCREENED, seed)
         parts = region.units(spread).split(max(1, CHUNK // len(few)))
         first = ranked(torch.cat([rough(part) for part in parts]))
-    promising = spread[first.topk(min(starts - len(visited), screened)).indices]
+    promising = spread[first.topk(min(STARTS - len(visited), SCREENED)).indices]
     begin = torch.cat([region.unit(visited), promising])
-    ends = ascend(value, region, begin, steps, kept=kept, rough=rough, budget=budget)
+    ends = ascend(value, region, begin, STEPS, kept=KEPT, rough=rough, budget=budget)
     with torch.no_grad():
-        actions = torch.cat([region.units(ends.points[:kept]), visited])
+        actions = torch.cat([region.units(ends.points[:KEPT]), visited])
         values = objective.expected(actions, objective.other)
     best = best_of_all(values)
     return Recommendation(actions[best], float(values[best]), visited, ends.evaluations)
