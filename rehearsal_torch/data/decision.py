@@ -254,9 +254,8 @@ class Decision:
             raise ValueError("an alteration sets at least one variable: use alteration=None for none")
         for what in (self.alteration, self.recommendation):
             if what is not None and not all(map(math.isfinite, what.values.flatten().tolist())):
-                raise ValueError(
-                    f"a decision sets {list(what.names)} to {what.values.tolist()}: expected finite numbers"
-                )
+                setting = f"{list(what.names)} to {what.values.tolist()}"
+                raise ValueError(f"a decision sets {setting}: expected finite numbers")
 
     @property
     def status(self) -> Status:

@@ -126,12 +126,10 @@ def taken(fitted: Question, asked: Question, used: Sequence[str]) -> Question:
     if isinstance(fitted, CausalTask) and isinstance(asked, CausalTask):
         limits, names = asked.limits, fitted.box.names
         if limits is not None:
-            limits = Polytope(
-                names, limits.normals[:, [limits.names.index(name) for name in names]], limits.offsets
-            )
-        return CausalTask(
-            fitted.graph, asked.box.only(names), fitted.reward if "reward" in used else asked.reward, limits
-        )
+            places = [limits.names.index(name) for name in names]
+            limits = Polytope(names, limits.normals[:, places], limits.offsets)
+        reward = fitted.reward if "reward" in used else asked.reward
+        return CausalTask(fitted.graph, asked.box.only(names), reward, limits)
     return fitted
 
 

@@ -41,9 +41,7 @@ from functools import partial
 from typing import Annotated, Any
 
 import torch
-from fastapi import FastAPI
-from fastapi.responses import Response
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
+from pydantic import Field, FiniteFloat
 from torch import Tensor
 
 from rehearsal_torch.api.configured import decided, in_words, undisturbed
@@ -53,7 +51,7 @@ from rehearsal_torch.data.decision import Decision, EpisodeCase
 from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.explorer.opening import OpenedEpisodes
-from rehearsal_torch.explorer.server import PATIENCE, Turns, reply
+from rehearsal_torch.explorer.server import PATIENCE, Asked, Questions, Turns
 from rehearsal_torch.methods.run import Method
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, given_doses, return_record
 from rehearsal_torch.objectives.objective import objective_for
@@ -151,10 +149,9 @@ MOST = 10_000
 Steps = Annotated[list[int], Field(max_length=MOST)]
 
 
-class EpisodeAsked(BaseModel):
+class EpisodeAsked(Asked):
     """A question about an episode, by its number on the page."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
     episode: int
 
 
@@ -162,7 +159,7 @@ class ChangesAsked(EpisodeAsked):
     """A question for the best sequence with at most so many changes, without the fixed steps."""
 
     changes: int
-    fixed: Steps = []
+    fixed: Steps = Field(default_factory=list)
     seconds: FiniteFloat
 
 
@@ -284,20 +281,13 @@ class EpisodeSession:
             raise UserError(what, str(self.material.run.path))
         self.usual = int(getattr(self.run.objective, "keywords", {}).get("changes", 3))
 
-    def add_routes(self, app: FastAPI) -> None:
-        """Adds its questions to a server."""
-
-        @app.post("/api/episode")
-        def episode(asked: EpisodeAsked) -> Response:
-            return reply(lambda: self.episode(asked.episode))
-
-        @app.post("/api/look-back")
-        def look_back(asked: ChangesAsked) -> Response:
-            return reply(lambda: self.look_back(asked.episode, asked.changes, asked.fixed, asked.seconds))
-
-        @app.post("/api/replay")
-        def replay(asked: SequenceAsked) -> Response:
-            return reply(lambda: self.replay(asked.episode, asked.actions))
+    def questions(self) -> Questions:
+        """What it can be asked."""
+        return {
+            "episode": (EpisodeAsked, self.episode),
+            "look-back": (ChangesAsked, self.look_back),
+            "replay": (SequenceAsked, self.replay),
+        }
 
     def describe(self) -> dict[str, Any]:
         """What the page shows before anything is asked: question, episodes, actions and cautions."""

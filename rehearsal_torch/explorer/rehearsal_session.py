@@ -21,9 +21,7 @@ from dataclasses import replace
 from typing import Annotated, Any
 
 import torch
-from fastapi import FastAPI
-from fastapi.responses import Response
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
+from pydantic import Field, FiniteFloat
 from torch import Tensor
 
 from rehearsal_torch.api.configured import decisions, in_words, undisturbed
@@ -40,7 +38,7 @@ from rehearsal_torch.data.finding import OUTSIDE, Finding, outside
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.explorer.charts import curves, densities
 from rehearsal_torch.explorer.opening import Opened
-from rehearsal_torch.explorer.server import Turns, reply
+from rehearsal_torch.explorer.server import Asked, Questions, Turns
 from rehearsal_torch.files.schema import LARGEST
 from rehearsal_torch.reporting.page.assumptions import ALTERATIONS
 from rehearsal_torch.reporting.page.cautions import of_the_run
@@ -55,12 +53,11 @@ MOST = 1000
 Numbers = Annotated[dict[str, FiniteFloat], Field(max_length=MOST)]
 
 
-class CaseAsked(BaseModel):
+class CaseAsked(Asked):
     """A question about a case: its context, and the number of a recorded case, whose own bounds apply in
     place of the task's.
     """
 
-    model_config = ConfigDict(extra="forbid", strict=True)
     case: int | None = None
     given: Numbers
 
@@ -235,20 +232,13 @@ class RehearsalSession:
         self.recorded = [in_line(decision, coded) for decision in self.material.run.decisions[:CASES]]
         self._turns = Turns()
 
-    def add_routes(self, app: FastAPI) -> None:
-        """Adds its questions to a server."""
-
-        @app.post("/api/what-if")
-        def what_if(asked: SettingAsked) -> Response:
-            return reply(lambda: self.what_if(asked.case, asked.given, asked.set))
-
-        @app.post("/api/charts")
-        def charts(asked: SettingAsked) -> Response:
-            return reply(lambda: self.charts(asked.case, asked.given, asked.set))
-
-        @app.post("/api/recommend")
-        def recommend(asked: CaseAsked) -> Response:
-            return reply(lambda: self.recommend(asked.case, asked.given))
+    def questions(self) -> Questions:
+        """What it can be asked."""
+        return {
+            "what-if": (SettingAsked, self.what_if),
+            "charts": (SettingAsked, self.charts),
+            "recommend": (CaseAsked, self.recommend),
+        }
 
     def describe(self) -> dict[str, Any]:
         """What the page shows before anything is asked: question, variables, cases and cautions."""

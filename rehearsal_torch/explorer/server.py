@@ -4,7 +4,7 @@
     GET   /page/NAME         scripts and style sheets
     GET   /api/run           what the session describes
     POST  /api/...           the questions of the session (`rehearsal_session`, `episode_session`,
-                             `trials`)
+                             `trial_session`)
 
 What cannot be answered comes back as {message}, with a status of 400 or more: 422 where the question is at
 fault, 409 where another one is still being answered. One answer at a time: a method draws from torch's random
@@ -24,7 +24,7 @@ import sys
 import traceback
 import webbrowser
 from asyncio import TimerHandle, Transport
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.resources import files
 from threading import Lock
@@ -34,6 +34,7 @@ import h11
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
+from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
 from uvicorn import Config, Server
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -48,6 +49,14 @@ FRAME, SCRIPT, SECTIONS = "frame.html", "{{script}}", "{{sections}}"
 KINDS = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 
 
+class Asked(BaseModel):
+    """What a question consists of; its fields are the arguments of what answers it, in their order."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+# Path below /api/ to what is sent with the question, None for a GET, and what answers it.
+Questions = Mapping[str, tuple[type[Asked] | None, Callable[..., Any]]]
 # Seconds for which a question waits for its turn, where answers may take minutes.
 PATIENCE = 1.0
 
@@ -104,19 +113,36 @@ class Session(Protocol):
     def describe(self) -> dict[str, Any]:
         """What the page shows before anything is asked."""
 
-    def add_routes(self, app: FastAPI) -> None:
-        """Adds its questions to the server."""
+    def questions(self) -> Questions:
+        """What it can be asked."""
 
 
 def server(session: Session, port: int) -> App:
     """The application, behind its guard."""
     app = FastAPI(title="rehearsal explore", docs_url=None, redoc_url=None, openapi_url=None)
-    _pages(app, session)
-    session.add_routes(app)
+    app.get("/")(lambda: _file(session.page))
+    app.get("/page/{name}")(_file)
+    for path, (form, answer) in {"run": (None, lambda: session.describe()), **session.questions()}.items():
+        _add(app, f"/api/{path}", form, answer)
     app.add_exception_handler(RequestValidationError, _malformed)
     app.add_exception_handler(HTTPException, _not_there)
     app.add_exception_handler(Exception, _fault)
     return Guard(app, port)
+
+
+def _add(app: FastAPI, path: str, form: type[Asked] | None, answer: Callable[..., Any]) -> None:
+    def plain() -> Response:
+        return reply(answer)
+
+    def with_question(question: Any) -> Response:
+        return reply(lambda: answer(*(getattr(question, name) for name in type(question).model_fields)))
+
+    if form is None:
+        app.get(path)(plain)
+    else:
+        # FastAPI reads from the annotation what a question is to hold.
+        with_question.__annotations__["question"] = form
+        app.post(path)(with_question)
 
 
 def page_file(name: str) -> bytes | None:
@@ -133,20 +159,6 @@ def page_file(name: str) -> bytes | None:
         return content
     whole = frame.read_text(encoding="utf-8").replace(SCRIPT, f"{name.removesuffix('.html')}.js")
     return whole.replace(SECTIONS, content.decode()).encode()
-
-
-def _pages(app: FastAPI, session: Session) -> None:
-    @app.get("/")
-    def first() -> Response:
-        return _file(session.page)
-
-    @app.get("/api/run")
-    def run() -> Response:
-        return reply(session.describe)
-
-    @app.get("/page/{name}")
-    def file(name: str) -> Response:
-        return _file(name)
 
 
 def _file(name: str) -> Response:

@@ -25,11 +25,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
-from fastapi import FastAPI
-from fastapi.responses import Response
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
+from pydantic import Field, FiniteFloat
 
 from rehearsal_torch.api.configured import in_words, undisturbed
 from rehearsal_torch.api.optimiser import CausalOptimiser
@@ -37,7 +35,7 @@ from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.finding import undecided
 from rehearsal_torch.data.trials.log import TrialLog
 from rehearsal_torch.data.trials.trial import Suggestion, Trial
-from rehearsal_torch.explorer.server import PATIENCE, Turns, reply
+from rehearsal_torch.explorer.server import PATIENCE, Asked, Questions, Turns
 from rehearsal_torch.problems.written.recognised import YAML
 from rehearsal_torch.reporting.page.assumptions import TRIALS
 from rehearsal_torch.reporting.page.cautions import of_the_run
@@ -55,53 +53,34 @@ Typed = Annotated[dict[str, FiniteFloat | Annotated[str, Field(max_length=200)]]
 Reason = Annotated[str, Field(max_length=1000)]
 
 
-class Reading(Protocol):
-    """What has trials to show."""
-
-    def trials(self) -> Any:
-        """The trials so far."""
-
-
-class _Asked(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class NextAsked(_Asked):
+class NextAsked(Asked):
     """A question for so many trials, with some actions held at a value."""
 
     count: int
-    fixed: Numbers = {}
+    fixed: Numbers = Field(default_factory=dict)
 
 
-class AdoptAsked(_Asked):
+class AdoptAsked(Asked):
     """A question for the action to adopt, with some actions held at a value."""
 
-    fixed: Numbers = {}
+    fixed: Numbers = Field(default_factory=dict)
 
 
-class Told(_Asked):
+class Told(Asked):
     """What came of a pending trial, or of an experiment that was not proposed (None); settings that were run
     and measured values as they were typed.
     """
 
     trial: int | None
-    settings: Typed = {}
+    settings: Typed = Field(default_factory=dict)
     nodes: Typed
 
 
-class Ended(_Asked):
+class Ended(Asked):
     """A pending trial without a result."""
 
     trial: int
     reason: Reason = ""
-
-
-def add_reading(app: FastAPI, session: Reading) -> None:
-    """Adds the question for the trials so far."""
-
-    @app.get("/api/trials")
-    def trials() -> Response:
-        return reply(session.trials)
 
 
 LIMITS = (
@@ -126,29 +105,16 @@ class TrialSession:
         self.optimiser, self.file, self.method = optimiser, file, method
         self._turns = Turns(PATIENCE)
 
-    def add_routes(self, app: FastAPI) -> None:
-        """Adds its questions to a server."""
-        add_reading(app, self)
-
-        @app.post("/api/ask")
-        def ask(asked: NextAsked) -> Response:
-            return reply(lambda: self.ask(asked.count, asked.fixed))
-
-        @app.post("/api/tell")
-        def tell(asked: Told) -> Response:
-            return reply(lambda: self.tell(asked.trial, asked.settings, asked.nodes))
-
-        @app.post("/api/fail")
-        def fail(asked: Ended) -> Response:
-            return reply(lambda: self.fail(asked.trial, asked.reason))
-
-        @app.post("/api/abandon")
-        def abandon(asked: Ended) -> Response:
-            return reply(lambda: self.abandon(asked.trial, asked.reason))
-
-        @app.post("/api/adopt")
-        def adopt(asked: AdoptAsked) -> Response:
-            return reply(lambda: self.recommend(asked.fixed))
+    def questions(self) -> Questions:
+        """What it can be asked."""
+        return {
+            "trials": (None, self.trials),
+            "ask": (NextAsked, self.ask),
+            "tell": (Told, self.tell),
+            "fail": (Ended, self.fail),
+            "abandon": (Ended, self.abandon),
+            "adopt": (AdoptAsked, self.recommend),
+        }
 
     def describe(self) -> dict[str, Any]:
         """What the page shows before anything is asked: question, actions, nodes and cautions."""
@@ -318,9 +284,9 @@ class RecordedTrials:
             first = ": run the experiments of start_design.csv first" if design else ""
             raise UserError(f"holds no trials yet{first}", str(of.run.path))
 
-    def add_routes(self, app: FastAPI) -> None:
-        """Adds its question to a server."""
-        add_reading(app, self)
+    def questions(self) -> Questions:
+        """What it can be asked."""
+        return {"trials": (None, self.trials)}
 
     def describe(self) -> dict[str, Any]:
         """What the page shows: question, recommendation, cautions, and how to make a file of trials."""

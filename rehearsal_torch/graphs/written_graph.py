@@ -159,7 +159,7 @@ class ParentsForm(Schema):
     bidirected: Annotated[
         list[Annotated[Names, AfterValidator(_set)]], list_of("a list of sets, [[one, other], ...]")
     ] = Field(default_factory=list)
-    # Refused with a reason: only a class of graphs has such edges (`graphs.written_graph`).
+    # Refused with a reason: only a class of graphs has such edges (`graph_class`).
     undirected: Annotated[Any, BeforeValidator(_directed)] = None
 
     def named(self) -> list[str]:

@@ -45,7 +45,7 @@ LONGEST, DEEPEST, FACES = 10_000, 20, 1000
 TOKEN = re.compile(
     r"""\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)
     |(?P<sign><=|>=|=<|=>|==|!=|<|>|=|≤|≥|≠)
-    |(?P<mark>[-+*/()])
+    |(?P<mark>[-+*/(){},])
     |`(?P<tick>[^`]*)`
     |"(?P<quoted>[^"]*)"
     |(?P<word>[^\W\d][\w.]*))""",
@@ -85,10 +85,8 @@ class Linear:
 
     def plus(self, other: "Linear", sign: float) -> "Linear":
         """The sum of this and `sign` times another."""
-        weights = dict(self.weights)
-        for name, weight in other.weights.items():
-            weights[name] = weights.get(name, 0.0) + sign * weight
-        return Linear(weights, self.constant + sign * other.constant)
+        weights = {name: self.weights.get(name, 0.0) + sign * w for name, w in other.weights.items()}
+        return Linear({**self.weights, **weights}, self.constant + sign * other.constant)
 
     def times(self, factor: float) -> "Linear":
         """A multiple."""
@@ -111,12 +109,29 @@ class Inequalities:
         )
 
 
-def inequalities(text: str | Sequence[str]) -> Inequalities:
-    """Reads inequalities from a text, or from several, all of which must hold; InequalityError at the first
-    character that cannot be read.
+Levels = Mapping[str, Sequence[str]]
+_NONE: Levels = MappingProxyType({})
+
+
+def inequalities(text: str | Sequence[str], levels: Levels = _NONE, classes: Levels = _NONE) -> Inequalities:
+    """Reads inequalities from a text, or from several, all of which must hold. Some variables are compared
+    with texts: variable to its levels, in the order of their codes 0, 1, ..., or to its classes, which have
+    no order. InequalityError at the first character that cannot be read.
     """
-    lines = [text] if isinstance(text, str) else text
-    return faces_of([face for line in lines for face in Reader(line).region()])
+    return _read(text, levels, classes)[0]
+
+
+def desired_classes(text: str | Sequence[str], levels: Levels, classes: Levels) -> dict[str, tuple[str, ...]]:
+    """The variables of classes to the classes of theirs that are desired."""
+    return _read(text, levels, classes)[1]
+
+
+def _read(
+    text: str | Sequence[str], levels: Levels, classes: Levels
+) -> tuple[Inequalities, dict[str, tuple[str, ...]]]:
+    lines, desired = [text] if isinstance(text, str) else text, dict[str, tuple[str, ...]]()
+    faces = [face for line in lines for face in Reader(line, levels, classes, desired).region()]
+    return faces_of(faces), desired
 
 
 def faces_of(forms: Sequence[Linear]) -> Inequalities:
@@ -163,12 +178,20 @@ class Token:
 
 
 class Reader:
-    """Reads a text from left to right; InequalityError where it is no inequality."""
+    """Reads a text from left to right; InequalityError where it is no inequality. `desired` receives the
+    classes that are.
+    """
 
-    pattern = TOKEN
-
-    def __init__(self, text: str) -> None:
+    def __init__(
+        self,
+        text: str,
+        levels: Levels = _NONE,
+        classes: Levels = _NONE,
+        desired: dict[str, tuple[str, ...]] | None = None,
+    ) -> None:
         self.text, self.at, self.depth = text, 0, 0
+        self.levels, self.classes = {**levels, **classes}, classes
+        self.desired = {} if desired is None else desired
         if len(text) > LONGEST:
             raise InequalityError(
                 beginning(text, 40), 1, f"expected at most {LONGEST} characters; got {len(text)}"
@@ -178,7 +201,7 @@ class Reader:
     def _tokens(self) -> list[Token]:
         tokens, at, end = list[Token](), 0, len(self.text.rstrip())
         while at < end:
-            match = self.pattern.match(self.text, at)
+            match = TOKEN.match(self.text, at)
             if match is None:
                 at += len(self.text[at:]) - len(self.text[at:].lstrip())
                 odd = self.text[at]
@@ -226,8 +249,8 @@ class Reader:
         self.end("expected 'and' or the end")
         return forms
 
-    def relation(self) -> list[Linear]:
-        """One relation, with one sign or two."""
+    def _of_numbers(self) -> list[Linear]:
+        """A relation of sums."""
         start = self.next.place
         left, sign = self.sum(), self.sign(None)
         right = self.sum()
@@ -326,40 +349,8 @@ class Reader:
             return inner
         raise self.error(f"expected {WHAT}")
 
-
-Levels = Mapping[str, Sequence[str]]
-
-
-def worded_inequalities(
-    text: str | Sequence[str], levels: Levels, classes: Levels = MappingProxyType({})
-) -> Inequalities:
-    """Reads inequalities, in which some variables are compared with texts: variable to its levels, in the
-    order of their codes 0, 1, ..., or to its classes, which have no order; errors as of `inequalities`.
-    """
-    return _read(text, levels, classes)[0]
-
-
-def desired_classes(text: str | Sequence[str], levels: Levels, classes: Levels) -> dict[str, tuple[str, ...]]:
-    """The variables of classes to the classes of theirs that are desired; see `worded_inequalities`."""
-    return _read(text, levels, classes)[1]
-
-
-def _read(
-    text: str | Sequence[str], levels: Levels, classes: Levels
-) -> tuple[Inequalities, dict[str, tuple[str, ...]]]:
-    lines, desired = [text] if isinstance(text, str) else text, dict[str, tuple[str, ...]]()
-    faces = [face for line in lines for face in _Reader(line, levels, classes, desired).region()]
-    return faces_of(faces), desired
-
-
-class _Reader(Reader):
-    pattern = re.compile(TOKEN.pattern.replace("[-+*/()]", "[-+*/(){},]"), TOKEN.flags)
-
-    def __init__(self, text: str, levels: Levels, classes: Levels, found: dict[str, tuple[str, ...]]) -> None:
-        super().__init__(text)
-        self.levels, self.classes, self.found = {**levels, **classes}, classes, found
-
     def relation(self) -> list[Linear]:
+        """One relation, with one sign or two."""
         first, second = self.next, self.tokens[min(self.at + 1, len(self.tokens) - 1)]
         compared = second.kind == "sign" or (second.kind == "word" and second.value == "in")
         if compared and first.kind in ("word", "name") and first.value in self.levels:
@@ -380,7 +371,7 @@ class _Reader(Reader):
                     else f"levels of {token.value} are written as numbers: compare it with one of "
                     f"{', '.join(self.levels[token.value])} alone, and join others with 'and'"
                 )
-        return super().relation()
+        return self._of_numbers()
 
     def _of(self, name: str) -> list[Linear]:
         """A variable that is compared with a level, or with a number, its code."""
@@ -389,7 +380,7 @@ class _Reader(Reader):
             return self._of_classes(name, token)
         value = self.tokens[self.at + 2]
         if value.kind == "number" and self._text(value) not in known and not self._counted(name):
-            return super().relation()
+            return self._of_numbers()
         self.at += 2
         if token.value == "in":
             return self._faces(name, self._several(name))
@@ -403,7 +394,7 @@ class _Reader(Reader):
 
     def _of_classes(self, name: str, sign: Token) -> list[Linear]:
         """A variable of classes that is desired to be of one of some."""
-        if name in self.found:
+        if name in self.desired:
             raise self.error(f"{name} is named before: join its classes in one set, {name} in {{...}}")
         if sign.value not in ("=", "==", "in"):
             self.at += 1
@@ -412,7 +403,7 @@ class _Reader(Reader):
         codes = self._places(name) if sign.value == "in" else [self._level(name)]
         if len(codes) == len(self.classes[name]):
             raise self.error(f"every class of {name} is desired then: leave it out")
-        self.found[name] = tuple(self.classes[name][code] for code in codes)
+        self.desired[name] = tuple(self.classes[name][code] for code in codes)
         return [Linear({name: -1.0}, 0.5)]
 
     def _unordered(self, name: str) -> str:
@@ -426,7 +417,7 @@ class _Reader(Reader):
             raise self.error(f"expected the variable first: {self._unordered(name)}")
         stated = self.next.kind in ("word", "name") and self.next.value in self.levels[name]
         if not stated and not self._counted(name):
-            return super().relation()
+            return self._of_numbers()
         code = self._level(name)
         sign = self.sign(None)
         self.at += 1

@@ -338,16 +338,12 @@ def _loggers(how: "Descent", folder: Path, world: int) -> Iterator["Logger"]:
         except ModuleNotFoundError as error:
             if name not in _EXTRAS:
                 raise
-            module = error.name or name
-            package = module.partition(".")[0]
-            if package != name:
-                raise ModuleNotFoundError(
-                    f"logger.{name}: expected the package {package}, which {name} needs for these settings; "
-                    f"it is not installed: pip install {package}, or choose logger=csv"
-                ) from error
+            package = (error.name or name).partition(".")[0]
+            needed = f", which {name} needs for these settings" if package != name else ""
+            install = package if needed else f"'rehearsal-torch[{_EXTRAS[name]}]'"
             raise ModuleNotFoundError(
-                f"expected the package {name}; it is not installed: pip install "
-                f"'rehearsal-torch[{_EXTRAS[name]}]' or choose logger=csv"
+                f"logger.{name}: expected the package {package}{needed}; it is not installed: pip install "
+                f"{install}, or choose logger=csv"
             ) from error
         except Exception as error:
             raise ValueError(
@@ -408,13 +404,13 @@ def _begin(path: Path, name: str, module: TrainingModule) -> Path:
             "Trainer.save_checkpoint, from a module whose hyper-parameters are plain values"
         ) from error
     wanted = {key: tuple(value.shape) for key, value in module.state_dict().items()}
-    odd = [key for key in {**wanted, **weights} if weights.get(key) != wanted.get(key)]
-    if odd:
-        shown = ", ".join(
-            f"{key}: {weights.get(key, 'none')} there, {wanted.get(key, 'none')} here" for key in odd[:3]
-        )
+    if odd := [key for key in {**wanted, **weights} if weights.get(key) != wanted.get(key)]:
         raise ValueError(
-            f"ckpt_path: {path} holds the weights of another model ({shown}): choose another file"
+            f"ckpt_path: {path} holds the weights of another model ("
+            + ", ".join(
+                f"{key}: {weights.get(key, 'none')} there, {wanted.get(key, 'none')} here" for key in odd[:3]
+            )
+            + "): choose another file"
         )
     return path
 
@@ -445,14 +441,11 @@ _FREE = re.compile(r"enable_.*|max_.*|min_.*|log_every_n_steps|profiler")
 
 def _agree(path: Path, settings: dict[str, Any]) -> None:
     before = torch.load(path, map_location="cpu", weights_only=True)["hyper_parameters"]
-    odd = [key for key in {**before, **settings} if before.get(key) != settings.get(key)]
-    if odd:
-        differences = ", ".join(
-            f"{key}: {_shown(key, before)} there, {_shown(key, settings)} here" for key in odd
-        )
+    if odd := [key for key in {**before, **settings} if before.get(key) != settings.get(key)]:
         raise ValueError(
-            f"{path} belongs to another training ({differences}): choose another folder, or delete the file "
-            "to start again"
+            f"{path} belongs to another training ("
+            + ", ".join(f"{key}: {_shown(key, before)} there, {_shown(key, settings)} here" for key in odd)
+            + "): choose another folder, or delete the file to start again"
         )
 
 

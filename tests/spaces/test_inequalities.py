@@ -16,7 +16,6 @@ from rehearsal_torch.spaces.inequalities import (
     faces_of,
     inequalities,
     linear,
-    worded_inequalities,
 )
 from rehearsal_torch.spaces.polytope import Polytope
 
@@ -170,11 +169,11 @@ LEVELS = {"sev": ["low", "medium", "high"], "rep": ["no", "yes"], "blood type": 
     ],
 )
 def test_a_bound_lies_half_way_to_the_next_level(words, numbers):
-    assert worded_inequalities(words, LEVELS) == inequalities(numbers)
+    assert inequalities(words, LEVELS) == inequalities(numbers)
 
 
 def test_several_texts_must_all_hold():
-    found = worded_inequalities(["rep = yes", "sev = low"], LEVELS)
+    found = inequalities(["rep = yes", "sev = low"], LEVELS)
     assert found == inequalities("rep >= 0.5 and sev <= 0.5")
 
 
@@ -192,9 +191,9 @@ def test_both_sides_may_stand_in_either_order(name):
             if all_of_them:
                 for text in texts:
                     with pytest.raises(InequalityError, match="every level of"):
-                        worded_inequalities(text, GRADES)
+                        inequalities(text, GRADES)
                 continue
-            one, other = (worded_inequalities(text, GRADES) for text in texts)
+            one, other = (inequalities(text, GRADES) for text in texts)
             assert one == other == inequalities(f"{name} {sign} {place + (0.5 if sign == '<=' else -0.5)}")
 
 
@@ -211,7 +210,7 @@ def test_both_sides_may_stand_in_either_order(name):
     ],
 )
 def test_levels_that_are_written_as_numbers_are_never_codes(words, same):
-    assert worded_inequalities(words, GRADES) == worded_inequalities(same, GRADES)
+    assert inequalities(words, GRADES) == inequalities(same, GRADES)
 
 
 CLASSES = {"status": ["well", "mild", "ill"], "site": ["1", "2", "3 b"], "sex": ["f", "m"]}
@@ -229,7 +228,7 @@ CLASSES = {"status": ["well", "mild", "ill"], "site": ["1", "2", "3 b"], "sex": 
 )
 def test_of_classes_one_set_is_desired(words, wished):
     assert desired_classes(words, LEVELS, CLASSES) == wished
-    found = worded_inequalities(words, LEVELS, CLASSES)
+    found = inequalities(words, LEVELS, CLASSES)
     for name in wished:
         place = found.names.index(name)
         (face,) = [each for each in zip(found.normals, found.offsets, strict=True) if each[0][place]]

@@ -332,7 +332,10 @@ def test_a_logger_that_is_not_installed_says_what_to_type(tmp_path, monkeypatch,
     monkeypatch.setattr(module, False)
     monkeypatch.setattr("lightning.fabric.loggers.tensorboard._TENSORBOARDX_AVAILABLE", False)
     monkeypatch.setattr("lightning.pytorch.loggers.mlflow._MLFLOW_SKINNY_AVAILABLE", False, raising=False)
-    said = rf"^expected the package {name}; .* pip install 'rehearsal-torch\[{extra}\]' or choose logger=csv$"
+    said = (
+        rf"^logger\.{name}: expected the package {name}; .* pip install 'rehearsal-torch\[{extra}\]', "
+        "or choose logger=csv$"
+    )
     with pytest.raises(ModuleNotFoundError, match=said):
         logged(tmp_path, name)
 

@@ -64,7 +64,7 @@ from rehearsal_torch.data.tables.cases import price_faults
 from rehearsal_torch.data.task_file import REHEARSAL_PARTS, TaskError
 from rehearsal_torch.files.schema import Fault, meant
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.spaces.inequalities import InequalityError, worded_inequalities
+from rehearsal_torch.spaces.inequalities import InequalityError, inequalities
 
 _PATHS = ("graph", "context", "candidates", "unit")
 
@@ -272,7 +272,7 @@ def _names_in(desired: Any, codings: Mapping[str, Coding]) -> list[str] | None:
     if isinstance(desired, dict):
         return [str(name) for name in desired.get("names", desired)]
     try:
-        found = worded_inequalities(desired, levels_of(codings), unordered_of(codings)) if desired else None
+        found = inequalities(desired, levels_of(codings), unordered_of(codings)) if desired else None
         return None if found is None else list(found.names)
     except (InequalityError, TypeError, AttributeError):
         # What is no text is told by the reader of tasks.

@@ -97,21 +97,18 @@ def _missing(frame: pd.DataFrame, known: set[str], task: RehearsalTask) -> list[
         empty = frame.get(coding.name, pd.Series(dtype=object)).isna()
         if known & {*coding.columns} and empty.any():
             line = int(frame.index[int(empty.to_numpy().argmax())]) + 2
-            faults.append(
-                f"{coding.name}: it is missing in {int(empty.sum())} of {len(frame)} cases, first in line "
-                f"{line}: a case needs every variable of its context; measure it, or leave the case out"
-            )
+            what = f"it is missing in {int(empty.sum())} of {len(frame)} cases, first in line {line}"
+            remedy = "a case needs every variable of its context; measure it, or leave the case out"
+            faults.append(f"{coding.name}: {what}: {remedy}")
     return faults
 
 
 def present_in(frame: pd.DataFrame, origin: str, names: Sequence[str]) -> list[dict[str, float]]:
     """The present values in each row, without empty cells; what is no number, as a TableError."""
     there = [name for name in names if name in frame.columns]
-    faults = [
-        each for name in there for each in number_faults(frame[frame[name].notna()], [name], min_rows=0)
-    ]
-    if faults:
-        raise TableError(listed(origin, [f"the present value of {each}" for each in faults]))
+    checked = (number_faults(frame[frame[name].notna()], [name], min_rows=0) for name in there)
+    if faults := [f"the present value of {each}" for some in checked for each in some]:
+        raise TableError(listed(origin, faults))
     columns = {name: numbers_of(frame[name]) for name in there}
     return [
         {name: float(column[row]) for name, column in columns.items() if not np.isnan(column[row])}
@@ -133,11 +130,9 @@ def assumed_usual(task: RehearsalTask, present: Sequence[Mapping[str, float]]) -
             found.setdefault(" and ".join(left), []).append(" and ".join(names))
     if not found:
         return ""
-    parts = [f"{left} where only {' or '.join(each)} is set" for left, each in found.items()]
-    return (
-        "what is not set is assumed to take what is usual for such a case, not its present value: "
-        f"{', '.join(parts)}; offer a candidate set of both to use it"
-    )
+    parts = ", ".join(f"{left} where only {' or '.join(each)} is set" for left, each in found.items())
+    what = "what is not set is assumed to take what is usual for such a case, not its present value"
+    return f"{what}: {parts}; offer a candidate set of both to use it"
 
 
 SHARE = 0.2
