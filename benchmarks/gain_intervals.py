@@ -2,7 +2,7 @@
 
     python benchmarks/gain_intervals.py --worlds lin_syn1 non_syn1 non_syn2 bank --seeds 930 931 932 933
 
-`method_choice` compares methods by models of halves of the rows, and gives the gain of each over doing
+`methods.choice` compares methods by models of halves of the rows, and gives the gain of each over doing
 nothing with a 95 % interval. The world knows the gain of the same method in its own cases, fitted to halves
 of the rows, of which the comparison speaks, and to all rows, with which a run decides. Written are one row
 per world, seed and method: the gain, its interval, and both truths.
@@ -21,11 +21,9 @@ import torch
 from rehearsal_torch.claims.row_cases import part_of
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.loop import rounds
-from rehearsal_torch.method_choice.comparison import compared
-from rehearsal_torch.method_choice.one_split import Limits
-from rehearsal_torch.method_choice.rule import NOTHING, SIMPLEST_FIRST, chosen
-from rehearsal_torch.methods.applicable import applicable, with_method
 from rehearsal_torch.methods.build import problem_of
+from rehearsal_torch.methods.choice import NOTHING, SIMPLEST_FIRST, applicable, chosen, with_method
+from rehearsal_torch.methods.comparison import Limits, compared
 from rehearsal_torch.methods.conf import CONF
 from rehearsal_torch.methods.run import build
 from rehearsal_torch.training.fit import fit

@@ -26,6 +26,7 @@ A checkpoint is valid for the question that it was fitted for: `load(folder, tas
 """
 
 import hashlib
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -45,6 +46,7 @@ from rehearsal_torch.files.addresses import InputError
 from rehearsal_torch.files.dotted import defined_in, mappings
 from rehearsal_torch.files.plain import PlainFileError, read_yaml
 from rehearsal_torch.files.writing import write_bytes, write_text
+from rehearsal_torch.run_folder import write_folder
 from rehearsal_torch.surrogates.derived_state import (
     DerivationError,
     compute_derived,
@@ -84,7 +86,7 @@ def save(
         name: tensor.detach().cpu().contiguous().clone() for name, tensor in surrogate.state_dict().items()
     }
     check_usable(surrogate)
-    built = _savable(config, surrogate)
+    built = savable(config, surrogate)
     _fill(built, state, "the surrogate")
     size = sum(tensor.nbytes for tensor in state.values())
     if size > LARGEST:
@@ -103,28 +105,29 @@ def save(
 
 
 def check_usable(surrogate: Surrogate) -> None:
-    """Refuses a fitted surrogate whose state is damaged.
-
-    Raises:
-        CheckpointError: if a number is not finite, or sizes are inconsistent.
-    """
+    """Refuses a fitted surrogate whose state is damaged (non-finite numbers, inconsistent sizes)."""
     _sound(
         surrogate, f"this {type(surrogate).__name__}", "Fit it to finite, complete data; nothing was written"
     )
 
 
-def savable(config: Mapping[str, Any], surrogate: Surrogate) -> None:
-    """Checks before a long training that the surrogate can be saved once it is fitted. Draws no random
-    numbers.
-
-    Args:
-        config: The resolved ``surrogate`` node.
+def savable(config: Mapping[str, Any], surrogate: Surrogate) -> Surrogate:
+    """The unfitted surrogate that a resolved ``surrogate`` node builds: checked before a long training, so
+    that `save` will not refuse the configuration. Draws no random numbers; user-defined classes are already
+    imported, and are trusted.
 
     Raises:
-        CheckpointError: if `save` would refuse the configuration: it names something that is not a surrogate
-            or a part, or builds another class.
+        CheckpointError: if it names something that is not a surrogate or a part, or builds another class.
     """
-    _savable(config, surrogate)
+    kind = type(surrogate)
+    with fork_rng(devices=[]):
+        built = _build(dict(config), "config", foreign_modules(config))
+    if type(built) is not kind:
+        raise CheckpointError(
+            f"expected a configuration that builds a {kind.__name__}; got one that builds "
+            f"{type(built).__name__}"
+        )
+    return built
 
 
 def load(
@@ -186,8 +189,7 @@ def load(
 
 
 def card(folder: str | Path) -> dict[str, Any]:
-    """The model card of a checkpoint, or of the checkpoint of a run folder; empty if the checkpoint has
-    none.
+    """The model card of a checkpoint, or of the checkpoint of a run folder; empty if the checkpoint has none.
 
     Raises:
         CheckpointError: if there is no checkpoint, or its card is not plain YAML.
@@ -205,11 +207,7 @@ def card(folder: str | Path) -> dict[str, Any]:
 
 
 def configuration(folder: str | Path) -> dict[str, Any]:
-    """The configuration from which a checkpoint's surrogate is built, as plain data; nothing is built.
-
-    Raises:
-        CheckpointError: if it is not plain YAML of names and values.
-    """
+    """The configuration from which a checkpoint's surrogate is built, as plain data; nothing is built."""
     content = _plain(Path(folder) / "config.yaml")
     if not isinstance(content, dict):
         raise CheckpointError(
@@ -219,11 +217,8 @@ def configuration(folder: str | Path) -> dict[str, Any]:
 
 
 def annotate(folder: str | Path, notes: Mapping[str, Any]) -> None:
-    """Adds to the card of a checkpoint what became known after it was saved; the card is replaced as a whole.
-
-    Args:
-        folder: A checkpoint folder.
-        notes: Plain data; entries of the same names are replaced.
+    """Adds to the card of a checkpoint what became known after it was saved, as plain data; entries of the
+    same names are replaced.
 
     Raises:
         CheckpointError: if there is no card that names the weights, or the notes would change which they are.
@@ -288,21 +283,6 @@ def _weights(folder: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
         ) from error
 
 
-def _savable(config: Mapping[str, Any], surrogate: Surrogate) -> Surrogate:
-    """The surrogate that the configuration builds, if it is of the same class; user-defined classes are
-    already imported, and are trusted.
-    """
-    kind = type(surrogate)
-    with fork_rng(devices=[]):
-        built = _build(dict(config), "config", foreign_modules(config))
-    if type(built) is not kind:
-        raise CheckpointError(
-            f"expected a configuration that builds a {kind.__name__}; got one that builds "
-            f"{type(built).__name__}"
-        )
-    return built
-
-
 def _sound(surrogate: Surrogate, where: str, remedy: str) -> None:
     _usable(surrogate.faults(), where, remedy)
 
@@ -323,11 +303,7 @@ def _fill(surrogate: Surrogate, state: Mapping[str, Any], where: str) -> None:
 
 
 def foreign_modules(config: Mapping[str, Any]) -> list[str]:
-    """The modules outside this package that a configuration names: those that `load` needs in `trusted`.
-
-    Args:
-        config: Plain data with ``_target_``.
-    """
+    """The modules outside this package that a configuration names: those that `load` needs in `trusted`."""
     targets = [each.get("_target_") for _, each in mappings(config)]
     named = [text for text in targets if isinstance(text, str) and text.partition(".")[0] != PACKAGE]
     return list(dict.fromkeys(text.rpartition(".")[0] for text in named if "." in text))
@@ -380,3 +356,43 @@ def _known(target: Any, where: str, trusted: Sequence[str]) -> Callable[..., Any
             "module: load(folder, trusted=['my_lab'])"
         )
     return found
+
+
+METHOD = "method.yaml"
+FILES = {"config.yaml", "weights.safetensors", "card.yaml", METHOD}
+
+
+def written(folder: str | Path, write: Callable[[Path], None]) -> Path:
+    """Writes the folder of a saved model as a whole or not at all: beside its place, and moved there once it
+    is complete. It replaces the folder of an earlier saved model, and nothing else.
+
+    Args:
+        write: Writes all files into the folder that it is given.
+
+    Raises:
+        CheckpointError: if something else than a saved model would be replaced; nothing is written then.
+    """
+    folder = Path(folder)
+    _free(folder)
+    beside = folder.with_name(f".{folder.name}.part")
+    if beside.exists():
+        shutil.rmtree(beside)
+    try:
+        write(beside)
+        write_folder(folder, beside)
+    finally:
+        if beside.exists():
+            shutil.rmtree(beside)
+    return folder
+
+
+def _free(folder: Path) -> None:
+    if not folder.name or folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+        raise CheckpointError(f"{folder}: expected the name of a folder for the model; choose another name")
+    found = {each.name for each in folder.iterdir()} if folder.exists() else set()
+    others = sorted(found - FILES)
+    if others:
+        raise CheckpointError(
+            f"{folder} holds {', '.join(others[:3])}{', ...' if len(others) > 3 else ''}, which is not part "
+            "of a saved model, and saving replaces the folder: choose a new folder"
+        )

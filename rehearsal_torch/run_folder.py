@@ -102,11 +102,7 @@ class RunFolderError(PlainFileError):
 
 
 class RunFolder:
-    """The folder of one run.
-
-    Args:
-        path: The folder; it need not exist yet.
-    """
+    """The folder of one run; it need not exist yet."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -118,11 +114,8 @@ class RunFolder:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Locks the folder against other processes, and removes what a killed one left half written; see
-        `files.lock.locked`.
-
-        Yields:
-            Nothing; the lock is held until the block ends.
+        """Locks the folder against other processes (`files.lock.locked`), and removes what a killed one left
+        half written.
 
         Raises:
             InUseError: if another process holds the lock.
@@ -144,11 +137,7 @@ class RunFolder:
         )
 
     def read_json(self, name: str, needed: Sequence[str] = ()) -> dict[str, Any]:
-        """The content of a JSON file; empty if there is no such file.
-
-        Raises:
-            PlainFileError: if it cannot be read, or is not in the format that a run writes.
-        """
+        """The content of a JSON file, with the keys `needed`; empty if there is no such file."""
         path = self.path / name
         if not path.exists():
             return {}
@@ -159,11 +148,7 @@ class RunFolder:
         self.write(name, yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True))
 
     def read_yaml(self, name: str) -> dict[str, Any]:
-        """The content of a YAML file; empty if there is no such file.
-
-        Raises:
-            PlainFileError: if it cannot be read, or is not a mapping.
-        """
+        """The content of a YAML file; empty if there is no such file."""
         path = self.path / name
         if not path.exists():
             return {}
@@ -178,19 +163,11 @@ class RunFolder:
         )
 
     def decisions(self) -> list[dict[str, Any]]:
-        """The decisions so far.
-
-        Raises:
-            RunFolderError: if a line cannot be read; the line is named.
-        """
+        """The decisions so far."""
         return [line for _, line in self.decided()]
 
     def metrics(self) -> list[tuple[int, str, float]]:
-        """The metrics so far: (step, name, value).
-
-        Raises:
-            RunFolderError: if a line cannot be read; the line is named.
-        """
+        """The metrics so far: (step, name, value)."""
         found = []
         for number, text in enumerate(self._complete("metrics.csv"), 1):
             if number == 1:
@@ -214,10 +191,8 @@ class RunFolder:
         )
 
     def mend(self) -> list[dict[str, Any]]:
-        """Drops incomplete last lines, and the timings of the decisions lost with them.
-
-        Returns:
-            The remaining decisions.
+        """Drops incomplete last lines, and the timings of the decisions lost with them; returns the remaining
+        decisions.
 
         Raises:
             RunFolderError: if a complete line cannot be read; nothing is changed then.
@@ -295,7 +270,6 @@ class RunFolder:
                 yield text
 
     def _damaged(self, name: str, number: int, what: str) -> RunFolderError:
-        """The error of a line that cannot be read."""
         kept = f"the {number - 1} before it are kept" if number > 1 else "none is kept"
         if name == "decisions.jsonl":
             remedy = (

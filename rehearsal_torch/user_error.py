@@ -78,13 +78,8 @@ def choose_from(choices: Iterable[str]) -> str:
 
 @contextmanager
 def as_user_error(where: str) -> Iterator[None]:
-    """Turns the errors of classes for invalid values, missing files or missing devices into a `UserError`.
-
-    Args:
-        where: The operation, or the part being built, for the message.
-
-    Raises:
-        UserError: for a value, file, name or device that a class refused with a message.
+    """Turns the errors of classes for invalid values, missing files or missing devices into a `UserError`;
+    `where` is the operation, or the part being built, for the message.
     """
     try:
         yield
@@ -119,10 +114,9 @@ def _refusal(error: BaseException) -> BaseException | None:
 
 
 def user_error_from(error: BaseException) -> UserError | None:
-    """The error as a `UserError` if the user can correct it, else None.
-
-    These are `UserError` itself, an unreadable file, a folder locked by another process, a killed worker or
-    submission, a submission that the cluster refuses, and a disk or folder that cannot be written.
+    """The error as a `UserError` if the user can correct it, else None: `UserError` itself, an unreadable
+    file, a folder locked by another process, a killed worker or submission, a submission that the cluster
+    refuses, and a disk or folder that cannot be written.
     """
     if isinstance(error, UserError):
         return error

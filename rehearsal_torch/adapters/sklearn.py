@@ -157,10 +157,8 @@ class RehearsalDecider(RegressorMixin, BaseEstimator):
         )
 
     def predict(self, X: ArrayLike) -> np.ndarray:
-        """The mean outcomes after setting the actions, (n,) or (n, q) as `fit` was given them.
-
-        Args:
-            X: Context and actions, (n, p).
+        """The mean outcomes after setting the actions, (n,) or (n, q) as `fit` was given them, from context
+        and actions, (n, p).
 
         Raises:
             NotFittedError: before `fit`.
@@ -280,14 +278,8 @@ class CellError(TableError, TypeError):
 
 
 def numeric(given: Any, role: str, names: Sequence[str] | None = None) -> Any:
-    """What was given; of a frame, or of cells that are no numbers, their numbers.
-
-    Args:
-        given: A data frame, a series, a tensor, or anything that NumPy makes an array of.
-        names: The columns of a frame to read, all of which it has; None for all of them.
-
-    Returns:
-        A data frame of float64 where there were names, else an array, with as many dimensions as were given.
+    """What was given: of a frame (its columns `names`, or all) or a series, or of cells that are no numbers,
+    their numbers; a data frame of float64 where there were names, else an array with as many dimensions.
 
     Raises:
         TableError: if a cell is no finite number of at most 1e150, two columns have the same name, or NumPy
@@ -332,15 +324,8 @@ def numeric(given: Any, role: str, names: Sequence[str] | None = None) -> Any:
 
 
 def computable(values: np.ndarray, names: Sequence[str], role: str, varying: bool = False) -> None:
-    """Refuses numbers that cannot be computed with.
-
-    Args:
-        values: (n, p).
-        names: The p columns.
-
-    Raises:
-        TableError: if a number is beyond 1e150, or, with `varying`, a column is constant or varies by less
-            than 1e-150.
+    """Refuses numbers (n, p) beyond 1e150, and, with `varying`, a column that is constant or varies by less
+    than 1e-150.
     """
     frame = pd.DataFrame(values, columns=list(names))
     if faults := number_faults(frame, list(names), 0, varying, at=_row):
@@ -353,14 +338,7 @@ def _row(index: int) -> str:
 
 @contextmanager
 def spoken(role: str) -> Iterator[None]:
-    """Says what scikit-learn and NumPy refuse with the name of the argument, and with what was expected.
-
-    Args:
-        role: The argument, or both of them.
-
-    Raises:
-        TableError: for what they refuse.
-    """
+    """Says what scikit-learn and NumPy refuse with the name of the argument, and with what was expected."""
     try:
         yield
     except TableError:

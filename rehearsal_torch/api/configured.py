@@ -18,8 +18,7 @@ from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.loop import rounds
 from rehearsal_torch.methods.build import seed_and_use_one_thread
 from rehearsal_torch.methods.conf import composed, options, with_settings
-from rehearsal_torch.methods.fitting import fitted
-from rehearsal_torch.methods.run import Method, Run, suits
+from rehearsal_torch.methods.run import Method, Run, fitted, suits
 from rehearsal_torch.problems.problem import Problem
 from rehearsal_torch.round_line import Round
 from rehearsal_torch.surrogates.overturning import Overturning
@@ -60,10 +59,9 @@ def configuration(
     experiment: str | None = None,
     reward: str | None = None,
 ) -> DictConfig:
-    """The configuration of a method.
+    """The configuration of a method, a file in ``conf/decision``.
 
     Args:
-        method: The name of a file in ``conf/decision``.
         settings: Dotted key to value, or group to the name of one of its options, such as ``surrogate`` to
             ``nested_ridge_cg``.
         groups: The configuration groups in which settings are allowed.
@@ -72,8 +70,7 @@ def configuration(
 
     Raises:
         RequestError: if a setting belongs to another group, or is another data set.
-        UserError: if a key or an option does not exist, or a value has another type than the one that it
-            replaces.
+        UserError: if there is no such key or option, or a value is of another type than the one it replaces.
     """
     unknown = [key for key in settings if key.partition(".")[0] not in groups]
     if unknown:
@@ -101,12 +98,7 @@ def configuration(
 
 
 def learnt(run: Run, workers: int = 1) -> Surrogate:
-    """The fitted surrogate of a run, as ``rehearsal decide`` fits it; nothing is written.
-
-    Raises:
-        UserError: if surrogate, method and data are incompatible.
-        CheckpointError: if a number of what was fitted is not finite.
-    """
+    """The fitted surrogate of a run, as ``rehearsal decide`` fits it; nothing is written."""
     surrogate = run.surrogate()
     suits(run, surrogate)
     with as_user_error("training"):
@@ -140,11 +132,7 @@ def decided(
     """The rounds of all cases of a problem, in order: decisions with cases and trajectories.
 
     Args:
-        workers: The number of processes that share the cases.
         claims: Replaces the claims of the decisions; None keeps the method's own.
-
-    Raises:
-        UserError: if the method does not suit the surrogate, or the surrogate yields non-finite numbers.
     """
     suits(method, surrogate)
     seed_and_use_one_thread(seed)

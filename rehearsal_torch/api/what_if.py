@@ -93,7 +93,6 @@ class WhatIf(InSentences):
         gain: The estimate minus `unchanged`, with the interval of the difference; None if there is none.
         support: How many observations are near, as the method counts them; None if it does not.
         distance: The distance to the 5th nearest observation, in standard deviations; None if it is unknown.
-        findings: What the reader must know.
         against: Why the method would not recommend it; empty if there is no reason.
         refused: Why the method cannot answer, so that its estimate is none to rely on; empty if it can.
         cost: What the alteration costs; None where costs are not known.
@@ -164,10 +163,8 @@ class WhatIf(InSentences):
         return f"{self.claim()} Note: {self.note}." if self.note else self.claim()
 
     def claim(self, left: str = "the present values") -> str:
-        """The claim alone in words.
-
-        Args:
-            left: What changing nothing leaves as it is, where the present values are known.
+        """The claim alone in words; changing nothing leaves `left` as it is, where the present values are
+        known.
         """
         intervals, usual, fine = Intervals(), self.baseline, self.decimals
         what = in_words(self.estimate.of, self.wanted)
@@ -201,14 +198,11 @@ class WhatIf(InSentences):
 
 @dataclass(frozen=True)
 class Comparison(InSentences):
-    """Two alterations in the same case.
+    """Two alterations in the same case: their claims, and the first minus the second, with the interval of
+    the difference.
 
     Attributes:
-        first: The claim of the first.
-        second: The claim of the second.
-        difference: The first minus the second, with the interval of the difference.
-        basis: How the interval was found where the two set different variables; empty where they set the
-            same.
+        basis: How the interval was found where the two set different variables; else empty.
     """
 
     first: WhatIf
@@ -255,13 +249,8 @@ def what_if(model: FittedMethod, case: RehearsalCase, alteration: Mapping[str, f
 def what_ifs(
     model: FittedMethod, case: RehearsalCase, alterations: Sequence[Mapping[str, float]]
 ) -> list[WhatIf]:
-    """What `what_if` claims of each of several alterations in the same case, in one batch.
-
-    Args:
-        alterations: Values for all variables of a candidate set each; the sets may differ.
-
-    Raises:
-        RequestError: if one of them may not be set, or the method has no interval.
+    """What `what_if` claims of each of several alterations in the same case, in one batch; their sets may
+    differ.
     """
     settings = [_checked(model, case, each) for each in alterations]
     with in_numbers("the fitted surrogate"), torch.random.fork_rng(devices=[]):
@@ -286,11 +275,7 @@ def compare(
 
 
 def objectives_in(model: FittedMethod, cases: Sequence[RehearsalCase]) -> Candidates[AlterationObjective]:
-    """The method's objective in B cases, as the loop of decisions builds it.
-
-    Raises:
-        RequestError: if it does not judge given alterations.
-    """
+    """The method's objective in B cases, as the loop of decisions builds it."""
     seed_draws(paired_seed(model.seed, 0))
     objective = objective_for(model.method.objective, model.surrogate, cases)
     if not isinstance(objective, Candidates):

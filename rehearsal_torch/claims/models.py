@@ -1,7 +1,7 @@
 """Annotators that judge decisions by models of their own, after the rules.
 
 judged      claims in place of the method's own: cross-fitted (`claims.cross_fitting`), under the graphs
-that may be true (`claims.member_graphs`), or those of a chosen method (`method_choice`)
+that may be true (`claims.member_graphs`), or those of a chosen method (`methods.choice`)
 overturned  what hidden cause would overturn a decision about cases of a table
 (`surrogates.overturning`), with its certificate where the estimate has no interval
 sequences   the same for the changes of an episode (`objectives.sequences.sequence_overturning`)

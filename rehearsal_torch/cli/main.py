@@ -29,8 +29,7 @@ from rehearsal_torch.cli.sweep import begin, of_hydra, settled
 from rehearsal_torch.cli.tasks import APART, ELSEWHERE, finish, raised, recordable
 from rehearsal_torch.cli.validation import check
 from rehearsal_torch.files.writing import make_folder
-from rehearsal_torch.methods.conf import CONF
-from rehearsal_torch.methods.trust import named_in, trusted_names
+from rehearsal_torch.methods.conf import CONF, named_in, trusted_names
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.user_error import UserError
 

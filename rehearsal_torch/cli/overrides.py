@@ -36,8 +36,7 @@ from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.dotted import defined_in, found_at, mappings
 from rehearsal_torch.files.installation import conf_folder
 from rehearsal_torch.methods.arguments import takes
-from rehearsal_torch.methods.conf import check_key, check_kind, entries
-from rehearsal_torch.methods.trust import trusted_names
+from rehearsal_torch.methods.conf import check_key, check_kind, entries, trusted_names
 from rehearsal_torch.user_error import UserError, did_you_mean
 
 PACKAGE = "rehearsal_torch"

@@ -10,7 +10,7 @@ from pathlib import Path
 from omegaconf import OmegaConf
 
 from rehearsal_torch.api.configured import undisturbed
-from rehearsal_torch.api.saving.saved_run import NEEDED
+from rehearsal_torch.api.load import NEEDED
 from rehearsal_torch.checkpoint import load
 from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.explorer.run_material import checkpoint_of, settings

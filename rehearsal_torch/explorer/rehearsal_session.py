@@ -27,8 +27,8 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 from torch import Tensor
 
 from rehearsal_torch.api.configured import decisions, in_words, undisturbed
-from rehearsal_torch.api.model_card import LIMITS, intended_use
-from rehearsal_torch.api.new_cases import NewCases
+from rehearsal_torch.api.rehearsal_model import LIMITS, intended_use
+from rehearsal_torch.api.request import NewCases
 from rehearsal_torch.api.what_if import WhatIf, what_if
 from rehearsal_torch.data.codings.class_actions import in_indicators, in_places
 from rehearsal_torch.data.codings.class_actions import offered as offered_places

@@ -3,7 +3,7 @@
 As with every folder that may come from somebody else, nothing in it is unpickled, and only classes of this
 package are built of its configuration (`methods.allowed`).
 
-The page shows the decisions and the data card beside the answers of the method (`api.saving.saved_run`).
+The page shows the decisions and the data card beside the answers of the method (`api.load`).
 """
 
 from collections.abc import Mapping
@@ -11,12 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rehearsal_torch.api.load import NEEDED, load, model_of_run, needed, notes
+from rehearsal_torch.api.load import needed as complete
 from rehearsal_torch.api.rehearsal_model import RehearsalModel
-from rehearsal_torch.api.saving.saved_folder import METHOD
-from rehearsal_torch.api.saving.saved_model import load
-from rehearsal_torch.api.saving.saved_run import NEEDED, model_of_run, needed, notes
-from rehearsal_torch.api.saving.saved_run import needed as complete
-from rehearsal_torch.checkpoint import configuration
+from rehearsal_torch.checkpoint import METHOD, configuration
 from rehearsal_torch.checkpoint import load as load_surrogate
 from rehearsal_torch.data.codings.recorded import card_in_words
 from rehearsal_torch.evaluation.recorded_run import Recorded

@@ -7,7 +7,7 @@ import socket
 from pathlib import Path
 
 from rehearsal_torch.api.optimiser import METHOD, CausalOptimiser
-from rehearsal_torch.api.saving.saved_folder import METHOD as SAVED
+from rehearsal_torch.checkpoint import METHOD as SAVED
 from rehearsal_torch.data.trials.file import BYTES, FAMILY
 from rehearsal_torch.explorer.episode_session import EpisodeSession
 from rehearsal_torch.explorer.recorded_episodes import opened_episodes

@@ -16,12 +16,7 @@ _WORDS = {"int": "whole number", "float": "number", "str": "text", "bool": "true
 
 @cache
 def named(target: str) -> Any:
-    """The object of a dotted name; importing it may take seconds.
-
-    Raises:
-        ImportError: if its module cannot be imported.
-        AttributeError: if the module has no such name.
-    """
+    """The object of a dotted name; importing it may take seconds."""
     module, _, name = target.rpartition(".")
     return getattr(import_module(module), name)
 

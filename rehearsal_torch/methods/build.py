@@ -15,8 +15,8 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from rehearsal_torch.data.question import Kind
 from rehearsal_torch.files.dotted import dotted, found_at
 from rehearsal_torch.methods.allowed import ROOMS, check_allowed
+from rehearsal_torch.methods.conf import trusted_names
 from rehearsal_torch.methods.presets import USUAL
-from rehearsal_torch.methods.trust import trusted_names
 from rehearsal_torch.objectives.imputed_success import ImputedSuccess
 from rehearsal_torch.problems.episodes.roles import gives_way, with_roles
 from rehearsal_torch.problems.problem import Problem
@@ -35,13 +35,11 @@ def seed_and_use_one_thread(seed: int) -> None:
 
 
 def build(config: DictConfig, group: str, **given: object) -> Any:
-    """The object that a group of the configuration names; None if it names none.
+    """The object that a group of the configuration names, with values `given` in place of its own; None if it
+    names none.
 
-    All objects of a configuration are built here. If the configuration comes from a resumed folder
-    (``trusted`` is a list then), only what `allowed` permits is built.
-
-    Args:
-        given: Values that replace the group's own.
+    All objects of a configuration are built here. If it comes from a resumed folder (``trusted`` is a list
+    then), only what `allowed` permits is built.
 
     Raises:
         UserError: if a class refuses its values, or may not be built.
@@ -51,26 +49,15 @@ def build(config: DictConfig, group: str, **given: object) -> Any:
 
 
 def screen(config: DictConfig) -> None:
-    """Checks all groups of a resumed configuration before anything is built.
-
-    Raises:
-        UserError: for the first target that may not be built.
-    """
+    """Checks all groups of a resumed configuration before anything is built."""
     if config.get("trusted") is not None:
         for group in ROOMS:
             _resolved(config, group)
 
 
 def made(node: Mapping[str, Any], where: str, **given: object) -> Any:
-    """The object that a node of the configuration builds.
-
-    Args:
-        node: Plain data with ``_target_``.
-        where: Its name in messages.
-        given: Values that replace the node's own.
-
-    Raises:
-        UserError: if a class refuses its values.
+    """The object that a node of the configuration builds, plain data with ``_target_``, called `where` in
+    messages.
     """
     with as_user_error(where):
         return instantiate(OmegaConf.create(dict(node)), **given)
@@ -97,11 +84,7 @@ def _resolved(config: DictConfig, group: str) -> dict[str, Any]:
 
 
 def problem_of(config: DictConfig) -> Problem:
-    """The data set or world.
-
-    Raises:
-        UserError: if it is not a problem, or refuses its values.
-    """
+    """The data set or world."""
     problem = build(config, "dataset")
     if not isinstance(problem, Problem):
         raise UserError(
@@ -113,17 +96,12 @@ def problem_of(config: DictConfig) -> Problem:
 
 
 def tasked(config: DictConfig, problem: Problem) -> None:
-    """Fills open values of a surrogate's configuration from the problem (`problems.problem.Facts`): the
-    task, and candidate graphs. The configuration then builds the surrogate on its own.
+    """Fills open values of a surrogate's configuration from the problem (`problems.problem.Facts`), in place:
+    the task, and candidate graphs. The configuration then builds the surrogate on its own.
 
     Episodes with a task of their own bring the columns of a model of transitions, and the reward of a step:
     they take the place of those that the configuration brings along for sepsis patients; what was set to
     something else is kept (`problems.episodes.roles`).
-
-    Problem and surrogate must be of one kind.
-
-    Args:
-        config: The whole configuration; changed in place.
 
     Raises:
         UserError: if data and surrogate are of different kinds.
@@ -141,11 +119,8 @@ def tasked(config: DictConfig, problem: Problem) -> None:
 
 
 def pooled(config: DictConfig, count: int) -> None:
-    """Puts m surrogates of imputed tables, and the objective that pools them, in place of a method's own.
-
-    Args:
-        config: The whole configuration; changed in place, once.
-        count: m.
+    """Puts m surrogates of imputed tables, and the objective that pools them, in place of a method's own; in
+    place, once.
 
     Raises:
         UserError: if the method's estimates cannot be pooled, or would be replaced by claims that are not.
@@ -189,12 +164,10 @@ def pooled(config: DictConfig, count: int) -> None:
 
 
 def _last(node: Mapping[str, Any]) -> str:
-    """The name of the class that a node builds."""
     return str(node.get("_target_")).rpartition(".")[2]
 
 
 def _episode_roles(config: DictConfig, problem: Problem) -> None:
-    """Fills in the columns and the reward of episodes with a task; other problems change nothing."""
     facts = problem.facts()
     roles, reward = facts.surrogate, facts.reward
     if not roles and not reward:
@@ -226,11 +199,8 @@ def _container(node: Any) -> dict[str, Any]:
 
 
 def same_kind(problem: Problem, required: Kind | None, search: str = "") -> None:
-    """Checks that a problem is of the kind that a part of the method decides for.
-
-    Args:
-        required: The kind that the part declares; None for any.
-        search: The name of the search, if it is the part; empty for surrogates and objectives.
+    """Checks that a problem is of the kind that a part of the method decides for; the `search` by name, if it
+    is the part.
 
     Raises:
         UserError: if it is of another kind.
@@ -276,10 +246,9 @@ def _kind(config: DictConfig) -> Kind | None:
 
 
 def surrogate_of(config: DictConfig, problem: Problem, *, settled: bool = True) -> Surrogate:
-    """Builds the unfitted surrogate.
+    """Builds the unfitted surrogate, whose open task is filled in.
 
     Args:
-        config: The whole configuration; a task that it leaves open is filled in.
         settled: Whether to seed the initial weights by the configuration's seed; otherwise the caller has
             done so.
 
@@ -305,9 +274,6 @@ def trainer_of(config: DictConfig, folder: Path | None) -> Descent | None:
     Args:
         folder: The folder for resumable training states, unless the configuration names one; None stores
             nothing, as for the refits of an online run.
-
-    Raises:
-        UserError: if the trainer refuses its values.
     """
     if "_target_" not in config.trainer:
         return None

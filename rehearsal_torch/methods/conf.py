@@ -23,12 +23,13 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from rehearsal_torch.files.addresses import beginning
+from rehearsal_torch.files.dotted import mappings
 from rehearsal_torch.files.installation import conf_folder
 from rehearsal_torch.files.plain import read_yaml
 from rehearsal_torch.user_error import UserError, did_you_mean
 
 CONF = conf_folder()
-PACKAGE = "# @package "
+AT = "# @package "
 KINDS = ((bool, "true or false"), (int, "a whole number"), (float, "a number"), (str, "a string"))
 # Numbers in whose place a list of numbers may stand.
 SEVERAL = ("trainer.devices",)
@@ -40,11 +41,8 @@ def options(group: str) -> list[str]:
 
 
 def composed(experiment: str | None = None, **chosen: str) -> DictConfig:
-    """The configuration of an experiment; a new one at every call.
-
-    Args:
-        experiment: The name of a file in ``conf/experiment``; None for none.
-        chosen: Group to option, such as ``decision="cme"``.
+    """The configuration of an experiment, the name of a file in ``conf/experiment``, with other options of
+    some groups, such as ``decision="cme"``; a new one at every call.
     """
     return OmegaConf.create(deepcopy(_composed(experiment, tuple(sorted(chosen.items())))))
 
@@ -94,7 +92,7 @@ def node(group: str, option: str) -> dict[str, Any]:
 def _placed(group: str, option: str) -> dict[str, Any]:
     """An option's keys, where its file says that they go."""
     first = (CONF / group / f"{option}.yaml").read_text(encoding="utf-8").partition("\n")[0]
-    package = first.removeprefix(PACKAGE).strip() if first.startswith(PACKAGE) else group
+    package = first.removeprefix(AT).strip() if first.startswith(AT) else group
     content: dict[str, Any] = node(group, option)
     for key in [] if package == "_global_" else reversed(package.split(".")):
         content = {key: content}
@@ -124,10 +122,7 @@ def _merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, An
 
 
 def with_settings(config: DictConfig, settings: Mapping[str, object]) -> DictConfig:
-    """The configuration with other values of some of its keys, changed in place.
-
-    Args:
-        settings: Dotted key to value.
+    """The configuration with other values of some of its keys (dotted), changed in place.
 
     Raises:
         UserError: if a key does not exist, or a value has another type than the one that it replaces.
@@ -141,11 +136,7 @@ def with_settings(config: DictConfig, settings: Mapping[str, object]) -> DictCon
 
 
 def _plain(value: object, key: str) -> Any:
-    """A setting's value as plain data.
-
-    Raises:
-        UserError: if it is something else.
-    """
+    """A setting's value as plain data."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, Path):
@@ -186,11 +177,7 @@ def entries(config: DictConfig) -> dict[str, Any]:
 
 
 def check_key(key: str, config: DictConfig) -> None:
-    """Refuses a key that does not exist.
-
-    Raises:
-        UserError: with what may be meant.
-    """
+    """Refuses a key that does not exist, with what may be meant."""
     known = entries(config)
     if key in known:
         return
@@ -202,11 +189,7 @@ def check_key(key: str, config: DictConfig) -> None:
 
 
 def check_kind(key: str, new: Any, config: DictConfig) -> None:
-    """Refuses a value of another type than the one that it replaces.
-
-    Raises:
-        UserError: with the type that is expected.
-    """
+    """Refuses a value of another type than the one that it replaces."""
     try:
         old = OmegaConf.select(config, key)
     except OmegaConfBaseException:
@@ -238,3 +221,34 @@ def _shown(value: Any) -> str:
     plain = OmegaConf.to_container(value) if OmegaConf.is_config(value) else value
     text = str(plain).lower() if isinstance(plain, bool) else str(getattr(plain, "text", plain))
     return text if len(text) < 60 else beginning(text, 57) + "..."
+
+
+PACKAGE = "rehearsal_torch"
+
+
+def trusted_names(typed: object) -> list[str]:
+    """The names in ``trusted=``: whose classes a command line trusts.
+
+    Raises:
+        UserError: if it is not a list of dotted names.
+    """
+    given: list[Any] = [] if typed is None else list(typed) if isinstance(typed, list | tuple) else [typed]
+    names: list[str] = []
+    for name in given:
+        if not isinstance(name, str) or not all(part.isidentifier() for part in name.split(".")):
+            raise UserError(
+                f"expected the names of modules, such as trusted=[my_lab]; got {typed}", "trusted"
+            )
+        names.append(name)
+    return names
+
+
+def named_in(folder: str | Path) -> list[str]:
+    """Every class named by the configuration files in a folder and in the groups below it."""
+    found: dict[str, None] = {}
+    for path in sorted([*Path(folder).glob("*.yaml"), *Path(folder).glob("*/*.yaml")]):
+        for _, each in mappings(read_yaml(path), ""):
+            # Classes of this package need no trust; naming one must not allow it in every group.
+            if isinstance(each.get("_target_"), str) and not each["_target_"].startswith(f"{PACKAGE}."):
+                found[each["_target_"]] = None
+    return list(found)

@@ -67,11 +67,7 @@ def nodes(method: str) -> dict[str, Any]:
 
 @cache
 def capabilities(method: str) -> Capabilities:
-    """What a method can do.
-
-    Args:
-        method: The name of a file in ``conf/decision``.
-    """
+    """What a method can do."""
     parts = nodes(method)
     surrogate, objective, search = (found_at(parts[group]["_target_"]) for group in GROUPS[:3])
     alters = issubclass(objective, AlterationObjective)

@@ -9,6 +9,7 @@ write files, are built on demand: the surrogate by `Run.surrogate`, with initial
 seed alone, and the trainer by `Run.trainer`, with the folder that it may use.
 """
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -18,11 +19,17 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from rehearsal_torch.certificate import Certificate, Certify
+from rehearsal_torch.claims.cross_fitting import CrossFittedClaims, cross_fitted
+from rehearsal_torch.claims.member_graphs import member_graphs
+from rehearsal_torch.claims.models import Claims
 from rehearsal_torch.data.question import Kind
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.graph_class import graph_class
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.methods.build import build as built
 from rehearsal_torch.methods.build import (
+    made,
     problem_of,
     same_kind,
     seed_and_use_one_thread,
@@ -36,8 +43,11 @@ from rehearsal_torch.objectives.objective import class_of, settings_of
 from rehearsal_torch.problems.problem import Problem, World
 from rehearsal_torch.search.alterations.net_value import check_worth
 from rehearsal_torch.search.search import Search
+from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from rehearsal_torch.surrogates.surrogate import Surrogate
 from rehearsal_torch.training.descent import Descent
+from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.shared_members import shareable
 from rehearsal_torch.user_error import UserError, as_user_error
 
 
@@ -136,11 +146,7 @@ def _left_to_the_task(config: DictConfig) -> bool:
 
 
 def check_graphs(config: DictConfig) -> None:
-    """Reads the graphs that may be true (``graphs=FILE``), if the configuration names any.
-
-    Raises:
-        UserError: if they cannot be used.
-    """
+    """Reads the graphs that may be true (``graphs=FILE``), if the configuration names any."""
     written = config.get("graphs")
     if written is None:
         return
@@ -237,3 +243,134 @@ def learning(config: DictConfig, problem: Problem) -> bool:
             "Leave shards out, and spread repeats over seeds instead: -m seed=0,1,2",
         )
     return True
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A fitted surrogate, with time and losses of the fit.
+
+    Attributes:
+        seconds: The duration of the fit alone, without sampling the data.
+        readings: The losses, as (step, name, value).
+        held_out: The held-out rows; None if they were not used.
+    """
+
+    surrogate: Surrogate
+    seconds: float
+    readings: list[tuple[int, str, float]]
+    held_out: Table | None
+
+
+def fitted(
+    run: Run,
+    training: Path | None = None,
+    surrogate: Surrogate | None = None,
+    *,
+    validated: bool = True,
+    quiet: bool = True,
+    workers: int = 1,
+) -> Fitted:
+    """Fits the surrogate of a run, ready to predict; nothing is written but what the trainer keeps.
+
+    Args:
+        training: The folder for the trainer's files; None for none.
+        surrogate: The run's unfitted surrogate, if it was built before.
+        validated: Whether held-out rows are used for early stopping.
+        quiet: Whether parts with a solver show no progress.
+        workers: The number of processes that share the fits of members (`training.shared_members`).
+    """
+    surrogate = run.surrogate() if surrogate is None else surrogate
+    held_out = run.problem.held_out() if validated else None
+    trainer, observations = run.trainer(training), [run.problem.observations()]
+    began = time.perf_counter()
+    # Nothing here keeps the rows: a model that has its examples from them needs them no longer.
+    fit(surrogate, observations.pop(), trainer, held_out, quiet=quiet, workers=workers)
+    seconds = time.perf_counter() - began
+    readings = [] if trainer is None else trainer.history
+    return Fitted(surrogate.eval(), seconds, readings, held_out)
+
+
+def cross_fitted_claims(
+    run: Run, told: Callable[[str], None] | None = None, workers: int = 1
+) -> CrossFittedClaims:
+    """The cross-fitted claims of a run. All fits use the held-out rows of the problem for early stopping, as
+    that of the run does.
+
+    Args:
+        told: Is told of the progress, one line per fold; None for silence.
+        workers: The number of processes that share the folds, unless these train on GPUs, or with several
+            processes each.
+
+    Raises:
+        UserError: if the run decides for other problems than cases of a table, or a fold cannot be fitted to.
+    """
+    problem, task = run.problem, run.problem.question()
+    if not isinstance(task, RehearsalTask):
+        raise UserError(
+            "these claims are those of alterations, judged by other rows of a table; "
+            f"{type(problem).__name__} has none",
+            "claims=cross_fitted",
+            "Leave claims= out",
+        )
+    held_out = problem.held_out()
+    with as_user_error("claims"):
+        trainer = run.trainer(None)
+        how = None if trainer is None else trainer.settled()
+
+        def fitted(table: Table) -> Surrogate:
+            return fit(run.surrogate(), table, None if how is None else how.settled(), held_out)
+
+        return cross_fitted(
+            problem.observations(),
+            problem.facts().units,
+            task,
+            fitted,
+            run.objective,
+            run.search,
+            seed=run.seed,
+            told=told,
+            workers=workers if shareable(how) else 1,
+        )
+
+
+def judged_by_graphs(
+    run: Run,
+    surrogate: Surrogate,
+    written: Any,
+    claims: Claims | None = None,
+    told: Callable[[str], None] | None = None,
+) -> Claims | None:
+    """The claims of a run, followed by the graphs under which its decisions stand (`member_graphs`); the
+    claims alone if no graphs are named.
+
+    Args:
+        surrogate: Its fitted surrogate, under the graph of the task.
+        written: The graphs (`graphs.graph_class`); None for none.
+        claims: Replaces the claims of the decisions; None keeps the method's own.
+        told: Is told of the progress, one line per fit; None for silence.
+
+    Raises:
+        UserError: if the graphs cannot be read or do not suit the task, or the run does not decide for cases
+            of a table by a method with one graph.
+    """
+    if written is None:
+        return claims
+    if run.learn or run.kind != "rehearse" or "task" not in run.config["surrogate"]:
+        raise UserError(
+            "only decisions for cases of a table, by a method that is fitted once, are compared over graphs",
+            "graphs",
+            "Leave graphs= out",
+        )
+    with as_user_error("graphs"):
+        return member_graphs(
+            graph_class(written), surrogate, partial(fitted_under, run), run.objective, claims, told
+        )
+
+
+def fitted_under(run: Run, graph: RehearsalGraph) -> RehearsalSurrogate:
+    """The method of a run, fitted to its observations under another graph of the task's variables."""
+    seed_and_use_one_thread(run.seed)
+    task = RehearsalTask.of(run.config["surrogate"]["task"]).to_plain() | {"graph": graph.to_plain()}
+    under: RehearsalSurrogate = made({**run.config["surrogate"], "task": task}, "surrogate")
+    fit(under, run.problem.observations(), run.trainer(None), run.problem.held_out())
+    return under

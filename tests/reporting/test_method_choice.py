@@ -7,12 +7,11 @@ import pytest
 from rehearsal_torch.cli.choice.settled import record
 from rehearsal_torch.evaluation.recorded_run import read
 from rehearsal_torch.files.plain import PlainFileError
-from rehearsal_torch.method_choice.rule import SIMPLEST_FIRST, chosen
-from rehearsal_torch.methods.applicable import with_method
+from rehearsal_torch.methods.choice import SIMPLEST_FIRST, chosen, with_method
 from rehearsal_torch.reporting.method_choice import reasons
 from rehearsal_torch.reporting.run_report import report
 from rehearsal_torch.run_folder import RunFolder
-from tests.method_choice.test_rule import NOTHING, found
+from tests.methods.test_choice import NOTHING, found
 from tests.methods.test_run import configured
 from tests.reporting.test_untouched_score import run
 

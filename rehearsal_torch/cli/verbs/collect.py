@@ -29,8 +29,8 @@ from rehearsal_torch.cli.verbs.fitting import curved
 from rehearsal_torch.files.forms import WHOLE, checked
 from rehearsal_torch.methods.allowed import trusted_modules
 from rehearsal_torch.methods.build import screen
+from rehearsal_torch.methods.conf import trusted_names
 from rehearsal_torch.methods.run import suits
-from rehearsal_torch.methods.trust import trusted_names
 from rehearsal_torch.reporting.run_report import report
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.user_error import UserError, as_user_error, user_error_from

@@ -5,7 +5,7 @@
     explanation.sentences()      plain text, the recommendation first
     explanation.to_frame()       one row per fact
 
-The facts are collected by `api.explaining.explain`; this module holds them and puts them into words.
+The facts are collected by `api.explain`; this module holds them and puts them into words.
 """
 
 from collections.abc import Mapping, Sequence
@@ -72,11 +72,10 @@ class NearRows:
     """The rows near an action in a context.
 
     Attributes:
-        count: How many rows lie within `radius`.
+        count: How many of the `compared` rows lie within `radius`.
         radius: In standard deviations of context and action: for 97.5 % of the rows, the 5th nearest row is
             within it (`surrogates.overlap`).
-        region: Context variables and actions to (smallest, largest) among the near rows; empty if there is
-            none.
+        region: Context variables and actions to (smallest, largest) among the near rows.
         desired: How many of the near rows have a desired outcome; None if the outcomes are not known.
         effective: The effective number of rows near the decision as the method counts it; None if it does
             not.
@@ -126,15 +125,13 @@ class RunnerUp:
     """The best action that was not chosen.
 
     Attributes:
-        alteration: Name to value.
         of: "set", the best action of another candidate set; or "action", the best one of the same set that
             differs in some variable by at least a tenth of its range, or in its level.
         estimate: The estimate of it; None if the method has none.
         difference: The estimate of the explained action minus this one, with its interval where the method
             has one; None if one of the two has no estimate.
         against: Why the method would not recommend it; empty if there is no reason.
-        basis: How the interval was found where the two set different variables; empty where they set the
-            same, or there is none.
+        basis: How the interval was found where the two set different variables; else empty.
     """
 
     alteration: Mapping[str, float | str]
@@ -145,10 +142,8 @@ class RunnerUp:
     basis: str = ""
 
     def sentence(self, withheld: bool = False) -> str:
-        """The runner-up, and by how much it falls behind.
-
-        Args:
-            withheld: Whether the explained action lies outside the data, so that this has no number.
+        """The runner-up, and by how much it falls behind; no number where the explained action is `withheld`,
+        as it lies outside the data.
         """
         which = "Best of the other candidate sets" if self.of == "set" else "Best clearly different action"
         said = f"{which}: {in_settings(self.alteration)}"
@@ -175,7 +170,6 @@ class WithoutEdge:
 
     Attributes:
         edge: (cause, effect); the effect may be several variables that are joined by bi-directional edges.
-        verdict: "stands", "falls" or "unknown".
         gain: The estimate of the action minus that of no action under the graph without the edge; None if it
             is not known.
         because: How the verdict was found.
@@ -195,11 +189,7 @@ class WithoutEdge:
         return " -> ".join(self.edge)
 
     def sentence(self, withheld: bool = False) -> str:
-        """The verdict in words.
-
-        Args:
-            withheld: Whether the action lies outside the data, so that its gain has no number.
-        """
+        """The verdict in words; no number of an action that is `withheld`, as it lies outside the data."""
         known = None if withheld else self.gain
         gain = "" if known is None else f" (a gain of {Intervals().difference(known)})"
         instead = f"; it would then set {in_settings(self.instead)}" if self.instead else ""
@@ -214,11 +204,10 @@ class Explanation:
     """Why a method decides as it does in one case.
 
     Attributes:
-        considered: The action that is explained, name to value: the recommended one, or the one that the
-            method found and did not recommend; empty if there is none.
+        considered: The action that is explained, name to value: the recommended one, or the one that was
+            found and not recommended; empty if there is none.
         adjusted: What is adjusted for, one entry per candidate set; that of the considered action first.
         rows: The rows near the considered action; None if there is none, or too few rows were kept.
-        runners_up: The best other actions.
         edges: What becomes of the decision without single edges into the action, an outcome, or what lies
             between them.
         notes: What could not be asked, one sentence each.
@@ -303,7 +292,7 @@ class Explanation:
 
     def _edges(self) -> list[str]:
         """One sentence for each edge without which the decision does not stand, or another action is clearly
-        preferred; one for those without which it stands, and one for those that were not checked.
+        preferred; one for all others of a kind.
         """
         told = [each for each in self.edges if each.verdict == "falls"]
         told += [each for each in self.edges if each.verdict == "stands" and each.instead]
@@ -318,7 +307,6 @@ class Explanation:
         return found
 
     def _facts(self) -> list[dict[str, Any]]:
-        """The rows of the frame; numbers that are missing are NaN there."""
         decision, rows = self.decision, self.rows
         facts = [_fact("decision", in_settings(self.considered), self.sentence(), decision.estimate)]
         facts += [_fact("adjustment", ", ".join(each.names), each.sentence()) for each in self.adjusted]
@@ -342,7 +330,6 @@ class Explanation:
 
 
 def _fact(part: str, about: str, says: str, estimate: Estimate | None = None) -> dict[str, Any]:
-    """A row of the frame, with the point and the interval of an estimate."""
     lower, upper = (None, None) if estimate is None else ends_of(estimate) or (None, None)
     point = None if estimate is None else estimate.point
     return dict(zip(COLUMNS, (part, about, says, point, lower, upper), strict=True))
@@ -357,7 +344,6 @@ def _end(value: float | str) -> str:
 
 
 def _worse(difference: Estimate) -> str:
-    """By how much another action falls behind; the numbers follow where they have an interval."""
     way = "worse" if difference.point >= 0 else "better"
     if difference.lower is not None:
         return f"{way} by the estimate"

@@ -8,8 +8,7 @@ import torch
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.method_choice.comparison import Compared
-from rehearsal_torch.method_choice.rule import (
+from rehearsal_torch.methods.choice import (
     NOT_COMPARED,
     PARTS,
     SIMPLEST_FIRST,
@@ -19,8 +18,9 @@ from rehearsal_torch.method_choice.rule import (
     place,
     unit_error,
     value_error,
+    with_method,
 )
-from rehearsal_torch.methods.applicable import with_method
+from rehearsal_torch.methods.comparison import Compared
 from rehearsal_torch.methods.presets import AUTO, methods
 from rehearsal_torch.methods.run import build
 from rehearsal_torch.training.fit import fit

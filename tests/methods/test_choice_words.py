@@ -2,9 +2,18 @@
 
 from dataclasses import replace
 
-from rehearsal_torch.method_choice.rule import SIMPLEST_FIRST, Standing, chosen
-from rehearsal_torch.method_choice.words import MEANING, NET_MEANING, gained, rows, sentence, sentences
-from tests.method_choice.test_rule import NOTHING, ROWS, found, taken
+from rehearsal_torch.methods.choice import (
+    MEANING,
+    NET_MEANING,
+    SIMPLEST_FIRST,
+    Standing,
+    chosen,
+    gained,
+    rows,
+    sentence,
+    sentences,
+)
+from tests.methods.test_choice import NOTHING, ROWS, found, taken
 
 BEST, NEAR = [0.60, 0.64, 0.62, 0.62], [0.61, 0.61, 0.62, 0.60]
 

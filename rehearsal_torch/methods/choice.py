@@ -2,7 +2,7 @@
 
 1.  A method whose held-out predictions are worse than a constant, by more than one standard error of the
     paired difference of Brier scores, is not taken.
-2.  Of the others, the best has the largest mean value of its decisions (`method_choice.comparison`).
+2.  Of the others, the best has the largest mean value of its decisions (`methods.comparison`).
 3.  Taken is the simplest (`SIMPLEST_FIRST`) whose value lies at most one standard error below it.
     Doing nothing takes part: where no method is better than it by more than one standard error, nothing is
     done, and the sentence says so.
@@ -39,16 +39,29 @@ desired outcome most probable, repeat a publication, or take too long to be fitt
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from copy import deepcopy
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import Any
 
 import torch
+from omegaconf import DictConfig, open_dict
 from scipy.special import stdtrit
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.method_choice.comparison import Compared
+from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.methods.build import same_kind
+from rehearsal_torch.methods.comparison import Candidate, Compared, Limits, compared
+from rehearsal_torch.methods.conf import composed, plain
+from rehearsal_torch.methods.presets import AUTO, CHOOSE, capabilities, decides_for, methods, nodes
+from rehearsal_torch.methods.run import Run, build, suits
+from rehearsal_torch.problems.problem import Problem
+from rehearsal_torch.surrogates.surrogate import Surrogate
+from rehearsal_torch.training.fit import fit
+from rehearsal_torch.user_error import UserError, as_user_error, did_you_mean
 
 # The methods that are compared, simplest first, each with what makes it less simple than those before it.
 SIMPLEST_FIRST = {
@@ -77,14 +90,7 @@ PARTS = {"cme": ("cme_stack", "indicator"), "outcome_regression": ("cme_stack", 
 
 
 def place(method: str) -> int:
-    """The place of a method in the order of simplicity, from 0.
-
-    Args:
-        method: A method that is compared.
-
-    Raises:
-        ValueError: if it is none.
-    """
+    """The place of a method that is compared in the order of simplicity, from 0."""
     order = list(SIMPLEST_FIRST)
     if method not in order:
         raise ValueError(f"expected a method that is compared: {', '.join(order)}; got {method!r}")
@@ -103,17 +109,12 @@ class Standing:
         applies: Whether it can answer the task with these rows.
         reason: Why it does not apply, or was not compared; else what its place in the order rests on.
         value: Mean value of its decisions.
-        gain: Its value minus that of doing nothing.
-        gain_error: Standard error of the gain.
-        gain_lower: The lower end of the 95 % interval of the gain.
-        gain_upper: Its upper end.
-        behind: The best value minus its own.
-        behind_error: Standard error of that difference.
+        gain: Its value minus that of doing nothing, with standard error and 95 % interval.
+        behind: The best value minus its own, with its standard error.
         brier: Brier score of held-out predictions at the actions that rows had.
         brier_context: The same of its predictions by the context alone.
         brier_constant: The same of a constant.
-        worse: Its score minus that of the constant.
-        worse_error: Standard error of that difference.
+        worse: Its score minus that of the constant, with its standard error.
         judges: Its weight in the panel that judges decisions.
         seconds: Duration of its fits, predictions, decisions and judgements.
     """
@@ -152,8 +153,7 @@ class Choice:
         best: The method with the largest value among those that predict.
         standings: All methods: those compared, simplest first, then the others.
         bias: By how much choosing makes the value of the chosen method too large, about.
-        rows: The number of rows that were compared.
-        of: The number of rows that there are.
+        rows: The number of rows that were compared, `of` those that there are.
         cases: The number of cases in each half.
         halves: J, the number of halves.
         worth: What a desired outcome is worth, where values are net values; else None.
@@ -305,13 +305,8 @@ Claims = Callable[[Sequence[Any], Sequence[Decision]], list[Decision]]
 
 @dataclass(frozen=True)
 class Noted:
-    """Adds the choice to the trace of decisions, after other claims were made.
-
-    Trace: ``method``, the name of the method that decided, and ``method_choice``, why.
-
-    Attributes:
-        why: The sentence that says why.
-        claims: Replaces the claims of the decisions first; None keeps them.
+    """Adds the choice to the trace of decisions, after other claims were made: ``method``, the name of the
+    method that decided, and ``method_choice``, the sentence that says why.
     """
 
     method: str
@@ -325,3 +320,235 @@ class Noted:
         if self.method == NOTHING:
             made = [replace(each, reason=UNTAKEN) for each in made]
         return [replace(each, trace=each.trace | said) for each in made]
+
+
+_ASKED = {"rehearse": "cases of a table", "look_back": "a sequence", "optimise": "trials"}
+
+
+def choose(
+    config: DictConfig,
+    problem: Problem,
+    told: Callable[[str], None] | None = None,
+    workers: int = 1,
+) -> Choice:
+    """Compares the methods that apply to a problem, and takes one.
+
+    Args:
+        config: The whole configuration, with the limits of the comparison (``choose``).
+        told: Is told of the progress; None for silence.
+        workers: The number of processes that share the comparison.
+
+    Raises:
+        UserError: if the problem is of another kind, a limit is out of range, or nothing can be compared.
+    """
+    same_kind(problem, "rehearse")
+    task, seed, table = problem.question(), int(config.seed), problem.observations()
+    assert isinstance(task, RehearsalTask)
+    with as_user_error("decision=auto"):
+        limits = Limits(**plain(config)[CHOOSE])
+        candidates, others = applicable(config, problem)
+        found = compared(table, problem.facts().units, task, candidates, limits, seed, told, workers)
+        idle = all(each.method != NOTHING for each in others)
+        rest = [each for each in others if each.method != NOTHING]
+        refused = [Standing(name, False, False, reason) for name, reason in found.refused.items()]
+        return chosen(found, len(table), SIMPLEST_FIRST, [*refused, *rest], idle)
+
+
+def with_method(config: DictConfig, method: str) -> DictConfig:
+    """A copy of the configuration of a problem of cases in which another method decides, with its own
+    settings.
+    """
+    made = deepcopy(config)
+    with open_dict(made):
+        made.pop(CHOOSE, None)
+        for name, node in nodes(method).items():
+            made[name] = node
+    return made
+
+
+def applicable(config: DictConfig, problem: Problem) -> tuple[list[Candidate], list[Standing]]:
+    """The methods to compare, simplest first, and all others with the reason."""
+    candidates: list[Candidate] = []
+    others: list[Standing] = []
+    for name in (*SIMPLEST_FIRST, *NOT_COMPARED):
+        try:
+            run = build(with_method(config, name), problem)
+            suits(run, run.surrogate())
+        except (UserError, ValueError) as error:
+            others.append(Standing(name, False, False, _sentence(error)))
+            continue
+        if name in NOT_COMPARED:
+            others.append(Standing(name, True, False, NOT_COMPARED[name]))
+        elif name != NOTHING:
+            within = PARTS.get(name)
+            made = Candidate(name, partial(_fitted, run), run.objective, run.search, within)
+            candidates.append(made)
+    return candidates, others
+
+
+def fits(problem: Problem, name: str) -> None:
+    """Refuses a method that cannot decide for a problem of cases: it cannot be built for the task and the
+    rows. Nothing is fitted.
+    """
+    run = build(with_method(composed("own_problem"), name), problem)
+    suits(run, run.surrogate())
+
+
+def wished(problem: Problem) -> str | None:
+    """The method that a problem file names; None if it names none.
+
+    Raises:
+        UserError: if there is no such method for its question.
+    """
+    found = problem.facts().method
+    if found is None:
+        return None
+    if decides_for(found, problem.kind):
+        task = problem.question()
+        weighed = isinstance(task, RehearsalTask) and task.worth is not None and task.costs
+        if weighed and found != AUTO and not capabilities(found).costs:
+            raise UserError(
+                f"{found} does not look for the largest probability of a desired outcome, so that costs "
+                "cannot be weighed against worth by it",
+                "method",
+                "Leave worth out, so that costs are told and do not count, or name another method, such as "
+                "cme_stack or care",
+            )
+        return found
+    known = methods(problem.kind)
+    raise UserError(
+        f"there is no method {found!r} for {_ASKED[problem.kind]}",
+        "method",
+        did_you_mean(found, known) or f"Choose from {', '.join(sorted(known))}",
+    )
+
+
+def _fitted(run: Run, table: Table) -> Surrogate:
+    return fit(run.surrogate(), table)
+
+
+def _sentence(error: Exception) -> str:
+    """What is wrong, without what to do about it."""
+    text = error.what if isinstance(error, UserError) else str(error)
+    return " ".join(text.split()).rstrip(".")
+
+
+MEANING = (
+    "A value is what models of other rows think of the decisions of a method fitted to half of the rows: the "
+    "mean estimated probability of a desired outcome, each method's models weighted by how well they predict "
+    "held-out rows. It is no outcome of these decisions, which no table has."
+)
+NET_MEANING = (
+    "A net value is what models of other rows think of the decisions of a method fitted to half of the rows, "
+    "each method's models weighted by how well they predict held-out rows: the mean of worth times the "
+    "estimated probability of a desired outcome, less the cost of the decision from the usual values of the "
+    "actions. It is no outcome of these decisions, which no table has."
+)
+NUMBERS = tuple(
+    each.name
+    for each in fields(Standing)
+    if each.name not in ("method", "applies", "compared", "reason", "chosen")
+)
+
+
+def sentence(choice: Choice) -> str:
+    """What was taken, and why, in one sentence."""
+    one, best = choice.standing(choice.chosen), choice.standing(choice.best)
+    nothing, value = choice.standing(NOTHING), "value" if choice.worth is None else "net value"
+    least, error = _value(choice, nothing.value), _apart(choice, one.behind_error)
+    own, most = _value(choice, one.value), _value(choice, best.value)
+    if choice.chosen == NOTHING and choice.best == NOTHING:
+        more = "worth more" if choice.worth is None else "worth more, less their costs,"
+        return f"auto took none: no method's decisions are {more} than doing nothing ({least})"
+    if choice.chosen == NOTHING:
+        return (
+            f"auto took none: the {value} of doing nothing, {least}, lies within one standard error "
+            f"({error}) of the best, {choice.best} {most}, so that no method is told apart from doing nothing"
+        )
+    beside = f"doing nothing {least}"
+    if choice.chosen == choice.best:
+        return (
+            f"auto took {choice.chosen}: its {value} {own} is the best, and no simpler method lies within "
+            f"one standard error of it ({beside})"
+        )
+    return (
+        f"auto took {choice.chosen}: its {value} {own} lies within one standard error ({error}) of the best, "
+        f"{choice.best} {most}, and it is simpler ({beside})"
+    )
+
+
+def gained(choice: Choice) -> str:
+    """What the method taken, or else the best, gains over doing nothing; empty if that is doing nothing."""
+    one = choice.standing(choice.chosen if choice.chosen != NOTHING else choice.best)
+    if one.method == NOTHING:
+        return ""
+    gain = _apart(choice, one.gain, "+")
+    lower, upper = (
+        f"{each:+.4g}" if choice.worth is not None else f"{100 * each:+.1f}"
+        for each in (one.gain_lower, one.gain_upper)
+    )
+    unclear = ", so that it is not told from zero" if one.gain_lower <= 0 <= one.gain_upper else ""
+    return f"Over doing nothing, {one.method} gains {gain} (95% interval {lower} to {upper}){unclear}."
+
+
+def _value(choice: Choice, value: float) -> str:
+    """A value as text: a chance in per cent with one decimal, an amount in four digits."""
+    return f"{100 * value:.1f} %" if choice.worth is None else f"{value:.4g}"
+
+
+def _apart(choice: Choice, value: float, sign: str = "") -> str:
+    """A difference of two values as text: of chances in percentage points."""
+    return f"{100 * value:{sign}.1f} percentage points" if choice.worth is None else f"{value:{sign}.4g}"
+
+
+def sentences(choice: Choice) -> list[str]:
+    """All that is to be said of a choice, one sentence each."""
+    told = [each for each in (f"{sentence(choice)}.", gained(choice)) if each]
+    nothing = choice.standing(NOTHING)
+    if choice.chosen != NOTHING and nothing.behind <= nothing.behind_error:
+        told.append(
+            "No method is told apart from doing nothing, which decision=none cannot be asked for here: its "
+            "linear model cannot be fitted."
+        )
+    compared = [each for each in choice.standings if each.compared]
+    drawn = f"{choice.rows} of {choice.of} rows" if choice.rows < choice.of else f"{choice.rows} rows"
+    told.append(
+        f"{len(compared)} methods were compared on {drawn}, in {choice.halves} halves with {choice.cases} "
+        f"cases each. Choosing among them makes the value of {choice.chosen} about "
+        f"{_apart(choice, choice.bias)} too large."
+    )
+    poor = [each.method for each in compared if not each.predicts]
+    if poor:
+        verb = "predicts" if len(poor) == 1 else "predict"
+        told.append(
+            f"{' and '.join(poor)} {verb} held-out rows worse than a constant, by more than one standard "
+            "error, and could not be taken."
+        )
+    told += [f"{each.method} does not apply: {each.reason}." for each in choice.standings if not each.applies]
+    idle = [each.method for each in choice.standings if each.applies and not each.compared]
+    if idle:
+        told.append(f"Not compared, for the reasons in the table of the choice: {', '.join(idle)}.")
+    return [*told, MEANING if choice.worth is None else NET_MEANING]
+
+
+def rows(choice: Choice) -> list[dict[str, str]]:
+    """The table of a choice, one row per method; numbers in six digits, empty where there is none."""
+    return [
+        {
+            "method": each.method,
+            "applies": _yes(each.applies),
+            "compared": _yes(each.compared),
+            "chosen": _yes(each.chosen),
+            **{name: _cell(getattr(each, name)) for name in NUMBERS},
+            "reason": each.reason,
+        }
+        for each in choice.standings
+    ]
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"
+
+
+def _cell(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:.6g}"

@@ -38,7 +38,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.api.configured import decisions
-from rehearsal_torch.api.explaining.explanation import (
+from rehearsal_torch.api.explanation import (
     Adjusted,
     Explanation,
     NearRows,
@@ -46,7 +46,7 @@ from rehearsal_torch.api.explaining.explanation import (
     Verdict,
     WithoutEdge,
 )
-from rehearsal_torch.api.new_cases import NewCases
+from rehearsal_torch.api.request import NewCases
 from rehearsal_torch.api.what_if import FittedMethod, difference_of, number, objectives_in
 from rehearsal_torch.claims.member_graphs import fault, fit_key, gains
 from rehearsal_torch.data.codings.class_actions import cycled
@@ -79,11 +79,8 @@ APART = 0.1
 
 @dataclass(frozen=True)
 class FittedRows:
-    """The rows of a fit, which a saved model does not hold.
-
-    Attributes:
-        observations: Returns them.
-        under: Returns the method fitted to them under another graph of the task's variables.
+    """The rows of a fit, which a saved model does not hold, and the method fitted to them under another
+    graph.
     """
 
     observations: Callable[[], Table]
@@ -136,11 +133,7 @@ def explain(
 
 
 def check_explained(refits: object, rows: object) -> None:
-    """Refuses arguments of `RehearsalModel.explain` of the wrong kind.
-
-    Raises:
-        RequestError: with what was expected.
-    """
+    """Refuses arguments of `RehearsalModel.explain` of the wrong kind."""
     if isinstance(refits, bool) or not isinstance(refits, int) or refits < 0:
         raise RequestError(f"refits: expected a whole number of at least 0; got {refits!r}")
     if not isinstance(rows, bool):
@@ -224,7 +217,6 @@ def _in_words(
 
 
 def _frame_in_words(task: RehearsalTask, frame: "pd.DataFrame") -> "pd.DataFrame":
-    """Rows with texts in place of codes."""
     if not task.codings:
         return frame
     import pandas as pd
