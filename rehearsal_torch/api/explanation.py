@@ -8,10 +8,12 @@
 The facts are collected by `api.explain`; this module holds them and puts them into words.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
+
+import pandas as pd
 
 from rehearsal_torch.api.what_if import in_points, in_settings
 from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
@@ -19,9 +21,6 @@ from rehearsal_torch.data.estimates.percent import Intervals, chance_of, ends_of
 from rehearsal_torch.data.finding import further, outside
 from rehearsal_torch.data.tables.in_memory import in_library
 from rehearsal_torch.reporting.decision_frame import table_html
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Verdict = Literal["stands", "falls", "unknown"]
 COLUMNS = ("part", "about", "says", "number", "lower", "upper")
@@ -49,11 +48,11 @@ class Adjusted:
     def sentence(self) -> str:
         """The covariates in words."""
         every = [*self.context, *self.before, *self.between]
-        known = f"{', '.join(every)}" if every else "nothing"
-        parts = (
-            [f"context {', '.join(self.context)}"] if self.context and len(every) > len(self.context) else []
-        )
-        parts += [f"between the actions {', '.join(self.between)}"] if self.between else []
+        known, parts = ", ".join(every) or "nothing", []
+        if self.context and len(every) > len(self.context):
+            parts.append(f"context {', '.join(self.context)}")
+        if self.between:
+            parts.append(f"between the actions {', '.join(self.between)}")
         detail = f" ({'; '.join(parts)})" if parts else ""
         if self.enters:
             said = f"Setting {', '.join(self.names)} is adjusted for {known}{detail}"
@@ -89,7 +88,7 @@ class NearRows:
     region: Mapping[str, tuple[float | str, float | str]]
     desired: int | None = None
     effective: float | None = None
-    contents: "pd.DataFrame | None" = field(default=None, repr=False, compare=False)
+    contents: pd.DataFrame | None = field(default=None, repr=False, compare=False)
     classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
@@ -251,26 +250,21 @@ class Explanation:
     def sentences(self) -> list[str]:
         """The explanation in plain text, the decision first; no number of a decision outside the data."""
         one, beyond = self.decision, self._beyond
-        found = [
-            self.sentence(),
-            *(each.sentence() for each in self.adjusted[: 1 if self.considered else None]),
-        ]
-        found += [] if self.rows is None else self.rows.sentences()
-        found += [each.sentence(beyond) for each in self.runners_up]
-        found += self._edges()
+        sentences = [self.sentence()]
+        sentences += [each.sentence() for each in self.adjusted[: 1 if self.considered else None]]
+        sentences += [] if self.rows is None else self.rows.sentences()
+        sentences += [*(each.sentence(beyond) for each in self.runners_up), *self._edges()]
         if one.sensitivity is not None and not beyond:
-            found.append(_capital(f"{one.sensitivity.sentence()}."))
-        more = further(one.findings, found[0])
-        return [*found, *(_capital(f"{each.rstrip('.')}.") for each in more), *self.notes]
+            sentences.append(_capital(f"{one.sensitivity.sentence()}."))
+        more = further(one.findings, sentences[0])
+        return [*sentences, *(_capital(f"{each.rstrip('.')}.") for each in more), *self.notes]
 
     def to_frame(self, library: str = "pandas") -> Any:
         """One row per fact: its part (decision, adjustment, rows, region, runner-up, edge, hidden cause),
         what it is about, what it says, and a number with its interval, NaN where there is none (in polars and
         pyarrow, a missing value).
         """
-        import pandas as pd
-
-        frame = pd.DataFrame(self._facts(), columns=list(COLUMNS))
+        frame = pd.DataFrame(list(self._facts()), columns=list(COLUMNS))
         return in_library(frame.astype(dict.fromkeys(COLUMNS[3:], float)), library)
 
     def __str__(self) -> str:
@@ -294,45 +288,44 @@ class Explanation:
         """One sentence for each edge without which the decision does not stand, or another action is clearly
         preferred; one for all others of a kind.
         """
-        told = [each for each in self.edges if each.verdict == "falls"]
-        told += [each for each in self.edges if each.verdict == "stands" and each.instead]
-        found = [each.sentence(self._beyond) for each in told]
-        by_reason: dict[str, list[WithoutEdge]] = {}
-        for each in self.edges:
-            if each.verdict == "unknown":
-                by_reason.setdefault(each.because, []).append(each)
-        if standing := [each for each in self.edges if each.verdict == "stands"]:
-            found.append(f"It stands without {_one_of(standing)}.")
-        found += [f"Not checked without {_one_of(some)}: {why}." for why, some in by_reason.items()]
-        return found
+        standing = [each for each in self.edges if each.verdict == "stands"]
+        unknown = [each for each in self.edges if each.verdict == "unknown"]
+        single = [each for each in self.edges if each.verdict == "falls"]
+        single += [each for each in standing if each.instead]
+        sentences = [each.sentence(self._beyond) for each in single]
+        if standing:
+            sentences.append(f"It stands without {_one_of(standing)}.")
+        for why in dict.fromkeys(each.because for each in unknown):
+            some = [each for each in unknown if each.because == why]
+            sentences.append(f"Not checked without {_one_of(some)}: {why}.")
+        return sentences
 
-    def _facts(self) -> list[dict[str, Any]]:
-        decision, rows = self.decision, self.rows
-        facts = [_fact("decision", in_settings(self.considered), self.sentence(), decision.estimate)]
-        facts += [_fact("adjustment", ", ".join(each.names), each.sentence()) for each in self.adjusted]
+    def _facts(self) -> Iterator[tuple[Any, ...]]:
+        """The rows of the frame, with None where there is no number."""
+        decision, rows, beyond = self.decision, self.rows, self._beyond
+        yield "decision", in_settings(self.considered), self.sentence(), *_numbers(decision.estimate)
+        for each in self.adjusted:
+            yield "adjustment", ", ".join(each.names), each.sentence(), None, None, None
         if rows is not None:
-            facts.append(_fact("rows", "near", rows.sentences()[0]) | {"number": float(rows.count)})
+            yield "rows", "near", rows.sentences()[0], float(rows.count), None, None
             for name, (low, high) in rows.region.items():
                 texts = isinstance(low, str)
-                region = _fact("region", name, f"{low} to {high}" if texts else "")
-                facts.append(region if texts else region | {"lower": low, "upper": high})
-            facts += [_fact("region", name, " or ".join(each)) for name, each in rows.classes.items()]
+                says, ends = (f"{low} to {high}", (None, None)) if texts else ("", (low, high))
+                yield "region", name, says, None, *ends
+            for name, classes in rows.classes.items():
+                yield "region", name, " or ".join(classes), None, None, None
         for other in self.runners_up:
-            text = other.sentence(self._beyond)
-            facts.append(_fact("runner-up", in_settings(other.alteration), text, other.difference))
-        facts += [
-            _fact("edge", edge.text, edge.sentence(self._beyond)) | {"number": edge.gain}
-            for edge in self.edges
-        ]
+            says, numbers = other.sentence(beyond), _numbers(other.difference)
+            yield "runner-up", in_settings(other.alteration), says, *numbers
+        for edge in self.edges:
+            yield "edge", edge.text, edge.sentence(beyond), edge.gain, None, None
         if (hidden := decision.sensitivity) is not None:
-            facts.append(_fact("hidden cause", "tipping", hidden.sentence()) | {"number": hidden.tipping})
-        return facts
+            yield "hidden cause", "tipping", hidden.sentence(), hidden.tipping, None, None
 
 
-def _fact(part: str, about: str, says: str, estimate: Estimate | None = None) -> dict[str, Any]:
-    lower, upper = (None, None) if estimate is None else ends_of(estimate) or (None, None)
-    point = None if estimate is None else estimate.point
-    return dict(zip(COLUMNS, (part, about, says, point, lower, upper), strict=True))
+def _numbers(estimate: Estimate | None) -> tuple[float | None, ...]:
+    """The point and the interval of an estimate."""
+    return (None,) * 3 if estimate is None else (estimate.point, *(ends_of(estimate) or (None, None)))
 
 
 def _number(value: float | None, withheld: bool) -> str:

@@ -75,11 +75,8 @@ def _resolved(config: DictConfig, group: str) -> dict[str, Any]:
         )
     trusted = config.get("trusted")
     if trusted is not None:
-        check_allowed(
-            content,
-            group,
-            trusted_names(OmegaConf.to_container(trusted) if OmegaConf.is_config(trusted) else trusted),
-        )
+        names = OmegaConf.to_container(trusted) if OmegaConf.is_config(trusted) else trusted
+        check_allowed(content, group, trusted_names(names))
     return {str(key): value for key, value in content.items()}
 
 
@@ -131,10 +128,10 @@ def pooled(config: DictConfig, count: int) -> None:
         return
     objective, search = classes["objective"], classes["search"]
     if not getattr(objective, "pools", False) or not getattr(search, "pools", False):
+        names = [str(nodes[group].get("_target_")).rpartition(".")[2] for group in ("objective", "search")]
         raise UserError(
             "multiple imputation is for the methods whose estimates can be pooled, cme_stack, "
-            f"outcome_regression and care; this decision has {_last(nodes['objective'])} and "
-            f"{_last(nodes['search'])}",
+            f"outcome_regression and care; this decision has {' and '.join(names)}",
             "missing: {impute: m}",
             "Choose one of these decisions, or write missing: complete in the problem file",
         )
@@ -163,24 +160,17 @@ def pooled(config: DictConfig, count: int) -> None:
             config.search = {"_target_": dotted(ProjectedAscent)}
 
 
-def _last(node: Mapping[str, Any]) -> str:
-    return str(node.get("_target_")).rpartition(".")[2]
-
-
 def _episode_roles(config: DictConfig, problem: Problem) -> None:
-    facts = problem.facts()
-    roles, reward = facts.surrogate, facts.reward
+    roles, reward = problem.facts().surrogate, problem.facts().reward
     if not roles and not reward:
         return
     columns = problem.observations().names
     with open_dict(config):
         model = config.surrogate.member if "member" in config.surrogate else config.surrogate
         if "varying" in model:
-            for name, value in with_roles(_container(model), roles).items():
-                model[name] = value
+            model.update(with_roles(_container(model), roles))
             named = [name for role in ("varying", "static", "contextual", "doses") for name in model[role]]
-            unknown = [name for name in named if name not in columns]
-            if unknown:
+            if unknown := [name for name in named if name not in columns]:
                 raise UserError(
                     f"expected columns of the data set; got {', '.join(map(str, unknown))}",
                     "surrogate",
@@ -207,33 +197,28 @@ def same_kind(problem: Problem, required: Kind | None, search: str = "") -> None
     """
     if required is None or required == problem.kind:
         return
-    data, usual = _DATA[problem.kind], USUAL[problem.kind][:3]
-    wrong = f"{type(problem).__name__} has {data}"
-    other = f"a dataset with {_DATA[required]}, such as {_LIKE[required]}"
-    decision = f"decision={' or decision='.join(usual)}"
+    (data, _), (needed, like) = _DATA[problem.kind], _DATA[required]
+    wrong, other = f"{type(problem).__name__} has {data}", f"a dataset with {needed}, such as dataset={like}"
+    decision = f"decision={' or decision='.join(USUAL[problem.kind][:3])}"
     if search:
         raise UserError(
-            f"{search} searches for {_DATA[required]}; {wrong}",
+            f"{search} searches for {needed}; {wrong}",
             "search",
             "Leave search= out and choose a decision for such data, which brings its own search, such as "
             f"{decision}; or choose {other}",
         )
     raise UserError(
-        f"this decides for {_DATA[required]}; {wrong}",
+        f"this decides for {needed}; {wrong}",
         "decision",
         f"Choose a decision for such data, such as {decision}, or {other}",
     )
 
 
-_DATA: dict[Kind, str] = {
-    "rehearse": "cases with a context, actions and outcomes",
-    "optimise": "rounds of trials",
-    "look_back": "episodes",
-}
-_LIKE: dict[Kind, str] = {
-    "rehearse": "dataset=bank",
-    "optimise": "dataset=dropwave",
-    "look_back": "dataset=sepsis_simulated",
+# What kinds of problems have, and a data set of each.
+_DATA: dict[Kind, tuple[str, str]] = {
+    "rehearse": ("cases with a context, actions and outcomes", "bank"),
+    "optimise": ("rounds of trials", "dropwave"),
+    "look_back": ("episodes", "sepsis_simulated"),
 }
 
 
@@ -277,8 +262,7 @@ def trainer_of(config: DictConfig, folder: Path | None) -> Descent | None:
     """
     if "_target_" not in config.trainer:
         return None
-    trainer: Descent = build(
-        config, "trainer", folder=None if folder is None else str(config.trainer.folder or folder)
-    )
+    states = None if folder is None else str(config.trainer.folder or folder)
+    trainer: Descent = build(config, "trainer", folder=states)
     trainer.progress = trainer.progress and not config.get("quiet", False)
     return trainer

@@ -38,7 +38,7 @@ desired outcome most probable, repeat a publication, or take too long to be fitt
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
@@ -49,6 +49,7 @@ from omegaconf import DictConfig, open_dict
 from scipy.special import stdtrit
 from torch import Tensor
 
+from rehearsal_torch.claims.models import Claims
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
@@ -87,14 +88,6 @@ NOT_COMPARED = {
 }
 # Methods whose models are parts of another's, fitted to the same rows with the same seed: (method, part).
 PARTS = {"cme": ("cme_stack", "indicator"), "outcome_regression": ("cme_stack", "outcome")}
-
-
-def place(method: str) -> int:
-    """The place of a method that is compared in the order of simplicity, from 0."""
-    order = list(SIMPLEST_FIRST)
-    if method not in order:
-        raise ValueError(f"expected a method that is compared: {', '.join(order)}; got {method!r}")
-    return order.index(method)
 
 
 NOTHING = "none"
@@ -174,24 +167,14 @@ class Choice:
         return next(each for each in self.standings if each.method == method)
 
 
-def chosen(
-    found: Compared,
-    of: int,
-    reasons: Mapping[str, str],
-    others: Sequence[Standing] = (),
-    idle: bool = True,
-) -> Choice:
-    """The choice by the rule of this module.
-
-    Args:
-        of: The number of rows that there are.
-        reasons: Method to what its place in the order rests on.
-        idle: Whether doing nothing may be taken.
+def chosen(found: Compared, of: int, others: Sequence[Standing] = (), idle: bool = True) -> Choice:
+    """The choice by the rule of this module, of the methods compared on some `of` the rows; `idle` says
+    whether doing nothing may be taken.
 
     Raises:
         ValueError: if it may not, and every method predicts worse than a constant.
     """
-    names = (NOTHING, *found.methods)
+    names, order = (NOTHING, *found.methods), list(SIMPLEST_FIRST)
     judged = torch.cat([found.nothing[None], found.values]) * (found.worth or 1.0)
     values = judged @ found.panel
     means = values.mean(1)
@@ -208,7 +191,7 @@ def chosen(
                 "use it nevertheless, or ask for other variables"
             )
         near = [row for row in near if row] or [max(acting, key=lambda row: float(means[row]))]
-    taken = min(near, key=lambda row: place(names[row]))
+    taken = min(near, key=lambda row: order.index(names[row]))
     allowed = values[torch.tensor(fit)]
     bias = float((allowed.amax(0) - values[taken]).mean().clamp_min(0.0))
     standings = []
@@ -221,7 +204,7 @@ def chosen(
                 name,
                 applies=True,
                 compared=True,
-                reason=reasons[name],
+                reason=SIMPLEST_FIRST[name],
                 value=float(means[row]),
                 gain=gain,
                 gain_error=doubt,
@@ -239,7 +222,7 @@ def chosen(
                 chosen=row == taken,
             )
         )
-    standings.sort(key=lambda each: place(each.method))
+    standings.sort(key=lambda each: order.index(each.method))
     return Choice(
         names[taken],
         names[best],
@@ -279,28 +262,24 @@ def unit_error(values: Tensor, weights: Tensor, units: Tensor) -> float:
     return math.sqrt(count / (count - 1) * float(sums.square().sum())) / len(values)
 
 
-def _scores(found: Compared) -> list[tuple[float, float, float, float, float]]:
+def _scores(found: Compared) -> list[tuple[float, ...]]:
     """For each method: Brier score at the action, by context alone, of the constant, the difference of the
     first and the last, and its standard error.
     """
-    weights = found.weights
-    constant = (found.constant - found.desired).square().mean(0)
-    rows = []
-    for index in range(len(found.methods)):
-        own, context = (
-            (each[:, index] - found.desired).square().mean(0) for each in (found.predicted, found.untouched)
-        )
-        apart = own - constant
-        each, alone, same, worse = (
-            float((weights * loss).mean()) for loss in (own, context, constant, apart)
-        )
-        rows.append((each, alone, same, worse, unit_error(apart, weights, found.units)))
-    return rows
+    weights, constant = found.weights, (found.constant - found.desired).square().mean(0)
+
+    def losses(predicted: Tensor) -> Tensor:
+        return (predicted - found.desired).square().mean(0)
+
+    scores = []
+    for own, context in zip(losses(found.predicted), losses(found.untouched), strict=True):
+        means = [float((weights * loss).mean()) for loss in (own, context, constant, own - constant)]
+        scores.append((*means, unit_error(own - constant, weights, found.units)))
+    return scores
 
 
 # Why nothing is done in a case where no method was taken.
 UNTAKEN = Finding("no_gain", "no method was taken, as none is told apart from doing nothing")
-Claims = Callable[[Sequence[Any], Sequence[Decision]], list[Decision]]
 
 
 @dataclass(frozen=True)
@@ -315,28 +294,20 @@ class Noted:
 
     def __call__(self, cases: Sequence[Any], decisions: Sequence[Decision]) -> list[Decision]:
         """The decisions, with the choice in their traces."""
-        made = list(decisions) if self.claims is None else self.claims(cases, decisions)
-        said = {"method": self.method, "method_choice": self.why}
+        claimed = list(decisions) if self.claims is None else self.claims(cases, decisions)
+        why = {"method": self.method, "method_choice": self.why}
         if self.method == NOTHING:
-            made = [replace(each, reason=UNTAKEN) for each in made]
-        return [replace(each, trace=each.trace | said) for each in made]
+            claimed = [replace(each, reason=UNTAKEN) for each in claimed]
+        return [replace(each, trace=each.trace | why) for each in claimed]
 
 
 _ASKED = {"rehearse": "cases of a table", "look_back": "a sequence", "optimise": "trials"}
 
 
 def choose(
-    config: DictConfig,
-    problem: Problem,
-    told: Callable[[str], None] | None = None,
-    workers: int = 1,
+    config: DictConfig, problem: Problem, told: Callable[[str], None] | None = None, workers: int = 1
 ) -> Choice:
-    """Compares the methods that apply to a problem, and takes one.
-
-    Args:
-        config: The whole configuration, with the limits of the comparison (``choose``).
-        told: Is told of the progress; None for silence.
-        workers: The number of processes that share the comparison.
+    """Compares the methods that apply to a problem, and takes one; `told` is told of the progress.
 
     Raises:
         UserError: if the problem is of another kind, a limit is out of range, or nothing can be compared.
@@ -351,19 +322,18 @@ def choose(
         idle = all(each.method != NOTHING for each in others)
         rest = [each for each in others if each.method != NOTHING]
         refused = [Standing(name, False, False, reason) for name, reason in found.refused.items()]
-        return chosen(found, len(table), SIMPLEST_FIRST, [*refused, *rest], idle)
+        return chosen(found, len(table), [*refused, *rest], idle)
 
 
 def with_method(config: DictConfig, method: str) -> DictConfig:
     """A copy of the configuration of a problem of cases in which another method decides, with its own
     settings.
     """
-    made = deepcopy(config)
-    with open_dict(made):
-        made.pop(CHOOSE, None)
-        for name, node in nodes(method).items():
-            made[name] = node
-    return made
+    other = deepcopy(config)
+    with open_dict(other):
+        other.pop(CHOOSE, None)
+        other.update(nodes(method))
+    return other
 
 
 def applicable(config: DictConfig, problem: Problem) -> tuple[list[Candidate], list[Standing]]:
@@ -380,9 +350,8 @@ def applicable(config: DictConfig, problem: Problem) -> tuple[list[Candidate], l
         if name in NOT_COMPARED:
             others.append(Standing(name, True, False, NOT_COMPARED[name]))
         elif name != NOTHING:
-            within = PARTS.get(name)
-            made = Candidate(name, partial(_fitted, run), run.objective, run.search, within)
-            candidates.append(made)
+            fitted = partial(_fitted, run)
+            candidates.append(Candidate(name, fitted, run.objective, run.search, PARTS.get(name)))
     return candidates, others
 
 
@@ -533,21 +502,18 @@ def sentences(choice: Choice) -> list[str]:
 
 def rows(choice: Choice) -> list[dict[str, str]]:
     """The table of a choice, one row per method; numbers in six digits, empty where there is none."""
+    yes = {True: "yes", False: "no"}
     return [
         {
             "method": each.method,
-            "applies": _yes(each.applies),
-            "compared": _yes(each.compared),
-            "chosen": _yes(each.chosen),
+            "applies": yes[each.applies],
+            "compared": yes[each.compared],
+            "chosen": yes[each.chosen],
             **{name: _cell(getattr(each, name)) for name in NUMBERS},
             "reason": each.reason,
         }
         for each in choice.standings
     ]
-
-
-def _yes(value: bool) -> str:
-    return "yes" if value else "no"
 
 
 def _cell(value: float) -> str:

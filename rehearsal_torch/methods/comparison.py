@@ -55,7 +55,7 @@ judge is ours.
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -126,11 +126,11 @@ AT_ONCE = 256
 
 @dataclass(frozen=True)
 class Comparison:
-    """What all splits have in common; `places` are the candidate sets for which each row is predicted."""
+    """What all splits have in common; `sets` are the candidate sets for which each row is predicted."""
 
     table: Table
     task: RehearsalTask
-    places: Sequence[tuple[str, ...]]
+    sets: Sequence[tuple[str, ...]]
     candidates: Sequence[Candidate]
     limits: Limits
     seed: int
@@ -150,68 +150,64 @@ class Split:
         seconds: The duration of all fits and decisions of each method.
     """
 
-    names: tuple[str, ...] = ()
-    refused: dict[str, str] = field(default_factory=dict)
-    predictions: dict[str, Tensor] = field(default_factory=dict)
-    constant: Tensor = field(default_factory=lambda: torch.zeros(0))
-    judged: list[dict[tuple[str, str], float]] = field(default_factory=list)
-    baselines: list[dict[str, float]] = field(default_factory=list)
-    seconds: dict[str, float] = field(default_factory=dict)
+    names: tuple[str, ...]
+    refused: dict[str, str]
+    predictions: dict[str, Tensor]
+    constant: Tensor
+    judged: list[dict[tuple[str, str], float]]
+    baselines: list[dict[str, float]]
+    seconds: dict[str, float]
 
 
 def split(comparison: Comparison, task: tuple[int, Sequence[Tensor]]) -> Split:
-    """Fits every method to both halves, and lets the models predict, decide and judge.
-
-    Args:
-        comparison: What all splits have in common.
-        task: The number of the split, and the rows of its two halves.
+    """Fits every method to both halves, and lets the models predict, decide and judge; the task is the number
+    of the split, and the rows of its two halves.
     """
-    repeat, halves = task
-    return _OneSplit(comparison, repeat, halves).found()
+    return OneSplit(comparison, *task).result()
 
 
-class _OneSplit:
+# One half, and the other.
+_TURNS = ((0, 1), (1, 0))
+
+
+class OneSplit:
     """The split so far."""
 
     def __init__(self, comparison: Comparison, repeat: int, halves: Sequence[Tensor]) -> None:
-        self.table, self.task, self.places = comparison.table, comparison.task, comparison.places
+        self.table, self.task, self.sets = comparison.table, comparison.task, comparison.sets
         self.limits, self.seed = comparison.limits, comparison.seed
         self.repeat, self.halves = repeat, halves
         self.candidates = list(comparison.candidates)
         self.refused = dict[str, str]()
         self.seconds = {each.name: 0.0 for each in self.candidates}
 
-    def found(self) -> Split:
+    def result(self) -> Split:
         """What it found; without names if no method went through it."""
         models: dict[str, list[Surrogate]] = {}
-        for each in sorted(self.candidates, key=lambda one: one.within is not None):
-            if found := self._models(each, models):
-                models[each.name] = found
-        predicted = {name: self._both(name, found) for name, found in models.items()}
+        for each in sorted(self.candidates, key=lambda candidate: candidate.within is not None):
+            if fitted := self._models(each, models):
+                models[each.name] = fitted
+        fit = [each for each in self.candidates if each.name in models]
+        predicted = {each.name: self._both(each, models[each.name]) for each in fit}
         silent = [name for name, each in predicted.items() if not bool(each.isfinite().all())]
         for name in silent:
             self.refused[name] = "it has no estimate of the probability of a desired outcome for every action"
-        self.candidates = [
-            each for each in self.candidates if each.name in models and each.name not in silent
-        ]
-        names = tuple(each.name for each in self.candidates)
+        self.candidates = [each for each in fit if each.name not in silent]
         desired = self.task.region.contains(self.table.columns(self.task.outcomes)).to(torch.float64)
         constant = torch.zeros(len(self.table), dtype=torch.float64)
-        for one, other in ((0, 1), (1, 0)):
+        for one, other in _TURNS:
             constant[self.halves[other]] = desired[self.halves[one]].mean()
-        judged, baselines = [], []
-        for one, other in ((0, 1), (1, 0)) if names else ():
-            points, untouched = self._decide({name: models[name] for name in names}, one, other)
-            judged.append(points)
-            baselines.append(untouched)
+        turns = [self._decide(models, one, other) for one, other in _TURNS if self.candidates]
+        judged, baselines = [points for points, _ in turns], [untouched for _, untouched in turns]
+        names = tuple(each.name for each in self.candidates)
         return Split(names, self.refused, predicted, constant, judged, baselines, self.seconds)
 
-    def _both(self, name: str, models: Sequence[Surrogate]) -> Tensor:
+    def _both(self, candidate: Candidate, models: Sequence[Surrogate]) -> Tensor:
         """The predictions and baselines of all rows, each by the model of the other half, (2, n)."""
         predicted = torch.zeros(2, len(self.table), dtype=torch.float64)
-        for one, other in ((0, 1), (1, 0)):
-            with self._timed(name, f"predict {self.repeat} {one}"):
-                predicted[:, self.halves[other]] = self._predicted(name, models[one], self.halves[other])
+        for one, other in _TURNS:
+            with self._timed(candidate.name, f"predict {self.repeat} {one}"):
+                predicted[:, self.halves[other]] = self._predicted(candidate, models[one], self.halves[other])
         return predicted
 
     def _models(self, candidate: Candidate, known: Mapping[str, Sequence[Surrogate]]) -> list[Surrogate]:
@@ -226,18 +222,17 @@ class _OneSplit:
             self.refused[candidate.name] = f"it cannot be fitted to half of the rows: {error}"
             return []
 
-    def _predicted(self, name: str, model: Surrogate, rows: Tensor) -> Tensor:
+    def _predicted(self, candidate: Candidate, model: Surrogate, rows: Tensor) -> Tensor:
         """P(desired) of rows at their actions, and by their contexts alone, (2, m)."""
-        found = []
+        points = []
         for batch in rows.split(AT_ONCE):
-            objective = self._objective(name, model, row_cases(self.table, self.task, batch))
-            sets = [self.places[row] for row in batch.tolist()]
+            cases = row_cases(self.table, self.task, batch)
             actions = [
-                Decision(Alteration(names, self.table.columns(names)[row]), 0.0)
-                for row, names in zip(batch.tolist(), sets, strict=True)
+                Decision(Alteration(self.sets[row], self.table.columns(self.sets[row])[row]), 0.0)
+                for row in batch.tolist()
             ]
-            found.append(_points(objective, actions))
-        return torch.cat(found, 1)
+            points.append(_points(alterations_for(candidate.objective, model, cases), actions))
+        return torch.cat(points, 1)
 
     def _decide(
         self, models: Mapping[str, Sequence[Surrogate]], one: int, other: int
@@ -245,22 +240,22 @@ class _OneSplit:
         """The models of half `one` decide for cases of the other half, whose models judge them, and what is
         there without an action.
         """
-        repeat, halves = self.repeat, self.halves
+        repeat, rows = self.repeat, self.halves[other]
         stream = generator(round_seed(self.seed, f"choose a method, cases {repeat} {one}"))
         count = min(self.limits.cases, len(self.table) // 2)
-        places = halves[other][torch.randperm(len(halves[other]), generator=stream)[:count]]
-        cases = row_cases(self.table, self.task, places, weighed(self.task))
-        made = {}
+        drawn = rows[torch.randperm(len(rows), generator=stream)[:count]]
+        cases = row_cases(self.table, self.task, drawn, weighed(self.task))
+        by_method = {}
         for each in self.candidates:
             with self._timed(each.name, f"decide {repeat} {one}"):
-                made[each.name] = self._decisions(each, models[each.name][one], cases)
+                by_method[each.name] = self._decisions(each, models[each.name][one], cases)
         judged, baselines = dict[tuple[str, str], float](), dict[str, float]()
         for each in self.candidates:
             with self._timed(each.name, f"judge {repeat} {one}"):
-                objective = self._objective(each.name, models[each.name][other], cases)
-                for chooser, decisions in made.items():
+                objective = alterations_for(each.objective, models[each.name][other], cases)
+                for chooser, decisions in by_method.items():
                     points, untouched = _points(objective, decisions)
-                    shares = [paid(case, one) for case, one in zip(cases, decisions, strict=True)]
+                    shares = [paid(case, decision) for case, decision in zip(cases, decisions, strict=True)]
                     values = points.where(points.isfinite(), untouched) - torch.tensor(shares).double()
                     judged[chooser, each.name] = float(values.mean())
                     baselines[each.name] = float(untouched.mean())
@@ -271,18 +266,12 @@ class _OneSplit:
     ) -> list[Decision]:
         """The decisions of a model, as a run makes them."""
         search = candidate.search
-        found: list[Decision] = []
+        decisions: list[Decision] = []
         for batch in in_batches(cases, search.batch_size if isinstance(search, BatchSearch) else 1):
-            objective = self._objective(candidate.name, model, batch)
-            made = decided(search, objective) if isinstance(search, BatchSearch) else [search(objective)]
-            found += ruled(objective, made, search.declines)
-        return found
-
-    def _objective(
-        self, name: str, model: Surrogate, cases: Sequence[RehearsalCase]
-    ) -> Candidates[AlterationObjective]:
-        (candidate,) = (each for each in self.candidates if each.name == name)
-        return alterations_for(candidate.objective, model, cases)
+            objective = alterations_for(candidate.objective, model, batch)
+            chosen = decided(search, objective) if isinstance(search, BatchSearch) else [search(objective)]
+            decisions += ruled(objective, chosen, search.declines)
+        return decisions
 
     @contextmanager
     def _timed(self, name: str, what: str) -> Iterator[None]:

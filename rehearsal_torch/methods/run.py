@@ -120,8 +120,8 @@ def build(config: DictConfig, problem: Problem | None = None, method: Method | N
     if method is None or problem.facts().reward or problem.facts().imputations:
         method = method_of(config)
     check_graphs(config)
-    made = class_of(method.objective)
-    same_kind(problem, None if made is None else made.kind)
+    kind = class_of(method.objective)
+    same_kind(problem, None if kind is None else kind.kind)
     same_kind(problem, method.search.kind, type(method.search).__name__)
     return Run(
         method.objective,
@@ -161,11 +161,7 @@ def method_of(config: DictConfig) -> Method:
     Raises:
         UserError: if there is no objective or no search, one refuses its values, or the search is none.
     """
-    objective, search, certify = (
-        built(config, "objective"),
-        built(config, "search"),
-        built(config, "certificate"),
-    )
+    objective, search, certify = (built(config, group) for group in ("objective", "search", "certificate"))
     if objective is None or search is None:
         raise UserError(
             "the configuration has no objective or no search",
@@ -189,33 +185,32 @@ def suits(method: Method, surrogate: Surrogate) -> None:
     if isinstance(method.certify, Certificate):
         with as_user_error("certificate"):
             method.certify.check(surrogate)
-    made = class_of(method.objective)
-    settings = settings_of(method.objective)
-    if made is not None and made.takes and not isinstance(surrogate, made.takes):
-        needed = " or ".join(each.__name__ for each in made.takes)
+    kind, settings = class_of(method.objective), settings_of(method.objective)
+    if kind is not None and kind.takes and not isinstance(surrogate, kind.takes):
+        needed = " or ".join(each.__name__ for each in kind.takes)
         suited = methods_with(type(surrogate))
         remedy = f"choose {' or '.join(f'decision={name}' for name in suited)}, or " if suited else ""
         raise UserError(
-            f"{made.__name__} decides by a {needed}; this model is a {type(surrogate).__name__}",
+            f"{kind.__name__} decides by a {needed}; this model is a {type(surrogate).__name__}",
             "decision",
             f"{remedy}fit a model for this decision: leave checkpoint= out".capitalize(),
         )
     sought = type(method.search).maximises()
-    if made is not None and sought is not None and not issubclass(made, sought):
+    if kind is not None and sought is not None and not issubclass(kind, sought):
         raise UserError(
             f"{type(method.search).__name__} maximises a {sought.__name__}; the objective is a "
-            f"{made.__name__}",
+            f"{kind.__name__}",
             "search",
             "Leave search= out: a decision brings its own",
         )
-    if made is not None:
+    if kind is not None:
         with as_user_error("objective"):
-            made.check(surrogate, **settings)
+            kind.check(surrogate, **settings)
     with as_user_error("search"):
         method.search.check(surrogate, **settings)
     task = surrogate.question()
     if isinstance(task, RehearsalTask) and task.worth is not None and task.costs:
-        named = [] if made is None else methods_by(made, type(method.search))
+        named = [] if kind is None else methods_by(kind, type(method.search))
         with as_user_error("worth"):
             check_worth(method.objective, method.search, " or ".join(named) or "this method")
 

@@ -83,7 +83,7 @@ BANK = ("dataset=bank", "dataset.size.rows=60", "dataset.size.contexts=2", "deci
 
 
 def made():
-    return chosen(found({"care": [0.6] * 4}, NOTHING), 200, SIMPLEST_FIRST)
+    return chosen(found({"care": [0.6] * 4}, NOTHING), 200)
 
 
 def test_a_choice_is_written_and_read_again(tmp_path):
