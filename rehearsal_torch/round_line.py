@@ -26,8 +26,6 @@ class Round:
     """One case, its decision and how that was assessed.
 
     Attributes:
-        index: The index of the case in its problem.
-        case: The information given before the decision.
         certificate: Bounds under the model, name to number, and what they bound, as text; None without a
             certificate.
         score: The problem's own metrics of the decision, name to number.
@@ -70,7 +68,7 @@ class Round:
             whole |= {
                 "success": self.success,
                 **({} if self.reward is None else {"reward": self.reward}),
-                "answer": {"rows": rows, "altered": _cells(self.answer)},
+                "answer": {"rows": rows, "altered": self.answer.altered.nonzero().tolist()},
             }
         return json.dumps(nulls_for_nan(whole), ensure_ascii=False, allow_nan=False)
 
@@ -148,29 +146,20 @@ def decision_of(line: Mapping[str, Any]) -> "Decision":
     from rehearsal_torch.spaces.box import Alteration
 
     def alteration(key: str) -> Alteration | None:
-        plain = line.get(key)
-        if plain is None:
+        if (plain := line.get(key)) is None:
             return None
         values = torch.tensor(list(plain.values()), dtype=torch.float64)
         return Alteration(tuple(plain), values.mT if values.ndim > 1 else values)
 
-    def estimate(key: str) -> Estimate | None:
-        plain = line.get(key)
-        return (
-            None
-            if plain is None
-            else Estimate(
-                plain["point"], plain["of"], plain.get("lower"), plain.get("upper"), plain.get("level")
-            )
-        )
-
+    estimates = {
+        key: Estimate(plain["point"], plain["of"], plain.get("lower"), plain.get("upper"), plain.get("level"))
+        for key in ("estimate", "baseline", "unchanged", "gain")
+        if (plain := line.get(key)) is not None
+    }
     return Decision(
         alteration("alteration"),
         math.nan if line["value"] is None else float(line["value"]),
-        estimate=estimate("estimate"),
-        baseline=estimate("baseline"),
-        unchanged=estimate("unchanged"),
-        gain=estimate("gain"),
+        **estimates,
         cost=line.get("cost"),
         worth=line.get("worth"),
         recommendation=alteration("recommendation"),
@@ -195,20 +184,13 @@ def answered(line: Mapping[str, Any]) -> "Table":
 
     answer = line["answer"]
     # NaN and the infinities were written as null.
-    columns = [
-        [math.nan if value is None else value for value in column] for column in answer["rows"].values()
-    ]
+    written = answer["rows"].values()
+    columns = [[math.nan if value is None else value for value in column] for column in written]
     values = torch.tensor(columns, dtype=torch.float64).mT.contiguous()
     altered = torch.zeros_like(values, dtype=torch.bool)
     for row, column in answer["altered"]:
         altered[row, column] = True
     return Table(tuple(answer["rows"]), values, altered)
-
-
-def _cells(table: "Table") -> list[list[int]]:
-    """The altered cells as [row, column] pairs."""
-    found: list[list[int]] = table.altered.nonzero().tolist()
-    return found
 
 
 def nulls_for_nan(value: Any) -> Any:

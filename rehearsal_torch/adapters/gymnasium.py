@@ -47,7 +47,6 @@ Tsirtsis and Gomez-Rodriguez (2023), Sec. 3 and 5 (state, action and reward of a
 for the interface.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
@@ -315,39 +314,14 @@ def trials(
     return TrialEnvironment(lambda number: kind(**settings, size=size, seed=number), seed, scored)
 
 
-class SimulatedUnits(ABC):
-    """Simulated units whose actions may be changed.
+class SepsisUnits:
+    """The patients of a simulated cohort, whose doses may be changed; the reward is "organs" or "score".
 
     Attributes:
         features: The names of the numbers of an observation.
         actions: The names of what is set at a step.
         levels: How many levels each of these has.
     """
-
-    features: tuple[str, ...]
-    actions: tuple[str, ...]
-    levels: tuple[int, ...]
-    world: simulator.Cohort | machine_dynamics.Fleet
-
-    @abstractmethod
-    def shown(self, unit: int, time: int, latent: Tensor) -> Tensor:
-        """The observation of a step, (features,)."""
-
-    @abstractmethod
-    def reward(self, latent: Tensor, chosen: Tensor) -> float:
-        """The reward of a step at which levels (actions,) long are set."""
-
-    @abstractmethod
-    def moved(self, unit: int, time: int, latent: Tensor, chosen: Tensor) -> Tensor:
-        """The latent state of the next step, (d,)."""
-
-    @abstractmethod
-    def recorded(self, unit: int, time: int) -> Tensor:
-        """The doses (mcg/kg/min, and mL in four hours) or levels in the record, (actions,)."""
-
-
-class SepsisUnits(SimulatedUnits):
-    """The patients of a simulated cohort; the reward is "organs" or "score"."""
 
     features = ("gender", "re_admission", "age", "mechvent", *simulator.STATES)
     actions = ("max_dose_vaso", "input_4hourly")
@@ -360,7 +334,7 @@ class SepsisUnits(SimulatedUnits):
         self.of = reward
 
     def shown(self, unit: int, time: int, latent: Tensor) -> Tensor:
-        """Static features, ventilation and vital signs."""
+        """The observation of a step, (features,): static features, ventilation and vital signs."""
         known = (self.cohort.static[unit], self.cohort.ventilated[unit, time].reshape(1))
         return torch.cat((*known, simulator.emit(latent)))
 
@@ -369,22 +343,24 @@ class SepsisUnits(SimulatedUnits):
         return torch.stack((simulator.VASOPRESSOR[chosen[0]], simulator.FLUID[chosen[1]]))
 
     def reward(self, latent: Tensor, chosen: Tensor) -> float:
-        """Minus the SOFA score, with or without the points for the vasopressor."""
+        """The reward of a step at which levels (actions,) long are set: minus the SOFA score, with or without
+        the points for the vasopressor.
+        """
         vasopressor = self.doses(chosen)[0] if self.of == "score" else torch.zeros((), dtype=torch.float64)
         return -float(simulator.sofa(simulator.emit(latent), vasopressor))
 
     def moved(self, unit: int, time: int, latent: Tensor, chosen: Tensor) -> Tensor:
-        """The next state with the patient's own noise."""
+        """The latent state of the next step, (d,), with the patient's own noise."""
         noise, ventilated = self.cohort.noise[unit, time], self.cohort.ventilated[unit, time]
         return simulator.move(latent, self.cohort.level[unit], self.doses(chosen), ventilated, noise)
 
     def recorded(self, unit: int, time: int) -> Tensor:
-        """The doses that were given."""
+        """The doses in the record (mcg/kg/min, and mL in four hours), (actions,)."""
         return self.cohort.doses[unit, time]
 
 
-class MachineUnits(SimulatedUnits):
-    """The machines of a simulated fleet."""
+class MachineUnits:
+    """The machines of a simulated fleet, with the attributes of `SepsisUnits`."""
 
     features = ("age", "model", *machine_dynamics.STATES)
     actions = machine_dynamics.ACTIONS
@@ -426,7 +402,7 @@ class EpisodeEnvironment(gymnasium.Env):
     metadata: Mapping[str, Any] = {"render_modes": []}
     render_mode = None
 
-    def __init__(self, make: Callable[[int], SimulatedUnits], seed: int = 0) -> None:
+    def __init__(self, make: Callable[[int], SepsisUnits | MachineUnits], seed: int = 0) -> None:
         self.make, self.units, self._seed = make, make(seed), seed
         self.observation_space = gymnasium.spaces.Box(
             -np.inf, np.inf, (len(self.units.features),), np.float64
@@ -438,11 +414,8 @@ class EpisodeEnvironment(gymnasium.Env):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Returns the first state of the next unit.
-
-        Args:
-            seed: If given, the seed of the units from here on, starting at the first.
-            options: ``{"unit": i}`` continues with unit i.
+        """Returns the first state of the next unit, or of unit i with ``{"unit": i}``; with a seed, that of
+        the first of the units with this seed from here on.
         """
         super().reset(seed=seed)
         if seed is not None:

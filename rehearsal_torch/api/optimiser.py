@@ -119,7 +119,6 @@ def trial_method(name: str) -> Parts:
     return surrogate, objective, search
 
 
-Action = dict[str, float]
 # Fixed actions, each with its value as its only level.
 Held = Mapping[str, tuple[float, ...]]
 EXPERIMENTS = "these experiments"
@@ -363,12 +362,11 @@ class CausalOptimiser(TrialView):
         with in_numbers(EXPERIMENTS):
             sure = sureness(objective, found)
         action = dict(zip(self.task.actions, found.action.tolist(), strict=True))
-        if sure.runner_up is None:
-            return Recommended(action, found.predicted, sure.std, tried=sure.tried)
-        other = dict(zip(self.task.actions, sure.runner_up.tolist(), strict=True))
-        return Recommended(
-            action, found.predicted, sure.std, other, sure.runner_up_predicted, sure.chance, sure.tried
-        )
+        second: tuple[Any, ...] = (None, None, None)
+        if sure.runner_up is not None:
+            other = dict(zip(self.task.actions, sure.runner_up.tolist(), strict=True))
+            second = (other, sure.runner_up_predicted, sure.chance)
+        return Recommended(action, found.predicted, sure.std, *second, sure.tried)
 
     def read(self, path: str | Path | IntoDataFrame) -> None:
         """Adds the experiments of a comma-separated file or a data frame, one per row; the columns are

@@ -9,6 +9,7 @@ A claim outside the data has no number in its sentence: the warning takes its pl
 ``rehearsal explore``. `WhatIf.estimate` keeps it.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -45,11 +46,11 @@ AGAINST_NOTHING = ("gain", "no_gain")
 WITH_INTERVALS = "cme_stack, cme, outcome_regression or care"
 
 
-class InSentences:
+class InSentences(ABC):
     """What is printed as sentences, one a line, and in notebooks as paragraphs."""
 
-    def _sentences(self) -> list[str]:
-        raise NotImplementedError
+    @abstractmethod
+    def _sentences(self) -> list[str]: ...
 
     def __str__(self) -> str:
         return "\n".join(self._sentences())
@@ -184,8 +185,7 @@ class WhatIf(InSentences):
         """What it costs, and what it nets above changing nothing, in words; empty if nothing is known."""
         if self.cost is None:
             return ""
-        net = self.net_gain
-        if net is None:
+        if (net := self.net_gain) is None:
             return f"costs {self.cost:.4g}"
         ends = "" if net.lower is None else f" [{net.lower:+.4g}, {net.upper:+.4g}]"
         return f"costs {self.cost:.4g}, nets {net.point:+.4g}{ends} above changing nothing"
@@ -221,21 +221,19 @@ class Comparison(InSentences):
         lower, upper = self.difference.lower, self.difference.upper
         assert lower is not None
         assert upper is not None
-        verdict = (
-            "the first is better" if lower > 0 else "the second is better" if upper < 0 else "not told apart"
-        )
+        better = "the first is better" if lower > 0 else "the second is better"
+        verdict = "not told apart" if lower <= 0 <= upper else better
         # How each compares with no action stands in its own sentence.
         notes = dict.fromkeys(
-            f"{in_settings(each.setting)}: {each.note}"
+            f" Note: {in_settings(each.setting)}: {each.note}."
             for each in (self.first, self.second)
             if each.note and (each.against or each.findings[0].kind not in AGAINST_NOTHING)
         )
         basis = f" ({self.basis})" if self.basis else ""
-        said = (
+        return (
             f"{both}: {verdict}: a difference of {in_points(self.difference)} in the estimated "
-            f"{in_words(self.first.estimate.of, self.first.wanted)}{basis}."
+            f"{in_words(self.first.estimate.of, self.first.wanted)}{basis}.{''.join(notes)}"
         )
-        return " ".join([said, *(f"Note: {each}." for each in notes)])
 
     def _sentences(self) -> list[str]:
         return [self.sentence(), self.first.sentence(), self.second.sentence()]
@@ -290,15 +288,13 @@ def difference_of(
     empty where both set the same variables. None if the method has none.
     """
     whole = {each.names: each for each in objective.whole}
-    one, other = whole[first.names], whole[second.names]
+    judge, other = whole[first.names], whole[second.names]
     # Where the objective's own actions are.
-    rows = [
-        setting.values.reshape(1, -1).to(judge.starts(1).device)
-        for setting, judge in ((first, one), (second, other))
-    ]
+    row = first.values.reshape(1, -1).to(judge.starts(1).device)
+    against = second.values.reshape(1, -1).to(other.starts(1).device)
     if first.names != second.names:
-        return between_sets(one, rows[0], other, rows[1])
-    contrast = one.contrast(*rows)
+        return between_sets(judge, row, other, against)
+    contrast = judge.contrast(row, against)
     return None if contrast is None or contrast[0] is None else (contrast[0], "")
 
 
@@ -315,11 +311,9 @@ def _checked(model: FittedMethod, case: RehearsalCase, given: Mapping[str, float
             f"expected values for one of the candidate sets {offered}; got {list(map(str, given))}: set all "
             "variables of one set, or name the set in the task"
         )
-    wrong = [
-        name for name in names if isinstance(given[name], bool) or not isinstance(given[name], int | float)
-    ]
-    if wrong:
-        raise RequestError(f"{wrong[0]}: expected a number; got {given[wrong[0]]!r}")
+    for name in names:
+        if isinstance(given[name], bool) or not isinstance(given[name], int | float):
+            raise RequestError(f"{name}: expected a number; got {given[name]!r}")
     setting = Alteration(names, torch.tensor([float(given[name]) for name in names], dtype=torch.float64))
     try:
         case.check(setting)

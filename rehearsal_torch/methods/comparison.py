@@ -56,6 +56,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -366,10 +367,9 @@ def compared(
     """
     rows = _drawn(len(table), units, limits.rows, seed)
     table, units = part_of(table, rows), None if units is None else [units[row] for row in rows.tolist()]
-    sets = task.candidates
-    places = [sets[row % len(sets)] for row in range(len(table))]
-    every = {names: row_weights(table, task, names) for names in dict.fromkeys(places)}
-    weights = torch.stack([every[names][row] for row, names in enumerate(places)])
+    sets = [task.candidates[row % len(task.candidates)] for row in range(len(table))]
+    every = {names: row_weights(table, task, names) for names in dict.fromkeys(sets)}
+    weights = torch.stack([every[names][row] for row, names in enumerate(sets)])
     desired = task.region.contains(table.columns(task.outcomes)).to(torch.float64)
     tasks = []
     for repeat in range(limits.repeats):
@@ -381,20 +381,25 @@ def compared(
                 f"{fewest} (of {len(table)} rows): name the method instead of auto, or use more rows"
             )
         tasks.append((repeat, [fold.held_out for fold in halves]))
-    work = Comparison(table, task, places, list(candidates), limits, seed)
+    work = Comparison(table, task, sets, list(candidates), limits, seed)
     began = time.perf_counter()
-    found: list[Split] = []
+    splits: list[Split] = []
     for each in _splits(work, tasks, workers):
-        found.append(each)
-        names = _through(candidates, found)
-        done, spent = len(found), time.perf_counter() - began
+        splits.append(each)
+        names = tuple(each.name for each in candidates if all(each.name in one.names for one in splits))
+        # The first reason of each method that did not go through all splits.
+        refused = {name: why for one in reversed(splits) for name, why in one.refused.items()}
+        if not names:
+            why = "; ".join(f"{name}: {words}" for name, words in refused.items())
+            raise ValueError(f"no method can be compared on these rows: {why}")
+        done, spent = len(splits), time.perf_counter() - began
         if told is not None:
             left = spent / done * (limits.repeats - done)
             told(
                 f"auto: split {done} of {limits.repeats}, {len(names)} methods fitted to both "
                 f"halves, {spent:.0f} s, about {left:.0f} s left"
             )
-    return _result(work, found, names, desired, weights, units)
+    return _result(work, splits, names, refused, desired, weights, units)
 
 
 def _splits(work: Comparison, tasks: Sequence[tuple[int, Sequence[Tensor]]], workers: int) -> Iterator[Split]:
@@ -409,62 +414,42 @@ def _splits(work: Comparison, tasks: Sequence[tuple[int, Sequence[Tensor]]], wor
     yield from results(split, rest, tasks[1:], workers, ahead=1)
 
 
-def _through(candidates: Sequence[Candidate], found: Sequence[Split]) -> tuple[str, ...]:
-    """The methods that went through all splits."""
-    names = tuple(each.name for each in candidates if all(each.name in one.names for one in found))
-    if not names:
-        why = "; ".join(f"{name}: {words}" for name, words in _refused(found).items())
-        raise ValueError(f"no method can be compared on these rows: {why}")
-    return names
-
-
-def _refused(found: Sequence[Split]) -> dict[str, str]:
-    """The methods that did not, with the first reason."""
-    refused: dict[str, str] = {}
-    for each in found:
-        refused = each.refused | refused
-    return refused
-
-
 def _result(
     work: Comparison,
-    found: Sequence[Split],
+    splits: Sequence[Split],
     names: tuple[str, ...],
+    refused: Mapping[str, str],
     desired: Tensor,
     weights: Tensor,
     units: Sequence[str] | None,
 ) -> Compared:
     """What was found, of the methods that went through all splits."""
-    both = torch.stack([torch.stack([each.predictions[name] for name in names]) for each in found])
+    both = torch.stack([torch.stack([each.predictions[name] for name in names]) for each in splits])
     predicted, untouched = both[:, :, 0].clamp(0, 1), both[:, :, 1].clamp(0, 1)
-    repeats, count = len(found), len(desired)
+    repeats, count = len(splits), len(desired)
     panel = panel_weights(
         predicted.transpose(0, 1).reshape(len(names), repeats * count),
         desired.repeat(repeats),
         weights.repeat(repeats),
     )
-    judged = [half for each in found for half in each.judged]
-    values = torch.tensor(
-        [[[each[name, judge] for judge in names] for each in judged] for name in names], dtype=torch.float64
-    )
-    nothing = torch.tensor(
-        [[half[judge] for judge in names] for each in found for half in each.baselines], dtype=torch.float64
-    )
-    places = {unit: place for place, unit in enumerate(dict.fromkeys(units or ()))}
+    judged = [half for each in splits for half in each.judged]
+    baselines = [half for each in splits for half in each.baselines]
+    numbers_of = partial(torch.tensor, dtype=torch.float64)
+    numbers = {unit: number for number, unit in enumerate(dict.fromkeys(units or ()))}
     return Compared(
         names,
-        _refused(found),
-        values,
-        nothing,
+        refused,
+        numbers_of([[[half[name, judge] for judge in names] for half in judged] for name in names]),
+        numbers_of([[half[judge] for judge in names] for half in baselines]),
         panel,
         predicted,
         untouched,
-        torch.stack([each.constant for each in found]),
+        torch.stack([each.constant for each in splits]),
         desired,
         weights,
-        torch.arange(count) if units is None else torch.tensor([places[unit] for unit in units]),
+        torch.arange(count) if units is None else torch.tensor([numbers[unit] for unit in units]),
         min(work.limits.cases, count // 2),
-        {each.name: sum(one.seconds.get(each.name, 0.0) for one in found) for each in work.candidates},
+        {each.name: sum(one.seconds.get(each.name, 0.0) for one in splits) for each in work.candidates},
         work.task.worth if weighed(work.task) else None,
     )
 
