@@ -27,7 +27,7 @@ from kernel import PlainAlgorithm, examples
 from rehearsal_torch.methods.build import tasked
 from rehearsal_torch.methods.conf import CONF
 from rehearsal_torch.objectives.objective import objective_for
-from rehearsal_torch.problems.rehearsal.loan import Loan
+from rehearsal_torch.problems.rehearsal.nonlinear_worlds import Loan
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.training.fit import fit
 

@@ -32,7 +32,7 @@ from torch import Tensor
 
 from rehearsal_torch.objectives.trials.expected_reward import CausalObjective
 from rehearsal_torch.problems.causal.alpine2 import Alpine2
-from rehearsal_torch.problems.causal.dropwave import Dropwave
+from rehearsal_torch.problems.causal.benchmark_functions import Dropwave
 from rehearsal_torch.problems.causal.world import CausalWorld
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel

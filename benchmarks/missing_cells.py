@@ -30,13 +30,13 @@ from hydra.utils import instantiate
 from omegaconf import OmegaConf
 from torch import Tensor
 
-from rehearsal_torch.data.missing.imputation import IMPUTERS, ImputedTable, Imputing
+from rehearsal_torch.data.imputation import IMPUTERS, ImputedTable, Imputing
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.methods.conf import composed, with_settings
 from rehearsal_torch.objectives.imputed_success import ImputedSuccess
 from rehearsal_torch.objectives.objective import objective_for
-from rehearsal_torch.problems.rehearsal.lin_syn1 import LinSyn1
-from rehearsal_torch.problems.rehearsal.loan import Loan
+from rehearsal_torch.problems.rehearsal.linear_worlds import LinSyn1
+from rehearsal_torch.problems.rehearsal.nonlinear_worlds import Loan
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
 from rehearsal_torch.surrogates.imputed import ImputedSurrogate

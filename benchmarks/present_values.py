@@ -21,9 +21,8 @@ from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
 from rehearsal_torch.methods.conf import composed, with_settings
 from rehearsal_torch.methods.run import build, cross_fitted_claims
 from rehearsal_torch.objectives.objective import objective_for
-from rehearsal_torch.problems.rehearsal.lin_syn1 import LinSyn1
-from rehearsal_torch.problems.rehearsal.loan import Loan
-from rehearsal_torch.problems.rehearsal.non_syn2 import NonSyn2
+from rehearsal_torch.problems.rehearsal.linear_worlds import LinSyn1
+from rehearsal_torch.problems.rehearsal.nonlinear_worlds import Loan, NonSyn2
 from rehearsal_torch.problems.world_size import SampleSize
 
 WORLDS = {"bank": Loan, "lin_syn1": LinSyn1, "non_syn2": NonSyn2}

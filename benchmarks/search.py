@@ -34,8 +34,7 @@ from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import LinearReward, Reward
 from rehearsal_torch.objectives.step_score import StepScore
-from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
-from rehearsal_torch.problems.episodes.simulator import LONGEST
+from rehearsal_torch.problems.episodes.cohort import LONGEST, SepsisSimulated
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.sequences.astar import AStar
 from rehearsal_torch.search.sequences.baselines import GreedyChanges

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rehearsal_torch.data.causal_task import CausalTask
     from rehearsal_torch.data.decision import Decision, EpisodeCase, RehearsalCase
     from rehearsal_torch.data.episode import Episode, transitions
-    from rehearsal_torch.data.estimates.estimate import Estimate
+    from rehearsal_torch.data.estimate import Estimate
     from rehearsal_torch.data.finding import Finding
     from rehearsal_torch.data.rehearsal_task import RehearsalTask
     from rehearsal_torch.data.table import Table
@@ -51,7 +51,7 @@ _HOME = {
     "save": "checkpoint",
     "CausalTask": "data.causal_task",
     "Decision": "data.decision",
-    "Estimate": "data.estimates.estimate",
+    "Estimate": "data.estimate",
     "Finding": "data.finding",
     "RehearsalCase": "data.decision",
     "EpisodeCase": "data.decision",

@@ -37,8 +37,7 @@ from typing import Any
 
 from rehearsal_torch.certificate import Certify
 from rehearsal_torch.claims.context import Annotator, Context
-from rehearsal_torch.claims.models import Claims, Judged, Overturned, OverturnedSequences
-from rehearsal_torch.claims.rules import RULES, annotated
+from rehearsal_torch.claims.rules import RULES, Claims, Judged, Overturned, OverturnedSequences, annotated
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.data.table import Table
@@ -47,7 +46,6 @@ from rehearsal_torch.objectives.sequences.return_record import trajectory_record
 from rehearsal_torch.objectives.sequences.sequence_overturning import SequenceOverturning
 from rehearsal_torch.problems.problem import Problem, World
 from rehearsal_torch.round_line import Round
-from rehearsal_torch.search.alterations.net_value import decided
 from rehearsal_torch.search.search import BatchSearch, Search
 from rehearsal_torch.seeding import paired_seed, seeded
 from rehearsal_torch.shared_tasks import on_cpu, results
@@ -99,7 +97,7 @@ class _Method:
         """The objective of some cases, and what the search finds for it."""
         if isinstance(self.search, BatchSearch):
             objective = objective_for(self.objective, self.surrogate, cases)
-            return objective, decided(self.search, objective)
+            return objective, self.search.batch_search(objective)
         if (log := self.problem.facts().waiting) is not None:
             # Only trials need BoTorch, which takes as long to load as a table to decide for.
             from rehearsal_torch.search.trials.pending import decided_beside

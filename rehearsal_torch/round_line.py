@@ -141,8 +141,7 @@ def decision_of(line: Mapping[str, Any]) -> "Decision":
     import torch
 
     from rehearsal_torch.data.decision import Decision, Estimate
-    from rehearsal_torch.data.hidden_cause import HiddenCause
-    from rehearsal_torch.data.sensitivity import Sensitivity
+    from rehearsal_torch.data.sensitivity import HiddenCause, Sensitivity
     from rehearsal_torch.spaces.box import Alteration
 
     def alteration(key: str) -> Alteration | None:
@@ -151,7 +150,7 @@ def decision_of(line: Mapping[str, Any]) -> "Decision":
         values = torch.tensor(list(plain.values()), dtype=torch.float64)
         return Alteration(tuple(plain), values.mT if values.ndim > 1 else values)
 
-    estimates = {
+    estimates: dict[str, Any] = {
         key: Estimate(plain["point"], plain["of"], plain.get("lower"), plain.get("upper"), plain.get("level"))
         for key in ("estimate", "baseline", "unchanged", "gain")
         if (plain := line.get(key)) is not None

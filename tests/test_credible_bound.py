@@ -10,7 +10,7 @@ from rehearsal_torch.certificate import PacBound, sample_seed
 from rehearsal_torch.credible_bound import CredibleBound, fewest_models, quantiles
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.objectives.objective import Candidates
-from rehearsal_torch.problems.rehearsal.ride_hailing import RideHailing
+from rehearsal_torch.problems.rehearsal.linear_worlds import RideHailing
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.structural.drifting_scm import DriftingLinear

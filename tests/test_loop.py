@@ -15,8 +15,8 @@ from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
 from rehearsal_torch.objectives.objective import class_of, objective_for, settings_of
 from rehearsal_torch.objectives.reward import LinearReward
 from rehearsal_torch.objectives.success_probability import SuccessProbability
-from rehearsal_torch.problems.rehearsal.loan import Loan
-from rehearsal_torch.problems.rehearsal.ride_hailing import RideHailing
+from rehearsal_torch.problems.rehearsal.linear_worlds import RideHailing
+from rehearsal_torch.problems.rehearsal.nonlinear_worlds import Loan
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.round_line import answered
 from rehearsal_torch.search.alterations.mixed_integer import MixedInteger

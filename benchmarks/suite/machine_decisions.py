@@ -35,8 +35,7 @@ from rehearsal_torch.claims.rules import ruled
 from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.methods.build import build, surrogate_of, trainer_of
 from rehearsal_torch.methods.conf import CONF
-from rehearsal_torch.problems.episodes.machine_dynamics import true_returns
-from rehearsal_torch.problems.episodes.machines import Machines
+from rehearsal_torch.problems.episodes.machines import Machines, true_returns
 from rehearsal_torch.training.fit import fit
 
 WEEKS, MACHINES, DECIDED, EPOCHS, SEEDS = (8_192, 32_768), 600, 24, 40, 3

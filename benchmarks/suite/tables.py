@@ -36,7 +36,7 @@ from benchmarks.suite.measuring import Contest, Quality, Timed
 from benchmarks.suite.plain.embedding import PlainEmbedding
 from benchmarks.suite.plain.linear import PlainModel, cheapest, fitted, most_probable
 from rehearsal_torch.data.decision import Alteration, Decision
-from rehearsal_torch.problems.rehearsal.loan import Loan
+from rehearsal_torch.problems.rehearsal.nonlinear_worlds import Loan
 from rehearsal_torch.problems.world_size import SampleSize
 
 WEIGHTS = {"x": {}, "a": {"x": 0.8}, "m": {"a": 1.5}, "y": {"m": 1.0, "x": -0.7}}

@@ -30,7 +30,7 @@ from benchmarks.suite.measuring import Contest, Quality, Timed
 from benchmarks.suite.plain.node_processes import by_node_processes
 from rehearsal_torch.loop import rounds
 from rehearsal_torch.methods.conf import CONF
-from rehearsal_torch.problems.causal.dropwave import Dropwave
+from rehearsal_torch.problems.causal.benchmark_functions import Dropwave
 from rehearsal_torch.problems.causal.world import CausalWorld
 from rehearsal_torch.problems.world_size import Rounds
 from rehearsal_torch.training.fit import fit

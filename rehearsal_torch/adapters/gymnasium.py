@@ -35,7 +35,7 @@ Worlds of episodes, one simulated unit after the other, step by step:
 
 A unit keeps its own noise, so that an agent that repeats the recorded levels meets the recorded course but
 for the exact doses, and the sum of its rewards is the true return of its actions
-(`problems.episodes.simulator.true_scores`, `problems.episodes.machine_dynamics.true_returns`). The last step
+(`problems.episodes.cohort.true_scores`, `problems.episodes.machines.true_returns`). The last step
 changes no state; after it the last state is returned again. An observation is what the table shows of a step
 before the action: states and static features in their units. `reset(seed=s)` takes the units of the world
 with seed s from there on, from the first; `reset()` continues with the next unit, and after the last with the
@@ -59,10 +59,11 @@ from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.problems.causal.world import CausalWorld
-from rehearsal_torch.problems.episodes import machine_dynamics, simulator
+from rehearsal_torch.problems.episodes import cohort as simulator
+from rehearsal_torch.problems.episodes import machines as machine_dynamics
 from rehearsal_torch.problems.rehearsal.bermuda import Bermuda
 from rehearsal_torch.problems.rehearsal.changing_world import ChangingWorld
-from rehearsal_torch.problems.rehearsal.ride_hailing import RideHailing
+from rehearsal_torch.problems.rehearsal.linear_worlds import RideHailing
 from rehearsal_torch.problems.rehearsal.world import RehearsalWorld
 from rehearsal_torch.problems.world_size import Rounds, SampleSize
 from rehearsal_torch.spaces.box import Alteration, Box
@@ -292,11 +293,11 @@ TRIALS: Mapping[str, str] = {
     "Alpine2": "alpine2",
     "Branin": "benchmark_functions",
     "Chemostat": "chemostat",
-    "Dropwave": "dropwave",
-    "Epidemic": "epidemic",
+    "Dropwave": "benchmark_functions",
+    "Epidemic": "epidemics",
     "Hartmann": "benchmark_functions",
     "Levy": "benchmark_functions",
-    "PooledTesting": "pooled_testing",
+    "PooledTesting": "epidemics",
     "Rosenbrock": "benchmark_functions",
 }
 

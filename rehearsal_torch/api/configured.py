@@ -13,7 +13,7 @@ import torch
 from omegaconf import DictConfig
 
 from rehearsal_torch.checkpoint import check_usable
-from rehearsal_torch.claims.models import Claims
+from rehearsal_torch.claims.rules import Claims
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.loop import rounds
 from rehearsal_torch.methods.build import seed_and_use_one_thread

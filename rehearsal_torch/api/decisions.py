@@ -86,7 +86,7 @@ class Decisions(list[Decision]):
         cases: The cases, in the same order; without them, decisions are numbered from 1, and no context is
             shown.
         labels: The index of the data frame from which the cases come; None if they come from elsewhere.
-        wanted: The desired region in words (`data.codings.recorded`); empty where these are too long.
+        wanted: The desired region in words (`data.codings.texts`); empty where these are too long.
         library: The library of the frames of `to_frame` where none is asked for.
         units: Variable to its unit, where it is known.
 

@@ -50,9 +50,7 @@ from rehearsal_torch.api.request import NewCases
 from rehearsal_torch.api.what_if import FittedMethod, difference_of, number, objectives_in
 from rehearsal_torch.claims.member_graphs import fault, fit_key, gains
 from rehearsal_torch.data.codings.class_actions import cycled
-from rehearsal_torch.data.codings.recorded import wanted_in
-from rehearsal_torch.data.codings.texts import sentence_in_words
-from rehearsal_torch.data.costs.action_cost import weighing
+from rehearsal_torch.data.codings.texts import sentence_in_words, wanted_in
 from rehearsal_torch.data.decision import DIFFERENCE, Decision, Estimate, RehearsalCase
 from rehearsal_torch.data.finite import in_numbers, ranked
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
@@ -60,10 +58,7 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.influence_paths import reaches
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.graphs.separation import adjustment
-from rehearsal_torch.objectives.net_value import NetValue
 from rehearsal_torch.objectives.objective import AlterationObjective, Candidates
-from rehearsal_torch.search.alterations.net_value import decided
-from rehearsal_torch.search.search import BatchSearch
 from rehearsal_torch.spaces.box import Alteration, Box
 from rehearsal_torch.surrogates.overlap import ROUNDING
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
@@ -180,7 +175,7 @@ def _near(
         source, heads = (values, known.names) if observed is None else (observed.values, observed.names)
         frame = pd.DataFrame(source[order].numpy(), columns=list(heads))
         if model.task.codings:
-            rows = frame.rename(columns=str).to_dict("records")
+            rows: list[Any] = frame.to_dict("records")
             frame = pd.DataFrame([model.task.worded(row) for row in rows], index=frame.index)
         frame = frame.assign(distance=distances[order].numpy())
     effective = number(action.trace.get("support"))
@@ -220,7 +215,7 @@ def _runners_up(
     for each in objective.whole:
         if each.names != names:
             alone = Candidates(objective.cases, [each], objective.surrogate)
-            sets.append(decided(search, alone)[0] if isinstance(search, BatchSearch) else search(alone))
+            sets.append(search(alone))
     finite = [each.value if math.isfinite(each.value) else -math.inf for each in sets]
     if sets and (best := _considered(sets[finite.index(max(finite))])).alteration is not None:
         runners_up.append(_compared(objective, action, best, "set"))
@@ -241,8 +236,7 @@ def _elsewhere(objective: AlterationObjective, box: Box, action: Tensor) -> Tens
     if not len(points):
         return None
     points = points.to(objective.starts(1).device)
-    value = NetValue.of(objective) if weighing(objective.cases[0].costs) else objective.comparison_value
-    values = ranked(value(points))[:, 0]
+    values = ranked(objective.sought_at_last(points))[:, 0]
     values = values.masked_fill(~objective.acceptable(points)[:, 0], -torch.inf)
     if not bool(values.isfinite().any()):
         return None

@@ -17,7 +17,7 @@ import pandas as pd
 
 from rehearsal_torch.api.what_if import in_points, in_settings
 from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
-from rehearsal_torch.data.estimates.percent import Intervals, chance_of, ends_of, in_words
+from rehearsal_torch.data.estimate import Intervals, chance_of, ends_of, in_words
 from rehearsal_torch.data.finding import further, outside
 from rehearsal_torch.data.tables.in_memory import in_library
 from rehearsal_torch.reporting.decision_frame import table_html
@@ -210,7 +210,7 @@ class Explanation:
         edges: What becomes of the decision without single edges into the action, an outcome, or what lies
             between them.
         notes: What could not be asked, one sentence each.
-        wanted: The desired region in words (`data.codings.recorded`); empty where these are too long.
+        wanted: The desired region in words (`data.codings.texts`); empty where these are too long.
     """
 
     case: RehearsalCase

@@ -39,11 +39,9 @@ from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.tables.in_memory import SET, in_library
-from rehearsal_torch.data.trials.file import read_campaign, write_campaign
 from rehearsal_torch.data.trials.log import Reference, TrialLog
-from rehearsal_torch.data.trials.recommended import Recommended
-from rehearsal_torch.data.trials.store import TrialStore
-from rehearsal_torch.data.trials.trial import Suggestion, Trial, TrialWarning, finite
+from rehearsal_torch.data.trials.store import TrialStore, read_campaign, write_campaign
+from rehearsal_torch.data.trials.trial import Recommended, Suggestion, Trial, TrialWarning, finite
 from rehearsal_torch.files.schema import shown
 from rehearsal_torch.files.writing import write_bytes
 from rehearsal_torch.methods.build import made
@@ -362,11 +360,15 @@ class CausalOptimiser(TrialView):
         with in_numbers(EXPERIMENTS):
             sure = sureness(objective, found)
         action = dict(zip(self.task.actions, found.action.tolist(), strict=True))
-        second: tuple[Any, ...] = (None, None, None)
+        second: dict[str, Any] = {}
         if sure.runner_up is not None:
             other = dict(zip(self.task.actions, sure.runner_up.tolist(), strict=True))
-            second = (other, sure.runner_up_predicted, sure.chance)
-        return Recommended(action, found.predicted, sure.std, *second, sure.tried)
+            second = {
+                "runner_up": other,
+                "runner_up_predicted": sure.runner_up_predicted,
+                "chance": sure.chance,
+            }
+        return Recommended(action, found.predicted, sure.std, tried=sure.tried, **second)
 
     def read(self, path: str | Path | IntoDataFrame) -> None:
         """Adds the experiments of a comma-separated file or a data frame, one per row; the columns are

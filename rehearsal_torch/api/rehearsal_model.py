@@ -33,8 +33,7 @@ from rehearsal_torch.api.request import NewCases, Request, check_workers, labels
 from rehearsal_torch.api.what_if import Comparison, FittedMethod, WhatIf, compare, what_if
 from rehearsal_torch.checkpoint import METHOD, written
 from rehearsal_torch.checkpoint import save as save_surrogate
-from rehearsal_torch.data.codings.recorded import wanted_in
-from rehearsal_torch.data.codings.texts import in_numbers
+from rehearsal_torch.data.codings.texts import in_numbers, wanted_in
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table

@@ -29,7 +29,7 @@ from rehearsal_torch.api.rehearsal_model import NODES, Case, RehearsalModel, lef
 from rehearsal_torch.api.request import Request, check_workers, labels_of, names_of
 from rehearsal_torch.claims.cross_fitting import CrossFittedClaims
 from rehearsal_torch.claims.row_cases import Untouched, untouched_rows
-from rehearsal_torch.data.codings.recorded import wanted_in
+from rehearsal_torch.data.codings.texts import wanted_in
 from rehearsal_torch.data.decision import Decision, DecisionContext
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table

@@ -12,7 +12,7 @@ from omegaconf import DictConfig
 from torch import Tensor
 
 from rehearsal_torch.api.configured import configuration
-from rehearsal_torch.data.costs.action_cost import CaseCosts
+from rehearsal_torch.data.costs import CaseCosts
 from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
 from rehearsal_torch.data.problem_file.compiled import WrittenProblem, written_problem
 from rehearsal_torch.data.reading import ReadTable

@@ -17,10 +17,10 @@ from typing import Any
 
 import torch
 
-from rehearsal_torch.claims.rules import claimed
-from rehearsal_torch.data.codings.recorded import wanted_in
-from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
-from rehearsal_torch.data.estimates.percent import (
+from rehearsal_torch.claims.rules import Claimed, claimed
+from rehearsal_torch.data.codings.texts import wanted_in
+from rehearsal_torch.data.decision import Estimate, RehearsalCase
+from rehearsal_torch.data.estimate import (
     Intervals,
     chance_of,
     decimals,
@@ -99,7 +99,7 @@ class WhatIf(InSentences):
         cost: What the alteration costs; None where costs are not known.
         net_gain: The net value above that of changing nothing; None where no worth is known.
         texts: The alteration with texts in place of codes; empty where it is one of numbers alone.
-        wanted: The desired region in words (`data.codings.recorded`); empty where these are too long.
+        wanted: The desired region in words (`data.codings.texts`); empty where these are too long.
         units: Variable to its unit, where it is known.
     """
 
@@ -327,24 +327,26 @@ def _claims(
 ) -> list[WhatIf]:
     """The claim of the alteration of each of B cases, with the warnings of a decision."""
     claims = []
-    for decision in claimed(objective, settings):
-        if decision is None or decision.estimate is None or decision.estimate.lower is None:
-            what = "no estimate" if decision is None else "no interval"
+    for found in claimed(objective, settings):
+        estimate = None if found is None else found.decision.estimate
+        if found is None or estimate is None or estimate.lower is None:
+            what = "no estimate" if found is None else "no interval"
             raise RequestError(
                 f"the method {model.name!r} has {what} of the probability of a desired outcome: choose a "
                 f"method that has, such as {WITH_INTERVALS}"
             )
-        claims.append(_claim(objective, decision, model.units))
+        claims.append(_claim(objective, found, estimate, model.units))
     return claims
 
 
-def _claim(objective: Candidates[AlterationObjective], guarded: Decision, units: Mapping[str, str]) -> WhatIf:
-    """What a decision says that has been through the rule of when to decline."""
-    setting, estimate = guarded.alteration, guarded.estimate
+def _claim(
+    objective: Candidates[AlterationObjective], found: Claimed, estimate: Estimate, units: Mapping[str, str]
+) -> WhatIf:
+    guarded, setting = found.decision, found.decision.alteration
     assert setting is not None
-    assert estimate is not None
-    pathless = "" if objective.linked(setting.names) else objective.no_path(setting.names).text
-    refused, unsupported = (str(guarded.trace[name]) for name in ("refused", "unsupported"))
+    pathless = None if objective.linked(setting.names) else objective.no_path(setting.names)
+    refused = pathless or found.refused
+    against = (refused or found.unsupported) if guarded.unchanged else (pathless or guarded.reason)
     values = dict(zip(setting.names, setting.values.tolist(), strict=True))
     task = objective.surrogate.task if objective.surrogate is not None else None
     return WhatIf(
@@ -355,10 +357,10 @@ def _claim(objective: Candidates[AlterationObjective], guarded: Decision, units:
         number(guarded.trace.get("distance")),
         guarded.findings,
         # What is worse than usual may still be better than the present.
-        pathless or ((refused or unsupported) if guarded.unchanged else str(guarded.reason or "")),
+        str(against or ""),
         guarded.unchanged,
         guarded.gain,
-        pathless or refused,
+        str(refused or ""),
         task.worded(values) if task is not None and task.codings else {},
         guarded.cost,
         guarded.net_gain,

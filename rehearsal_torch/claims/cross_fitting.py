@@ -57,7 +57,7 @@ from rehearsal_torch.claims.row_cases import (
     untouched_rows,
 )
 from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
-from rehearsal_torch.data.estimates.percent import apart
+from rehearsal_torch.data.estimate import apart
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.data.rehearsal_task import MIN_ROWS, RehearsalTask

@@ -28,11 +28,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rehearsal_torch.claims.costs import paid
-from rehearsal_torch.claims.present_values import with_unchanged
+from rehearsal_torch.claims.improvement import paid, with_unchanged
 from rehearsal_torch.data.codings.written import expanded
 from rehearsal_torch.data.decision import Decision, RehearsalCase
-from rehearsal_torch.data.estimates.percent import change
+from rehearsal_torch.data.estimate import change
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.graphs.graph_class import GraphClass

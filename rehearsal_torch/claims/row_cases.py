@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.costs.action_cost import CaseCosts
+from rehearsal_torch.data.costs import CaseCosts
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table

@@ -1,22 +1,31 @@
-"""The rules of when not to act, and of what is said of every decision, in their order.
+"""The rules of when not to act, and of what is said of every decision, in their order; then what judges a
+decision by models of its own.
 
-Each applies to the objectives that it knows: those of alterations (`Candidates`) or of the changes of an
+Each rule applies to the objectives that it knows: those of alterations (`Candidates`) or of the changes of an
 episode (`CounterfactualReturn`); decisions of others, such as those of trials, stay as they are. Applying
-them twice changes nothing.
+them twice changes nothing. After them,
+
+    Judged               claims in place of the method's own: cross-fitted (`claims.cross_fitting`), under the
+                         graphs that may be true (`claims.member_graphs`), or those of a chosen method
+    Overturned           what hidden cause would overturn a decision about cases of a table
+                         (`surrogates.overturning`), with its certificate where the estimate has no interval
+    OverturnedSequences  the same for the changes of an episode (`objectives.sequences.sequence_overturning`)
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rehearsal_torch.claims.context import Annotator, Context
-from rehearsal_torch.claims.costs import costs
-from rehearsal_torch.claims.improvement import improvement, paths
-from rehearsal_torch.claims.present_values import present_values
+from rehearsal_torch.claims.improvement import costs, improvement, paths, present_values
 from rehearsal_torch.claims.sequences import sequences
 from rehearsal_torch.claims.support import support
 from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.objectives.objective import Appraisal, Candidates
+from rehearsal_torch.objectives.sequences.sequence_overturning import SequenceOverturning
 from rehearsal_torch.spaces.box import Alteration
+from rehearsal_torch.surrogates.overturning import Overturning
 
 RULES: tuple[Annotator, ...] = (present_values, costs, support, paths, improvement, sequences)
 
@@ -44,17 +53,23 @@ def ruled(objective: Any, decisions: Sequence[Decision], declines: bool = True) 
     return annotated(Context(objective, cases, declines), decisions)
 
 
-def claimed(objective: Candidates[Any], alterations: Sequence[Alteration]) -> list[Decision | None]:
-    """What the method says of alterations that somebody else proposes, as decisions that have been through
-    the rules without being withdrawn.
+@dataclass(frozen=True)
+class Claimed:
+    """What the method says of an alteration that somebody else proposes.
 
-    Args:
-        alterations: B alterations.
-
-    Returns:
-        B decisions, whose trace has ``refused``: why the method cannot assess one, and ``unsupported``: why
-        it may not be recommended, each empty if that is not so; None where there is no estimate.
+    Attributes:
+        decision: The decision with its estimate, which has been through the rules without being withdrawn.
+        refused: Why the method cannot assess the alteration; None if it can.
+        unsupported: Why it would not set it; None if it would.
     """
+
+    decision: Decision
+    refused: Finding | None = None
+    unsupported: Finding | None = None
+
+
+def claimed(objective: Candidates[Any], alterations: Sequence[Alteration]) -> list[Claimed | None]:
+    """What the method says of one alteration in each of B cases; None where it has no estimate."""
     appraisals = objective.appraisals([Decision(each, 0.0) for each in alterations])
     stated = [
         Decision(each, 0.0)
@@ -66,16 +81,61 @@ def claimed(objective: Candidates[Any], alterations: Sequence[Alteration]) -> li
             baseline=one.baseline,
             reason=one.refused or one.unsupported or one.declined,
             findings=one.findings,
-            trace=one.trace | _withdrawn(one),
+            trace=one.trace,
         )
         for each, one in zip(alterations, appraisals, strict=True)
     ]
     judged = ruled(objective, stated, declines=False)
-    return [each if each.estimate is not None else None for each in judged]
+    return [
+        None if one is None or each.estimate is None else Claimed(each, _refused(one), one.unsupported)
+        for each, one in zip(judged, appraisals, strict=True)
+    ]
 
 
-def _withdrawn(appraisal: Appraisal) -> dict[str, str]:
-    """Why the method cannot assess an action, and why it would not set it."""
+def _refused(appraisal: Appraisal) -> Finding | None:
+    """Why the method cannot assess an action."""
     beyond = appraisal.trace.get("beyond", 0.0) > MOSTLY
-    refused = appraisal.refused or (appraisal.unsupported if beyond else None)
-    return {"refused": str(refused or ""), "unsupported": str(appraisal.unsupported or "")}
+    return appraisal.refused or (appraisal.unsupported if beyond else None)
+
+
+Claims = Callable[[Sequence[Any], Sequence[Decision]], list[Decision]]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The decisions with other claims.
+
+    Attributes:
+        claims: Returns the decisions for some cases with its claims.
+    """
+
+    claims: Claims
+
+    def __call__(self, context: Context, decisions: Sequence[Decision]) -> list[Decision]:
+        """The decisions with these claims."""
+        return self.claims(context.cases, decisions)
+
+
+@dataclass(frozen=True)
+class Overturned:
+    """The decisions about cases with their sensitivity to a hidden cause."""
+
+    known: Overturning
+
+    def __call__(self, context: Context, decisions: Sequence[Decision]) -> list[Decision]:
+        """The decisions with their sensitivity."""
+        return [
+            self.known.with_sensitivity(each, context.certificate(place, each))
+            for place, each in enumerate(decisions)
+        ]
+
+
+@dataclass(frozen=True)
+class OverturnedSequences:
+    """The decisions for episodes with the hidden cause that would overturn them."""
+
+    known: SequenceOverturning
+
+    def __call__(self, context: Context, decisions: Sequence[Decision]) -> list[Decision]:
+        """The decisions with what would overturn them."""
+        return [self.known.with_hidden_cause(context.objective, each) for each in decisions]

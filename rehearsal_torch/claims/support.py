@@ -16,7 +16,7 @@ from torch import Tensor
 
 from rehearsal_torch.claims.context import Context
 from rehearsal_torch.data.decision import Decision
-from rehearsal_torch.data.estimates.percent import apart
+from rehearsal_torch.data.estimate import apart
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.graphs.influence_paths import reaches
 from rehearsal_torch.objectives.objective import Candidates

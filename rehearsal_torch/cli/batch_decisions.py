@@ -22,8 +22,8 @@ from typing import Any
 from omegaconf import DictConfig
 
 from rehearsal_torch.claims.cross_fitting import CrossFittedClaims
-from rehearsal_torch.claims.models import Claims
 from rehearsal_torch.claims.row_cases import Untouched
+from rehearsal_torch.claims.rules import Claims
 from rehearsal_torch.cli.run_summary import asked
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.loop import rounds

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.known_reward import KnownReward
 from rehearsal_torch.data.table import Table, check_fit
-from rehearsal_torch.data.task_file import built, causal_parts
+from rehearsal_torch.data.task_file import built, causal_parts, faces
 from rehearsal_torch.data.trials.trial import named_numbers, unknown_names
 from rehearsal_torch.files.schema import Fault, FaultsError
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
@@ -62,25 +62,20 @@ class CausalTask:
 
     def _faults(self) -> Iterator[str]:
         if self.graph.bidirected:
-            yield (
-                f"expected a directed acyclic graph; got bidirected edges {list(self.graph.bidirected)}: "
-                "leave them out, the noise of the nodes must be independent"
-            )
+            remedy = "leave them out, the noise of the nodes must be independent"
+            edges = list(self.graph.bidirected)
+            yield f"expected a directed acyclic graph; got bidirected edges {edges}: {remedy}"
         known = set(self.graph.names)
         for part, names in (("actions", self.box.names), ("the reward's nodes", self.reward.names)):
             if unknown := [name for name in names if name not in known]:
-                yield (
-                    f"{part} {unknown} are not in the graph; it has {list(self.graph.names)}: add them, with "
-                    "their edges"
-                )
+                has = f"it has {list(self.graph.names)}: add them, with their edges"
+                yield f"{part} {unknown} are not in the graph; {has}"
         targets = {target for _, target in self.graph.edges}
         if late := [name for name in self.box.names if name in targets]:
             yield f"actions {late} have parents: an action is set from outside, remove the edges into it"
         if wanted := [name for name in self.reward.names if name in self.box.names]:
-            yield (
-                f"the reward reads the actions {wanted}: expected nodes; add a node for the cost of the "
-                "action"
-            )
+            remedy = "expected nodes; add a node for the cost of the action"
+            yield f"the reward reads the actions {wanted}: {remedy}"
         if not self.box.names or bool((self.box.width <= 0).any()):
             yield (
                 "expected at least one action, each with lower < upper, or at least two levels; leave out "
@@ -88,24 +83,17 @@ class CausalTask:
             )
         reaching = self.graph.ancestors(self.reward.names)
         if without_effect := [name for name in self.box.names if name in known and name not in reaching]:
-            yield (
-                f"actions {without_effect} are not ancestors of the reward {list(self.reward.names)}: add "
-                "their edges, or take them out"
-            )
+            what = f"actions {without_effect} are not ancestors of the reward {list(self.reward.names)}"
+            yield f"{what}: add their edges, or take them out"
 
     def _check_limits(self, limits: Polytope) -> None:
         if limits.names != self.box.names:
-            raise ValueError(
-                f"limits are on {list(limits.names)}: expected the actions {list(self.box.names)}, in this "
-                "order"
-            )
+            expected = f"expected the actions {list(self.box.names)}, in this order"
+            raise ValueError(f"limits are on {list(limits.names)}: {expected}")
         unit = torch.eye(len(self.box.names), dtype=torch.float64)
-        faces, offsets = (
-            torch.cat([limits.normals, unit, -unit]),
-            torch.cat([limits.offsets, self.box.upper, -self.box.lower]),
-        )
+        normals = torch.cat([limits.normals, unit, -unit])
         try:
-            Polytope(self.box.names, faces, offsets)
+            Polytope(self.box.names, normals, torch.cat([limits.offsets, self.box.upper, -self.box.lower]))
         except ValueError as error:
             words = error.reason if isinstance(error, EmptyRegionError) else str(error)
             words = f"no action within its bounds satisfies them: {words}"
@@ -118,12 +106,7 @@ class CausalTask:
             )
 
     def region(self, held: Mapping[str, Sequence[float]] | None = None) -> CandidateRegion:
-        """The feasible actions.
-
-        Args:
-            held: Further levels, in place of those of the task: an action that is held has its value as its
-                only level.
-        """
+        """The feasible actions; `held` has further levels, such as the value of an action that is held."""
         levels = {**self.box.levels, **(held or {})}
         plain = CandidateRegion.within(self.box.lower, self.box.upper, self.limits)
         return with_levels(plain, {self.box.names.index(name): values for name, values in levels.items()})
@@ -135,9 +118,7 @@ class CausalTask:
 
     @cached_property
     def nodes(self) -> tuple[str, ...]:
-        """The N nodes that are ancestors of the reward (or its nodes), in topological order; others are not
-        modelled.
-        """
+        """The N modelled nodes: those of the reward and their ancestors, in topological order."""
         reaching = self.graph.ancestors(self.reward.names)
         return tuple(name for name in self.graph.names if name in reaching and name not in self.box.names)
 
@@ -150,21 +131,15 @@ class CausalTask:
         return self.reward(table.columns(self.reward.names))
 
     def flattened(self, nodes: Sequence[str] | None = None) -> "CausalTask":
-        """The task without its structure: each of `nodes` (None: the nodes of the reward) is a function of
-        all actions alone.
-        """
+        """The task without its structure: `nodes` (None: the reward's) are functions of all actions."""
         kept = self.reward.names if nodes is None else tuple(nodes)
         return CausalTask(
             RehearsalGraph.of(dict.fromkeys(kept, self.actions)), self.box, self.reward, self.limits
         )
 
     def check(self, table: Table) -> None:
-        """Refuses a table to which no model can be fitted.
-
-        Raises:
-            ValueError: if an action or a node has no column, there are fewer than 5 rows, a value is missing,
-                infinite or beyond 1e150, or a node is constant. Actions outside bounds, levels or limits are
-                accepted as observations; `outside` names them.
+        """Refuses a table to which no model can be fitted: a column is missing, there are fewer than 5 rows,
+        a value is missing, infinite or beyond 1e150, or a node is constant. Actions may lie `outside`.
         """
         remedies = (
             "try a few more actions first, spread over their ranges",
@@ -173,9 +148,7 @@ class CausalTask:
         check_fit(table, (*self.actions, *self.nodes), MIN_ROWS, "nodes", remedies, self.nodes)
 
     def outside(self, table: Table) -> tuple[str, ...]:
-        """A message for each row whose action lies outside bounds, levels or limits; such rows remain valid
-        observations.
-        """
+        """A message for each row whose action lies outside; such rows remain valid observations."""
         found = []
         for index, row in enumerate(table.columns(self.actions)):
             try:
@@ -185,60 +158,36 @@ class CausalTask:
         return tuple(found)
 
     def check_action(self, action: Tensor, where: str = "action") -> None:
-        """Refuses an action (k,) outside the box, at none of its levels or outside the limits, up to
-        rounding.
-
-        Raises:
-            ValueError: if it is, or is not a finite vector of k numbers.
-        """
+        """Refuses an action (k,) outside the box, its levels or the limits, up to rounding."""
         if action.shape != (len(self.actions),) or not bool(action.isfinite().all()):
-            raise ValueError(
-                f"{where}: expected {len(self.actions)} finite numbers for {list(self.actions)}; got "
-                f"{action.tolist()}"
-            )
-        faults = [
-            self._unsettable(name, value) for name, value in zip(self.actions, action.tolist(), strict=True)
-        ]
-        for fault in filter(None, faults):
-            raise ValueError(f"{where}: {fault}")
-        if self.limits is not None and not bool(
-            (self.limits.slack(action) >= -self._limits_margin(self.limits).to(action)).all()
-        ):
-            worst = self.limits.slack(action)
-            raise ValueError(
-                f"{where}: {action.tolist()} violates the limits on the actions by {-float(worst.min()):g} "
-                f"(face {int(worst.argmin())})"
-            )
+            expected = f"expected {len(self.actions)} finite numbers for {list(self.actions)}"
+            raise ValueError(f"{where}: {expected}; got {action.tolist()}")
+        for name, value in zip(self.actions, action.tolist(), strict=True):
+            if fault := self._unsettable(name, value):
+                raise ValueError(f"{where}: {fault}")
+        if self.limits is None:
+            return
+        slack = self.limits.slack(action)
+        if not bool((slack >= -self._limits_margin(self.limits).to(action)).all()):
+            by = f"{-float(slack.min()):g} (face {int(slack.argmin())})"
+            raise ValueError(f"{where}: {action.tolist()} violates the limits on the actions by {by}")
 
     def _unsettable(self, name: str, value: float) -> str:
         """Why an action may not be set to a value; empty if it may."""
         place, levels = self.actions.index(name), self.box.levels.get(name)
         lower, upper = float(self.box.lower[place]), float(self.box.upper[place])
         slack = float(margin(self.box.lower[place], self.box.upper[place], 1e-6))
-        if levels is not None and min(abs(each - value) for each in levels) > min(
-            slack, float(self.box.near[place])
-        ):
-            return (
-                f"{name} may be set to {levels_text(levels)}; got {value:g}: take one of these, or offer the "
-                "value in the task"
-            )
-        if not lower - slack <= value <= upper + slack:
-            return (
-                f"{name} may be set within [{lower:g}, {upper:g}]; got {value:g}: move it inside, or widen "
-                "the bounds"
-            )
-        return ""
+        near = min(slack, float(self.box.near[place]))
+        if levels is not None and min(abs(each - value) for each in levels) > near:
+            offered, remedy = f"to {levels_text(levels)}", "take one of these, or offer the value in the task"
+        elif not lower - slack <= value <= upper + slack:
+            offered, remedy = f"within [{lower:g}, {upper:g}]", "move it inside, or widen the bounds"
+        else:
+            return ""
+        return f"{name} may be set {offered}; got {value:g}: {remedy}"
 
     def held(self, fixed: Mapping[str, float] | None) -> dict[str, tuple[float, ...]]:
-        """Actions that are fixed at a value, as levels for `region`.
-
-        Args:
-            fixed: Action to value; None or empty for none.
-
-        Raises:
-            ValueError: if a name is no action, a value is not a finite number within its bounds or at one of
-                its levels, or no values of the other actions satisfy the limits; all faults are listed.
-        """
+        """Actions that are fixed at a value, as levels for `region`; all faults at once."""
         faults: list[str] = []
         given = {} if fixed is None else fixed
         names = [name for name in self.actions if not isinstance(given, Mapping) or name in given]
@@ -262,38 +211,23 @@ class CausalTask:
         return held
 
     def _limits_margin(self, limits: Polytope) -> Tensor:
-        """The tolerance of the limits for rounding, (l,): a millionth of the change across the box, plus
-        floating-point error.
-        """
+        """The tolerance of the limits, (l,): a millionth of the change across the box, plus rounding."""
         weights = limits.normals.abs()
         size = weights @ torch.maximum(self.box.lower.abs(), self.box.upper.abs()) + limits.offsets.abs()
         return 1e-6 * (weights @ self.box.width) + 4 * torch.finfo(torch.float64).eps * size
 
     def to_plain(self) -> dict[str, Any]:
-        """Plain data for a configuration.
-
-        Raises:
-            ValueError: if the reward is a Python function.
-        """
-        limits = (
-            None
-            if self.limits is None
-            else {"normals": self.limits.normals.tolist(), "offsets": self.limits.offsets.tolist()}
-        )
+        """Plain data for a configuration; a reward that is a Python function is a ValueError."""
         return {
             "graph": self.graph.to_plain(),
             "actions": self.box.to_plain(),
             "reward": self.reward.to_plain(),
-            "limits": limits,
+            "limits": None if self.limits is None else faces(self.limits),
         }
 
     @classmethod
     def of(cls, plain: "Mapping[str, Any] | CausalTask", source: str = "the task") -> "CausalTask":
-        """A task from plain data, as written by `to_plain` or by hand; see `rehearsal_torch.data.task_file`.
-
-        Args:
-            plain: graph ({parents: {node: [causes]}} or {cliques, edges}), actions (name to bounds), reward,
-                and optionally limits.
+        """A task from plain data (`data.task_file`), as written by `to_plain` or by hand.
 
         Raises:
             TaskError: if a part is missing or wrong; all faults are listed.

@@ -9,15 +9,15 @@ A decision has one of three statuses. *do*: set these values; an interval of wha
 for a reason: nothing is better, or the method cannot tell; leaving everything unaltered is then not a
 recommendation (`Decision.undecided`). Everything else that is said of a decision is a `Finding`.
 
-Worlds and reports read only the fields below. Decisions of a search that fills `alteration` and `value` are
-scored and reported like any other; further fields add to the report.
+Decisions of a search that fills `alteration` and `value` are scored and reported like any other; further
+fields add to the report.
 
 Source: Du et al. (2026), Sec. 2 (context before alteration); Qin et al. (2023), Sec. 4.2 (refusals); Tsirtsis
 and Gomez-Rodriguez (2023), Sec. 3 (episodes) and 5 (outcome and effort).
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
@@ -27,12 +27,11 @@ from torch import Tensor
 from rehearsal_torch.data.codings.class_actions import no_class, offered_words
 from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.data.codings.texts import worded
-from rehearsal_torch.data.costs.action_cost import CaseCosts
+from rehearsal_torch.data.costs import CaseCosts
 from rehearsal_torch.data.episode import Episode
-from rehearsal_torch.data.estimates.estimate import CHANCE, DIFFERENCE, NET_GAIN, NET_VALUE, Estimate, net
+from rehearsal_torch.data.estimate import CHANCE, DIFFERENCE, NET_GAIN, NET_VALUE, Estimate, net
 from rehearsal_torch.data.finding import NOTHING_BETTER, Finding, joined
-from rehearsal_torch.data.hidden_cause import HiddenCause
-from rehearsal_torch.data.sensitivity import Sensitivity
+from rehearsal_torch.data.sensitivity import HiddenCause, Sensitivity
 from rehearsal_torch.spaces.box import Alteration, levels_text, margin, nearest, setting_text
 
 __all__ = [
@@ -84,30 +83,23 @@ class RehearsalCase:
     costs: CaseCosts | None = None
 
     def __post_init__(self) -> None:
-        unknown = [name for name, value in self.given.items() if not bool(value.isfinite().all())]
-        if unknown:
-            raise ValueError(
-                f"{self.identity}: {unknown} are missing or infinite: measure them first, or leave them out "
-                "of the context"
-            )
+        if fault := next(self._faults(), None):
+            raise ValueError(f"{self.identity}: {fault}")
+
+    def _faults(self) -> Iterator[str]:
+        if unknown := [name for name, value in self.given.items() if not bool(value.isfinite().all())]:
+            yield f"{unknown} are missing or infinite: measure them first, or leave them out of the context"
         for name, value in self.present.items():
             if not math.isfinite(value):
-                raise ValueError(
-                    f"{self.identity}: the present value of {name} is {value}: leave it out if it is unknown"
-                )
+                yield f"the present value of {name} is {value}: leave it out if it is unknown"
         for name, (lower, upper) in self.feasible.items():
             if not lower <= upper:
-                raise ValueError(
-                    f"{self.identity}: {name} may be set within [{lower:g}, {upper:g}]: expected lower <= "
-                    "upper"
-                )
+                yield f"{name} may be set within [{lower:g}, {upper:g}]: expected lower <= upper"
         for name, values in self.levels.items():
             low, high = self.feasible.get(name, (math.nan, math.nan))
             if not values or not all(low <= value <= high for value in values):
-                raise ValueError(
-                    f"{self.identity}: {name} has the levels {list(values)}; expected some, within the range "
-                    f"in which it may be set, [{low:g}, {high:g}]"
-                )
+                within = f"expected some, within the range in which it may be set, [{low:g}, {high:g}]"
+                yield f"{name} has the levels {list(values)}; {within}"
 
     def in_texts(self, values: Mapping[str, float]) -> dict[str, str]:
         """Values of variables as texts: name to the level or class whose code it is, else to the number."""
@@ -124,52 +116,39 @@ class RehearsalCase:
         return Alteration(tuple(names), values)
 
     def check(self, alteration: Alteration | None) -> None:
-        """Refuses an infeasible alteration; None is no action.
-
-        Raises:
-            ValueError: if it sets a variable that may not be set, or sets one outside its bounds, to none of
-                its levels, or to several classes at once.
+        """Refuses an infeasible alteration: a variable that may not be set, a value outside its bounds or at
+        none of its levels, several classes at once. None is no action.
         """
-        for name, value in (
-            () if alteration is None else zip(alteration.names, alteration.values.unbind(-1), strict=True)
-        ):
+        if alteration is not None and (fault := next(self._infeasible(alteration), None)):
+            raise ValueError(f"{self.identity}: {fault}")
+
+    def _infeasible(self, alteration: Alteration) -> Iterator[str]:
+        for name, value in zip(alteration.names, alteration.values.unbind(-1), strict=True):
             if name not in self.feasible:
-                raise ValueError(
-                    f"{self.identity}: {name} may not be set; feasible are {list(self.feasible)}"
-                )
+                yield f"{name} may not be set; feasible are {list(self.feasible)}"
+                continue
             lower, upper = self.feasible[name]
-            known = [bound for bound in (lower, upper) if abs(bound) < float("inf")] or [1.0]
+            known = [bound for bound in (lower, upper) if math.isfinite(bound)] or [1.0]
             # An unbounded interval has no width: the absolute value of its finite bound is used instead.
-            ends = torch.tensor(
-                [lower, upper] if len(known) == 2 else [0.0, abs(known[0])], dtype=torch.float64
-            )
-            slack = float(margin(ends[0], ends[1], ROUNDING))
+            ends = (lower, upper) if len(known) == 2 else (0.0, abs(known[0]))
+            slack = float(margin(*torch.tensor(ends, dtype=torch.float64), ROUNDING))
             levels = self.levels.get(name)
             if levels is not None and bool(((nearest(value.double(), levels) - value).abs() > slack).any()):
                 coding = next((each for each in self.codings if name in (each.name, *each.columns)), None)
                 some = levels_text(levels) if coding is None else coding.words
                 if coding is not None and coding.reference is not None:
                     some = offered_words(coding, self.levels)
-                raise ValueError(
-                    f"{self.identity}: {coding.name if coding else name} may be set to {some}; got "
-                    f"{value.tolist()}: take one of these, or offer the value in the task"
-                )
+                got = f"got {value.tolist()}: take one of these, or offer the value in the task"
+                yield f"{coding.name if coding else name} may be set to {some}; {got}"
             if not bool(((value >= lower - slack) & (value <= upper + slack)).all()):
-                raise ValueError(
-                    f"{self.identity}: {name} may be set within [{lower:g}, {upper:g}]; got "
-                    f"{value.tolist()}: move it inside, or widen the bounds"
-                )
-        odd = None if alteration is None else no_class(alteration.names, alteration.values, self.codings)
-        if odd is not None:
-            raise ValueError(
-                f"{self.identity}: {odd.name} may be set to {offered_words(odd, self.levels)}; got several "
-                "at once: take one of these"
-            )
+                got = f"got {value.tolist()}: move it inside, or widen the bounds"
+                yield f"{name} may be set within [{lower:g}, {upper:g}]; {got}"
+        if odd := no_class(alteration.names, alteration.values, self.codings):
+            some = offered_words(odd, self.levels)
+            yield f"{odd.name} may be set to {some}; got several at once: take one of these"
 
     def facts(self) -> dict[str, Any]:
-        """Plain data that identifies the case to readers: its identity, its unit if it has one, the given
-        values, and the ranges and costs that are its own.
-        """
+        """Plain data by which readers know the case, with the ranges and costs that are its own."""
         return {
             "identity": self.identity,
             **({} if self.unit is None else {"unit": self.unit}),
@@ -218,9 +197,8 @@ class Decision:
     """An alteration, or the reason for none, with its estimates.
 
     Attributes:
-        alteration: The values to set, in their variables' units; None if nothing is altered.
-            For an episode the names are ``action[t]`` for the changed time steps t = 0, 1, ..., and the
-            values are action numbers.
+        alteration: The values to set, in their variables' units; None if nothing is altered. For an episode
+            the names are ``action[t]`` for the changed time steps t = 0, 1, ..., the values action numbers.
         value: The objective's value of the decision, in the objective's unit; of a withdrawn alteration, the
             value of that alteration.
         estimate: The method's estimate for its decision: the probability of a desired outcome after the
@@ -317,16 +295,13 @@ class Decision:
 
     @property
     def before(self) -> Estimate | None:
-        """What the estimate is compared with: leaving the present values as they are, where they are known,
-        else no action.
-        """
+        """What the estimate is compared with: the present values as they are, if known, else no action."""
         return self.unchanged or self.baseline
 
     @property
     def improvement(self) -> float:
-        """(estimate - before) / |before|, the estimated relative improvement.
-
-        0 if nothing is altered, or if `before` is 0; NaN if it is undecided, or without estimates.
+        """(estimate - before) / |before|, the estimated relative improvement: 0 if nothing is altered, or if
+        `before` is 0; NaN if it is undecided, or without estimates.
         """
         if self.alteration is None:
             return math.nan if self.undecided else 0.0
@@ -358,56 +333,38 @@ class Decision:
         return net(self.estimate, self.worth, self.cost, NET_GAIN, self.worth * before.point)
 
     def actions(self) -> dict[int, int]:
-        """Episodes: the changed time steps and their action numbers; empty if nothing is changed.
-
-        Raises:
-            ValueError: if the alteration is not one of an episode's actions, or an action number is not
-                whole.
-        """
+        """Episodes: the changed time steps and their action numbers; another alteration is a ValueError."""
         if self.alteration is None:
             return {}
-        values = self.alteration.values.tolist()
+        names, values = self.alteration.names, self.alteration.values.tolist()
         if not all(isinstance(value, int | float) and value == round(value) for value in values):
-            raise ValueError(
-                "an episode's actions are whole numbers; got "
-                f"{dict(zip(self.alteration.names, values, strict=False))}"
-            )
-        return {
-            action_step(name): round(value) for name, value in zip(self.alteration.names, values, strict=True)
-        }
+            got = dict(zip(names, values, strict=False))
+            raise ValueError(f"an episode's actions are whole numbers; got {got}")
+        return {action_step(name): round(value) for name, value in zip(names, values, strict=True)}
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON, without `seconds` (which differ from run to run); fields of certain kinds of
-        problems are left out if empty.
-        """
-        content: dict[str, Any] = {
+        """Plain data for JSON, without `seconds`, which differ from run to run, and empty special fields."""
+        some = {
+            "unchanged": _plain(self.unchanged),
+            "gain": _plain(self.gain),
+            "cost": self.cost,
+            "worth": self.worth,
+            "net_value": _plain(self.net_value),
+            "net_gain": _plain(self.net_gain),
+            "recommendation": _plain(self.recommendation),
+            "doses": {name: list(doses) for name, doses in self.doses.items()} or None,
+            "sensitivity": _plain(self.sensitivity),
+            "hidden_cause": _plain(self.hidden_cause),
+        }
+        return {
             "status": self.status,
             "alteration": _plain(self.alteration),
             "value": self.value,
-        }
-        content["estimate"] = None if self.estimate is None else self.estimate.to_dict()
-        content["baseline"] = None if self.baseline is None else self.baseline.to_dict()
-        for name, found in (("unchanged", self.unchanged), ("gain", self.gain)):
-            if found is not None:
-                content[name] = found.to_dict()
-        if self.cost is not None:
-            content["cost"] = self.cost
-        if self.worth is not None:
-            content["worth"] = self.worth
-            for name, found in (("net_value", self.net_value), ("net_gain", self.net_gain)):
-                if found is not None:
-                    content[name] = found.to_dict()
-        if self.recommendation is not None:
-            content["recommendation"] = _plain(self.recommendation)
-        if self.doses:
-            content["doses"] = {name: list(doses) for name, doses in self.doses.items()}
-        if self.sensitivity is not None:
-            content["sensitivity"] = self.sensitivity.to_dict()
-        if self.hidden_cause is not None:
-            content["hidden_cause"] = self.hidden_cause.to_dict()
-        return content | {
+            "estimate": _plain(self.estimate),
+            "baseline": _plain(self.baseline),
+            **{name: each for name, each in some.items() if each is not None},
             "findings": [each.to_dict() for each in self.findings],
-            "reason": None if self.reason is None else self.reason.to_dict(),
+            "reason": _plain(self.reason),
             "trace": self.trace,
         }
 
@@ -418,20 +375,16 @@ def action_name(step: int) -> str:
 
 
 def action_step(name: str) -> int:
-    """The time step of an action's name; the inverse of `action_name`.
-
-    Raises:
-        ValueError: if the name is not that of an action.
-    """
+    """The time step of an action's name, the inverse of `action_name`; a ValueError for other names."""
     digits = name.removeprefix("action[").removesuffix("]")
     if not digits.isascii() or not digits.isdigit() or action_name(int(digits)) != name:
         raise ValueError(f"an episode's alteration sets action[0], action[1], ...; got {name!r}")
     return int(digits)
 
 
-def _plain(alteration: Alteration | None) -> dict[str, Any] | None:
-    """Name to value; for a batch (q, k), name to its q values."""
-    if alteration is None:
-        return None
-    values = alteration.values
-    return dict(zip(alteration.names, (values.mT if values.ndim > 1 else values).tolist(), strict=True))
+def _plain(part: Alteration | Estimate | Finding | Sensitivity | HiddenCause | None) -> dict[str, Any] | None:
+    """Plain data; of an alteration name to value, of a batch (q, k) to its q values."""
+    if not isinstance(part, Alteration):
+        return None if part is None else part.to_dict()
+    values = part.values.mT if part.values.ndim > 1 else part.values
+    return dict(zip(part.names, values.tolist(), strict=True))

@@ -18,14 +18,13 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.part import Sizes, Solved
+from rehearsal_torch.data.scaling import quantiles
 from rehearsal_torch.data.sizes import bounded
 
 MAX_LEVELS, MAX_ACTIONS = 1000, 2**20
 
 UNREACHED = torch.finfo(torch.float64).max
 """The lower edge of an empty level."""
-MOST = 2**24
-"""The largest number of doses of which torch computes quantiles."""
 FEW = 20
 """The maximum number of different doses for which those that share a level are named."""
 
@@ -77,18 +76,15 @@ class DoseLevels(Solved):
         return int(self.count ** len(self.names))
 
     def solve(self, *examples: Tensor) -> None:
-        """Fits edges (p, count - 2) and medians (p, count) to doses (n, p), in the doses' units.
-
-        Raises:
-            ValueError: if a dose is negative, or a drug was never given.
+        """Fits edges (p, count - 2) and medians (p, count) to doses (n, p), in the doses' units; a negative
+        dose, or a drug that was never given, is a ValueError.
         """
         (doses,) = examples
         edges, medians, notes = [], [], {}
         for name, dose in zip(self.names, doses.to(torch.float64).T, strict=True):
             if (dose < 0).any():
-                raise ValueError(
-                    f"{name}: expected doses of at least 0; got {dose.min():.4g}: clean the column"
-                )
+                words = f"expected doses of at least 0; got {dose.min():.4g}: clean the column"
+                raise ValueError(f"{name}: {words}")
             given = dose[dose > 0]
             if not len(given):
                 raise ValueError(
@@ -98,12 +94,9 @@ class DoseLevels(Solved):
             cuts, grouped = self._cuts(given)
             which = torch.bucketize(given, cuts, right=True)
             inside = [given[which == level] for level in range(self.count - 1)]
+            middles = (part.median() if len(part) else given.max() for part in inside)
             edges.append(cuts)
-            medians.append(
-                torch.stack(
-                    [given.new_zeros(()), *(part.median() if len(part) else given.max() for part in inside)]
-                )
-            )
+            medians.append(torch.stack([given.new_zeros(()), *middles]))
             note = _note([part.unique() for part in inside], grouped)
             notes.update({name: note} if note else {})
         self.edges, self.medians, self.notes = torch.stack(edges), torch.stack(medians), notes
@@ -114,9 +107,6 @@ class DoseLevels(Solved):
         Args:
             medians: Each drug's doses, increasing from 0: (p, count), or p rows of 2 to `count` numbers. The
                 levels beyond the end of a shorter row are empty, and no search selects them.
-
-        Raises:
-            ValueError: if there are not p such rows.
         """
         rows = [torch.as_tensor(row, dtype=torch.float64) for row in medians]
         if len(rows) != len(self.names) or not all(
@@ -138,24 +128,18 @@ class DoseLevels(Solved):
     @property
     def selectable(self) -> Tensor:
         """Whether all levels of an action have a dose of their own, (A,) bool; empty levels have none."""
-        own = torch.stack(
-            [
-                torch.where(dose > 0, 1 + torch.bucketize(dose, edges, right=True), 0)
-                == torch.arange(self.count, device=dose.device)
-                for dose, edges in zip(self.medians, self.edges, strict=True)
-            ]
-        )
-        levels = self.levels(torch.arange(self.actions, device=own.device))
+        every = torch.arange(self.count, device=self.medians.device)
+        pairs = zip(self.medians, self.edges, strict=True)
+        own = [_level(dose, edges) == every for dose, edges in pairs]
+        levels = self.levels(torch.arange(self.actions, device=every.device))
         return torch.stack([own[drug][levels[:, drug]] for drug in range(len(self.names))]).all(0)
 
     def _cuts(self, given: Tensor) -> tuple[Tensor, bool]:
-        """The lower edges of levels 2 ... count - 1, (count - 2,), from a drug's non-zero doses (n,); and
-        whether quantiles coincided.
-        """
+        """The lower edges of levels 2 ... count - 1 from non-zero doses (n,); whether quantiles coincided."""
         values, rows = given.unique(return_counts=True)
         if len(values) < self.count:
             return _padded(_between(values[:-1], values[1:]), self.count - 2), False
-        cuts = _quantiles(given, torch.linspace(0, 1, self.count, dtype=given.dtype)[1:-1])
+        cuts = quantiles(given[:, None], torch.linspace(0, 1, self.count, dtype=given.dtype)[1:-1])[:, 0]
         if len(torch.bucketize(given, cuts, right=True).unique()) == self.count - 1:
             return cuts, False
         last = torch.tensor(_groups(rows.tolist(), self.count - 1), device=values.device)
@@ -166,8 +150,7 @@ class DoseLevels(Solved):
         number = torch.zeros(doses.shape[:-1], dtype=torch.long, device=doses.device)
         for drug in range(len(self.names)):
             dose = doses[..., drug].contiguous()
-            level = torch.where(dose > 0, 1 + torch.bucketize(dose, self.edges[drug].to(dose), right=True), 0)
-            number = number * self.count + level
+            number = number * self.count + _level(dose, self.edges[drug].to(dose))
         return number
 
     def levels(self, actions: Tensor) -> Tensor:
@@ -185,21 +168,12 @@ class DoseLevels(Solved):
         return self.levels(actions).to(torch.float64) / (self.count - 1) - 0.5
 
 
-def _quantiles(given: Tensor, levels: Tensor) -> Tensor:
-    """Quantiles of (n,) by linear interpolation, (m,); torch's own are limited to some 16 million numbers."""
-    if len(given) <= MOST:
-        return torch.quantile(given, levels)
-    rank = levels * (len(given) - 1)
-    below = rank.floor().long()
-    ordered = given.sort().values
-    above = ordered[(below + 1).clamp_max(len(given) - 1)]
-    return torch.lerp(ordered[below], above, rank - below)
+def _level(dose: Tensor, edges: Tensor) -> Tensor:
+    return torch.where(dose > 0, 1 + torch.bucketize(dose, edges, right=True), 0)
 
 
 def _between(lower: Tensor, upper: Tensor) -> Tensor:
-    """The midpoints of neighbouring doses, (n,); the upper dose if there is no floating-point number between
-    them.
-    """
+    """The midpoints of neighbouring doses, (n,); the upper one if no floating-point number lies between."""
     middle = lower + (upper - lower) / 2
     return torch.where(middle > lower, middle, upper)
 
@@ -210,9 +184,7 @@ def _padded(edges: Tensor, size: int) -> Tensor:
 
 
 def _groups(rows: Sequence[int], count: int) -> list[int]:
-    """Divides m >= count distinct doses into count contiguous groups of about equal numbers of rows; the last
-    index of each group but the last one.
-    """
+    """The last index of all but the last of `count` contiguous groups of about equal numbers of rows."""
     last: list[int] = []
     left, size = sum(rows), 0
     for place, here in enumerate(rows):
@@ -232,9 +204,7 @@ def _groups(rows: Sequence[int], count: int) -> list[int]:
 
 
 def _note(parts: Sequence[Tensor], grouped: bool) -> str:
-    """A note on how repeated doses determined a drug's levels, given the distinct doses of each level; may be
-    empty.
-    """
+    """How repeated doses determined a drug's levels, given the distinct doses of each; may be empty."""
     empty = sum(not len(part) for part in parts)
     if empty:
         kept = len(parts) - empty

@@ -17,10 +17,9 @@ from rehearsal_torch.data.table import Table, positions
 
 @dataclass(frozen=True)
 class Episode:
-    """T successive observations of one unit.
+    """T successive observations of one unit, of which the data set has the name.
 
     Attributes:
-        identity: The unit's name in its data set (such as the number of a stay).
         names: The d columns.
         values: (T, d), one row per time step, in temporal order, each column in its own unit.
 
@@ -34,20 +33,13 @@ class Episode:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", tuple(self.names))
-        if self.values.ndim != 2 or self.values.shape[1] != len(self.names) or len(self.values) < 2:
+        where, shape = f"episode {self.identity}", tuple(self.values.shape)
+        if len(shape) != 2 or shape[1] != len(self.names) or len(self.values) < 2:
+            raise ValueError(f"{where}: expected values of shape (T >= 2, {len(self.names)}); got {shape}")
+        known = self.values.isfinite().all(0).tolist()
+        if bad := [name for name, finite in zip(self.names, known, strict=True) if not finite]:
             raise ValueError(
-                f"episode {self.identity}: expected values of shape (T >= 2, {len(self.names)}); got "
-                f"{tuple(self.values.shape)}"
-            )
-        if not torch.isfinite(self.values).all():
-            bad = [
-                name
-                for name, column in zip(self.names, self.values.T, strict=True)
-                if not torch.isfinite(column).all()
-            ]
-            raise ValueError(
-                f"episode {self.identity}: columns {bad} hold missing or infinite values; impute or drop "
-                "them first"
+                f"{where}: columns {bad} hold missing or infinite values; impute or drop them first"
             )
 
     @property
@@ -65,20 +57,15 @@ class Episode:
 
 
 def transitions(episodes: Sequence[Episode]) -> Table:
-    """All transitions from one time step to the next, as rows; the columns of the next step have a prime
-    ("SOFA'"). Returns a table of sum(T - 1) rows over 2 d columns.
-
-    Raises:
-        ValueError: if there is no episode, or the columns differ.
+    """All transitions from one time step to the next: a table of sum(T - 1) rows over 2 d columns, of which
+    those of the next step have a prime ("SOFA'"). No episode, or other columns in some, is a ValueError.
     """
     if not episodes:
         raise ValueError("expected at least one episode; got none: loosen the filters of the data set")
     names = episodes[0].names
-    odd = next((episode.identity for episode in episodes if episode.names != names), None)
-    if odd is not None:
-        raise ValueError(
-            f"episode {odd} has other columns than episode {episodes[0].identity}; all must share {names}"
-        )
+    if odd := [each.identity for each in episodes if each.names != names]:
+        than = f"than episode {episodes[0].identity}"
+        raise ValueError(f"episode {odd[0]} has other columns {than}; all must share {names}")
     width = len(names)
     # Written in place: the rows of either time step, and both side by side, would be twice the memory.
     values = episodes[0].values.new_empty(sum(each.horizon - 1 for each in episodes), 2 * width)

@@ -47,38 +47,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-FindingKind = Literal[
-    "no_gain",
-    "never_acts",
-    "nothing_left",
-    "no_path",
-    "no_support",
-    "unqualified",
-    "invalid",
-    "model_error",
-    "losing_members",
-    "falling_score",
-    "bad_fit",
-    "range",
-    "support",
-    "gain",
-    "graph",
-    "refuted_graph",
-    "adjustment",
-    "present",
-    "claim",
-    "noise",
-    "imputed",
-    "constraint",
-    "replay",
-    "rows",
-    "values",
-    "identifier",
-    "context",
-    "desired",
-    "unused",
-    "note",
-]
+Reason = Literal["no_gain", "never_acts", "nothing_left", "no_path", "no_support", "unqualified", "invalid"]
+Model = Literal["model_error", "losing_members", "falling_score", "bad_fit"]
+Claim = Literal["range", "support", "gain", "graph", "refuted_graph", "adjustment", "present", "claim"]
+Doubt = Literal["noise", "imputed", "constraint", "replay"]
+Data = Literal["rows", "values", "identifier", "context", "desired", "unused"]
+FindingKind = Literal[Reason, Model, Claim, Doubt, Data, "note"]
 KINDS: tuple[FindingKind, ...] = get_args(FindingKind)
 NOTHING_BETTER: tuple[FindingKind, ...] = ("no_gain", "never_acts", "nothing_left")
 """Reasons for altering nothing that answer the question; by the others, the method cannot answer it."""
@@ -91,17 +65,15 @@ class Finding:
     """Something that is said of an action.
 
     Attributes:
-        kind: What programs decide by.
         text: The sentence for readers, without an initial capital and a full stop.
         numbers: The numbers behind the sentence, by name.
-
-    Raises:
-        ValueError: if there is no such kind.
+        general: The sentence without the values of the case, where it states some; else empty.
     """
 
     kind: FindingKind
     text: str
     numbers: Mapping[str, float] = field(default_factory=dict, hash=False)
+    general: str = ""
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -113,12 +85,24 @@ class Finding:
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         numbers = {"numbers": dict(self.numbers)} if self.numbers else {}
-        return {"kind": self.kind, "text": self.text, **numbers}
+        general = {"general": self.general} if self.general else {}
+        return {"kind": self.kind, "text": self.text, **general, **numbers}
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> "Finding":
         """The finding that `to_dict` wrote."""
-        return cls(plain["kind"], plain["text"], dict(plain.get("numbers") or {}))
+        numbers, general = dict(plain.get("numbers") or {}), plain.get("general", "")
+        return cls(plain["kind"], plain["text"], numbers, general)
+
+    @classmethod
+    def comparing(cls, kind: FindingKind, sentence: str, where: str, general: str = "") -> "Finding":
+        """A sentence in which ``{}`` stands for what an action is compared with, in words.
+
+        Args:
+            general: The same words without the values of the case; empty where they have none.
+        """
+        general = general and sentence.replace("{}", general)
+        return cls(kind, sentence.replace("{}", where), general=general)
 
 
 def recorded(findings: Iterable[Finding]) -> dict[str, Any]:
@@ -154,10 +138,7 @@ def joined(*findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def outside(findings: Iterable[Finding]) -> tuple[str, list[str]]:
-    """Why a claim would lie outside the data, in a sentence, and what else says so; empty if it does not.
-
-    What lies outside its range comes first.
-    """
+    """Why a claim would lie outside the data, in a sentence, ranges first, and what else says so; empty."""
     beyond = sorted(
         (each for each in findings if each.kind in OUTSIDE), key=lambda each: each.kind != "range"
     )

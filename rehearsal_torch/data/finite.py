@@ -25,24 +25,17 @@ _MATRICES = ("NanError", "NotPSDError")
 
 @contextmanager
 def in_numbers(of: str) -> Iterator[None]:
-    """Turns numerical errors into one error about the data that caused them.
-
-    Args:
-        of: A phrase for the data, as in "no answer follows from these experiments".
-
-    Raises:
-        ValueError: for a floating-point error, or a matrix that cannot be decomposed.
+    """Turns floating-point errors, and those of matrices that cannot be decomposed, into one ValueError: "no
+    answer follows from these experiments", with what the data are for `of`.
     """
     try:
         yield
     except (ArithmeticError, RuntimeError) as error:
         kinds = (ArithmeticError, torch.linalg.LinAlgError)  # type: ignore[attr-defined]
-        numerical = isinstance(error, kinds)
-        if not numerical and type(error).__name__ not in _MATRICES:
+        if not isinstance(error, kinds) and type(error).__name__ not in _MATRICES:
             raise
-        raise ValueError(
-            f"no answer follows from {of}: {beginning(' '.join(str(error).split()), 300)}"
-        ) from error
+        reason = beginning(" ".join(str(error).split()), 300)
+        raise ValueError(f"no answer follows from {of}: {reason}") from error
 
 
 UNDEFINED = "every value of the objective is NaN or infinite"
@@ -58,16 +51,11 @@ def ranked(values: Tensor) -> Tensor:
 
 
 def best_of_all(values: Tensor) -> int:
-    """The index of the largest finite value of (n,), the first one in case of ties.
-
-    Raises:
-        NoFiniteValueError: if none is finite.
-    """
+    """The index of the largest finite value of (n,), the first of several; an error if there is none."""
     clean = ranked(values)
     place = int(clean.argmax()) if len(clean) else -1
     if place < 0 or not bool(clean[place].isfinite()):
-        raise NoFiniteValueError(
-            f"expected a finite value for at least one of {len(values)} candidates; {UNDEFINED}: look for "
-            "extreme rows in the table, or rescale the variables"
-        )
+        expected = f"expected a finite value for at least one of {len(values)} candidates"
+        remedy = "look for extreme rows in the table, or rescale the variables"
+        raise NoFiniteValueError(f"{expected}; {UNDEFINED}: {remedy}")
     return place

@@ -16,7 +16,7 @@ SIGNIFICANT = 1e-3
 
 
 def contradiction(task: RehearsalTask, name: str, p_value: float) -> Finding:
-    """The finding if outcomes depend on an action that cannot change them according to the graph."""
+    """The finding if outcomes depend on an action that by the graph cannot change them."""
     return Finding(
         "refuted_graph",
         f"setting {name} cannot change {', '.join(task.outcomes)} by the graph, but in the "
@@ -27,16 +27,14 @@ def contradiction(task: RehearsalTask, name: str, p_value: float) -> Finding:
 
 
 def untrue_graph(table: Table, task: RehearsalTask) -> list[Finding]:
-    """A finding for each action that cannot change an outcome according to the graph, if the table
-    contradicts that.
-    """
+    """A finding for each action that by the graph changes no outcome, if the table contradicts that."""
     unlinked = [name for name in task.box.names if not reaches((task.graph,), (name,), task.outcomes)]
     return contradictions(task, {name: dependence_given(table, task, name) for name in unlinked})
 
 
 def contradictions(task: RehearsalTask, p_values: Mapping[str, float]) -> list[Finding]:
-    """A finding for each action that cannot change an outcome according to the graph, and on which outcomes
-    depend; for that of the indicators of its classes on which they depend most.
+    """A finding for each action that by the graph changes no outcome, and on which outcomes depend: of the
+    indicators of its classes, for the one on which they depend most.
     """
     found: dict[str, float] = {}
     for name, p in p_values.items():

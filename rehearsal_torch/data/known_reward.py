@@ -8,12 +8,12 @@ Source: Ren et al. (2025), Eq. 3 and Sec. 7.4 (calibration), 11.7 (a sum of loss
 (2021).
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import Tensor
 
 
@@ -48,16 +48,10 @@ class WeightedSum(KnownReward):
     weights: Mapping[str, float]
 
     def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "weights", {str(name): float(weight) for name, weight in self.weights.items()}
-        )
-        wrong = [
-            name for name, weight in self.weights.items() if weight == 0 or not abs(weight) < float("inf")
-        ]
-        if wrong or not self.weights:
-            raise ValueError(
-                f"expected a finite weight other than zero for at least one node; got {dict(self.weights)}"
-            )
+        object.__setattr__(self, "weights", _numbers(self.weights))
+        if not self.weights or not all(each and math.isfinite(each) for each in self.weights.values()):
+            expected = "expected a finite weight other than zero for at least one node"
+            raise ValueError(f"{expected}; got {dict(self.weights)}")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -66,7 +60,7 @@ class WeightedSum(KnownReward):
 
     def __call__(self, values: Tensor) -> Tensor:
         """(..., m) -> (...)."""
-        return values @ torch.tensor(list(self.weights.values()), dtype=values.dtype, device=values.device)
+        return values @ values.new_tensor(list(self.weights.values()))
 
     def to_plain(self) -> dict[str, Any]:
         """``weights``."""
@@ -89,10 +83,8 @@ class TargetError(KnownReward):
     mean: bool = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "targets", {str(name): float(target) for name, target in self.targets.items()}
-        )
-        if not self.targets or not all(abs(target) < float("inf") for target in self.targets.values()):
+        object.__setattr__(self, "targets", _numbers(self.targets))
+        if not self.targets or not all(map(math.isfinite, self.targets.values())):
             raise ValueError(f"expected a finite target for at least one node; got {dict(self.targets)}")
 
     @property
@@ -102,9 +94,7 @@ class TargetError(KnownReward):
 
     def __call__(self, values: Tensor) -> Tensor:
         """(..., m) -> (...)."""
-        squares = (
-            values - torch.tensor(list(self.targets.values()), dtype=values.dtype, device=values.device)
-        ) ** 2
+        squares = (values - values.new_tensor(list(self.targets.values()))) ** 2
         return -(squares.mean(-1) if self.mean else squares.sum(-1))
 
     def to_plain(self) -> dict[str, Any]:
@@ -134,23 +124,20 @@ class FunctionReward(KnownReward):
         return self.function(values)
 
     def to_plain(self) -> dict[str, Any]:
-        """Refuses to write a function.
-
-        Raises:
-            ValueError: always: a function is not plain data.
-        """
+        """Refuses to write a function, which is not plain data."""
         raise ValueError(
             "a reward that is a Python function cannot be written to a file: use weights or targets, or keep "
             "the model in Python"
         )
 
 
+def _numbers(given: Mapping[str, float]) -> dict[str, float]:
+    return {str(name): float(number) for name, number in given.items()}
+
+
 def known_reward(plain: "Mapping[str, Any] | KnownReward | str | Sequence[str]") -> KnownReward:
     """A reward from plain data: a node's name, ``{weights: {node: weight}}``, or ``{targets: {node: target},
-    mean: true}``.
-
-    Raises:
-        ValueError: if it is none of these.
+    mean: true}``; anything else is a ValueError.
     """
     if isinstance(plain, KnownReward):
         return plain

@@ -31,11 +31,7 @@ class NotFittedError(ValueError):
 
 
 class Part(nn.Module):
-    """A module with buffers whose sizes depend on the data.
-
-    Attributes:
-        needed: Whether the part must be fitted or loaded before use.
-    """
+    """A module with buffers whose sizes depend on the data; it may be `needed`, fitted or loaded, for use."""
 
     needed: bool = True
     _fitted: tuple[str, ...] = ()
@@ -54,7 +50,6 @@ class Part(nn.Module):
         """Declares buffers that are empty until the part is fitted or loaded.
 
         Args:
-            *names: The buffers.
             finite: Whether their numbers must be finite.
             derived: Whether they can be computed from others (`derive`), so that files may leave them out.
             source: Whether a state may lack them: derived buffers alone are computed from them, and it has
@@ -74,25 +69,19 @@ class Part(nn.Module):
 
     def derivable(self) -> Mapping[str, tuple[int, ...]]:
         """The derived buffers that `derive` can compute from the present state, its own or those of a part
-        inside it (``inner.factor``), in the order in which they are computed, each with its size; none by
-        default.
+        inside it (``inner.factor``), in the order of computation, each with its size; none by default.
         """
         return {}
 
     def derive(self, name: str) -> Tensor:
-        """The value of a derived buffer, computed as in the fit: equal to the last bit on the same
-        machine with the same number of threads.
-
-        Raises:
-            ValueError: if the other buffers cannot be those of a fit.
-            RuntimeError: if a factorisation fails.
+        """The value of a derived buffer, computed as in the fit: equal to the last bit on the same machine
+        with the same number of threads. ValueError or RuntimeError if the other buffers are not those of a
+        fit.
         """
         raise LookupError(f"{type(self).__name__} derives no {name}")
 
     def sizes(self) -> Sizes:
-        """The sizes of the fitted part's buffers; a symbol denotes the same size wherever it occurs. Empty by
-        default.
-        """
+        """The sizes of the fitted buffers; a symbol is the same size wherever it occurs. Empty by default."""
         return {}
 
     def faults(self) -> list[str]:
@@ -101,18 +90,17 @@ class Part(nn.Module):
         for name, expected in self.sizes().items():
             got = tuple(self.get_buffer(name).shape)
             resolved = tuple(known.get(size, size) if isinstance(size, str) else size for size in expected)
-            if len(got) != len(resolved) or any(
-                isinstance(size, int) and size != own for size, own in zip(resolved, got, strict=True)
-            ):
+            same = len(got) == len(resolved) and all(
+                isinstance(size, str) or size == own for size, own in zip(resolved, got, strict=True)
+            )
+            if same:
+                known |= {size: own for size, own in zip(expected, got, strict=True) if isinstance(size, str)}
+            else:
                 found.append(f"{name}: expected the size ({', '.join(map(str, resolved))}); got {got}")
-                continue
-            known |= {size: own for size, own in zip(expected, got, strict=True) if isinstance(size, str)}
         kinds = {name: self.get_buffer(name).dtype for name in self._fitted}
-        return found + [
-            f"{name}: expected floating-point numbers, float32 or float64; got {kind}"
-            for name, kind in kinds.items()
-            if kind not in (torch.float32, torch.float64)
-        ]
+        expecting = "expected floating-point numbers, float32 or float64"
+        odd = {name: kind for name, kind in kinds.items() if kind not in (torch.float32, torch.float64)}
+        return found + [f"{name}: {expecting}; got {kind}" for name, kind in odd.items()]
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
         for name in self._fitted:
@@ -143,9 +131,7 @@ class Trained(Part, ABC):
 
     @property
     def uses_held_out(self) -> bool:
-        """Whether held-out rows are used for early stopping and the selection of the weights. Parts whose
-        loss is the evidence of all rows override it.
-        """
+        """Whether held-out rows stop the training and select the weights; not if the loss is an evidence."""
         return True
 
 
@@ -190,10 +176,6 @@ def non_finite(module: nn.Module) -> list[str]:
 def shared_faults(module: nn.Module, state: Mapping[str, Tensor]) -> list[str]:
     """The tensors that several names of a module share, and for which a state has different numbers: loading
     takes the last of them without a word.
-
-    Args:
-        module: The module, filled from the state or not.
-        state: Name to tensor; names that the module or the state lacks are left out.
     """
     found, first = [], dict[int, str]()
     for name, own in module.state_dict(keep_vars=True).items():
@@ -217,11 +199,7 @@ def state_faults(module: nn.Module) -> list[str]:
 
 
 def in_words(name: str) -> str:
-    """What a part of a surrogate is called in sentences, such as ``model 2 of the ensemble``.
-
-    Args:
-        name: The part's name among the modules of its surrogate, such as ``models.1.mechanism.blind``.
-    """
+    """A part of a surrogate as sentences have it: ``models.1.mechanism`` is model 2 of the ensemble."""
     steps = name.split(".")
     if steps[0] == "models" and len(steps) > 1 and steps[1].isdecimal():
         return f"model {int(steps[1]) + 1} of the ensemble"

@@ -13,7 +13,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.known_reward import FunctionReward, KnownReward
@@ -34,11 +34,7 @@ class OtherQuestionError(ValueError):
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of episodes, for surrogates without a task.
-
-    Attributes:
-        names: All available columns, or all required ones.
-    """
+    """The columns of episodes, all available or all required ones, for surrogates without a task."""
 
     names: tuple[str, ...]
 
@@ -47,8 +43,8 @@ Question = RehearsalTask | CausalTask | Columns
 
 
 def fields(question: Question) -> dict[str, frozenset[str]]:
-    """The fields of a question; the bounds of boxes are left out, as no fit depends on them. Nor does one of
-    this package depend on ``levels``, which are replaced like bounds.
+    """The fields of a question. The bounds of boxes are left out, as no fit depends on them; nor does one of
+    this package on ``levels``, which are replaced like bounds.
     """
     if isinstance(question, Columns):
         # A configuration of unknown origin may hold numbers for names.
@@ -71,9 +67,7 @@ def fields(question: Question) -> dict[str, frozenset[str]]:
 
 
 def fingerprint(question: Question) -> str:
-    """SHA-256 over the fields of a question, with their names: equal for questions that differ only in the
-    order of their parts, in bounds, or in last bits.
-    """
+    """SHA-256 over the fields, equal for questions that differ only in order, in bounds, or in last bits."""
     # A task without codings has the fingerprint that it had before there were any.
     found = {name: sorted(values) for name, values in fields(question).items() if values or name != "codings"}
     return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()
@@ -84,7 +78,6 @@ def like(own: Question, given: object) -> Question:
 
     Raises:
         OtherQuestionError: if it is of another kind.
-        ValueError: if the plain data are not a valid task.
     """
     if isinstance(own, Columns):
         if isinstance(given, Sequence) and not isinstance(given, str):
@@ -119,9 +112,7 @@ def differences(fitted: Question, asked: Question, used: Sequence[str]) -> list[
 
 
 def taken(fitted: Question, asked: Question, used: Sequence[str]) -> Question:
-    """The question to answer from now on: the fields that the fit used keep their order, the others are those
-    of the new question.
-    """
+    """The question to answer from now on: fields that the fit used keep their order, the others are new."""
     if isinstance(fitted, RehearsalTask) and isinstance(asked, RehearsalTask):
         return replace(
             asked,
@@ -167,25 +158,18 @@ def _faces(region: Polytope) -> frozenset[str]:
             ((name, sign),) = terms
             found.append(f"{name} {'<=' if sign > 0 else '>='} {offset / length / sign + 0.0:.10g}")
         else:
-            found.append(
-                " + ".join(f"{each:.10g} {name}" for name, each in terms)
-                + f" <= {offset / length + 0.0:.10g}"
-            )
+            total = " + ".join(f"{each:.10g} {name}" for name, each in terms)
+            found.append(f"{total} <= {offset / length + 0.0:.10g}")
     return frozenset(found)
 
 
 def _reward(reward: KnownReward) -> frozenset[str]:
     if isinstance(reward, FunctionReward):
         return frozenset([f"a function ({reward.function!r}) of {', '.join(reward.nodes)}"])
-    return frozenset(_terms(reward.to_plain()))
-
-
-def _terms(plain: Mapping[str, Any]) -> list[str]:
     found = []
-    for key, value in plain.items():
+    for key, value in reward.to_plain().items():
+        weighed = isinstance(value, Mapping)
         found += (
-            [f"{key} {name} {number:.10g}" for name, number in value.items()]
-            if isinstance(value, Mapping)
-            else [f"{key} {value}"]
+            [f"{key} {name} {each:.10g}" for name, each in value.items()] if weighed else [f"{key} {value}"]
         )
-    return found
+    return frozenset(found)

@@ -26,22 +26,14 @@ from rehearsal_torch.data.tables.workbook import WORKBOOKS, read_workbook
 from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.schema import LARGEST, Fault, listed, meant
 
-__all__ = [
-    "ReadTable",
-    "TableError",
-    "TableWarning",
-    "number_columns",
-    "number_faults",
-    "numbers_of",
-    "read_table",
-    "table_file",
-]
+__all__ = ["ReadTable", "TableError", "TableWarning", "number_columns", "read_table", "table_file"]
 # The number of rows by which a column of two texts is told.
 TWO = 10_000
 # The beginning of a date as text.
 DATE = re.compile(r"\s*\d{4}-\d{1,2}-\d{1,2}(?!\d)|\s*\d{1,2}[./]\d{1,2}[./]\d{2,4}(?!\d)")
 # The beginning of bytes, tensors, arrays, lists and other objects as text.
 OBJECT = re.compile(r"b['\"]|(tensor|array|bytearray|np\.bytes_|Fraction)\(|[\[({<]")
+DIGITS = re.compile(r"\s*[+-]?[.\d]")
 PERCENT = re.compile(r"\s*[+-]?\d+(?:[.,]\d+)?\s*%\s*\Z")
 COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*\Z")
 ENCODE = "encode strings as numbers, or leave the variable out"
@@ -52,11 +44,7 @@ class TableWarning(UserWarning):
 
 
 def table_file(path: str | Path | None, needed: Needed | None = None) -> pd.DataFrame:
-    """The rows of `read_table`.
-
-    Warns:
-        TableWarning: with each note.
-    """
+    """The rows of `read_table`, with a TableWarning for each note."""
     found = read_table(path, needed=needed)
     for note in found.notes:
         warnings.warn(note, TableWarning, stacklevel=2)
@@ -78,21 +66,15 @@ def read_table(
     Args:
         path: A file with a header row, at most 2 GiB unpacked, or a folder of Parquet files.
         role: The name of the argument, for messages.
-        faults: A list to which duplicate column names are appended instead of raising an error, so that they
-            are reported with the other faults.
+        faults: Takes duplicate column names, which are an error otherwise.
         separator: Of a text file: one of , ; | and the tab; None detects it.
         decimal: Of a text file: the decimal sign, "." or ","; None detects it.
         sheet: Of a workbook: the sheet; None for the first.
         needed: Of a Parquet or Feather file: which of its columns to read, from the names of all; None for
             all.
 
-    Returns:
-        The table, and notes of what was detected. Lines and unnamed columns without any value are left out;
-        the index is the line number minus two.
-
     Raises:
-        TableError: if no file is given, there is no such file, it cannot be read, a setting is for another
-            kind of file, or two columns have the same name.
+        TableError: if there is no such file, it cannot be read, or a setting is for another kind of file.
     """
     if path is None:
         raise TableError(f"no table is given: set {role}=table.csv, a comma-separated file with a header row")
@@ -102,9 +84,8 @@ def read_table(
     try:
         folder = file.is_dir() and any(each.suffix.lower() == ".parquet" for each in file.iterdir())
         if not file.is_file() and not folder:
-            raise TableError(
-                f"there is no file {file}: check {role}=, which is relative to the current folder"
-            )
+            remedy = f"check {role}=, which is relative to the current folder"
+            raise TableError(f"there is no file {file}: {remedy}")
         ending = file.suffix.lower()
         if sheet is not None and ending not in WORKBOOKS:
             raise TableError(f"{file} is no workbook: leave sheet out")
@@ -130,8 +111,7 @@ def number_columns(
     """The named columns as float64, (n, len(names)).
 
     Raises:
-        TableError: if a column is missing, not numeric, has values that are missing, infinite or beyond
-            1e150, or is constant, or there are too few rows; all faults are listed.
+        TableError: with all `number_faults`.
     """
     rows = frame if keep is None else frame.iloc[list(keep)]
     if faults := number_faults(rows, names, min_rows, varying):
@@ -148,7 +128,10 @@ def number_faults(
     at: Callable[[int], str] = line_words,
     two_texts: str = "write 0 and 1",
 ) -> list[Fault]:
-    """The faults of the named columns; the path of a fault is the column."""
+    """The faults of the named columns, each at its column: it is missing, not numeric, has values that are
+    missing, infinite or beyond 1e150, or is constant though it should be `varying`; or there are too few
+    rows.
+    """
     faults = [
         Fault("", f"no column {name!r}; {meant(name, [str(each) for each in rows.columns])}", "unknown")
         for name in names
@@ -164,17 +147,12 @@ def number_faults(
         large = np.isfinite(numbers) & (np.abs(numbers) > LARGEST)
         if text.any():
             cell = rows[name][text].iloc[0]
-            both = _of_two(rows[name])
-            remedy = (
-                f"it has two values, {both[0]!r} and {both[1]!r}: {two_texts}" if both else as_number(cell)
-            )
-            faults.append(
-                Fault(
-                    name,
-                    f"expected numbers; got {beginning(str(cell), 60)!r}{_at(rows, text, at)}: {remedy}",
-                    "texts" if both or remedy == ENCODE else "",
-                )
-            )
+            remedy = as_number(cell)
+            coded = remedy == ENCODE
+            if both := _of_two(rows[name]):
+                remedy, coded = f"it has two values, {both[0]!r} and {both[1]!r}: {two_texts}", True
+            words = f"expected numbers; got {beginning(str(cell), 60)!r}{_at(rows, text, at)}: {remedy}"
+            faults.append(Fault(name, words, "texts" if coded else ""))
         if bad.any():
             words = f"{int(bad.sum())} of {len(rows)} values are missing or infinite{_at(rows, bad, at)}"
             faults.append(Fault(name, f"{words}: drop or impute those rows"))
@@ -196,19 +174,16 @@ def _of_two(column: pd.Series) -> list[str]:
     """The two texts of a column that has two; empty for other columns."""
     cells = column.dropna().head(TWO).tolist()
     texts = sorted({beginning(each, 30) for each in cells if isinstance(each, str)})
-    numeric = any(
-        DATE.match(each) or OBJECT.match(each) or re.match(r"\s*[+-]?[.\d]", each) for each in texts
-    )
-    if len(texts) != 2 or numeric or not all(isinstance(each, str) for each in cells):
+    if len(texts) != 2 or not all(isinstance(each, str) for each in cells):
         return []
-    return texts
+    numeric = any(kind.match(each) for kind in (DATE, OBJECT, DIGITS) for each in texts)
+    return [] if numeric else texts
 
 
 def as_number(cell: object) -> str:
     """How a cell that is not a number may be written as one."""
-    if isinstance(cell, datetime.date | datetime.timedelta | np.datetime64 | pd.Period) or DATE.match(
-        str(cell)
-    ):
+    dates = datetime.date | datetime.timedelta | np.datetime64 | pd.Period
+    if isinstance(cell, dates) or DATE.match(str(cell)):
         return "write dates and durations as numbers, such as days since the first, or leave the variable out"
     if isinstance(cell, complex):
         return "split complex numbers into two columns, or leave the variable out"
@@ -236,10 +211,8 @@ def numbers_of(column: pd.Series) -> np.ndarray:
     try:
         numbers = pd.to_numeric(column, errors="coerce")
     except OverflowError:  # a whole number of hundreds of digits
-        numbers = pd.to_numeric(
-            column.map(lambda cell: np.inf if isinstance(cell, int) and abs(cell) > 10**300 else cell),
-            errors="coerce",
-        )
+        column = column.map(lambda cell: np.inf if isinstance(cell, int) and abs(cell) > 10**300 else cell)
+        numbers = pd.to_numeric(column, errors="coerce")
     return np.asarray(numbers.to_numpy(np.float64, na_value=np.nan))
 
 

@@ -19,13 +19,12 @@ from torch import Tensor
 from rehearsal_torch.data.codings.class_actions import count as combined
 from rehearsal_torch.data.codings.class_actions import parts
 from rehearsal_torch.data.codings.coding import Coding
-from rehearsal_torch.data.codings.outcomes import outcome_faults
 from rehearsal_torch.data.codings.texts import worded
-from rehearsal_torch.data.codings.written import box_in_texts
-from rehearsal_torch.data.costs.action_cost import ActionCost
+from rehearsal_torch.data.codings.written import box_in_texts, outcome_faults
+from rehearsal_torch.data.costs import ActionCost
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.table import Table, check_fit
-from rehearsal_torch.data.task_file import NO_VARIABLE, built, rehearsal_parts
+from rehearsal_torch.data.task_file import NO_VARIABLE, built, faces, rehearsal_parts
 from rehearsal_torch.files.schema import Fault, FaultsError
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.spaces.box import Box
@@ -75,12 +74,8 @@ class RehearsalTask:
     worth: float | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "context", (self.context,) if isinstance(self.context, str) else tuple(self.context)
-        )
-        sets = tuple(
-            (names,) if isinstance(names, str) else tuple(names) for names in self.candidates
-        ) or tuple(parts(self.box.names, self.codings))
+        object.__setattr__(self, "context", _names(self.context))
+        sets = tuple(map(_names, self.candidates)) or tuple(parts(self.box.names, self.codings))
         object.__setattr__(self, "candidates", sets)
         if faults := list(self._faults()):
             raise FaultsError(faults)
@@ -99,10 +94,8 @@ class RehearsalTask:
             yield Fault("", words, "two roles")
         for names in self.candidates:
             if not names or not settable.issuperset(names):
-                yield (
-                    f"candidate set {list(names)}: expected some of the actionable variables "
-                    f"{list(self.box.names)}"
-                )
+                expected = f"expected some of the actionable variables {list(self.box.names)}"
+                yield f"candidate set {list(names)}: {expected}"
             yield from self._too_many(names)
         classes = {each.name for each in self.codings if settable.issuperset(each.columns)}
         if free := [name for name in self.costs if name not in settable | classes]:
@@ -135,11 +128,9 @@ class RehearsalTask:
         if columns <= set(self.context):
             return
         if not columns <= set(self.box.names):
-            yield Fault(
-                "codings",
-                f"{coding.name} has classes, and is neither of the context, nor set, nor desired: name "
-                "levels in their order, or add a column of 0 and 1 for a class",
-            )
+            what = f"{coding.name} has classes, and is neither of the context, nor set, nor desired"
+            remedy = "name levels in their order, or add a column of 0 and 1 for a class"
+            yield Fault("codings", f"{what}: {remedy}")
         elif odd := [name for name in coding.columns if self.box.levels.get(name) not in _OF_A_CLASS]:
             yield (
                 f"{odd[0]} says whether {coding.name} is of a class: expected the values 0 and 1, or 0 alone "
@@ -147,10 +138,8 @@ class RehearsalTask:
             )
         for names in self.candidates:
             if not columns.isdisjoint(names) and not columns <= set(names):
-                yield (
-                    f"candidate set {list(names)}: {coding.name} is set as a whole: expected all of "
-                    f"{list(coding.columns)}, or its name"
-                )
+                expected = f"expected all of {list(coding.columns)}, or its name"
+                yield f"candidate set {list(names)}: {coding.name} is set as a whole: {expected}"
 
     def _too_many(self, names: Sequence[str]) -> Iterator[str]:
         levels = {name: self.box.levels[name] for name in names if name in self.box.levels}
@@ -185,36 +174,24 @@ class RehearsalTask:
         return tuple(dict.fromkeys(of.get(name, name) for name in names))
 
     def check(self, table: Table) -> None:
-        """Refuses a table to which no model can be fitted.
-
-        Raises:
-            ValueError: if a variable has no column, there are fewer than 10 rows, a value is missing,
-                infinite or beyond 1e150, or a column is constant.
+        """Refuses a table to which no model can be fitted: a column is missing or constant, there are fewer
+        than 10 rows, or a value is missing, infinite or beyond 1e150.
         """
         remedies = "no model can be fitted to so few", "drop or impute those rows"
         names = self.graph.names
         check_fit(table, names, MIN_ROWS, "variables", remedies, names)
 
     def given(self, cases: Sequence[RehearsalCase]) -> Tensor:
-        """The contexts of B cases, (B, |X|), in the task's order and in the variables' units; |X| may be 0.
-
-        Raises:
-            ValueError: if a case lacks a context variable.
-        """
+        """The contexts of B cases, (B, |X|), in the task's order, in the variables' units; |X| may be 0."""
         for each in cases:
-            missing = [name for name in self.context if name not in each.given]
-            if missing:
-                raise ValueError(
-                    f"{each.identity}: expected the context {list(self.context)}; {missing} is not given: "
-                    "measure it first"
-                )
+            if missing := [name for name in self.context if name not in each.given]:
+                expected = f"expected the context {list(self.context)}"
+                raise ValueError(f"{each.identity}: {expected}; {missing} is not given: measure it first")
         rows = [[float(each.given[name]) for name in self.context] for each in cases]
         return torch.tensor(rows, dtype=torch.float64).reshape(len(cases), len(self.context))
 
     def left_alone(self, names: Sequence[str], known: Collection[str]) -> tuple[str, ...]:
-        """The actions among `known` that setting `names` neither sets nor changes, and that can then still
-        change an outcome.
-        """
+        """Those of `known` actions that setting `names` leaves alone, and that can then change an outcome."""
         after = self.graph.descendants(names)
         return tuple(
             name
@@ -230,11 +207,7 @@ class RehearsalTask:
             "graph": self.graph.to_plain(),
             "context": list(self.context),
             "box": box_in_texts(self.box.to_plain(), self.coded),
-            "region": {
-                "names": list(self.outcomes),
-                "normals": self.region.normals.tolist(),
-                "offsets": self.region.offsets.tolist(),
-            },
+            "region": {"names": list(self.outcomes), **faces(self.region)},
             "candidates": [list(self.variables(names)) for names in self.candidates],
             **({} if self.unit is None else {"unit": self.unit}),
             **({"codings": {each.name: each.to_plain() for each in self.codings}} if self.codings else {}),
@@ -249,11 +222,9 @@ class RehearsalTask:
         source: str = "the task",
         columns: Sequence[str] | None = None,
     ) -> "RehearsalTask":
-        """A task from plain data, as written by `to_plain` or by hand; see `rehearsal_torch.data.task_file`.
+        """A task from plain data (`data.task_file`), as written by `to_plain` or by hand.
 
         Args:
-            plain: graph ({parents, bidirected} or {cliques, edges}), context, box, region (bounds or faces),
-                and optionally candidates, unit, codings, costs and worth.
             columns: The columns of the table; every variable must be one of them. None skips this check.
 
         Raises:
@@ -263,3 +234,7 @@ class RehearsalTask:
             return plain
         parts = rehearsal_parts(plain, source, columns)
         return built(source, lambda: cls(**parts))
+
+
+def _names(given: str | Sequence[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)

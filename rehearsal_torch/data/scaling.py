@@ -44,9 +44,7 @@ class Standardise(Solved):
         self.last: Tensor
 
     def solve(self, *examples: Tensor) -> None:
-        """Fits means, standard deviations, ranges and deciles to rows (n, d); a constant column has scale
-        one.
-        """
+        """Fits means, deviations, ranges and deciles to rows (n, d); a constant column has scale one."""
         rows = examples[0].detach().to(torch.float64)
         spread = rows.std(0, correction=0)
         self.location, self.scale = rows.mean(0), torch.where(spread > 0, spread, torch.ones_like(spread))
@@ -60,11 +58,9 @@ class Standardise(Solved):
     def faults(self) -> list[str]:
         """Inconsistent sizes, and scales that are not positive."""
         found = super().faults()
-        return found or (
-            []
-            if bool((self.scale > 0).all())
-            else [f"scale: expected numbers above 0; got {self.scale.tolist()}"]
-        )
+        if not found and not bool((self.scale > 0).all()):
+            found.append(f"scale: expected numbers above 0; got {self.scale.tolist()}")
+        return found
 
     def moments(self, names: Sequence[str]) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation of some variables in their units, (k,) each."""
@@ -87,9 +83,7 @@ class Standardise(Solved):
         return self.lowest[place], self.highest[place]
 
     def deciles(self, names: Sequence[str]) -> tuple[Tensor, Tensor]:
-        """The first and the last decile of the observed values, (len(names),) each: a range that does not
-        grow with the number of rows.
-        """
+        """The first and the last decile, (len(names),) each: a range that does not grow with the rows."""
         place = positions(self.names, names)
         return self.first[place], self.last[place]
 
@@ -117,18 +111,12 @@ class Rescale(Solved):
         self.upper: Tensor
 
     def solve(self, *examples: Tensor) -> None:
-        """Fits the range of each column to rows (n, d), in the columns' units.
-
-        Raises:
-            ValueError: if a column with a logarithm has values of -1 or below.
-        """
+        """Fits the range of each column to rows (n, d), in the columns' units."""
         (values,) = examples
         worst = values[:, self.logged].amin(0) if self.logged.any() else values.new_ones(1)
         if (worst <= -1).any():
-            raise ValueError(
-                "expected values above -1 in log-transformed columns; remove the logarithm or clean the "
-                "column"
-            )
+            expected = "expected values above -1 in log-transformed columns"
+            raise ValueError(f"{expected}; remove the logarithm or clean the column")
         shown = self._logarithm(values.to(torch.float64))
         self.lower, self.upper = shown.amin(0), shown.amax(0)
 
@@ -146,18 +134,9 @@ class Rescale(Solved):
         return found
 
     def fix(self, ranges: Mapping[str, Sequence[float]]) -> "Rescale":
-        """Sets the ranges instead of fitting them.
-
-        Args:
-            ranges: Column to (lower, upper), in the column's unit, before any logarithm.
-
-        Raises:
-            ValueError: if a column has no range or is unknown, or a range is not finite with lower < upper.
-        """
-        lacking, unknown = (
-            [name for name in self.names if name not in ranges],
-            [name for name in ranges if name not in self.names],
-        )
+        """Sets the ranges instead: of each column finite (lower, upper), before any logarithm."""
+        lacking = [name for name in self.names if name not in ranges]
+        unknown = [name for name in ranges if name not in self.names]
         if lacking or unknown:
             raise ValueError(
                 f"expected a range for each of {', '.join(self.names)}; none for {lacking}, and {unknown} "
@@ -166,22 +145,18 @@ class Rescale(Solved):
         ends = [torch.as_tensor(ranges[name], dtype=torch.float64) for name in self.names]
         for name, pair in zip(self.names, ends, strict=True):
             if pair.shape != (2,) or not bool(pair.isfinite().all()) or not float(pair[0]) < float(pair[1]):
-                raise ValueError(
-                    f"{name}: expected a finite range (lower, upper) with lower < upper; got {pair.tolist()}"
-                )
-        if any(
-            float(pair[0]) <= -1 for pair, logged in zip(ends, self.logged.tolist(), strict=True) if logged
-        ):
+                expected = "expected a finite range (lower, upper) with lower < upper"
+                raise ValueError(f"{name}: {expected}; got {pair.tolist()}")
+        pairs = torch.stack(ends, -1)
+        if bool((pairs[0, self.logged] <= -1).any()):
             raise ValueError("expected ranges above -1 in log-transformed columns; remove the logarithm")
-        both = self._logarithm(torch.stack(ends, -1))
+        both = self._logarithm(pairs)
         self.lower, self.upper = both[0], both[1]
         return self
 
     @property
     def width(self) -> Tensor:
-        """(d,), upper - lower; one for a constant column (or a binary one of which only one value was
-        observed).
-        """
+        """(d,), upper - lower; one for a column of one value."""
         span = self.upper - self.lower
         return torch.where(span > 0, span, torch.ones_like(span))
 
@@ -199,14 +174,12 @@ class Rescale(Solved):
         return torch.where(logged, torch.log1p(values.clamp_min(-1 + 1e-12)), values)
 
 
-def quantiles(rows: Tensor, levels: Sequence[float]) -> Tensor:
-    """The quantiles of each column of rows (n, d), interpolated linearly between rows, (len(levels), d).
-
-    Source: Hyndman and Fan (1996), definition 7.
-    """
+def quantiles(rows: Tensor, levels: Sequence[float] | Tensor) -> Tensor:
+    """Quantiles of columns of rows (n, d), linear between rows (Hyndman and Fan, 1996), (levels, d)."""
+    levels = torch.as_tensor(levels, dtype=rows.dtype, device=rows.device)
     if rows.numel() <= CELLS:
-        return torch.quantile(rows, rows.new_tensor(levels), dim=0)
-    ranks = rows.new_tensor(levels) * (len(rows) - 1)
+        return torch.quantile(rows, levels, dim=0)
+    ranks = levels * (len(rows) - 1)
     below, above = ranks.long(), ranks.ceil().long()
     ranked = (column.sort().values for column in rows.mT)
     return torch.stack([each[below].lerp(each[above], ranks - below) for each in ranked], -1)

@@ -1,7 +1,7 @@
 """What would overturn a recommendation: the strength that a hidden common cause would need.
 
-The strength Gamma of a hidden cause h is the largest factor by which it changes the density f(a | x, u) of
-the action a that is set, upwards or downwards, beyond the observed covariates x, u
+Of an action. The strength Gamma of a hidden cause h is the largest factor by which it changes the density
+f(a | x, u) of the action a that is set, upwards or downwards, beyond the observed covariates x, u
 (`estimators.marginal_sensitivity`). A recommendation carries
 
     tipping     the smallest Gamma at which P(desired | a) may be no larger than P(desired) with nothing
@@ -10,16 +10,27 @@ the action a that is set, upwards or downwards, beyond the observed covariates x
     yardstick   the strength of the strongest observed covariate that is adjusted for, in the same sense, in
                 95 % of the rows (`estimators.covariate_strength`)
 
-If the tipping strength is below the yardstick, a hidden cause weaker than one of the observed ones suffices.
+Of an action sequence. The strength of h is measured by two partial R^2: the share of the remaining variance
+of h that the doses of a step explain, given the observed covariates, and the share of the remaining variance
+of each next state that h explains, given covariates and doses (`estimators.omitted_variable`). Then
 
+    tipping     the smallest common value of both at which a hidden cause leaves no improvement; 1 if none
+                does
+    covariate   the strongest observed covariate, with its own two partial R^2
+    yardstick   the common value of both at which a hidden cause could do as much as this covariate
+
+The bias grows with sqrt(R2_y R2_d / (1 - R2_d)), so that this yardstick is the root rho of
+rho^2 / (1 - rho) = R2_y R2_d / (1 - R2_d).
+
+If the tipping strength is below the yardstick, a hidden cause weaker than one of the observed ones suffices.
 In JSON, an infinite number is null: no strength suffices, or the covariate determines the action.
 
-Source: Cinelli and Hazlett (2020) (an observed covariate as the benchmark of a hidden one).
+Source: Cinelli and Hazlett (2020), Making sense of sensitivity: extending omitted variable bias.
 """
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
 Basis = Literal["interval", "certificate", "point"]
@@ -99,12 +110,7 @@ class Sensitivity:
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> "Sensitivity":
-        """The inverse of `to_dict`, with null read as infinite.
-
-        Raises:
-            KeyError: if a part is missing.
-            ValueError: see the class.
-        """
+        """The inverse of `to_dict`, with null read as infinite."""
         covariate = str(plain.get("covariate", ""))
         return cls(
             _number(plain["tipping"]),
@@ -125,3 +131,75 @@ def factor(strength: float) -> str:
 
 def _number(value: float | None) -> float:
     return math.inf if value is None else float(value)
+
+
+@dataclass(frozen=True)
+class HiddenCause:
+    """The strengths for one recommended sequence.
+
+    Attributes:
+        tipping: The tipping strength, in (0, 1]; 1 if no strength suffices.
+        covariate: The strongest observed covariate; empty without one.
+        doses: The partial R^2 of the covariate with the doses of its step.
+        state: The next state variable that it explains most, in this comparison; empty without one.
+        explained: The partial R^2 of the covariate with that variable.
+
+    Raises:
+        ValueError: if a strength is out of range.
+    """
+
+    tipping: float
+    covariate: str = ""
+    doses: float = 0.0
+    state: str = ""
+    explained: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.tipping <= 1 or not 0 <= self.doses <= 1 or not 0 <= self.explained <= 1:
+            raise ValueError(
+                "expected a tipping strength in (0, 1] and partial R^2 in [0, 1]; got "
+                f"{self.tipping}, {self.doses} and {self.explained}"
+            )
+
+    @property
+    def yardstick(self) -> float | None:
+        """The common strength that matches the covariate, in [0, 1]; None without one."""
+        if not self.covariate:
+            return None
+        if self.doses == 1:
+            return 1.0 if self.explained else 0.0
+        square = self.explained * self.doses / (1 - self.doses)
+        return (math.sqrt(square * square + 4 * square) - square) / 2
+
+    def sentence(self, actions: str = "doses") -> str:
+        """Both strengths in words."""
+        if self.tipping == 1:
+            first = f"no hidden common cause of {actions} and states, however strong, leaves no improvement"
+        else:
+            first = (
+                f"a hidden common cause that explains {share(self.tipping)} of what the observed covariates "
+                f"leave open, of the {actions} and of every next state, can overturn this"
+            )
+        if self.yardstick is None:
+            return first
+        return (
+            f"{first}; the strongest observed covariate, {self.covariate}, which explains "
+            f"{share(self.doses)} of the {actions} and {share(self.explained)} of {self.state}, is as strong "
+            f"as one with {share(self.yardstick)} of both"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; without a covariate, the tipping strength alone."""
+        return asdict(self) if self.covariate else {"tipping": self.tipping}
+
+    @classmethod
+    def of(cls, plain: Mapping[str, Any]) -> "HiddenCause":
+        """The inverse of `to_dict`."""
+        doses, explained = (float(plain.get(part, 0.0)) for part in ("doses", "explained"))
+        covariate, state = (str(plain.get(part, "")) for part in ("covariate", "state"))
+        return cls(float(plain["tipping"]), covariate, doses, state, explained)
+
+
+def share(strength: float) -> str:
+    """A partial R^2 in words, in percent."""
+    return "less than 0.1%" if 0 < strength < 0.001 else f"{100 * strength:.1f}%"

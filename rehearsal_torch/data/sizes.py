@@ -28,11 +28,7 @@ class SizeError(InputError):
 
 
 def bounded(key: str, value: object, largest: int = WIDEST, smallest: int = 1) -> None:
-    """Refuses a size that is not a whole number from `smallest` to `largest`.
-
-    Raises:
-        SizeError: if it is.
-    """
+    """Refuses, by a SizeError, a size that is not a whole number from `smallest` to `largest`."""
     if isinstance(value, bool) or not isinstance(value, int) or not smallest <= value <= largest:
         raise SizeError(f"{key}: expected a whole number from {smallest} to {largest}; got {value!r}")
 
@@ -43,22 +39,14 @@ def whole(value: object) -> object:
 
 
 def require(fits: bool, expected: str, **given: object) -> None:
-    """Refuses settings out of range.
-
-    Raises:
-        ValueError: unless they fit, with what was expected and what was given.
-    """
+    """Refuses settings out of range, by a ValueError with what was expected and what was given."""
     if not fits:
         shown = ", ".join(f"{name}={value!r}" for name, value in given.items())
         raise ValueError(f"expected {expected}; got {shown}")
 
 
 def check_seed(seed: object) -> int:
-    """The seed of a configuration, as a whole number of Python.
-
-    Raises:
-        SizeError: if it is none, with what was expected.
-    """
+    """The seed of a configuration, as a whole number of Python; a SizeError if it is none."""
     seed = whole(seed)
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise SizeError(f"seed: expected a whole number of at least 0; got {seed!r}")
@@ -71,10 +59,8 @@ def check_seed(seed: object) -> int:
 
 
 def reserve(key: str, count: int) -> None:
-    """Announces that `count` numbers are about to be allocated for the setting `key`.
-
-    Raises:
-        SizeError: if there are more than 2^27, or more than the current allowance has left.
+    """Announces that `count` numbers are about to be allocated for the setting `key`; a SizeError if they are
+    more than 2^27, or than the current allowance has left.
     """
     if count > NUMBERS:
         raise SizeError(f"{key}: expected sizes of at most {NUMBERS} numbers in total (1 GiB); got {count}")

@@ -4,8 +4,6 @@ Observational and interventional data share one form: rows over the same variabl
 set by a decision instead of by their mechanism. A mechanism is fitted to the rows in which its variables were
 not altered.
 
-Places of some of many rows: spread evenly, or drawn.
-
 Source: Qin et al. (2023), Sec. 4.1 (updating on altered rounds).
 """
 
@@ -49,14 +47,11 @@ class Table:
         object.__setattr__(self, "names", tuple(self.names))
         if len(set(self.names)) != len(self.names):
             raise ValueError(f"a table names each column once; got {self.names}")
-        if self.values.ndim != 2 or self.values.shape[1] != len(self.names):
-            raise ValueError(
-                f"expected values of shape (n, {len(self.names)}); got {tuple(self.values.shape)}"
-            )
-        if self.altered.shape != self.values.shape:
-            raise ValueError(
-                f"expected `altered` of shape {tuple(self.values.shape)}; got {tuple(self.altered.shape)}"
-            )
+        shape, marked = tuple(self.values.shape), tuple(self.altered.shape)
+        if len(shape) != 2 or shape[1] != len(self.names):
+            raise ValueError(f"expected values of shape (n, {len(self.names)}); got {shape}")
+        if marked != shape:
+            raise ValueError(f"expected `altered` of shape {shape}; got {marked}")
 
     @classmethod
     def observed(cls, names: Sequence[str], values: Tensor) -> "Table":
@@ -71,9 +66,8 @@ class Table:
         NAME that a decision set.
 
         Raises:
-            TableError: if a column is missing or occurs twice, or a value is text, a date, missing, infinite
-                or beyond 1e150; all faults are listed, each with the first line in which it occurs (the
-                header is line 1).
+            TableError: if a column is missing or occurs twice, or a value is no finite number; all faults are
+                listed, each with the first line in which it occurs (the header is line 1).
         """
         from rehearsal_torch.data.tables.in_memory import cells_of
 
@@ -97,11 +91,7 @@ class Table:
         return Table(self.names, self.values.to(device), self.altered.to(device))
 
     def columns(self, names: Sequence[str]) -> Tensor:
-        """The named columns in the given order, (n, len(names)).
-
-        Raises:
-            KeyError: for a name that is not a column.
-        """
+        """The named columns in the given order, (n, len(names))."""
         return self.values[:, positions(self.names, names)]
 
     def unaltered(self, names: Sequence[str]) -> "Table":
@@ -110,18 +100,12 @@ class Table:
         return Table(self.names, self.values[keep], self.altered[keep])
 
     def __add__(self, other: "Table") -> "Table":
-        """The rows of both.
-
-        Raises:
-            ValueError: if the columns differ.
-        """
+        """The rows of both, which have the same columns."""
         if self.names != other.names:
-            raise ValueError(
-                f"expected columns {self.names}; got {other.names}: reorder or rename the second table"
-            )
-        return Table(
-            self.names, torch.cat([self.values, other.values]), torch.cat([self.altered, other.altered])
-        )
+            got = f"got {other.names}: reorder or rename the second table"
+            raise ValueError(f"expected columns {self.names}; {got}")
+        values, altered = (self.values, other.values), (self.altered, other.altered)
+        return Table(self.names, torch.cat(values), torch.cat(altered))
 
     def fingerprint(self) -> str:
         """SHA-256 over names, altered cells and values, these to 2^-32 of the largest of their column.
@@ -156,50 +140,35 @@ def check_fit(
     remedies: tuple[str, str],
     varying: Sequence[str],
 ) -> None:
-    """Refuses a table to whose columns no model can be fitted.
+    """Refuses a table to which no model can be fitted: one of the columns is missing, there are fewer rows
+    than the `least`, a value is missing, infinite or beyond 1e150, or a varying column is constant.
 
     Args:
-        least: The fewest rows.
         nouns: What the columns are, such as nodes.
         remedies: What to do about too few rows, and about missing values.
-        varying: The columns of which a constant one is refused.
-
-    Raises:
-        ValueError: if one of the columns is missing, there are too few rows, a value is missing, infinite or
-            beyond 1e150, or a varying column is constant.
     """
     if missing := [name for name in names if name not in table.names]:
-        raise ValueError(
-            f"no column for {missing}; the table has {list(table.names)}: add the columns, or take the "
-            f"{nouns} out of the graph"
-        )
+        remedy = f"add the columns, or take the {nouns} out of the graph"
+        raise ValueError(f"no column for {missing}; the table has {list(table.names)}: {remedy}")
     count = len(table)
     if count < least:
         raise ValueError(f"expected at least {least} rows; got {count}: {remedies[0]}")
     faults = []
     for name, column in zip(names, table.columns(names).mT, strict=True):
         if large := int((column.isfinite() & (column.abs() > LARGEST)).sum()):
-            faults.append(
-                f"{name}: {large} of {count} values are beyond {LARGEST:g}, too large to compute with: use "
-                "another unit"
-            )
+            words = f"{large} of {count} values are beyond {LARGEST:g}, too large to compute with"
+            faults.append(f"{name}: {words}: use another unit")
         elif undefined := int((~column.isfinite()).sum()):
             faults.append(f"{name}: {undefined} of {count} values are missing or infinite: {remedies[1]}")
         elif name in varying and bool((column == column[0]).all()):
-            faults.append(
-                f"{name}: all {count} values are {float(column[0]):g}: a constant carries no information, "
-                f"take it out of the {nouns}"
-            )
+            remedy = f"a constant carries no information, take it out of the {nouns}"
+            faults.append(f"{name}: all {count} values are {float(column[0]):g}: {remedy}")
     if faults:
         raise ValueError("; ".join(faults))
 
 
 def positions(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
-    """The index of each wanted name in `names`.
-
-    Raises:
-        KeyError: for an unknown name.
-    """
+    """The index of each wanted name in `names`; a KeyError for an unknown one."""
     place = {name: index for index, name in enumerate(names)}
     missing = [name for name in wanted if name not in place]
     if missing:
@@ -214,11 +183,7 @@ def evenly(count: int, most: int, device: torch.device | None = None) -> Tensor:
 
 
 def drawn(count: int, most: int, stream: torch.Generator) -> Tensor:
-    """The places of at most `most` rows, in order: all of them, or as many drawn without replacement, (m,).
-
-    Args:
-        stream: Random number generator, on the CPU; not used if all rows are taken.
-    """
+    """The places of at most `most` rows, in order: all, or as many drawn without replacement, (m,)."""
     if count <= most:
         return torch.arange(count)
     return torch.randperm(count, generator=stream)[:most].sort().values

@@ -11,13 +11,13 @@ a single name is accepted, in all tasks and graphs; lists of lists (edges, bidir
 outer brackets. Sizes are limited before anything is built. The output of a task's `to_plain` can be read
 back.
 
-The desired region of a rehearsal task as written: inequalities, bounds, or faces.
+The desired region of a rehearsal task is written as inequalities, bounds, or faces,
 
     sales - 2*cost >= 10 and cost <= 4              text, or a list of texts that must all hold
     {repaid: [0.6, null]}                           bounds; null leaves a side open
     {names: [...], normals: [[...]], offsets: [...]}    faces, M y <= d
 
-The box of a rehearsal task as written: for each variable that may be set, its bounds or its levels.
+and its box has the bounds or the levels of each variable that may be set:
 
     dose: [0, 10]               any value from 0 to 10
     drug: {values: [0, 1]}      no or yes
@@ -26,8 +26,7 @@ The box of a rehearsal task as written: for each variable that may be set, its b
 Levels are numbers. Strings, such as low and high, are coded as numbers in the table and in the task; a
 rehearsal task may name them under `codings` (`data.codings`).
 
-Source: Du et al. (2026), Sec. 2.1 and Eq. (2), and Ren et al. (2025), Sec. 2.2, for what a task consists
-of; Du et al. (2026), Sec. 2.1, for the region M y <= d.
+Source: Du et al. (2026), Sec. 2.1 and Eq. (2), and Ren et al. (2025), Sec. 2.2.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -40,9 +39,16 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 from pydantic_core import PydanticCustomError
 
 from rehearsal_torch.data.codings.coding import Coding
-from rehearsal_torch.data.codings.outcomes import with_desired
-from rehearsal_torch.data.codings.written import CODINGS, coded_names, codings_in, expanded, in_codes
-from rehearsal_torch.data.costs.written import COSTS, WORTH, Worth, WrittenCosts, costs_of
+from rehearsal_torch.data.codings.written import (
+    CODINGS,
+    coded_names,
+    codings_in,
+    expanded,
+    faces_of_text,
+    in_codes,
+    with_desired,
+)
+from rehearsal_torch.data.costs import COSTS, WORTH, Worth, WrittenCosts, costs_of
 from rehearsal_torch.data.known_reward import KnownReward, known_reward
 from rehearsal_torch.files.addresses import without_password
 from rehearsal_torch.files.plain import NoFileError, PlainFileError, read_yaml, repeated
@@ -68,15 +74,9 @@ from rehearsal_torch.files.schema import (
     shown,
 )
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.graphs.written_graph import (
-    EXPECTED,
-    CliquesForm,
-    OrderForm,
-    ParentsForm,
-    WrittenGraph,
-)
+from rehearsal_torch.graphs.written_graph import EXPECTED, CliquesForm, OrderForm, ParentsForm, WrittenGraph
 from rehearsal_torch.spaces.box import Box
-from rehearsal_torch.spaces.inequalities import FACES, InequalityError, inequalities
+from rehearsal_torch.spaces.inequalities import FACES, InequalityError
 from rehearsal_torch.spaces.polytope import Polytope
 
 MOST = 1000
@@ -104,10 +104,8 @@ def _coded(values: Sequence[str | bool]) -> str:
     several = [f"{shown(name)} as {number}" for number, name in numbers.items()]
     pairs = several[:SHOWN] + (["..."] if len(several) > SHOWN else [])
     ordered = ", in an order that means something to the outcome" if len(several) > 2 else ""
-    return (
-        "levels are numbers: code them in the table and in the task, for instance "
-        f"{', '.join(pairs)}{ordered}"
-    )
+    how = "levels are numbers: code them in the table and in the task, for instance"
+    return f"{how} {', '.join(pairs)}{ordered}"
 
 
 def _distinct(values: list[float]) -> list[float]:
@@ -130,11 +128,9 @@ Range = Annotated[Annotated[Bounds, Tag(INTERVAL)] | Annotated[Levels, Tag(VALUE
 Settable = Annotated[dict[Name, Range], mapping(SETTABLE)]
 
 
-def box_of(box: Mapping[str, list[float] | Levels]) -> Box:
-    """The box of a validated one."""
-    return Box.of(
-        {name: {"values": each.values} if isinstance(each, Levels) else each for name, each in box.items()}
-    )
+def _box_of(box: Mapping[str, list[float] | Levels]) -> Box:
+    plain = {name: each.model_dump() if isinstance(each, Levels) else each for name, each in box.items()}
+    return Box.of(plain)
 
 
 SETS = 20_000
@@ -146,11 +142,8 @@ REGION = (
 
 
 def _rectangle(rows: Any) -> Any:
-    if (
-        not isinstance(rows, list)
-        or not rows
-        or not all(isinstance(row, list) and len(row) == len(rows[0]) for row in rows)
-    ):
+    lists = isinstance(rows, list) and all(isinstance(row, list) for row in rows)
+    if not lists or len({len(row) for row in rows}) != 1:
         raise fault("rows of equal length, [[...], ...]", rows)
     if len(rows) * len(rows[0]) > SETS or len(rows) > FACES:
         raise fault(f"at most {FACES} faces with {SETS} numbers", rows)
@@ -174,16 +167,14 @@ class Faces(Schema):
     offsets: Offsets
 
     def polytope(self, names: Sequence[str]) -> Polytope:
-        """The polytope in these variables.
+        """The polytope in these variables."""
+        normals, offsets = (torch.tensor(each, dtype=torch.float64) for each in (self.normals, self.offsets))
+        return Polytope(tuple(names), normals, offsets)
 
-        Raises:
-            ValueError: if the shapes disagree, or no point satisfies all faces.
-        """
-        return Polytope(
-            tuple(names),
-            torch.tensor(self.normals, dtype=torch.float64),
-            torch.tensor(self.offsets, dtype=torch.float64),
-        )
+
+def faces(region: Polytope) -> dict[str, Any]:
+    """The faces of a region as `Faces` writes them."""
+    return {"normals": region.normals.tolist(), "offsets": region.offsets.tolist()}
 
 
 class NamedFaces(Faces):
@@ -200,21 +191,13 @@ def _faces_of_text(plain: Any) -> Any:
     """Text, or a list of texts, as faces."""
     if not isinstance(plain, str | list) or not plain:
         return plain
-    lines = [plain] if isinstance(plain, str) else plain
-    for place, line in enumerate(lines):
-        where = f"inequality {place + 1}, " if isinstance(plain, list) else ""
+    for place, line in enumerate(plain if isinstance(plain, list) else ()):
         if not isinstance(line, str):
-            raise fault(f"{where}a text such as 0.6 <= repaid", line)
-        try:
-            inequalities(line)
-        except InequalityError as error:
-            raise PydanticCustomError("fault", "{words}", {"words": f"{where}{error}"}) from error
-    found = inequalities(lines)
-    return {
-        "names": list(found.names),
-        "normals": [list(normal) for normal in found.normals],
-        "offsets": list(found.offsets),
-    }
+            raise fault(f"inequality {place + 1}, a text such as 0.6 <= repaid", line)
+    try:
+        return faces_of_text(plain)
+    except InequalityError as error:
+        raise PydanticCustomError("fault", "{words}", {"words": str(error)}) from error
 
 
 WrittenRegion = Annotated[
@@ -226,11 +209,7 @@ WrittenRegion = Annotated[
 
 
 def region_of(region: dict[str, list[float | None]] | NamedFaces) -> Polytope:
-    """The polytope of a validated region.
-
-    Raises:
-        ValueError: if the shapes disagree, or no point lies in it.
-    """
+    """The polytope of a validated region."""
     return region.polytope(region.names) if isinstance(region, NamedFaces) else Polytope.of(region)
 
 
@@ -244,12 +223,8 @@ WEIGHTS, TARGETS = form("weights"), form("targets", "mean")
 
 
 class TaskError(FaultsError):
-    """A task that cannot be used; its message lists every fault.
-
-    Attributes:
-        source: The file or mapping that has them.
-        faults: One message per fault.
-        named: The variables named by the task, as far as it could be read.
+    """A task that cannot be used; its message lists every fault of the `source`, and `named` has the
+    variables of the task, as far as it could be read.
     """
 
     def __init__(self, source: str, faults: Iterable[str], named: Iterable[str] = ()) -> None:
@@ -343,48 +318,32 @@ REHEARSAL_PARTS, CAUSAL_PARTS = tuple(RehearsalTaskFile.model_fields), tuple(Cau
 def task_content(
     task: str | Path | Mapping[str, Any] | None, parts: Sequence[str]
 ) -> tuple[str, Mapping[str, Any]]:
-    """The name of a task in messages, and its content: that of a YAML file, or the given mapping.
-
-    Raises:
-        TaskError: if no task is given, there is no such file, or it is not a YAML mapping.
-    """
+    """The name of a task in messages, and its content: that of a YAML file, or the given mapping."""
+    listing = ", ".join(parts)
     if task is None:
-        raise TaskError(
-            f"no task is given: set dataset.task=task.yaml, a file with {', '.join(parts)} (see docs)", ()
-        )
+        raise TaskError(f"no task is given: set dataset.task=task.yaml, a file with {listing} (see docs)", ())
     if isinstance(task, Mapping):
         return "the task", task
     if not isinstance(task, str | Path):
-        raise TaskError(
-            f"the task: expected a YAML file, or a mapping with {', '.join(parts)}; got "
-            f"{type(task).__name__}",
-            (),
-        )
+        expected = f"expected a YAML file, or a mapping with {listing}"
+        raise TaskError(f"the task: {expected}; got {type(task).__name__}", ())
     file = Path(task)
     try:
         content = read_yaml(file)
+    except NoFileError as error:
+        remedy = "check dataset.task=, which is relative to the current folder"
+        raise TaskError(f"there is no task file {file}: {remedy}", ()) from error
     except PlainFileError as error:
-        if isinstance(error, NoFileError):
-            raise TaskError(
-                f"there is no task file {file}: check dataset.task=, which is relative to the current folder",
-                (),
-            ) from error
         raise TaskError(str(error), ()) from error
     if not isinstance(content, dict):
-        raise TaskError(f"{file}: expected the parts {', '.join(parts)}; got {type(content).__name__}", ())
+        raise TaskError(f"{file}: expected the parts {listing}; got {type(content).__name__}", ())
     return str(file), content
 
 
 def rehearsal_parts(
     plain: Mapping[str, Any], source: str = "the task", columns: Sequence[str] | None = None
 ) -> dict[str, Any]:
-    """The parts of a rehearsal task, each built: graph, context, box, region, candidates, unit, codings,
-    costs and worth.
-
-    Raises:
-        TaskError: if a part is missing or wrong, or a variable is not in the graph or not a column; all
-            faults are listed.
-    """
+    """The parts of a rehearsal task, each built; a TaskError lists all faults, names without a column too."""
     if isinstance(plain, Mapping) and plain.get("codings") is not None:
         try:
             plain = plain_of(plain)
@@ -400,20 +359,20 @@ def rehearsal_parts(
     found, faults = read(RehearsalTaskFile, plain)
     # What may be set is read alike in all tasks; those of rehearsal can code texts.
     coded = "; or name its texts under codings: {variable: [first, second, ...]}"
+    wrong = {each.part for each in told}
     faults = [
-        *told,
-        *(
-            Fault(each.path, f"{each.words}{coded}") if each.kind == "texts" else each
-            for each in faults
-            if not _repeated(each, told)
-        ),
+        Fault(each.path, f"{each.words}{coded}") if each.kind == "texts" else each
+        for each in faults
+        # A part may be missing because of a fault that was told.
+        if each.kind != "missing" or each.path not in wrong
     ]
+    faults = [*told, *faults]
     named, graph = _graph(found, faults)
     if codings:
         named, graph = _expanded(named, graph, codings, faults)
         found["context"] = coded_names(found.get("context", []), codings)
         found["candidates"] = [coded_names(each, codings) for each in found.get("candidates") or []]
-    box = _made("box", faults, lambda: box_of(found["box"])) if "box" in found else None
+    box = _made("box", faults, lambda: _box_of(found["box"])) if "box" in found else None
     region = _made("region", faults, lambda: region_of(found["region"])) if "region" in found else None
     parts = {
         "context": found.get("context", []),
@@ -422,9 +381,7 @@ def rehearsal_parts(
         "candidates": [name for names in found.get("candidates", []) for name in names],
     }
     # What costs say of levels is read where these are known.
-    costs = (
-        costs_of(found.get("costs", {}), parts["box"], faults, codings, box.levels) if box is not None else {}
-    )
+    costs = {} if box is None else costs_of(found.get("costs", {}), box.names, faults, codings, box.levels)
     unknown, of = set[str](), {column: each.name for each in codings.values() for column in each.columns}
     if named:
         for part, names in parts.items():
@@ -453,15 +410,10 @@ def rehearsal_parts(
         ]
     if faults:
         raise TaskError(source, faults, wanted)
+    made = {"graph": graph, "context": tuple(found["context"]), "box": box, "region": region, "unit": unit}
     candidates = tuple(map(tuple, found.get("candidates", [])))
-    made = {"graph": graph, "context": tuple(found["context"]), "box": box, "region": region}
-    made |= {"candidates": candidates, "unit": unit, "codings": tuple(codings.values())}
+    made |= {"candidates": candidates, "codings": tuple(codings.values())}
     return made | {"costs": costs, "worth": found.get("worth")}
-
-
-def _repeated(fault: Fault, told: Sequence[Fault]) -> bool:
-    """Whether a part is missing because of a fault that was told."""
-    return fault.kind == "missing" and any(each.part == fault.path for each in told)
 
 
 def _expanded(
@@ -484,23 +436,16 @@ _HIDDEN: dict[type, str] = {ParentsForm: "bidirected", CliquesForm: "cliques", O
 
 
 def causal_parts(plain: Mapping[str, Any], source: str = "the task") -> dict[str, Any]:
-    """The parts of a task of causal Bayesian optimisation: graph, box, reward and limits, each built.
-
-    Raises:
-        TaskError: if a part is missing or wrong; all faults are listed.
-    """
+    """The parts of a task of causal Bayesian optimisation, each built; a TaskError lists all faults."""
     found, faults = read(CausalTaskFile, plain)
     named, graph = _graph(found, faults)
     if graph is not None and graph.bidirected:
         pairs = ", ".join(f"{one} <-> {other}" for one, other in graph.bidirected)
-        faults.append(
-            Fault(
-                f"graph.{_HIDDEN[type(found['graph'])]}",
-                f"expected none, because the noise of the nodes is independent; got {pairs}: leave it out, "
-                "or measure the hidden cause and add it as a node",
-            )
-        )
-    box = _made("actions", faults, lambda: box_of(found["actions"])) if "actions" in found else None
+        expected = "expected none, because the noise of the nodes is independent"
+        remedy = "leave it out, or measure the hidden cause and add it as a node"
+        part = f"graph.{_HIDDEN[type(found['graph'])]}"
+        faults.append(Fault(part, f"{expected}; got {pairs}: {remedy}"))
+    box = _made("actions", faults, lambda: _box_of(found["actions"])) if "actions" in found else None
     reward = _made("reward", faults, lambda: _reward_of(found["reward"])) if "reward" in found else None
     limits = None
     if found.get("limits") is not None and box is not None:
@@ -520,11 +465,7 @@ def causal_parts(plain: Mapping[str, Any], source: str = "the task") -> dict[str
 
 
 def built(source: str, make: Callable[[], Made]) -> Made:
-    """Builds a task of its parts; inconsistencies between them are reported as faults of the source.
-
-    Raises:
-        TaskError: if the parts are inconsistent.
-    """
+    """Builds a task of its parts; inconsistencies between them are reported as faults of the source."""
     try:
         return make()
     except FaultsError as error:

@@ -15,9 +15,9 @@ from typing import Any
 
 import torch
 
-from rehearsal_torch.claims.rules import claimed
+from rehearsal_torch.claims.rules import Claimed, claimed
 from rehearsal_torch.data.codings.class_actions import in_indicators, in_places, offered
-from rehearsal_torch.data.decision import CHANCE, Decision, Estimate, RehearsalCase
+from rehearsal_torch.data.decision import CHANCE, Estimate, RehearsalCase
 from rehearsal_torch.data.finding import outside
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.evaluation.recorded_run import Decided, before, claim
@@ -231,15 +231,14 @@ def _estimates(
         built = objective_for(objective, surrogate, [case] * len(alterations))
         if not isinstance(built, Candidates):
             return [None] * len(alterations)
-        decisions = claimed(built, alterations)
-    return [None if values is None or _withheld(values) else values.estimate for values in decisions]
+        return [None if found is None else _shown(found) for found in claimed(built, alterations)]
 
 
-def _withheld(decision: Decision) -> bool:
-    """Whether a claim is no number to show: of something else, refused, or outside the data."""
-    estimate = decision.estimate
-    beyond, _ = outside(decision.findings)
-    return estimate is None or estimate.of != CHANCE or bool(decision.trace["refused"]) or bool(beyond)
+def _shown(found: Claimed) -> Estimate | None:
+    """The estimate that may be shown; None if it is of something else, refused, or outside the data."""
+    estimate = found.decision.estimate
+    beyond, _ = outside(found.decision.findings)
+    return None if estimate is None or estimate.of != CHANCE or found.refused or beyond else estimate
 
 
 def _ends(estimate: Estimate | None) -> tuple[float | str, float | str, float | str, float | str]:

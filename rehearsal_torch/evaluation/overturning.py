@@ -13,17 +13,15 @@ better than no action, and its gain under the worst graph (`surrogates.structura
 run, the mean and the smallest share are stated, and the smallest gain.
 
 An action sequence of an episode stands against hidden common causes up to a share of what the observed
-covariates leave open (`data.hidden_cause`).
+covariates leave open (`data.sensitivity`).
 """
 
 import math
 from collections.abc import Mapping, Sequence
 from statistics import mean, median_low
 
-from rehearsal_torch.data.estimates.estimate import CHANCE
-from rehearsal_torch.data.estimates.percent import change
-from rehearsal_torch.data.hidden_cause import HiddenCause, share
-from rehearsal_torch.data.sensitivity import Sensitivity, factor
+from rehearsal_torch.data.estimate import CHANCE, change
+from rehearsal_torch.data.sensitivity import HiddenCause, Sensitivity, factor, share
 from rehearsal_torch.evaluation.recorded_run import Decided, claim, effort
 from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.plain import PlainFileError

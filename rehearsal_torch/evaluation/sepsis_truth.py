@@ -36,9 +36,9 @@ from rehearsal_torch.data.table import Table, positions
 from rehearsal_torch.mechanisms.trajectory import EquationTrajectory, Trajectory
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import Doses, Reward
-from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
-from rehearsal_torch.problems.episodes.simulator import (
+from rehearsal_torch.problems.episodes.cohort import (
     Cohort,
+    SepsisSimulated,
     dose_options,
     emit,
     move,

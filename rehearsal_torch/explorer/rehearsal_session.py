@@ -33,10 +33,9 @@ from rehearsal_torch.api.what_if import WhatIf, what_if
 from rehearsal_torch.data.codings.class_actions import in_indicators, in_places
 from rehearsal_torch.data.codings.class_actions import offered as offered_places
 from rehearsal_torch.data.codings.coding import Coding
-from rehearsal_torch.data.codings.recorded import wanted_in
-from rehearsal_torch.data.codings.texts import in_line, said
+from rehearsal_torch.data.codings.texts import in_line, said, wanted_in
 from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
-from rehearsal_torch.data.estimates.percent import ends_of, percents
+from rehearsal_torch.data.estimate import ends_of, percents
 from rehearsal_torch.data.finding import OUTSIDE, Finding, outside
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.explorer.charts import curves, densities

@@ -16,7 +16,7 @@ from rehearsal_torch.api.load import needed as complete
 from rehearsal_torch.api.rehearsal_model import RehearsalModel
 from rehearsal_torch.checkpoint import METHOD, configuration
 from rehearsal_torch.checkpoint import load as load_surrogate
-from rehearsal_torch.data.codings.recorded import card_in_words
+from rehearsal_torch.data.codings.texts import card_in_words
 from rehearsal_torch.evaluation.recorded_run import Recorded
 from rehearsal_torch.files.checkpoint_folders import checkpoint_in
 from rehearsal_torch.reporting.page.material import Material, mapping, material

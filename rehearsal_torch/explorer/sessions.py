@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rehearsal_torch.api.optimiser import METHOD, CausalOptimiser
 from rehearsal_torch.checkpoint import METHOD as SAVED
-from rehearsal_torch.data.trials.file import BYTES, FAMILY
+from rehearsal_torch.data.trials.store import BYTES, FAMILY
 from rehearsal_torch.explorer.episode_session import EpisodeSession
 from rehearsal_torch.explorer.recorded_episodes import opened_episodes
 from rehearsal_torch.explorer.rehearsal_session import RehearsalSession

@@ -49,7 +49,7 @@ from omegaconf import DictConfig, open_dict
 from scipy.special import stdtrit
 from torch import Tensor
 
-from rehearsal_torch.claims.models import Claims
+from rehearsal_torch.claims.rules import Claims
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.rehearsal_task import RehearsalTask

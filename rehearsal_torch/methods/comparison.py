@@ -62,7 +62,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rehearsal_torch.claims.costs import paid
+from rehearsal_torch.claims.improvement import paid
 from rehearsal_torch.claims.row_cases import alterations_for, in_batches, part_of, row_cases, weighed
 from rehearsal_torch.claims.rules import ruled
 from rehearsal_torch.data.decision import Decision, RehearsalCase
@@ -71,7 +71,6 @@ from rehearsal_torch.data.rehearsal_task import MIN_ROWS, RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.separation import adjustment
 from rehearsal_torch.objectives.objective import AlterationObjective, Candidates
-from rehearsal_torch.search.alterations.net_value import decided
 from rehearsal_torch.search.search import BatchSearch, Search
 from rehearsal_torch.seeding import generator, round_seed, seeded
 from rehearsal_torch.shared_tasks import results, worth
@@ -270,7 +269,9 @@ class OneSplit:
         decisions: list[Decision] = []
         for batch in in_batches(cases, search.batch_size if isinstance(search, BatchSearch) else 1):
             objective = alterations_for(candidate.objective, model, batch)
-            chosen = decided(search, objective) if isinstance(search, BatchSearch) else [search(objective)]
+            chosen = (
+                search.batch_search(objective) if isinstance(search, BatchSearch) else [search(objective)]
+            )
             decisions += ruled(objective, chosen, search.declines)
         return decisions
 

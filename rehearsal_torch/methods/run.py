@@ -21,7 +21,7 @@ from omegaconf import DictConfig, OmegaConf
 from rehearsal_torch.certificate import Certificate, Certify
 from rehearsal_torch.claims.cross_fitting import CrossFittedClaims, cross_fitted
 from rehearsal_torch.claims.member_graphs import member_graphs
-from rehearsal_torch.claims.models import Claims
+from rehearsal_torch.claims.rules import Claims
 from rehearsal_torch.data.question import Kind
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
@@ -41,8 +41,7 @@ from rehearsal_torch.methods.conf import plain
 from rehearsal_torch.methods.presets import CHOOSE, methods_by, methods_with
 from rehearsal_torch.objectives.objective import class_of, settings_of
 from rehearsal_torch.problems.problem import Problem, World
-from rehearsal_torch.search.alterations.net_value import check_worth
-from rehearsal_torch.search.search import Search
+from rehearsal_torch.search.search import Search, check_worth
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from rehearsal_torch.surrogates.surrogate import Surrogate
 from rehearsal_torch.training.descent import Descent

@@ -259,7 +259,6 @@ def region_probability_of(normals: Tensor, offsets: Tensor, reach: float = 0.0) 
     return PolytopeProbability(normals, offsets)
 
 
-@torch.no_grad()
 def chances(
     likely: AffineResponse, region: Polytope, origin: Tensor, root: Tensor, contexts: Tensor, actions: Tensor
 ) -> Tensor:

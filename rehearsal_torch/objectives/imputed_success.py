@@ -19,7 +19,6 @@ Source: Rubin (1987), Eq. 3.1.2 to 3.1.10 (the rules, and nu); ours for interval
 """
 
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
@@ -44,8 +43,6 @@ from rehearsal_torch.objectives.objective import (
 )
 from rehearsal_torch.surrogates.imputed import ImputedSurrogate
 from rehearsal_torch.surrogates.surrogate import Surrogate
-
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 
 
 class ImputedSuccess(AlterationObjective):
@@ -176,11 +173,10 @@ class ImputedSuccess(AlterationObjective):
         baseline = chance(round(fmean(baselines), 6)) if len(baselines) == count else None
         refused = _often([each.refused for each in several])
         unsupported = None if refused else _often([each.refused or each.unsupported for each in several])
-        # The same sentence with other numbers is the same warning.
-        alike: dict[tuple[str, str], list[Finding]] = {}
-        for each in several:
-            for finding in each.findings:
-                alike.setdefault((finding.kind, _NUMBER.sub("#", finding.text)), []).append(finding)
+        # What has numbers is the same finding with other numbers, else with another sentence another one.
+        alike: dict[tuple[str, ...], list[Finding]] = {}
+        for finding in (finding for each in several for finding in each.findings):
+            alike.setdefault((finding.kind, *(finding.numbers or [finding.text])), []).append(finding)
         often = [findings[0] for findings in alike.values() if 2 * len(findings) > count]
         declined: Finding | None = None
         estimate: Estimate | None = None
@@ -214,7 +210,8 @@ def _often(findings: Sequence[Finding | None]) -> Finding | None:
     known = [each for each in findings if each is not None]
     if 2 * len(known) <= len(findings):
         return None
-    return replace(known[0], text=f"{known[0].text} (in {len(known)} of {len(findings)} imputed tables)")
+    counted, first = f" (in {len(known)} of {len(findings)} imputed tables)", known[0]
+    return replace(first, text=first.text + counted, general=first.general and first.general + counted)
 
 
 class Pooled:

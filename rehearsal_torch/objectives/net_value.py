@@ -7,54 +7,47 @@ With v the worth of a desired outcome and c the cost of an alteration a (`data.c
                             or v P(desired | x) where these are unknown
 
 An alteration is recommended only if its net value is above that of changing nothing. P is the method's own: a
-search maximises with the P by which the method compares actions, its caution included
+search maximises P - c / v with the P by which the method compares actions, its caution included
 (`AlterationObjective.probability`); what a decision says is computed from its estimate, and its interval is
 the estimate's, times v, less the cost.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.costs.action_cost import CaseCosts, CostTable, weighing
-from rehearsal_torch.objectives.objective import AlterationObjective
+from rehearsal_torch.data.costs import CaseCosts, CostTable, weighing
+from rehearsal_torch.data.decision import RehearsalCase
 
 FREE = CaseCosts({}, {}, 1.0)
 
 
 @dataclass(frozen=True)
-class NetValue:
-    """The net value of altering one set of variables in B cases, in units of the worth of a desired outcome.
+class Charge:
+    """What altering a set of k variables costs in B cases, in units of the worth of a desired outcome.
 
     Attributes:
-        one: The objective of the set.
-        costs: What its alterations cost.
-        worth: v, (B,); 1, and no costs, in cases where costs do not count.
+        counts: Where costs count, (B,) bool.
+        costs: In their own unit; 0 where they do not count.
+        worth: v, (B,); 1 where they do not count.
     """
 
-    one: AlterationObjective
+    counts: Tensor
     costs: CostTable
     worth: Tensor
 
     @classmethod
-    def of(cls, one: AlterationObjective) -> "NetValue":
-        """The net value of the objective of a set."""
-        stated = [case.costs or FREE for case in one.cases]
-        counted = [costs if weighing(costs) else FREE for costs in stated]
+    def of(cls, cases: Sequence[RehearsalCase], names: Sequence[str]) -> "Charge | None":
+        """The charge of altering some variables; None where costs count in no case."""
+        counts = [weighing(case.costs) for case in cases]
+        if not any(counts):
+            return None
+        counted = [case.costs if case.costs is not None and weighing(case.costs) else FREE for case in cases]
         worth = torch.tensor([each.worth or 1.0 for each in counted], dtype=torch.float64)
-        return cls(one, CostTable.of(counted, one.names), worth)
+        return cls(torch.tensor(counts), CostTable.of(counted, names), worth)
 
     def __call__(self, actions: Tensor) -> Tensor:
-        """P - cost / v, (..., B, k) -> (..., B)."""
-        return self.one.probability(actions) - self._share(actions)
-
-    def compared(self, actions: Tensor) -> Tensor:
-        """The net value by which the best actions of several sets are compared, (B, k) -> (B,), in the unit
-        of the costs.
-        """
-        worth = self.worth.to(actions)
-        return worth * (self.one.compared_probability(actions) - self._share(actions))
-
-    def _share(self, actions: Tensor) -> Tensor:
+        """c / v, (..., B, k) -> (..., B)."""
         return self.costs(actions) / self.worth.to(actions)

@@ -39,6 +39,7 @@ from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.data.question import Kind
 from rehearsal_torch.data.rehearsal_task import SEARCHES
 from rehearsal_torch.graphs.influence_paths import reaches
+from rehearsal_torch.objectives.net_value import Charge
 from rehearsal_torch.seeding import sobol
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
@@ -311,6 +312,41 @@ class AlterationObjective(Objective, ABC):
         """The same, by which the best actions of sets are compared, (B, k) -> (B,); from draws of its own."""
         return self.probability(actions)
 
+    @cached_property
+    def charge(self) -> Charge | None:
+        """What its alterations cost in units of the worth of a desired outcome; None where costs count in no
+        case.
+
+        Raises:
+            ValueError: if costs count, and its values are no probabilities of a desired outcome.
+        """
+        charge = Charge.of(self.cases, self.names)
+        if charge is not None and not self.of_success:
+            raise ValueError(
+                f"costs are weighed against the probability of a desired outcome; {type(self).__name__} is "
+                "another value: leave worth out, so that costs are told and do not count"
+            )
+        return charge
+
+    def sought(self, actions: Tensor) -> Tensor:
+        """What a search of any values maximises, (..., B, k) -> (..., B): the objective, and the net value
+        P - c / v where costs count.
+        """
+        return self._net(self, actions)
+
+    def sought_at_last(self, actions: Tensor) -> Tensor:
+        """What it finally compares actions by, likewise: the comparison value or the net value."""
+        return self._net(self.comparison_value, actions)
+
+    def _net(self, free: Callable[[Tensor], Tensor], actions: Tensor) -> Tensor:
+        """The net value, and another one where costs do not count."""
+        charge = self.charge
+        if charge is None:
+            return free(actions)
+        net = self.probability(actions) - charge(actions)
+        counts = charge.counts.to(net.device)
+        return net if bool(counts.all()) else torch.where(counts, net, free(actions))
+
     def at_level(self, level: float) -> Self | None:  # noqa: ARG002
         """The same with intervals of another coverage probability, in (0, 1); None if it has none."""
         return None
@@ -355,6 +391,21 @@ class AlterationObjective(Objective, ABC):
         values, gradients = self.value_and_gradient(location + scale * points.to(location))
         return values.to(points), (gradients * scale).to(points)
 
+    def sought_with_gradient_in_frame(self, points: Tensor) -> tuple[Tensor, Tensor]:
+        """The same of what is `sought`."""
+        if self.charge is None:
+            return self.value_and_gradient_in_frame(points)
+        location, scale = self.frame()
+        with torch.enable_grad():
+            at = points.detach().requires_grad_(True)
+            values = self.sought(location + scale * at.to(location)).to(at)
+            gradients = gradient(values, at)
+        counts = self.charge.counts.to(values.device)
+        if bool(counts.all()):
+            return values.detach(), gradients
+        own, others = self.value_and_gradient_in_frame(points)
+        return torch.where(counts, values.detach(), own), torch.where(counts.unsqueeze(-1), gradients, others)
+
     def boxes(self) -> Iterator[Self]:
         """What searches maximise over in place of a set with levels: the best of all combinations where all
         variables have levels, else one box for every combination.
@@ -376,10 +427,6 @@ class AlterationObjective(Objective, ABC):
                 f"for each by itself, at most {SEARCHES}: offer fewer values, or use a method that maximises "
                 "the probability of success, such as decision=cme"
             )
-        yield from self.held()
-
-    def held(self) -> Iterator[Self]:
-        """One box for every combination of the levels, in which the variables with levels are held."""
         places = [self.names.index(name) for name in self.levels]
         for combination in combinations(self.levels, self.cases[0].codings):
             lower, upper = self.lower.clone(), self.upper.clone()
@@ -393,14 +440,12 @@ class AlterationObjective(Objective, ABC):
         return self.lower.new_tensor(combinations(self.levels, self.cases[0].codings))[:, order]
 
     @torch.no_grad()
-    def highest(self, actions: Tensor, value: Callable[[Tensor], Tensor] | None = None) -> Tensor:
-        """The best acceptable of some actions in each case, or the best if none is, (c, k) -> (B, k); the
-        first one among equals. Without a `value`, (..., B, k) -> (..., B), it is `level_value` that is to
-        be largest.
+    def highest(self, actions: Tensor) -> Tensor:
+        """The actions with the largest `level_value`, or net value where costs count, that are acceptable in
+        each case, or the best if none is, (c, k) -> (B, k); the first one among equals.
         """
-        value = self.level_value if value is None else value
         blocks = [block.unsqueeze(1).expand(-1, len(self.cases), -1) for block in actions.split(AT_ONCE)]
-        values = torch.cat([ranked(value(block)) for block in blocks])
+        values = torch.cat([ranked(self._net(self.level_value, block)) for block in blocks])
         order = values.argsort(dim=0, descending=True, stable=True)
         best, found = actions[order[0]], torch.zeros(order.shape[1], dtype=torch.bool, device=order.device)
         # From the best down, as acceptance may cost more than a value.

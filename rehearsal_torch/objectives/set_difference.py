@@ -21,7 +21,7 @@ Source: the bound is Bonferroni's; its use ours.
 
 from torch import Tensor
 
-from rehearsal_torch.data.estimates.estimate import Estimate
+from rehearsal_torch.data.estimate import Estimate
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, difference, normal_quantile
 

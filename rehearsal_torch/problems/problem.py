@@ -100,11 +100,9 @@ class Experiments(ABC):
 
 
 class Problem(ABC):
-    """Observations, cases and scores.
-
-    Attributes:
-        kind: ``rehearse`` (what to alter now, case by case), ``optimise`` (what to try next, round by round)
-            or ``look_back`` (what should have been done in an episode).
+    """Observations, cases and scores of a `kind`: ``rehearse`` (what to alter now, case by case),
+    ``optimise`` (what to try next, round by round) or ``look_back`` (what should have been done in an
+    episode).
     """
 
     kind: Kind = "look_back"
@@ -157,15 +155,11 @@ class Problem(ABC):
 
 
 class OwnData(Problem, ABC):
-    """A user's own data, which may not mean what their author means.
-
-    Attributes:
-        found: What was found in them, with the keys of a problem file.
-    """
+    """A user's own data, which may not mean what their author means."""
 
     @cached_property
     def found(self) -> Findings:
-        """See the class."""
+        """What was found in them, with the keys of a problem file."""
         found = Findings("")
         self._note(found)
         return found
@@ -180,10 +174,8 @@ class OwnData(Problem, ABC):
 
 
 class OfFile(OwnData, ABC):
-    """A problem file as a problem, and what a check shows of it.
-
-    Attributes:
-        read_notes: What the readers of the file and its tables decided by themselves, one sentence each.
+    """A problem file as a problem, and what a check shows of it; `read_notes` are what the readers of the
+    file and its tables decided by themselves, one sentence each.
     """
 
     read_notes: tuple[str, ...]
@@ -203,11 +195,8 @@ class OfFile(OwnData, ABC):
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the row(s) that followed a decision are worth.
-
-    Attributes:
-        success: Whether all of them are desired; None if the world defines no success.
-        reward: Their mean reward; None if the world has no reward.
+    """What the row(s) that followed a decision are worth: whether all of them are desired, and their mean
+    reward; None where the world has no such thing.
     """
 
     success: bool | None = None
@@ -231,11 +220,8 @@ class World(Problem, ABC):
 
 
 class RehearsalProblem(Problem, ABC):
-    """A problem of kind ``rehearse``: what to alter before the outcome is known.
-
-    Attributes:
-        task: The roles of the variables.
-        hypotheses: Candidate graphs for methods that are not given the true one; empty if there are none.
+    """A problem of kind ``rehearse``: what to alter before the outcome is known; `hypotheses` are candidate
+    graphs for methods that are not given the true one.
     """
 
     kind: Kind = "rehearse"
@@ -251,18 +237,12 @@ class RehearsalProblem(Problem, ABC):
         stated.
         """
         graphs = [graph.to_plain() for graph in self.hypotheses]
-        return Facts(
-            surrogate={"task": self.task.to_plain(), "hypotheses": graphs},
-            unweighed=tuple(self.task.costs) if self.task.worth is None else (),
-        )
+        unweighed = tuple(self.task.costs) if self.task.worth is None else ()
+        return Facts(surrogate={"task": self.task.to_plain(), "hypotheses": graphs}, unweighed=unweighed)
 
 
 class CausalProblem(Problem, ABC):
-    """A problem with a causal task; case t is the question what to try in round t.
-
-    Attributes:
-        task: Causal graph, actions and reward.
-    """
+    """A problem with a causal task; case t is the question what to try in round t."""
 
     kind: Kind = "optimise"
     task: CausalTask

@@ -9,8 +9,7 @@ a configuration writes it as a node of its own:
       _target_: rehearsal_torch.problems.world_size.SampleSize
       rows: 1000
 
-The share of observations that is held out for early stopping is not part of the size: it is the argument
-`validation` of worlds and of tables of one's own alike, so that a method that needs one can set it for both.
+The share that is held out for early stopping is the argument `validation` of worlds and tables alike.
 
 Source: Du et al. (2026), Sec. 4.1 (observations and contexts); Sussex et al. (2023), the start design of
 2 (k + 1) experiments.
@@ -32,9 +31,6 @@ class SampleSize:
     Attributes:
         rows: N, number of observations, at least 10.
         contexts: Number of cases, at least 1; of a world that changes over time, number of rounds.
-
-    Raises:
-        ValueError: if one of them is out of range.
     """
 
     rows: int = 1000
@@ -53,9 +49,6 @@ class Rounds:
         rounds: T, number of rounds after the start design, at least 1.
         initial: Number of experiments in the start design, at least 5; None for 2 (k + 1), k the number of
             actions.
-
-    Raises:
-        ValueError: if one of them is out of range.
     """
 
     rounds: int = 100
@@ -67,29 +60,16 @@ class Rounds:
             bounded("size.initial", self.initial, NUMBERS, causal_task.MIN_ROWS)
 
     def start(self, actions: int) -> int:
-        """Number of experiments in the start design.
-
-        Args:
-            actions: k, the number of actions.
-        """
+        """Number of experiments in the start design for k actions."""
         return 2 * (actions + 1) if self.initial is None else self.initial
 
 
 def setting(key: str, value: Any, kind: type[Setting]) -> Setting:
-    """An argument that must be an object of a class, such as a world's size.
-
-    Args:
-        kind: A dataclass.
-
-    Raises:
-        ValueError: if it is anything else; the message names the class and its fields.
-    """
+    """An argument that must be an object of a dataclass, such as a world's size; ValueError if it is not."""
     if not isinstance(value, kind):
-        names = [f"{key}.{name}" for name in kind.__annotations__]
-        raise ValueError(
-            f"{key}: expected a {kind.__name__}, in a configuration {', '.join(names[:-1])} and {names[-1]}; "
-            f"got {value!r}"
-        )
+        *names, last = (f"{key}.{name}" for name in kind.__annotations__)
+        written = f"in a configuration {', '.join(names)} and {last}"
+        raise ValueError(f"{key}: expected a {kind.__name__}, {written}; got {value!r}")
     return value
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from rehearsal_torch.data.estimates.percent import percents
+from rehearsal_torch.data.estimate import percents
 from rehearsal_torch.data.finding import undecided
 from rehearsal_torch.evaluation.online_rows import COLUMNS, Row, online, online_row
 from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, search_of

@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Mapping
 from typing import Any
 
-from rehearsal_torch.data.codings.recorded import card_in_words
+from rehearsal_torch.data.codings.texts import card_in_words
 from rehearsal_torch.reporting.page.material import listed, mapping, shown
 from rehearsal_torch.reporting.page.question import region
 

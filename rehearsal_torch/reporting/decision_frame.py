@@ -35,7 +35,7 @@ from typing import Any
 
 import pandas as pd
 
-from rehearsal_torch.data.estimates.percent import Intervals, alike, in_words, is_chance
+from rehearsal_torch.data.estimate import Intervals, alike, in_words, is_chance
 from rehearsal_torch.data.finding import NOTHING_BETTER, OUTSIDE, reason_of, texts_of
 from rehearsal_torch.evaluation.recorded_run import ACTS, NOTHING, REFUSED, Decided, before, claim
 from rehearsal_torch.evaluation.rehearsal_rows import number

@@ -15,8 +15,7 @@ import numpy as np
 
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.data.trials.recommended import Recommended
-from rehearsal_torch.data.trials.trial import STATES, Trial
+from rehearsal_torch.data.trials.trial import STATES, Recommended, Trial
 from rehearsal_torch.reporting.decision_frame import table_html
 
 if TYPE_CHECKING:

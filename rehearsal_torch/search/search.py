@@ -12,7 +12,7 @@ Source: Du et al. (2026), Alg. 1 (phase 3), batched over contexts; Table 1 (no a
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, TypeVar, get_args, get_origin
 
 import torch
@@ -21,8 +21,15 @@ from torch import Tensor
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.question import Kind
-from rehearsal_torch.objectives.objective import AlterationObjective, Candidates, Objective
+from rehearsal_torch.objectives.objective import (
+    AlterationObjective,
+    Candidates,
+    Objective,
+    class_of,
+    settings_of,
+)
 from rehearsal_torch.search.budget import Budget, checked_budget
+from rehearsal_torch.search.settling import settled
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.surrogate import Surrogate
 
@@ -39,7 +46,7 @@ class Search(ABC, Generic[Sought]):
             (`claims.rules`); if False, the decision carries a finding instead. Random baselines, presets
             that reproduce a publication and methods that learn online set it to False.
         weighs: Whether it looks for the largest probability of a desired outcome, so that it can be weighed
-            against costs (`search.alterations.net_value`).
+            against costs (`objectives.net_value`).
         pools: Whether it can decide by estimates that are pooled over imputed tables.
         budget_s: Time limit of a call in seconds, after which the best action found so far is returned
             (`search.budget`); None for no limit.
@@ -109,7 +116,8 @@ def chosen(
     declines: bool = True,
     accepted: Tensor | None = None,
 ) -> list[Decision]:
-    """Selects the best candidate set for each case.
+    """Selects the best candidate set for each case; where costs count, of the actions that are settled on
+    what may be kept (`search.settling`), by their net values.
 
     Args:
         actions: The best actions of each set, (B, k) each; only of the first sets if the time ran out before
@@ -128,6 +136,7 @@ def chosen(
         of a budget that ended the search.
     """
     every = objective.sets
+    actions, values, accepted = _with_costs(every, actions, values, accepted, budget)
     sets, connected = every[: len(actions)], any(objective.linked(one.names) for one in every)
     reaching = [objective.linked(one.names) for one in sets]
     values = values.nan_to_num(nan=-math.inf, posinf=-math.inf, neginf=-math.inf)
@@ -182,6 +191,30 @@ def chosen(
     return decisions
 
 
+def _with_costs(
+    sets: Sequence[AlterationObjective],
+    actions: Sequence[Tensor],
+    values: Tensor,
+    accepted: Tensor | None,
+    budget: Budget,
+) -> tuple[Sequence[Tensor], Tensor, Tensor | None]:
+    """The arguments of `chosen`, settled in the cases in which costs count."""
+    charges = [one.charge for one in sets[: len(actions)]]
+    if not any(charges):
+        return actions, values, accepted
+    best, compared = list(actions), list(values)
+    allowed = list(torch.ones_like(values, dtype=torch.bool) if accepted is None else accepted)
+    for place, (one, charge) in enumerate(zip(sets, charges, strict=False)):
+        if charge is None:
+            continue
+        where, net = settled(one, charge, best[place], budget)
+        counts = charge.counts.to(where.device)
+        best[place] = torch.where(counts.unsqueeze(-1), where, best[place].to(where))
+        compared[place] = torch.where(counts, net, compared[place].to(net))
+        allowed[place] = torch.where(counts, one.acceptable(where).to(counts), allowed[place].to(counts))
+    return best, torch.stack(compared), torch.stack(allowed)
+
+
 def better_judged(objective: Candidates[AlterationObjective], sets: Sequence[AlterationObjective]) -> Tensor:
     """Which sets another one judges better in a case, (sets, B) bool: one that also holds the actions which
     the first leaves at known present values, within their bounds. What is not set is assumed to take what is
@@ -226,6 +259,28 @@ def in_time(sets: Sequence[Candidate], budget: Budget) -> Iterator[Candidate]:
         if place and budget.out():
             return
         yield one
+
+
+def check_worth(objective: Callable[..., Any], search: Search[Any], name: str = "this method") -> None:
+    """Refuses methods that cannot weigh costs against the worth of a desired outcome.
+
+    Raises:
+        ValueError: if the objective's values are no probabilities of a desired outcome, or the search looks
+            for something else.
+    """
+    if isinstance(search, NoAction):
+        return
+    # The objective of several models has that of one of them among its settings.
+    made = class_of(settings_of(objective).get("member", objective))
+    if made is not None and issubclass(made, AlterationObjective) and made.of_success and search.weighs:
+        return
+    label = "an objective of its own" if made is None else made.__name__
+    raise ValueError(
+        "worth is weighed against costs by methods that maximise the probability of a desired outcome; "
+        f"{name} ({label} with {type(search).__name__}) looks for something else: leave worth out, so that "
+        "costs are told and do not count, or choose another method, such as cme_stack, cme, care or "
+        "outcome_regression"
+    )
 
 
 def task_actions(objective: Candidates[AlterationObjective]) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """Surrogates of imputed tables: one model for each of the m tables that missing cells may have come from.
 
-Every model is fitted to a complete table (`data.missing.imputation`), with the same seeds: they differ by
+Every model is fitted to a complete table (`data.imputation`), with the same seeds: they differ by
 what is unknown because of the missing cells, and by that alone. Objectives pool what they say
 (`objectives.imputed_success`).
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from rehearsal_torch.data.missing.imputation import MOST, ImputedTable
+from rehearsal_torch.data.imputation import MOST, ImputedTable
 from rehearsal_torch.data.part import Solved, Trained
 from rehearsal_torch.data.question import Question
 from rehearsal_torch.data.rehearsal_task import RehearsalTask

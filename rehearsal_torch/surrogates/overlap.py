@@ -186,12 +186,13 @@ class Overlap(Solved):
         ]
 
     def _beyond(self, name: str, value: float, low: float, high: float) -> Finding:
-        what = "is set to" if name in self.task.box.names else "is"
         here, *ends = _apart(value, low, high)
+        between = f"the observations lie between {ends[0]} and {ends[1]}"
+        numbers = {"value": value, "lowest": low, "highest": high}
+        if name in self.task.box.names:
+            return Finding("range", f"{name} is set to {here}; {between}", numbers)
         return Finding(
-            "range",
-            f"{name} {what} {here}; the observations lie between {ends[0]} and {ends[1]}",
-            {"value": value, "lowest": low, "highest": high},
+            "range", f"{name} is {here}; {between}", numbers, f"{name} is beyond the rows; {between}"
         )
 
     def contradictions(self) -> list[Finding]:

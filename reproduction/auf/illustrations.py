@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.scaling import Standardise
-from rehearsal_torch.problems.rehearsal.loan import Loan
+from rehearsal_torch.problems.rehearsal.nonlinear_worlds import Loan
 from rehearsal_torch.surrogates.kernel.nested_ridge import Desirability
 from rehearsal_torch.surrogates.kernel.product_ridge import ProductRidge
 from rehearsal_torch.user_error import UserError

@@ -19,8 +19,7 @@ from omegaconf import OmegaConf
 from rehearsal_torch.cli.errors import check_output, exit_code
 from rehearsal_torch.files.lock import locked
 from rehearsal_torch.files.writing import write_text
-from rehearsal_torch.problems.nhanes.generator import Generator
-from rehearsal_torch.problems.nhanes.modules import DESIRED, VARIABLES
+from rehearsal_torch.problems.nhanes.generator import DESIRED, VARIABLES, Generator
 from rehearsal_torch.reporting.style import drawing, save
 from rehearsal_torch.user_error import UserError, as_user_error
 from reproduction.nhanes.figures import correlations, marginals

@@ -31,15 +31,21 @@ from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegress
 
 from rehearsal_torch.files.writing import write_bytes, write_text
 from rehearsal_torch.problems.nhanes.generator import (
+    ACTIONABLE,
+    CONTEXT,
+    DESIRED,
     FILES,
     FORMAT,
+    OUTCOMES,
+    PARENTS,
+    VARIABLES,
     Classifier,
     Frequencies,
     Generator,
     LogEquation,
+    PairedRanks,
+    ResidualDistribution,
 )
-from rehearsal_torch.problems.nhanes.modules import ACTIONABLE, CONTEXT, DESIRED, OUTCOMES, PARENTS, VARIABLES
-from rehearsal_torch.problems.nhanes.residuals import PairedRanks, ResidualDistribution
 from rehearsal_torch.problems.nhanes.trees import LEAF, BoostedTrees
 from rehearsal_torch.seeding import numpy_generator
 
@@ -286,6 +292,12 @@ def paired_ranks(first: Array, second: Array, edges: Array = EDGES) -> PairedRan
     return PairedRanks(edges, shares)
 
 
+def arrays_of(trees: BoostedTrees) -> dict[str, NDArray]:
+    """Named arrays, from which `BoostedTrees.of` restores the trees."""
+    small = {name: getattr(trees, name).astype(np.int8) for name in ("feature", "left", "right")}
+    return small | {"threshold": trees.threshold, "value": trees.value, "start": np.asarray([trees.start])}
+
+
 def save_generator(generator: Generator, folder: Path) -> None:
     """Writes the two files of a generator."""
     ranks = generator.ranks
@@ -302,7 +314,7 @@ def save_generator(generator: Generator, folder: Path) -> None:
                 arrays[f"{part}.{name}.support"] = np.asarray(distribution.support)
                 trees = (distribution.trees,)
             for place, score in enumerate(trees):
-                arrays |= {f"{part}.{name}.{place}.{key}": value for key, value in score.arrays().items()}
+                arrays |= {f"{part}.{name}.{place}.{key}": value for key, value in arrays_of(score).items()}
     content = save({key: np.ascontiguousarray(value) for key, value in arrays.items()})
     write_bytes(folder / FILES[0], content)
     card = {"format": FORMAT, "sha256": hashlib.sha256(content).hexdigest(), **generator.card}

@@ -23,7 +23,7 @@ import pandas as pd
 import yaml
 
 from rehearsal_torch.files.writing import write_bytes
-from rehearsal_torch.problems.nhanes.modules import OUTCOMES, VARIABLES
+from rehearsal_torch.problems.nhanes.generator import OUTCOMES, VARIABLES
 
 SITE = "https://wwwn.cdc.gov/Nchs/Data/Nhanes/Public"
 CYCLES: Mapping[str, str] = MappingProxyType(

@@ -93,7 +93,7 @@ def world_of(world: str, rounds: int, repeat: int, joint: bool) -> "RehearsalWor
         joint: Whether the only candidate set consists of all alterable variables.
     """
     from rehearsal_torch.problems.rehearsal.bermuda import ACTIONABLE, Bermuda
-    from rehearsal_torch.problems.rehearsal.ride_hailing import RideHailing
+    from rehearsal_torch.problems.rehearsal.linear_worlds import RideHailing
     from rehearsal_torch.problems.world_size import SampleSize
 
     size = SampleSize(rows=10, contexts=rounds)

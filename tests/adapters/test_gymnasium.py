@@ -8,8 +8,8 @@ import torch
 
 from rehearsal_torch.adapters.gymnasium import AlterationCode
 from rehearsal_torch.problems.rehearsal.changing_world import TwoStores
-from rehearsal_torch.problems.rehearsal.ride_hailing import RideHailing
-from rehearsal_torch.problems.rehearsal.visits import Visits
+from rehearsal_torch.problems.rehearsal.linear_worlds import RideHailing
+from rehearsal_torch.problems.rehearsal.nonlinear_worlds import Visits
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.spaces.box import Alteration
 from tests.toys.linear_truth import chain

@@ -17,7 +17,7 @@ from rehearsal_torch.adapters.gymnasium import (  # noqa: E402
     trials,
 )
 from rehearsal_torch.data.decision import Decision  # noqa: E402
-from rehearsal_torch.problems.causal.dropwave import Dropwave  # noqa: E402
+from rehearsal_torch.problems.causal.benchmark_functions import Dropwave  # noqa: E402
 from rehearsal_torch.problems.world_size import Rounds  # noqa: E402
 from rehearsal_torch.spaces.box import Alteration  # noqa: E402
 

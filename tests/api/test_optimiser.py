@@ -17,7 +17,7 @@ from rehearsal_torch.api.optimiser import METHOD, CausalOptimiser, trial_method
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.reading import TableError
-from rehearsal_torch.data.trials.file import TrialFileError
+from rehearsal_torch.data.trials.store import TrialFileError
 from rehearsal_torch.data.trials.trial import TrialError, TrialWarning
 from rehearsal_torch.objectives.objective import class_of
 from rehearsal_torch.objectives.trials.botorch_acquisition import FUNCTIONS, BotorchAcquisition

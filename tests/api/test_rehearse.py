@@ -14,7 +14,7 @@ from hydra.core.global_hydra import GlobalHydra
 import rehearsal_torch as rt
 from rehearsal_torch.cli.main import main
 from rehearsal_torch.cli.tasks import decide
-from rehearsal_torch.problems.rehearsal.loan import Loan
+from rehearsal_torch.problems.rehearsal.nonlinear_worlds import Loan
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.program import main as program
 from rehearsal_torch.user_error import RequestError, RequestWarning

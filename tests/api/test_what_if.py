@@ -5,7 +5,7 @@ import torch
 
 import rehearsal_torch as rt
 from rehearsal_torch.api.what_if import Comparison, WhatIf
-from rehearsal_torch.data.estimates.estimate import DIFFERENCE
+from rehearsal_torch.data.estimate import DIFFERENCE
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.reading import TableError
 from rehearsal_torch.user_error import RequestError

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from rehearsal_torch.claims.row_cases import alterations_for, in_batches, part_of, row_cases, weighed
-from rehearsal_torch.data.costs.action_cost import ActionCost
+from rehearsal_torch.data.costs import ActionCost
 from tests.claims.test_cross_fitting import TASK, Share, fitted, rows
 
 

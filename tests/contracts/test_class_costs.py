@@ -104,7 +104,6 @@ def test_a_problem_file_says_what_each_class_costs(tmp_path, monkeypatch, capsys
     assert "Set treatment from B to C." in said
     lines = [json.loads(line) for line in (tmp_path / "run" / "decisions.jsonl").read_text().splitlines()]
     assert [line["cost"] for line in lines] == [0.0, 25.0]
-    assert lines[0]["trace"]["without_costs"] == {"treatment=B": 1.0, "treatment=C": 0.0}
     assert "It costs 25 and nets +" in (tmp_path / "run" / "report.html").read_text()
     # A method that looks for something else is refused in a paragraph.
     (tmp_path / "problem.yaml").write_text(PROBLEM.replace("outcome_regression", "qwz23"))

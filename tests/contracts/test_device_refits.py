@@ -12,13 +12,13 @@ import pytest
 import torch
 
 from rehearsal_torch.data.decision import Decision
-from rehearsal_torch.data.missing.imputation import ImputedTable
+from rehearsal_torch.data.imputation import ImputedTable
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.trials.log import TrialLog
 from rehearsal_torch.loop import rounds
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
 from rehearsal_torch.objectives.imputed_success import ImputedSuccess
-from rehearsal_torch.problems.rehearsal.loan import Loan
+from rehearsal_torch.problems.rehearsal.nonlinear_worlds import Loan
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
 from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton

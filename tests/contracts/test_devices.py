@@ -15,7 +15,7 @@ import torch
 from hydra.utils import instantiate
 from torch import Tensor
 
-from rehearsal_torch.claims.present_values import with_unchanged
+from rehearsal_torch.claims.improvement import with_unchanged
 from rehearsal_torch.credible_bound import CredibleBound
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.estimators.kernel import lower_root

@@ -11,7 +11,7 @@ from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.objectives.success_probability import SuccessProbability
 from rehearsal_torch.problems.rehearsal.changing_world import FollowedStore, TwoStores
-from rehearsal_torch.problems.rehearsal.ride_hailing import RideHailing
+from rehearsal_torch.problems.rehearsal.linear_worlds import RideHailing
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.search.alterations.informative import Informative
 from rehearsal_torch.spaces.box import Alteration

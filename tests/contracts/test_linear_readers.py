@@ -17,7 +17,7 @@ import pytest
 
 from rehearsal_torch.data.problem_file.findings import ProblemError
 from rehearsal_torch.data.reading import TableError, read_table
-from rehearsal_torch.data.trials.file import TrialFileError, read_campaign
+from rehearsal_torch.data.trials.store import TrialFileError, read_campaign
 from rehearsal_torch.files.plain import PlainFileError, read_json, read_yaml
 from rehearsal_torch.files.rows import read_rows
 from rehearsal_torch.problems.written.own_problem import OwnProblem

@@ -3,7 +3,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rehearsal_torch.data import dose_levels
+from rehearsal_torch.data import scaling
 from rehearsal_torch.data.dose_levels import DoseLevels
 
 PAPER = torch.tensor([[0.0, 0.04, 0.113, 0.225, 0.788], [0.0, 30.0, 80.0, 279.0, 850.0]], dtype=torch.float64)
@@ -24,7 +24,7 @@ def test_quantiles_beyond_those_of_torch_are_the_same(monkeypatch: pytest.Monkey
     doses = torch.rand(501, 1, generator=torch.Generator().manual_seed(0), dtype=torch.float64) - 0.2
     few, many = DoseLevels(("drug",), 5), DoseLevels(("drug",), 5)
     few.solve(doses.clamp_min(0))
-    monkeypatch.setattr(dose_levels, "MOST", 10)
+    monkeypatch.setattr(scaling, "CELLS", 10)
     many.solve(doses.clamp_min(0))
     torch.testing.assert_close(many.edges, few.edges, atol=1e-15, rtol=0)
     assert torch.equal(many.medians, few.medians)

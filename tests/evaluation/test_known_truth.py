@@ -3,8 +3,8 @@
 import pytest
 
 from rehearsal_torch.evaluation.truth_panel import truth_table
-from rehearsal_torch.problems.causal.dropwave import Dropwave
-from rehearsal_torch.problems.rehearsal.loan import Loan
+from rehearsal_torch.problems.causal.benchmark_functions import Dropwave
+from rehearsal_torch.problems.rehearsal.nonlinear_worlds import Loan
 from rehearsal_torch.problems.world_size import Rounds, SampleSize
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 from rehearsal_torch.training.fit import fit

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from rehearsal_torch.evaluation.noise_recovery import POINT, recovery_rows
-from rehearsal_torch.problems.causal.dropwave import Dropwave
+from rehearsal_torch.problems.causal.benchmark_functions import Dropwave
 from rehearsal_torch.problems.world_size import Rounds
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 from rehearsal_torch.training.fit import fit

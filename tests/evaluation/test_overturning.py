@@ -4,8 +4,7 @@ import math
 
 import pytest
 
-from rehearsal_torch.data.hidden_cause import HiddenCause
-from rehearsal_torch.data.sensitivity import Sensitivity
+from rehearsal_torch.data.sensitivity import HiddenCause, Sensitivity
 from rehearsal_torch.evaluation.overturning import (
     graphs_overall,
     hidden_cause_of,

@@ -10,12 +10,11 @@ from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.evaluation.surrogate_curves import MAX_NODES, MOST, CurveRow, curve_rows, curve_table
 from rehearsal_torch.problems.causal.alpine2 import Alpine2
-from rehearsal_torch.problems.causal.benchmark_functions import Ackley
-from rehearsal_torch.problems.causal.dropwave import Dropwave
+from rehearsal_torch.problems.causal.benchmark_functions import Ackley, Dropwave
 from rehearsal_torch.problems.causal.noise import MixtureNoise, ModalNoise
 from rehearsal_torch.problems.causal.own_experiments import ExperimentTable
 from rehearsal_torch.problems.causal.world import CausalWorld
-from rehearsal_torch.problems.rehearsal.loan import Loan
+from rehearsal_torch.problems.rehearsal.nonlinear_worlds import Loan
 from rehearsal_torch.problems.world_size import Rounds, SampleSize
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 from rehearsal_torch.training.fit import fit

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 import rehearsal_torch as rt
-from rehearsal_torch.data.trials.file import FORMAT, campaign_of
+from rehearsal_torch.data.trials.store import FORMAT, campaign_of
 from rehearsal_torch.files.addresses import InputError, beginning, without_password
 from rehearsal_torch.program import main
 from rehearsal_torch.user_error import UserError

@@ -4,13 +4,8 @@ import pytest
 
 import rehearsal_torch as rt
 from rehearsal_torch.problems.rehearsal.bermuda import Bermuda
-from rehearsal_torch.problems.rehearsal.classes import Classes
-from rehearsal_torch.problems.rehearsal.lin_syn1 import LinSyn1
-from rehearsal_torch.problems.rehearsal.loan import Loan
-from rehearsal_torch.problems.rehearsal.non_syn1 import NonSyn1
-from rehearsal_torch.problems.rehearsal.non_syn2 import NonSyn2
-from rehearsal_torch.problems.rehearsal.visits import Visits
-from rehearsal_torch.problems.rehearsal.yes_no import YesNo
+from rehearsal_torch.problems.rehearsal.linear_worlds import LinSyn1
+from rehearsal_torch.problems.rehearsal.nonlinear_worlds import Classes, Loan, NonSyn1, NonSyn2, Visits, YesNo
 from tests.golden import inputs
 from tests.golden.recorded import of_decisions, of_line
 from tests.toys import priced

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rehearsal_torch import shared_tasks
-from rehearsal_torch.data.costs.action_cost import ActionCost
+from rehearsal_torch.data.costs import ActionCost
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph

@@ -126,14 +126,16 @@ def test_what_is_said_of_somebody_elses_alterations_is_kept_and_nothing_is_withd
     made = Candidates(
         [RehearsalCase(str(index), {}, {"a": (0.0, 1.0)}) for index in range(2)], [Claims(said)]
     )
-    first, second = claimed(made, alterations())
+    found, second = claimed(made, alterations())
     assert second is None, "no objective has its variable"
+    assert (found.refused, found.unsupported) == (None, None)
+    first = found.decision
     assert (first.estimate, first.baseline, first.warnings) == (said.estimate, said.baseline, ("far",))
-    assert (first.reason, first.trace) == (said.declined, {"n": 3, "refused": "", "unsupported": ""})
+    assert (first.reason, first.trace) == (said.declined, {"n": 3})
     assert first.alteration == alterations()[0]
     made.whole = (Claims(replace(said, refused=Finding("no_path", "no paths"))),)
     (refused, _) = claimed(made, alterations())
-    assert (refused.reason.text, refused.trace["refused"]) == ("no paths", "no paths")
+    assert refused.decision.reason == refused.refused == Finding("no_path", "no paths")
     made.whole = (Claims(replace(said, estimate=None)),)
     assert claimed(made, alterations()) == [None, None]
 

@@ -11,7 +11,7 @@ from scipy.stats import t
 
 from rehearsal_torch.data.decision import CHANCE, Estimate
 from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.data.missing.imputation import ImputedTable
+from rehearsal_torch.data.imputation import ImputedTable
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
 from rehearsal_torch.objectives.imputed_success import ImputedSuccess, pool
 from rehearsal_torch.objectives.objective import Appraisal
@@ -170,16 +170,19 @@ def test_warnings_and_refusals_of_most_tables_count(surrogate):
 
     few = partial(Finding, "support")
 
+    def rows(count):
+        return few(f"only {count} rows", {"rows": count})
+
     def pooled(*several):
         return one._pooled([Appraisal(estimate, none, *each) for each in several])
 
     found = pooled(
-        ((few("only 2.5 rows"), few("no")), few("too few")),
-        ((few("only 3 rows"),), few("too few")),
-        ((few("only 1e-05 rows"),), few("too few")),
+        ((rows(2.5), few("no")), few("too few")),
+        ((rows(3.0),), few("too few")),
+        ((rows(1e-05),), few("too few")),
         ((), None),
     )
-    assert found.findings == (few("only 2.5 rows"),)
+    assert found.findings == (rows(2.5),)
     assert found.refused.text == "too few (in 3 of 4 imputed tables)"
     assert pooled(((), few("too few")), ((), few("too few")), ((), None), ((), None)).refused is None
     worse = one._pooled([Appraisal(estimate, Estimate(0.9, CHANCE))] * 4)

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from rehearsal_torch.objectives.kernel_value import KernelValue, _near
-from rehearsal_torch.search.alterations.net_value import check_worth
 from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
+from rehearsal_torch.search.search import check_worth
 from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue
 from tests.toys.rehearsal_toys import (
     confounded,

@@ -8,13 +8,11 @@ import pytest
 import torch
 
 from rehearsal_torch.claims.context import Context
-from rehearsal_torch.claims.costs import costs, paid
-from rehearsal_torch.claims.improvement import nets_no_more
-from rehearsal_torch.data.costs.action_cost import ActionCost, CaseCosts
+from rehearsal_torch.claims.improvement import costs, nets_no_more, paid
+from rehearsal_torch.data.costs import ActionCost, CaseCosts
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
-from rehearsal_torch.objectives.net_value import NetValue
 from rehearsal_torch.objectives.objective import Candidates, chance
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
@@ -47,20 +45,26 @@ def setting(value, names=("m",)):
 
 def test_a_net_value_is_that_of_the_truth(model):
     one = case()
-    net = NetValue.of(GaussianSuccess.for_sets(model, [one])[0])
+    (objective,) = GaussianSuccess.for_sets(model, [one])
     actions = torch.tensor([[[0.0]], [[1.0]], [[1.5]]], dtype=DOUBLE)
     truth = [WORLD.success(one, {"m": value}) - 2.0 * value / 10.0 for value in (0.0, 1.0, 1.5)]
-    assert net(actions).squeeze(-1).tolist() == pytest.approx(truth, abs=0.03)
-    assert net.compared(actions[1]).tolist() == pytest.approx((10 * net(actions[1:2])[0]).tolist(), abs=1e-6)
+    assert objective.sought(actions).squeeze(-1).tolist() == pytest.approx(truth, abs=0.03)
 
 
-def test_where_costs_do_not_count_it_is_the_probability(model):
+def test_where_costs_do_not_count_it_is_the_objective(model):
     cases = [replace(case(), costs=None), case(worth=None), case()]
     (objective,) = GaussianSuccess.for_sets(model, cases)
     actions = torch.full((1, 3, 1), 1.5, dtype=DOUBLE)
-    found, probability = NetValue.of(objective)(actions)[0], objective.probability(actions)[0]
-    assert torch.equal(found[:2], probability[:2])
-    assert float(found[2]) == pytest.approx(float(probability[2]) - 0.3)
+    found, net = objective.sought(actions)[0], objective.probability(actions)[0] - 0.3
+    assert torch.equal(found[:2], objective(actions)[0, :2])
+    assert float(found[2]) == pytest.approx(float(net[2]))
+    at = objective.frame()[1]
+    value, slope = objective.sought_with_gradient_in_frame((actions - objective.frame()[0]) / at)
+    free, slopes = objective.value_and_gradient(actions)
+    assert torch.equal(value[0], torch.cat([free[0, :2], found[2:]]))
+    assert torch.allclose(slope[0, :2], slopes[0, :2] * at)
+    nearby = objective.sought(actions + 1e-6)[0, 2] - objective.sought(actions - 1e-6)[0, 2]
+    assert float(slope[0, 2, 0] / at) == pytest.approx(float(nearby) / 2e-6, rel=1e-4)
 
 
 @pytest.mark.parametrize(("kind", "cost"), [(None, 3.0), ("no_gain", 0.0), ("invalid", None)])
@@ -96,11 +100,11 @@ def test_a_cost_in_units_of_the_worth_is_zero_where_costs_do_not_count():
 
 def test_why_a_change_is_not_worth_it_is_said():
     free = replace(setting(1.5), estimate=chance(0.5), baseline=chance(0.5), cost=0.0, worth=10.0)
-    assert nets_no_more(free, "no action") == "no change nets more than no action"
+    assert nets_no_more(free) == "no change nets more than {}"
     dear = replace(free, estimate=chance(0.8), cost=3.0)
-    assert nets_no_more(dear, "no action") == (
-        "nothing nets more than no action: the best change found costs 3, and a probability of 0.800 in "
+    assert nets_no_more(dear) == (
+        "nothing nets more than {}: the best change found costs 3, and a probability of 0.800 in "
         "place of 0.500 is worth 3"
     )
     worse = replace(free, estimate=chance(0.4))
-    assert nets_no_more(worse, "no action").endswith("of 0.400 in place of 0.500 is worth -1")
+    assert nets_no_more(worse).endswith("of 0.400 in place of 0.500 is worth -1")

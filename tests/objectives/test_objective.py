@@ -22,8 +22,8 @@ from rehearsal_torch.objectives.objective import (
     objective_for,
     settings_of,
 )
-from rehearsal_torch.search.alterations.net_value import check_worth
 from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
+from rehearsal_torch.search.search import check_worth
 from rehearsal_torch.spaces.box import Alteration
 
 DOUBLE = torch.float64

@@ -15,8 +15,7 @@ from rehearsal_torch.objectives.episode_reward import EpisodeReward
 from rehearsal_torch.objectives.reward import Doses, LinearReward
 from rehearsal_torch.objectives.sequences.return_record import return_record
 from rehearsal_torch.objectives.step_score import WITH, WITHOUT, StepFunction, StepScore
-from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
-from rehearsal_torch.problems.episodes.simulator import STATES, sofa
+from rehearsal_torch.problems.episodes.cohort import STATES, SepsisSimulated, sofa
 from rehearsal_torch.reporting import summary
 from rehearsal_torch.search.sequences.baselines import GreedyChanges
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive

@@ -16,7 +16,7 @@ import math
 import pytest
 import torch
 
-from rehearsal_torch.problems.rehearsal.loan import Loan
+from rehearsal_torch.problems.rehearsal.nonlinear_worlds import Loan
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.kernel.product_ridge import ProductRidge

@@ -8,7 +8,7 @@ from rehearsal_torch.certificate import PacBound
 from rehearsal_torch.loop import rounds
 from rehearsal_torch.objectives.success_probability import SuccessProbability
 from rehearsal_torch.problems.rehearsal.bermuda import Bermuda
-from rehearsal_torch.problems.rehearsal.ride_hailing import RideHailing
+from rehearsal_torch.problems.rehearsal.linear_worlds import RideHailing
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.search.alterations.informative import Informative
 from rehearsal_torch.surrogates.structural.graph_posterior import StructuralPosterior

@@ -7,8 +7,7 @@ import pytest
 
 from rehearsal_torch.api.optimiser import CausalOptimiser
 from rehearsal_torch.cli.subcommand import run
-from rehearsal_torch.data.trials.file import TrialFileError
-from rehearsal_torch.data.trials.store import TrialStore
+from rehearsal_torch.data.trials.store import TrialFileError, TrialStore
 from rehearsal_torch.files.lock import locked
 from tests.scripts import typing_in
 from tests.scripts.refusals import little_space

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from rehearsal_torch.checkpoint import load, save
-from rehearsal_torch.data.missing.imputation import ImputedTable
+from rehearsal_torch.data.imputation import ImputedTable
 from rehearsal_torch.data.question import OtherQuestionError
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.surrogates.imputed import ImputedSurrogate

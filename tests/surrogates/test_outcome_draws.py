@@ -11,7 +11,7 @@ from torch.testing import assert_close
 
 import rehearsal_torch as rt
 from rehearsal_torch.objectives.outcome.outcome_success import OutcomeSuccess
-from rehearsal_torch.problems.rehearsal.yes_no import YesNo
+from rehearsal_torch.problems.rehearsal.nonlinear_worlds import YesNo
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression

@@ -12,8 +12,7 @@ from rehearsal_torch.data.question import Columns
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.objectives.objective import chance, difference
-from rehearsal_torch.problems.rehearsal.loan import Loan
-from rehearsal_torch.problems.rehearsal.non_syn2 import NonSyn2
+from rehearsal_torch.problems.rehearsal.nonlinear_worlds import Loan, NonSyn2
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.overturning import (

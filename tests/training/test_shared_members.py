@@ -12,7 +12,7 @@ from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.loggers import CSVLogger
 
 from rehearsal_torch import shared_tasks
-from rehearsal_torch.data.missing.imputation import ImputedTable
+from rehearsal_torch.data.imputation import ImputedTable
 from rehearsal_torch.data.part import Solved
 from rehearsal_torch.surrogates.imputed import ImputedSurrogate
 from rehearsal_torch.surrogates.kernel.nested_ridge import NestedRidge

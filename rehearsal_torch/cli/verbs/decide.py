@@ -7,7 +7,7 @@ stands in files of a run of trials:
     next.csv            the user's table, with a row for each experiment to run, in which all that is measured
                         is empty; filled in, it is the table of the next decision
 
-Rows that stay empty wait for their result (`problems.causal.waiting_rows`).
+Rows that stay empty wait for their result (`problems.causal.own_experiments`).
 """
 
 from collections.abc import Mapping, Sequence

@@ -21,7 +21,7 @@ from rehearsal_torch.cli.spelling import on_file
 from rehearsal_torch.files.lock import locked
 from rehearsal_torch.files.schema import plain_of
 from rehearsal_torch.files.writing import write_text
-from rehearsal_torch.problems.episodes.machine_dynamics import TASK, simulate
+from rehearsal_torch.problems.episodes.machines import TASK, simulate
 from rehearsal_torch.problems.rehearsal.bermuda import figures, refit
 from rehearsal_torch.problems.written.sequence_file import problem_of
 from rehearsal_torch.user_error import UserError, as_user_error

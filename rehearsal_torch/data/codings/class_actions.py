@@ -9,8 +9,8 @@ the reference is one of them, and the indicators of the others are 0 alone:
 
     box: {treatment: {values: [A, B]}}          treatment=B is 0 or 1, treatment=C is 0
 
- Where a number stands for a class, at
-an axis or on a page, it is the place of the class, 0, 1, ..., in the order in which the task names them.
+Where a number stands for a class, at an axis or on a page, it is the place of the class, 0, 1, ..., in the
+order in which the task names them.
 """
 
 import math
@@ -24,23 +24,18 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.codings.coding import Coding
+from rehearsal_torch.data.codings.texts import worded
 
 
 def parts(names: Sequence[str], codings: Sequence[Coding]) -> list[tuple[str, ...]]:
     """The names by variable, in their order: the indicators of one together, every other name alone."""
-    of = {column: each for each in whole(names, codings) for column in each.columns}
-    found: dict[str, tuple[str, ...]] = {}
-    for name in names:
-        coding = of.get(name)
-        found.setdefault(
-            name if coding is None else coding.name, (name,) if coding is None else coding.columns
-        )
-    return list(found.values())
+    of = {column: each.columns for each in whole(names, codings) for column in each.columns}
+    return list(dict.fromkeys(of.get(name, (name,)) for name in names))
 
 
 def joined(names: Sequence[str], codings: Sequence[Coding], most: int) -> list[tuple[str, ...]]:
-    """The sets of at most `most` of some names that an alteration may set, without the empty one: of the
-    indicators of a variable all or none. Smaller numbers of variables come first.
+    """The sets of at most `most` names that an alteration may set, smaller numbers of variables first; of the
+    indicators of a variable all or none.
     """
     variables = parts(names, codings)
     return [
@@ -58,11 +53,7 @@ def whole(names: Sequence[str], codings: Sequence[Coding]) -> list[Coding]:
 
 
 def offered(coding: Coding, levels: Mapping[str, Sequence[float]]) -> list[int]:
-    """The places of the classes that may be set.
-
-    Args:
-        levels: Coded column to its values; those that are missing may be 0 and 1.
-    """
+    """The places of the classes that may be set; columns without levels may be 0 and 1."""
     known = [set(levels.get(column, (0.0, 1.0))) for column in coding.columns]
     return [
         place
@@ -86,35 +77,26 @@ def combinations(levels: Mapping[str, Sequence[float]], codings: Sequence[Coding
     chosen = _choices(levels, codings)
     names = [name for columns in chosen for name in columns]
     order = [names.index(name) for name in levels]
-    found = []
-    for each in product(*chosen.values()):
-        values = [value for part in each for value in part]
-        found.append(tuple(values[place] for place in order))
-    return found
+    rows = ([value for part in each for value in part] for each in product(*chosen.values()))
+    return [tuple(row[place] for place in order) for row in rows]
 
 
 def _choices(
     levels: Mapping[str, Sequence[float]], codings: Sequence[Coding]
 ) -> dict[tuple[str, ...], list[tuple[float, ...]]]:
     """The columns of each variable to the values that they may have together."""
-    found: dict[tuple[str, ...], list[tuple[float, ...]]] = {}
-    classes = {each.columns: each for each in whole(list(levels), codings)}
-    for columns in parts(list(levels), codings):
-        coding = classes.get(columns)
-        if coding is None:
-            found[columns] = [(float(value),) for value in levels[columns[0]]]
-        else:
-            found[columns] = [tuple(coding.rows[place].tolist()) for place in offered(coding, levels)]
-    return found
+    classes = {
+        each.columns: [tuple(each.rows[place].tolist()) for place in offered(each, levels)]
+        for each in whole(list(levels), codings)
+    }
+    return {
+        columns: classes.get(columns) or [(float(value),) for value in levels[columns[0]]]
+        for columns in parts(list(levels), codings)
+    }
 
 
 def no_class(names: Sequence[str], values: Tensor, codings: Sequence[Coding]) -> Coding | None:
-    """The coding of the first variable for which some values state several classes at once; None if there is
-    none.
-
-    Args:
-        values: Their values, (..., k), each at one of its levels.
-    """
+    """The coding of the first variable for which values (..., k) state several classes at once, if any."""
     for each in whole(names, codings):
         places = [list(names).index(column) for column in each.columns]
         if bool((values[..., places].sum(-1) > 1.5).any()):
@@ -128,8 +110,8 @@ def cycled(
     codings: Sequence[Coding],
     levels: Mapping[str, Sequence[float]] = MappingProxyType({}),
 ) -> Tensor:
-    """Points with the classes of every variable that has some in turn, (n, k) -> (n, k); all combinations of
-    those that are offered occur where there are enough points.
+    """Points (n, k) with the classes on offer of every variable that has some in turn: all combinations,
+    where there are enough points.
     """
     made, stride = points.clone(), 1
     for each in whole(names, codings):
@@ -142,27 +124,15 @@ def cycled(
 
 def in_places(values: Mapping[str, Any], codings: Sequence[Coding]) -> dict[str, Any]:
     """Names and values with the place of a class in place of its indicators."""
-    of = {column: each for each in whole(list(values), codings) for column in each.columns}
-    found: dict[str, Any] = {}
-    for name, value in values.items():
-        coding = of.get(name)
-        text = None if coding is None else coding.text([values[column] for column in coding.columns])
-        if coding is None or text is None:
-            found[name] = value
-        else:
-            found[coding.name] = float(coding.levels.index(text))
-    return found
+    found = worded(values, {each.name: each for each in whole(list(values), codings)})
+    classes = {each.name: each.levels for each in codings if each.name not in values}
+    return {
+        name: float(classes[name].index(value)) if name in classes else value for name, value in found.items()
+    }
 
 
 def in_indicators(values: Mapping[str, Any], codings: Sequence[Coding]) -> dict[str, Any]:
-    """The inverse of `in_places`.
-
-    Args:
-        values: Name to value; the place of a class for a variable that has classes.
-
-    Raises:
-        ValueError: if a number is the place of no class.
-    """
+    """The inverse of `in_places`; a number that is the place of no class is a ValueError."""
     of = {each.name: each for each in codings if each.reference is not None}
     found: dict[str, Any] = {}
     for name, value in values.items():

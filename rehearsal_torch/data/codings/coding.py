@@ -12,11 +12,14 @@ only whether its class is desired is kept, so that its classes need no order.
 YAML reads yes, no, on, off, true and false as truth values: a truth value stands for the level that is one of
 these words.
 
+A coded column takes the place of a column of levels; the indicators of classes stand beside the column. A
+cell that states none of the levels is a fault with its line. Missing cells stay missing.
+
 Source: Suits (1957), for indicators without a reference class.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -24,9 +27,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from rehearsal_torch.data.tables.frame import line_words
 from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.plain import repeated
-from rehearsal_torch.files.schema import is_number, meant
+from rehearsal_torch.files.schema import Fault, is_number, meant
 
 YES, NO = frozenset(("yes", "on", "true")), frozenset(("no", "off", "false"))
 # More levels than these are no levels but texts.
@@ -47,9 +51,8 @@ class Coding:
         desired: Of classes of an outcome: those that are desired, in the order of the levels; else empty.
 
     Raises:
-        ValueError: if there are fewer than 2 levels or more than 50, one is empty or occurs twice, the
-            reference is none of them, the desired ones are not some of them, or a configuration would not
-            keep a text as it is.
+        ValueError: if there are fewer than 2 levels or more than 50, one is empty, occurs twice or would not
+            be kept by a configuration, the reference is none of them, or the desired ones are not some.
     """
 
     name: str
@@ -70,10 +73,8 @@ class Coding:
         if unknown := [each for each in self.desired if each not in self.levels]:
             raise ValueError(f"the desired class {unknown[0]!r} is none of {listed(self.levels)}")
         if self.desired and (self.reference is not None or set(self.desired) == set(self.levels)):
-            raise ValueError(
-                f"expected some classes of {listed(self.levels)} to be desired, and no reference; got "
-                f"{listed(self.desired)}"
-            )
+            expected = f"expected some classes of {listed(self.levels)} to be desired, and no reference"
+            raise ValueError(f"{expected}; got {listed(self.desired)}")
         ordered = tuple(each for each in self.levels if each in self.desired)
         object.__setattr__(self, "desired", ordered)
 
@@ -87,13 +88,14 @@ class Coding:
         """The names of the coded columns: its own, or those of the indicators, such as ``ward=B``."""
         if self.reference is None:
             return (self.name,)
-        return tuple(f"{self.name}={each}" for each in self.levels if each != self.reference)
+        return tuple(f"{self.name}={each}" for each in self._indicated)
 
     @property
     def words(self) -> str:
         """The coding in words, such as ``no = 0, yes = 1``."""
         if self.desired:
-            return f"{either(self.desired)} = 1, {either(self._others)} = 0"
+            others = [each for each in self.levels if each not in self.desired]
+            return f"{either(self.desired)} = 1, {either(others)} = 0"
         if self.reference is None:
             return ", ".join(f"{each} = {code}" for code, each in enumerate(self.levels))
         return f"{', '.join(self.levels)}, with {self.reference} as the reference"
@@ -113,32 +115,19 @@ class Coding:
         return np.stack([[float(each == one) for one in self._indicated] for each in self.levels])
 
     @property
-    def _others(self) -> tuple[str, ...]:
-        return tuple(each for each in self.levels if each not in self.desired)
-
-    @property
     def _indicated(self) -> tuple[str, ...]:
         return tuple(each for each in self.levels if each != self.reference)
 
     def place(self, cell: Any) -> int | None:
-        """The index of the level that a cell states; None if it states none of them.
-
-        Args:
-            cell: A text, a truth value, or a number, which states the level that is written like it.
-        """
-        if isinstance(cell, bool | np.bool_):
-            among = YES if cell else NO
-            found = [place for place, each in enumerate(self.levels) if each.casefold() in among]
-            return found[0] if len(found) == 1 else None
-        text = text_of(cell)
+        """The index of the level that a cell states, also as a number that is written so; None for none."""
+        truth = isinstance(cell, bool | np.bool_)
+        text = _word_of(bool(cell), self.levels) if truth else text_of(cell)
         return self.levels.index(text) if text in self.levels else None
 
     def places(self, column: pd.Series) -> np.ndarray:
         """The index of each cell's level, (n,): NaN where it is missing, -1 where it states no level."""
-        known = {}
-        for cell in column.dropna().unique().tolist():
-            place = self.place(cell)
-            known[cell] = -1 if place is None else place
+        cells = column.dropna().unique().tolist()
+        known = {cell: -1 if (place := self.place(cell)) is None else place for cell in cells}
         found = column.astype(object).map(known)
         return np.asarray(found.to_numpy(np.float64, na_value=np.nan))
 
@@ -150,9 +139,7 @@ class Coding:
         return found
 
     def text(self, values: Sequence[float]) -> str | None:
-        """The level with some values in the coded columns, or those that are desired, or those that are not;
-        None if no level has them.
-        """
+        """The level, or (un)desired ones, with some values in the coded columns; None if none has them."""
         try:
             near = [abs(float(each) - round(float(each))) <= CLOSE for each in values]
         except (TypeError, ValueError, OverflowError):
@@ -172,11 +159,7 @@ class Coding:
 
     @classmethod
     def of(cls, name: str, plain: Any) -> "Coding":
-        """A coding from plain data.
-
-        Raises:
-            ValueError: if they are of another form.
-        """
+        """A coding from plain data; a ValueError if they are of another form."""
         if isinstance(plain, list | tuple):
             return cls(name, tuple(spelled(plain)))
         classes = plain.get("classes") if isinstance(plain, Mapping) else None
@@ -186,10 +169,9 @@ class Coding:
                 return cls(name, tuple(spelled(classes)), reference)
             if set(plain) == {"classes", "desired"} and isinstance(plain["desired"], list | tuple):
                 return cls(name, tuple(spelled(classes)), None, tuple(spelled(plain["desired"])))
-        raise ValueError(
-            "expected its texts in the order of their codes, [low, medium, high], or {classes: [A, B, C], "
-            f"reference: A}}; got {beginning(str(plain), 60)!r}"
-        )
+        expected = "expected its texts in the order of their codes, [low, medium, high]"
+        got = f"got {beginning(str(plain), 60)!r}"
+        raise ValueError(f"{expected}, or {{classes: [A, B, C], reference: A}}; {got}")
 
 
 def text_of(cell: Any) -> str | None:
@@ -204,26 +186,21 @@ def text_of(cell: Any) -> str | None:
         return None
 
 
+def _word_of(truth: bool, texts: Sequence[str]) -> str | None:
+    """The one of some texts that says a truth value; None if none does, or several do."""
+    words = [text for text in texts if text.casefold() in (YES if truth else NO)]
+    return words[0] if len(words) == 1 else None
+
+
 def spelled(levels: Iterable[Any], texts: Sequence[str] = ()) -> list[str]:
-    """Levels as texts, as YAML holds them.
-
-    Args:
-        levels: Texts, numbers and truth values.
-        texts: The texts of the column: a truth value is the one of them that says it, else yes or no.
-
-    Raises:
-        ValueError: if one is of another kind.
-    """
+    """Levels as texts; a truth value is the one of the column's texts that says it, else yes or no."""
     if isinstance(levels, str):
         raise ValueError(f"expected a list of texts; got the text {beginning(levels, 60)!r}")
     found = []
     for each in levels:
-        if isinstance(each, bool):
-            among = YES if each else NO
-            said = [text for text in texts if text.casefold() in among]
-            found.append(said[0] if len(said) == 1 else "yes" if each else "no")
-            continue
-        text = text_of(each)
+        text = (
+            (_word_of(each, texts) or ("yes" if each else "no")) if isinstance(each, bool) else text_of(each)
+        )
         if text is None:
             raise ValueError(f"expected texts or numbers; got {beginning(str(each), 60)!r}: put it in quotes")
         found.append(text)
@@ -248,3 +225,134 @@ def listed(levels: Sequence[str], shown: int = SHOWN) -> str:
     """Levels for messages: the first ones, and how many there are if there are more."""
     more = f", ... ({len(levels)} in all)" if len(levels) > shown else ""
     return ", ".join(map(str, levels[:shown])) + more
+
+
+ADD = "correct it, or add it to the levels if rows have it"
+NEW = "no row to learn from has it, so that nothing is known of it: correct it, or leave the case out"
+# A class of fewer rows is told: its effect is hardly known.
+RARE = 5
+
+
+@dataclass(frozen=True)
+class Coded:
+    """A table with coded columns, a fault for each column that cannot be coded, and these columns."""
+
+    frame: pd.DataFrame
+    faults: tuple[str, ...] = ()
+    broken: frozenset[str] = frozenset()
+
+
+def coded(
+    frame: pd.DataFrame,
+    codings: Mapping[str, Coding],
+    needed: Collection[str] = (),
+    remedy: str = ADD,
+    at: Callable[[int], str] = line_words,
+) -> Coded:
+    """A table with codes in place of texts.
+
+    Args:
+        needed: Columns whose absence is a fault; others are coded if they are there.
+        remedy: What to do about a text that is no level.
+    """
+    made, faults, broken = dict[str, np.ndarray](), list[str](), set[str]()
+    for name, coding in codings.items():
+        if name not in frame.columns:
+            if name in needed:
+                faults.append(f"no column {name!r}; {meant(name, [str(each) for each in frame.columns])}")
+                broken |= {name, *coding.columns}
+            continue
+        places = coding.places(frame[name])
+        odd = places == -1
+        if odd.any():
+            faults.append(f"{name}: {unknown(coding, frame[name], odd, at)}: {remedy}")
+            broken |= {name, *coding.columns}
+            continue
+        made |= dict(zip(coding.columns, coding.encoded(places).T, strict=True))
+    for name in [name for name in made if name in frame.columns and name not in codings]:
+        faults.append(f"{name}: there is a column of this name beside the column of classes: rename it")
+        broken.add(name)
+    if not made:
+        return Coded(frame, tuple(faults), frozenset(broken))
+    beside = frame.drop(columns=[name for name in made if name in frame.columns])
+    columns = pd.DataFrame(made, index=frame.index)
+    return Coded(pd.concat([beside, columns], axis=1), tuple(faults), frozenset(broken))
+
+
+def labelled(frame: pd.DataFrame, codings: Mapping[str, Coding]) -> pd.DataFrame:
+    """A table with the index of the level in place of each text, NaN where a cell states none."""
+    found = {
+        name: np.where((places := coding.places(frame[name])) == -1, np.nan, places)
+        for name, coding in codings.items()
+        if name in frame.columns
+    }
+    return frame.assign(**found) if found else frame
+
+
+def unknown(coding: Coding, column: pd.Series, odd: np.ndarray, at: Callable[[int], str] = line_words) -> str:
+    """Which cell states no level, in words; `odd` marks those that do not, (n,) bool."""
+    first = int(odd.argmax())
+    cell = column.iloc[first]
+    got = repr(beginning(cell, 60)) if isinstance(cell, str) else f"the number {text_of(cell) or cell}"
+    near = meant(cell[:60], coding.levels) if isinstance(cell, str) else ""
+    hint = f" ({near})" if near.startswith("did you mean") else ""
+    others = int(odd.sum()) - 1
+    more = f" (and others in {others} further {'rows' if others > 1 else 'row'})" if others else ""
+    where = at(int(column.index[first]))
+    return f"expected one of {listed(coding.levels)}; got {got} in {where}{more}{hint}"
+
+
+def unseen(coding: Coding, column: pd.Series) -> list[str]:
+    """The levels that no row has."""
+    known = set(coding.places(column).tolist())
+    return [each for place, each in enumerate(coding.levels) if place not in known]
+
+
+def rare_classes(frame: pd.DataFrame, codings: Mapping[str, Coding]) -> dict[str, str]:
+    """Each variable of classes of which some have fewer than five rows, and what is said of it."""
+    sentences = {}
+    for name, coding in codings.items():
+        if coding.reference is None or name not in frame.columns:
+            continue
+        places = coding.places(frame[name])
+        counts = {each: int((places == place).sum()) for place, each in enumerate(coding.levels)}
+        if few := [f"{each} in {count}" for each, count in counts.items() if 0 < count < RARE]:
+            sentences[name] = (
+                f"has classes that few rows have ({', '.join(few)} of {len(frame)} rows), so that little is "
+                "known of them: join them with others, or add rows"
+            )
+    return sentences
+
+
+def lost_classes(frame: pd.DataFrame, codings: Iterable[Coding]) -> list[str]:
+    """A fault for each variable of classes of which no row of a part is left."""
+    return [
+        f"{coding.name}: none of {len(frame)} rows has the class {name.removeprefix(f'{coding.name}=')}; the "
+        "rows that have it are held out: join it with another class, add rows, or hold no rows out"
+        for coding in codings
+        if coding.reference is not None
+        for name in coding.columns
+        if name in frame.columns and not (frame[name] == 1).any()
+    ]
+
+
+def uncoded(fault: str) -> str:
+    """A fault of a column of texts, with how a task codes them."""
+    if not isinstance(fault, Fault) or fault.kind != "texts":
+        return fault
+    return f"{fault}; or name its texts in the task, codings: {{{fault.path}: [first, second, ...]}}"
+
+
+def texts_in(column: pd.Series) -> list[str]:
+    """The different texts of a column, sorted; numbers are left out."""
+    if column.dtype.kind in "biufcmM":
+        return []
+    cells = column.dropna().unique().tolist()
+    return sorted({each.strip() for each in cells if isinstance(each, str)})
+
+
+def of_numbers(frame: pd.DataFrame, name: str) -> bool:
+    """Whether a name is to be a column of numbers: neither one of texts, nor the indicator of a class."""
+    if name not in frame.columns:
+        return "=" not in name or name.partition("=")[0] not in frame.columns
+    return not texts_in(frame[name])

@@ -18,21 +18,30 @@ the graph stays what it was (Qin et al., Def. 12). Where a hidden common cause a
 node, arrows from each indicator to those after it take the place of bi-directional edges, which such a pair
 does not allow.
 
+    region: status in {well, mild} and cost <= 4
+    codings: {status: {classes: [well, mild, ill], desired: [well, mild]}}
+
+An outcome of classes is to the methods whether its class is desired, 0 or 1, so that its classes need no
+order, and the chance that status is well or mild is that of its column being 1. What else depends on the
+class itself cannot be learnt from that column: such an outcome has no children in the graph.
+
 Source: Qin et al. (2023), Def. 1-3 and 12.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
 
 from rehearsal_torch.data.codings.class_actions import offered, whole
-from rehearsal_torch.data.codings.coding import Coding, listed, spelled, text_of
-from rehearsal_torch.data.codings.columns import unseen
-from rehearsal_torch.data.codings.outcomes import region_in_codes
+from rehearsal_torch.data.codings.coding import Coding, either, listed, spelled, text_of, unseen
 from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.schema import Fault
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.spaces.inequalities import InequalityError
+from rehearsal_torch.spaces.worded_inequalities import desired_classes, worded_inequalities
 
 BY_ROWS = ("binary", "categorical")
 CODINGS = "{variable: [texts in the order of their codes], or {classes: [...], reference: ...}}"
@@ -41,39 +50,30 @@ CODINGS = "{variable: [texts in the order of their codes], or {classes: [...], r
 def resolved(
     plain: Mapping[str, Any], frame: pd.DataFrame, box: object = None
 ) -> tuple[dict[str, Any], list[str], list[str]]:
-    """Codings with levels and references, where rows say what they are.
-
-    Args:
-        box: The part ``box``: where it offers some classes of a variable only, the reference is one of them.
-
-    Returns:
-        The codings, the variables whose levels were found in the rows, and faults, a sentence each.
+    """Codings with levels and references, where rows say what they are; the variables whose levels were found
+    in the rows; and faults, a sentence each. Of the classes that a box offers, the reference is one.
     """
     found, names, faults = dict(plain), list[str](), list[str]()
     for name, each in plain.items():
-        whole = isinstance(each, Mapping) and set(each) == {"classes"}
-        if name not in frame.columns or not (each in BY_ROWS if isinstance(each, str) else True):
+        if name not in frame.columns:
             continue
-        texts = levels_in(frame[name])
+        column, texts = frame[name], levels_in(frame[name])
         try:
             if isinstance(each, list | tuple):
                 found[name] = spelled(each, texts)
-            elif whole:
+            elif isinstance(each, Mapping) and set(each) == {"classes"}:
                 known = spelled(each["classes"], texts)
-                coding = classes_of(name, frame[name], known, among=_offered_in(box, name, known))
-                if lost := unseen(coding, frame[name]):
-                    raise ValueError(
-                        f"no row has {listed(lost)}, so that nothing is known of it: leave it out"
-                    )
+                coding = classes_of(name, column, known, among=_offered_in(box, name, known))
+                if lost := unseen(coding, column):
+                    words = f"no row has {listed(lost)}, so that nothing is known of it: leave it out"
+                    raise ValueError(words)
                 found[name] = coding.to_plain()
-            elif isinstance(each, str):
-                coding = (
-                    classes_of(name, frame[name], texts, among=_offered_in(box, name, texts))
-                    if each == "categorical" and len(texts) > 2
-                    else Coding(name, tuple(texts))
-                )
+            elif isinstance(each, str) and each in BY_ROWS:
+                coding = Coding(name, tuple(texts))
                 if each == "binary" and len(texts) > 2:
                     raise ValueError(f"expected two texts; got {len(texts)}")
+                if len(texts) > 2:
+                    coding = classes_of(name, column, texts, among=_offered_in(box, name, texts))
                 found[name] = coding.to_plain()
                 names.append(name)
         except ValueError as error:
@@ -84,13 +84,10 @@ def resolved(
 def levels_in(column: pd.Series) -> list[str]:
     """The different cells of a column as levels: numbers in their order, then texts, sorted."""
     cells = column.dropna().unique().tolist()
-    numbers = sorted(
-        {float(each) for each in cells if not isinstance(each, str) and text_of(each) is not None}
-    )
-    texts = sorted(
-        {each.strip() for each in cells if isinstance(each, str)}, key=lambda text: (text.casefold(), text)
-    )
-    return [text for text in (text_of(each) for each in [*numbers, *texts]) if text is not None]
+    texts = {each.strip() for each in cells if isinstance(each, str)}
+    numbers = {float(each) for each in cells if not isinstance(each, str) and text_of(each) is not None}
+    ordered = [*sorted(numbers), *sorted(texts, key=lambda text: (text.casefold(), text))]
+    return [text for text in map(text_of, ordered) if text is not None]
 
 
 def _offered_in(box: object, name: str, classes: Sequence[str]) -> list[str]:
@@ -109,13 +106,8 @@ def classes_of(
     reference: str | None = None,
     among: Sequence[str] = (),
 ) -> Coding:
-    """The coding of classes; without a reference that of the most frequent class, the first of several.
-
-    Args:
-        among: The classes of which it is the most frequent; empty for all.
-
-    Raises:
-        ValueError: see `Coding`.
+    """The coding of classes; without a reference that of the most frequent class (of `among`, if there are
+    some), the first of several.
     """
     if reference is None:
         places = Coding(name, tuple(classes)).places(column)
@@ -144,8 +136,6 @@ def codings_in(plain: object) -> tuple[dict[str, Coding], list[Fault]]:
 def in_codes(plain: Mapping[str, Any], codings: Mapping[str, Coding]) -> tuple[dict[str, Any], list[Fault]]:
     """A task with codes in the place of texts in its box and its region, and faults."""
     made, faults = {part: each for part, each in plain.items() if part != "codings"}, list[Fault]()
-    if not codings:
-        return made, faults
     if isinstance(made.get("box"), Mapping):
         box: dict[Any, Any] = {}
         for name, each in made["box"].items():
@@ -165,9 +155,7 @@ def in_codes(plain: Mapping[str, Any], codings: Mapping[str, Coding]) -> tuple[d
 
 
 def box_in_texts(box: Mapping[str, Any], codings: Mapping[str, Coding]) -> dict[str, Any]:
-    """A box as a task writes it, with the texts of its levels and classes, so that no number is taken for a
-    text.
-    """
+    """A box as a task writes it: texts for levels and classes, so that no number is taken for a text."""
     found: dict[str, Any] = {}
     classes = {column: each for each in whole(list(box), list(codings.values())) for column in each.columns}
     for name, each in box.items():
@@ -190,29 +178,27 @@ def _settable(coding: Coding, written: Any) -> dict[str, Any]:
         raise ValueError(
             f"a variable of texts is set to one of these: write {{values: [{listed(coding.levels)}]}}"
         )
-    codes = [_code(coding, each) for each in values]
+    codes = list[int]()
+    for value in values:
+        place = coding.place(value)
+        if place is None:
+            raise ValueError(f"expected some of {listed(coding.levels)}; got {value!r}")
+        codes.append(place)
     if coding.reference is None:
-        return {coding.name: {**written, "values": codes}}
+        return {coding.name: {**written, "values": [float(code) for code in codes]}}
     if len(set(codes)) < len(codes):
         raise ValueError(f"each class is offered once; got {listed(spelled(values))}")
-    texts = [coding.levels[int(code)] for code in codes]
+    texts = [coding.levels[code] for code in codes]
     if coding.reference not in texts:
         raise ValueError(
             f"the reference of {coding.name}, {coding.reference}, is not offered: name one of "
             f"{listed(texts)} as the reference"
         )
-    rows = coding.rows[[int(code) for code in codes]]
+    rows = coding.rows[codes]
     return {
         column: {**written, "values": sorted(set(rows[:, place].tolist()))}
         for place, column in enumerate(coding.columns)
     }
-
-
-def _code(coding: Coding, value: Any) -> float:
-    place = coding.place(value)
-    if place is None:
-        raise ValueError(f"expected some of {listed(coding.levels)}; got {value!r}")
-    return float(place)
 
 
 def coded_names(names: Sequence[str], codings: Mapping[str, Coding]) -> list[str]:
@@ -221,14 +207,7 @@ def coded_names(names: Sequence[str], codings: Mapping[str, Coding]) -> list[str
 
 
 def expanded(graph: RehearsalGraph, codings: Mapping[str, Coding]) -> RehearsalGraph:
-    """The graph with the indicators of classes in the place of their variables.
-
-    Args:
-        graph: The graph; indicators that it has already stay as they are.
-
-    Raises:
-        ValueError: if the graph has another variable of the name of an indicator.
-    """
+    """The graph with the indicators of classes in the place of their variables; those that it has stay."""
     several = {
         name: each.columns
         for name, each in codings.items()
@@ -255,3 +234,84 @@ def _pairs(pairs: Sequence[tuple[str, str]], several: Mapping[str, Sequence[str]
         for one in several.get(source, (source,))
         for other in several.get(target, (target,))
     ]
+
+
+def with_desired(region: Any, codings: Mapping[str, Coding]) -> dict[str, Coding]:
+    """The codings with the classes of outcomes that a region of texts desires, where it can be read."""
+    try:
+        found = desired_classes(region, levels_of(codings), unordered_of(codings)) if _texts(region) else {}
+    except InequalityError:
+        return dict(codings)
+    made = {name: replace(codings[name], reference=None, desired=classes) for name, classes in found.items()}
+    return {**codings, **made}
+
+
+def region_in_codes(written: Any, codings: Mapping[str, Coding], faults: list[Fault]) -> Any:
+    """Inequalities with texts as faces, {names, normals, offsets}; None with a fault; all else as it is."""
+    if isinstance(written, Mapping):
+        names = written.get("names", written)
+        for name in names if isinstance(names, Mapping | Sequence) else ():
+            coding = codings.get(name) if isinstance(name, str) else None
+            if coding is not None and coding.reference is not None:
+                some = f"{name} in {{{', '.join(coding.levels[:-1])}}}"
+                words = f"{name} has classes, which have no order: name those that are desired, as the text"
+                faults.append(Fault("region", f"{words} {some}"))
+                return None
+    try:
+        return faces_of_text(written, codings) if _texts(written) else written
+    except InequalityError as error:
+        faults.append(Fault("region", str(error)))
+        return None
+
+
+def faces_of_text(written: Any, codings: Mapping[str, Coding] = MappingProxyType({})) -> dict[str, Any]:
+    """Inequalities, a text or a list of texts, as faces {names, normals, offsets}.
+
+    Raises:
+        InequalityError: with the number of the line among several.
+    """
+    levels, classes = levels_of(codings), unordered_of(codings)
+    lines = written if isinstance(written, list) else [written]
+    for place, line in enumerate(lines):
+        try:
+            # With the lines before it, since classes are named once.
+            worded_inequalities(line, levels, classes)
+            found = worded_inequalities(lines[: place + 1], levels, classes)
+        except InequalityError as error:
+            error.args = (f"inequality {place + 1}, {error}" if isinstance(written, list) else str(error),)
+            raise
+    normals = [list(normal) for normal in found.normals]
+    return {"names": list(found.names), "normals": normals, "offsets": list(found.offsets)}
+
+
+def levels_of(codings: Mapping[str, Coding]) -> dict[str, tuple[str, ...]]:
+    """Variable to its levels, for those that are no classes."""
+    return {name: each.levels for name, each in codings.items() if not each.of_classes}
+
+
+def unordered_of(codings: Mapping[str, Coding]) -> dict[str, tuple[str, ...]]:
+    """Variable to its classes, for those that have some."""
+    return {name: each.levels for name, each in codings.items() if each.of_classes}
+
+
+def outcome_faults(graph: RehearsalGraph, codings: Sequence[Coding]) -> list[Fault]:
+    """A fault for each outcome of classes on which another variable depends."""
+    found = list[Fault]()
+    for each in codings:
+        after = [name for cause, name in graph.edges if cause == each.name] if each.desired else []
+        if after:
+            others = " and ".join(after)
+            words = (
+                f"{each.name} -> {after[0]}: {each.name} is an outcome of {len(each.levels)} classes: a "
+                f"method knows of {each.name} only whether it is {either(each.desired)}, and {others} may "
+                f"depend on the class itself. Take the arrow out if it does not, take {others} out of the "
+                "graph if nothing desired depends on it, or give each class a column of 0 and 1 that is a "
+                "variable of its own"
+            )
+            found.append(Fault("graph", words))
+    return found
+
+
+def _texts(written: Any) -> bool:
+    lines = written if isinstance(written, list) else [written]
+    return bool(lines) and all(isinstance(line, str) for line in lines)

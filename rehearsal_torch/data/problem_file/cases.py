@@ -1,12 +1,10 @@
-"""The cases of a problem file, and the bounds that each case has of its own.
+"""The cases of a problem file: what their columns are for, and the bounds that each has of its own.
 
     bounds: {bmi: [current - 3, current], dose: [0, 0.5*weight]}
 
-A limit is a number or a linear function of the action's present value in the case, `current`, and of columns
-that the cases (or, without cases, the rows) have; the present value stands in the action's own column. The
-interval is cut to the range that all cases share.
-
-What the columns of the cases are for, and whether their values can occur.
+A limit is a number or a linear function of the action's present value in the case, `current`, which stands in
+the action's own column, and of columns that the cases (or, without cases, the rows) have. The interval is cut
+to the range that all cases share.
 
 A column of the cases is a variable, their name (`identity`), a cost, or part of a bound. Another one does
 nothing: a name that is nearly that of a variable is a slip, which would otherwise leave a present value or a
@@ -23,7 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rehearsal_torch.data.problem_file.findings import Findings, key, rows_of
+from rehearsal_torch.data.problem_file.findings import Findings, column_faults, key, rows_of
 from rehearsal_torch.data.problem_file.form import DataForm, VariableForm
 from rehearsal_torch.data.reading import ReadTable, number_faults, numbers_of
 from rehearsal_torch.files.addresses import beginning
@@ -42,23 +40,18 @@ def unused_columns(cases: ReadTable, form: Mapping[str, Any], found: Findings) -
     a list each, of a file those that are nearly a variable.
     """
     variables = list(form.get("variables", {}))
-    used = {*variables, str(form.get("identity")), *map(str, (form.get("costs") or {}).values())}
-    used |= {
-        word.strip("`")
-        for limits in (form.get("bounds") or {}).values()
-        for limit in limits
-        for word in _WORD.findall(str(limit))
-    }
+    used = {*variables, str(form.get("identity")), *map(str, form.get("costs", {}).values())}
+    limits = [limit for pair in form.get("bounds", {}).values() for limit in pair]
+    used |= {word.strip("`") for limit in limits for word in _WORD.findall(str(limit))}
     listed = isinstance(form.get("cases"), list)
-    there = set(map(str, cases.frame.columns))
-    for name in (str(each) for each in cases.frame.columns if str(each) not in used):
-        near = _near(name, [each for each in variables if each not in there])
+    columns = list(map(str, cases.frame.columns))
+    for name in (each for each in columns if each not in used):
+        near = _near(name, [each for each in variables if each not in columns])
         if near and listed:
             found.fault("cases", f"{name!r} is no variable; did you mean {near!r}?")
         elif near:
-            found.warn(
-                "cases", "unused", f"column {name!r} of {cases.where} is not used; did you mean {near!r}?"
-            )
+            words = f"column {name!r} of {cases.where} is not used; did you mean {near!r}?"
+            found.warn("cases", "unused", words)
         elif listed:
             found.warn("cases", "unused", f"{name!r} is no variable, and not used")
 
@@ -73,11 +66,7 @@ def _near(name: str, choices: Iterable[str]) -> str | None:
 def impossible_values(
     cases: ReadTable, rows: pd.DataFrame, variables: Mapping[str, VariableForm], found: Findings
 ) -> None:
-    """Faults of values of binary variables that no row has.
-
-    Args:
-        variables: The binary variables among these are looked at.
-    """
+    """Faults of values of binary variables that no row has."""
     for name, about in variables.items():
         if about.kind != "binary" or name not in cases.frame.columns or name not in rows.columns:
             continue
@@ -85,11 +74,9 @@ def impossible_values(
         values = " and ".join(f"{each:g}" for each in sorted(known))
         for line, value in _numbers(cases.frame[name]).dropna().items():
             if float(value) not in known:
-                found.fault(
-                    key("cases"),
-                    f"{cases.at(int(str(line)))} of {cases.where}: {name} is {float(value):g}; expected one "
-                    f"of its two values, {values}",
-                )
+                where = f"{cases.at(int(str(line)))} of {cases.where}"
+                words = f"{where}: {name} is {float(value):g}; expected one of its two values, {values}"
+                found.fault("cases", words)
                 break
 
 
@@ -118,17 +105,14 @@ def case_rows(
 
 def identity_faults(name: str, rows: ReadTable, found: Findings) -> None:
     """Faults of the column that names the cases."""
+    column_faults([("identity", name)], rows, found)
     if name not in rows.frame.columns:
-        found.fault(
-            "identity", f"no column {name!r} in {rows.where}; {meant(name, map(str, rows.frame.columns))}"
-        )
         return
     column = rows.frame[name]
     if column.isna().any():
         where = rows.at(int(column.index[int(column.isna().to_numpy().argmax())]))
-        found.fault(
-            "identity", f"column {name!r} of {rows.where} is empty in {where}: every case needs a name"
-        )
+        words = f"column {name!r} of {rows.where} is empty in {where}: every case needs a name"
+        found.fault("identity", words)
     elif (twice := column.astype(str).duplicated()).any():
         place = int(twice.to_numpy().argmax())
         found.fault(
@@ -146,31 +130,24 @@ def ranges_of(
     found: Findings,
     texts: Collection[str] = (),
 ) -> dict[str, list[tuple[float, float]]]:
-    """(lower, upper) of each row, for the actions that have bounds of their own.
-
-    Args:
-        bounds: Action to its two limits, as text.
-        rows: The cases, with a column for each of these actions if a limit has `current`, and for each other
-            name of a limit.
+    """(lower, upper) of each row, for the actions that have bounds of their own: two limits as text, whose
+    names are columns of the rows.
     """
     made = {}
     for name, limits in bounds.items():
         path = key("bounds", name)
         if name not in box.names and name not in texts:
             found.fault(path, f"is no action; {meant(name, box.names)}")
-            continue
-        if name not in box.names or name in box.levels:
-            found.fault(
-                path, f"{name} is set to some values only, which are the same in all cases: leave it out"
-            )
-            continue
-        sums = [_read(text, path, rows, found) for text in limits]
-        if None in sums:
-            continue
-        used = dict.fromkeys(each for one in sums if one is not None for each in one.weights)
-        columns = _columns({each: name if each == CURRENT else each for each in used}, path, rows, found)
-        if columns is not None:
-            made[name] = _intervals(sums, columns, box.bounds()[name], path, rows, found)
+        elif name not in box.names or name in box.levels:
+            words = f"{name} is set to some values only, which are the same in all cases: leave it out"
+            found.fault(path, words)
+        else:
+            sums = [linear_sum for text in limits if (linear_sum := _read(text, path, rows, found))]
+            used = dict.fromkeys(each for limit in sums for each in limit.weights)
+            names = {each: name if each == CURRENT else each for each in used}
+            columns = _columns(names, path, rows, found) if len(sums) == len(limits) else None
+            if columns is not None:
+                made[name] = _intervals(sums, columns, box.bounds()[name], path, rows, found)
     return made
 
 
@@ -182,63 +159,56 @@ def _read(text: str, path: str, rows: ReadTable, found: Findings) -> Linear | No
         return None
     columns = [str(each) for each in rows.frame.columns]
     if odd := [name for name in made.weights if name != CURRENT and name not in columns]:
+        expected = f"expected numbers, `current`, the present value, and columns of {rows.where}"
         near = meant(odd[0], [CURRENT, *columns])
-        found.fault(
-            path,
-            f"{text!r}: expected numbers, `current`, the present value, and columns of {rows.where}; got "
-            f"{odd[0]!r}; {near}",
-        )
+        found.fault(path, f"{text!r}: {expected}; got {odd[0]!r}; {near}")
         return None
     return made
 
 
 def _columns(
     names: Mapping[str, str], path: str, rows: ReadTable, found: Findings
-) -> dict[str, list[float]] | None:
+) -> dict[str, np.ndarray] | None:
     """The numbers of each name of a limit in every row; None with a fault."""
     for name, column in names.items():
         what = "the present value" if name == CURRENT else "a limit"
-        empty = (
-            rows.frame[column].isna().to_numpy(dtype=bool) if column in rows.frame.columns else np.zeros(0)
-        )
+        empty = rows.frame.get(column, pd.Series(dtype=float)).isna().to_numpy(dtype=bool)
         if empty.any():
             first = rows.at(int(rows.frame.index[int(empty.argmax())]))
-            one = "case" if rows.listed else "row"
+            noun = "case" if rows.listed else "row"
             remedy = "write its present value" if name == CURRENT else "write its value"
             found.fault(
                 path,
-                f"{what}: {rows.where}: {column} is missing in {int(empty.sum())} of {len(empty)} {one}s, "
-                f"first in {first}: {remedy}, or leave the {one} out",
+                f"{what}: {rows.where}: {column} is missing in {int(empty.sum())} of {len(empty)} {noun}s, "
+                f"first in {first}: {remedy}, or leave the {noun} out",
             )
             return None
         if wrong := number_faults(rows.frame, [column], at=rows.at):
             found.fault(path, f"{what}: {rows.where}: {wrong[0]}")
             return None
-    return {name: numbers_of(rows.frame[column]).tolist() for name, column in names.items()}
+    return {name: numbers_of(rows.frame[column]) for name, column in names.items()}
 
 
 def _intervals(
-    sums: Sequence[Linear | None],
-    columns: Mapping[str, Sequence[float]],
+    sums: Sequence[Linear],
+    columns: Mapping[str, np.ndarray],
     shared: tuple[float, float],
     path: str,
     rows: ReadTable,
     found: Findings,
 ) -> list[tuple[float, float]]:
-    made = []
-    for place in range(len(rows.frame)):
-        ends = [
-            each.constant + sum(weight * columns[name][place] for name, weight in each.weights.items())
-            for each in sums
-            if each is not None
-        ]
-        lower, upper = max(ends[0], shared[0]), min(ends[1], shared[1])
-        if ends[0] > ends[1] or lower > upper:
-            found.fault(
-                path,
-                f"{rows.at(int(rows.frame.index[place]))} of {rows.where}: [{ends[0]:g}, {ends[1]:g}] "
-                f"has nothing in common with the range [{shared[0]:g}, {shared[1]:g}]: widen one of the two",
-            )
-            break
-        made.append((lower, upper))
-    return made
+    low, high = (
+        np.full(len(rows.frame), limit.constant)
+        + sum(weight * columns[name] for name, weight in limit.weights.items())
+        for limit in sums
+    )
+    lower, upper = np.maximum(low, shared[0]), np.minimum(high, shared[1])
+    empty = (low > high) | (lower > upper)
+    if empty.any():
+        first = int(empty.argmax())
+        found.fault(
+            path,
+            f"{rows.at(int(rows.frame.index[first]))} of {rows.where}: [{low[first]:g}, {high[first]:g}] "
+            f"has nothing in common with the range [{shared[0]:g}, {shared[1]:g}]: widen one of the two",
+        )
+    return list(zip(lower.tolist(), upper.tolist(), strict=True))

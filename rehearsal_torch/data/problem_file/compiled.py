@@ -8,18 +8,17 @@
 Files that a problem file names are relative to its folder. Graph, desired region and candidate sets are read
 and checked by the reader of tasks; its faults are told with the keys and lines of the problem file.
 
-Source: Du et al. (2026), Sec. 2.1 and Eq. (2), for what a task consists of.
+Source: Du et al. (2026), Sec. 2.1 and Eq. (2).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from rehearsal_torch.data.codings.coding import Coding
-from rehearsal_torch.data.codings.columns import labelled
-from rehearsal_torch.data.codings.outcomes import levels_of, unordered_of
-from rehearsal_torch.data.costs.action_cost import ActionCost
+from rehearsal_torch.data.codings.coding import Coding, labelled
+from rehearsal_torch.data.codings.written import levels_of, unordered_of
+from rehearsal_torch.data.costs import WrittenCost
 from rehearsal_torch.data.problem_file.cases import (
     CURRENT,
     case_rows,
@@ -31,8 +30,12 @@ from rehearsal_torch.data.problem_file.cases import (
 from rehearsal_torch.data.problem_file.findings import (
     Findings,
     ProblemError,
+    column_faults,
+    expect,
     graph_faults,
     key,
+    opened,
+    parts_of,
     role_faults,
     rows_of,
 )
@@ -55,10 +58,9 @@ from rehearsal_torch.data.problem_file.learnt_graph import (
     learnt_graph,
     partly_directed,
 )
-from rehearsal_torch.data.problem_file.opened import expect, opened, parts_of
 from rehearsal_torch.data.reading import ReadTable
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.data.tables.cases import column_faults
+from rehearsal_torch.data.tables.cases import price_faults
 from rehearsal_torch.data.task_file import REHEARSAL_PARTS, TaskError
 from rehearsal_torch.files.schema import Fault, meant
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
@@ -73,7 +75,6 @@ class WrittenProblem:
     """A problem file that can be decided by.
 
     Attributes:
-        source: The file.
         task: Graph, context, box, region, candidates and unit, as plain data.
         rows: The observations; without those that were left out for a missing cell.
         cases: The cases to decide for; None for held-out rows.
@@ -82,11 +83,9 @@ class WrittenProblem:
             are no cases, for each row without a missing cell.
         bounds: Action to its two limits, as the file has them.
         from_present: Actions whose bounds start from their present value, `current`.
-        variables: What the file says of each variable.
         costs: The costs of actions as weights of squared changes, for `micns`; empty if one is no number.
         findings: The file's lines, and warnings so far.
         gaps: What became of missing cells.
-        method: The method that the file names; None if it names none.
         codings: Columns of texts, and what they are as numbers; rows and cases have the texts.
         graphs: The graphs that agree with the rows, where the graph was learnt from them.
     """
@@ -108,12 +107,7 @@ class WrittenProblem:
     graphs: tuple[RehearsalGraph, ...] = ()
 
     def ranges_for(self, cases: ReadTable) -> dict[str, list[tuple[float, float]]]:
-        """`ranges` of other cases than the file's own.
-
-        Raises:
-            ProblemError: if a column is missing or has no numbers, or a case has no value left; all faults
-                are listed.
-        """
+        """`ranges` of other cases than the file's own; all their faults as a ProblemError."""
         found = Findings(self.source, self.findings.lines)
         box = RehearsalTask.of(self.task, self.source).box
         made = ranges_of(self.bounds, box, cases, found, self.codings)
@@ -122,11 +116,7 @@ class WrittenProblem:
 
 
 def written_problem(path: str | Path | None) -> WrittenProblem:
-    """Reads a problem file.
-
-    Raises:
-        ProblemError: with all faults of the file, its tables and its graph.
-    """
+    """Reads a problem file; a ProblemError has all faults of the file, its tables and its graph."""
     file = opened(path, tuple(ProblemForm.model_fields))
     expect(file, "cases")
     plain, found = file.plain, file.found
@@ -166,7 +156,11 @@ def _compiled(form: Mapping[str, Any], found: Findings, folder: Path, own: bool)
         }
         codings, broken, notes = codings_of(sound, rows, found)
         labels = replace(rows, frame=labelled(rows.frame, codings))
-        _column_faults({name: each for name, each in variables.items() if name not in codings}, labels, found)
+        numbers = {name: each for name, each in variables.items() if name not in codings}
+        column_faults(((key("variables", name), name) for name in numbers), labels, found)
+        for name in numbers:
+            if name in labels.frame.columns:
+                kind_faults(name, variables[name], labels.frame[name], found)
         sound = {name: each for name, each in sound.items() if name not in broken}
         used = [name for name in sound if name in there and name in rows.frame.columns]
         labels, gaps = without_gaps(labels, sound, used, form.get("missing", "complete"), found, codings)
@@ -184,23 +178,22 @@ def _compiled(form: Mapping[str, Any], found: Findings, folder: Path, own: bool)
     for name in of_role(variables, "action"):
         if labels is not None and name in labels.frame.columns and name not in broken:
             box[name] = settable(name, variables[name], labels.frame[name], found, codings.get(name))
+    unit = form.get("unit")
+    if unit is not None and rows is not None:
+        column_faults([("unit", unit)], rows, found)
+    priced = cost_parts(form, variables, found, box)
+    untold_worth(form, priced, found)
     task = {
         "graph": written,
         "context": of_role(variables, "context"),
-        "box": {name: each for name, each in box.items() if each is not None},
+        "box": {name: each for name, each in box.items() if each is not None} or None,
         "region": desired,
-        **({} if form.get("candidates") is None else {"candidates": form["candidates"]}),
-        **({} if form.get("unit") is None else {"unit": form["unit"]}),
+        "candidates": form.get("candidates"),
+        "unit": unit,
+        "codings": {name: each.to_plain() for name, each in codings.items()} or None,
+        **priced,
     }
-    if codings:
-        task["codings"] = {name: each.to_plain() for name, each in codings.items()}
-    unit = form.get("unit")
-    if unit is not None and rows is not None and unit not in rows.frame.columns:
-        found.fault("unit", f"no column {unit!r}; {meant(unit, map(str, rows.frame.columns))}")
-    priced = cost_parts(form, variables, found, codings, box)
-    untold_worth(form, priced, found)
-    task |= priced
-    made = _task(task, found, complete=len(box) == len(of_role(variables, "action")))
+    made = _task(task, found, len(box) == len(of_role(variables, "action")), form.get("costs", {}))
     cases = case_rows(form.get("cases"), folder, found)
     identity = form.get("identity")
     named = cases if own else rows
@@ -215,15 +208,15 @@ def _compiled(form: Mapping[str, Any], found: Findings, folder: Path, own: bool)
         if labels is not None:
             plainly = {name: each for name, each in variables.items() if name not in codings}
             impossible_values(cases, labels.frame, plainly, found)
-    ranges: dict[str, list[tuple[float, float]]] = {}
-    bounded = cases
+    ranges, bounded = dict[str, list[tuple[float, float]]](), cases
     if not own and rows is not None and gaps is not None:
         complete = rows.frame[gaps.cells.complete] if gaps.imputations else rows.frame
         bounded = replace(rows, frame=complete)
     if bounded is not None:
         cost_faults(form, bounded, found)
     if made is not None and bounded is not None:
-        ranges = ranges_of(form.get("bounds", {}), made.box, bounded, found, _coded(made, variables))
+        coded = {name for name in of_role(variables, "action") if name in made.coded}
+        ranges = ranges_of(form.get("bounds", {}), made.box, bounded, found, coded)
     relative = tuple(name for name in ranges if any(CURRENT in text for text in form["bounds"][name]))
     found.settle()
     if made is None or rows is None or gaps is None:
@@ -245,20 +238,6 @@ def _compiled(form: Mapping[str, Any], found: Findings, folder: Path, own: bool)
         made.coded,
         () if learnt is None else learnt.members,
     )
-
-
-def _coded(task: RehearsalTask, variables: Mapping[str, VariableForm]) -> set[str]:
-    return {name for name in of_role(variables, "action") if name in task.coded}
-
-
-def _column_faults(variables: Mapping[str, VariableForm], rows: ReadTable, found: Findings) -> None:
-    """Faults of the columns: missing, or not of their kind."""
-    columns = [str(name) for name in rows.frame.columns]
-    for name in variables:
-        if name not in columns:
-            found.fault(key("variables", name), f"no column {name!r} in {rows.where}; {meant(name, columns)}")
-        else:
-            kind_faults(name, variables[name], rows.frame[name], found)
 
 
 def _consistent(
@@ -306,19 +285,24 @@ def _names_in(desired: Any, codings: Mapping[str, Coding]) -> list[str] | None:
         return None
 
 
-def _task(plain: Mapping[str, Any], found: Findings, complete: bool) -> RehearsalTask | None:
+def _task(
+    plain: Mapping[str, Any], found: Findings, complete: bool, columns: Collection[str]
+) -> RehearsalTask | None:
     """The task by the reader of tasks; its faults with the keys of the problem file."""
-    parts = {part: each for part, each in plain.items() if each is not None and (part != "box" or each)}
     try:
-        return RehearsalTask.of(parts, found.source)
+        return RehearsalTask.of(
+            {part: each for part, each in plain.items() if each is not None}, found.source
+        )
     except TaskError as error:
         for each in error.faults:
-            if placed := _in_the_file(each, found, complete):
+            if placed := _in_the_file(each, found, complete, columns):
                 found.fault(*placed)
         return None
 
 
-def _in_the_file(fault: Fault, found: Findings, complete: bool) -> tuple[str, str] | None:
+def _in_the_file(
+    fault: Fault, found: Findings, complete: bool, columns: Collection[str]
+) -> tuple[str, str] | None:
     """A fault of the reader of tasks with the key of the problem file; None if it was told already."""
     # A variable has one role here, and what `desired` names was told; so were names that are in no edge of
     # the graph, among them those of codings, and parts that are missing.
@@ -328,6 +312,10 @@ def _in_the_file(fault: Fault, found: Findings, complete: bool) -> tuple[str, st
         return key("variables") + fault.path[len("box") :], fault.words
     if fault.part == "region":
         return "desired" + fault.path[len("region") :], fault.words
+    if fault.part == "costs":
+        name = fault.path[len("costs.") :]
+        path = key("costs", name) if name in columns else key("variables", name, "cost")
+        return path, fault.words
     if fault.part in _PATHS:
         return fault.path, fault.words
     return ("graph", fault) if complete and not found.faults else ("variables", fault)
@@ -337,80 +325,35 @@ def cost_parts(
     form: Mapping[str, Any],
     variables: Mapping[str, VariableForm],
     found: Findings,
-    codings: Mapping[str, Coding],
     box: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """The parts ``costs`` and ``worth`` of a task, as plain data; none where nothing costs anything.
-
-    Args:
-        box: What the actions may be set to, with texts, for those without a fault.
+    """The parts ``costs`` and ``worth`` of a task; none where nothing costs anything. Actions that may be set
+    to nothing have a fault, and no cost.
     """
-    costs = dict[str, ActionCost]()
-    for name, about in variables.items():
-        # Faults of other roles, and of what an action may be set to, are told.
-        if about.cost is None or about.role != "action" or box.get(name) is None:
-            continue
-        try:
-            costs[name] = about.cost.built(name, codings.get(name), _levels(name, codings, box))
-        except ValueError as error:
-            found.fault(f"{key('variables', name)}.cost", str(error))
-    actions = [name for name, about in variables.items() if about.role == "action"]
-    for name, column in form.get("costs", {}).items():
-        path = key("costs", name)
-        if not actions:
-            # Their own faults are told.
-            continue
+    actions = of_role(variables, "action")
+    costs = {name: variables[name].cost for name in actions if box.get(name) is not None}
+    for name, column in form.get("costs", {}).items() if actions else ():
+        own = costs.get(name) or WrittenCost()
         if name not in actions:
-            found.fault(path, f"is no action; {meant(name, actions)}")
-            continue
-        own, coding = costs.get(name, ActionCost()), codings.get(name)
-        if coding is not None and coding.of_classes:
-            found.fault(
-                path,
-                "a change from one class to another has no size that a cost per unit could count; write what "
-                f"a change to each costs under variables, {name}: {{..., cost: {{{coding.levels[0]}: NUMBER, "
-                "...}}",
-            )
-            continue
-        if own.up or own.down or own.column or own.levels:
+            found.fault(key("costs", name), f"is no action; {meant(name, actions)}")
+        elif own.up or own.down or own.column or own.levels:
             what = "cost of each level" if own.levels else "cost per unit"
-            found.fault(path, f"{name} has a {what} under variables as well: leave one of the two out")
-            continue
-        costs[name] = ActionCost(fixed=own.fixed, column=column, usual=own.usual)
-    worth = form.get("worth")
-    made = {name: each.to_plain() for name, each in costs.items() if name in actions}
-    return {
-        **({"costs": made} if made else {}),
-        **({} if worth is None else {"worth": worth}),
-    }
-
-
-def _levels(
-    name: str, codings: Mapping[str, Coding], box: Mapping[str, Any]
-) -> Mapping[str, Sequence[float]] | None:
-    """Coded column to the values that an action may be set to; None for any of a range."""
-    written = box.get(name)
-    if not isinstance(written, dict):
-        return None
-    coding, values = codings.get(name), written["values"]
-    if coding is None:
-        return {name: values}
-    rows = coding.rows[[coding.levels.index(each) for each in values]]
-    return {column: rows[:, place].tolist() for place, column in enumerate(coding.columns)}
+            words = f"{name} has a {what} under variables as well: leave one of the two out"
+            found.fault(key("costs", name), words)
+        else:
+            costs[name] = WrittenCost(fixed=own.fixed, column=column, usual=own.usual)
+    parts = {"costs": {name: each for name, each in costs.items() if each}, "worth": form.get("worth")}
+    return {part: each for part, each in parts.items() if each}
 
 
 def cost_faults(form: Mapping[str, Any], cases: ReadTable, found: Findings) -> None:
-    """Faults of the columns that have the costs of each case.
-
-    Args:
-        cases: The cases, or the rows of which some are held out.
-    """
+    """Faults of the columns that have the costs of each case, or of each row that may be held out."""
     named = {name: (key("costs", name), column) for name, column in form.get("costs", {}).items()}
     for name, about in form.get("variables", {}).items():
         if about.cost is not None and about.cost.column is not None:
-            named[name] = (f"{key('variables', name)}.cost", about.cost.column)
+            named[name] = (key("variables", name, "cost"), about.cost.column)
     for name, (path, column) in named.items():
-        for fault in column_faults(cases.frame, cases.where, name, column, cases.at):
+        for fault in price_faults(cases.frame, cases.where, name, column, cases.at):
             found.fault(path, fault)
 
 

@@ -1,22 +1,26 @@
-"""Faults and findings of a problem file, each with its line.
+"""A problem file as it is written: its content, its lines and its question, and what was found in it.
 
-Names that one part of a problem file has and another one, its graph or its table has not.
+question: cases        which alteration in each case (the default)      `data.problem_file.compiled`
+question: sequence     which actions, step by step, in each episode     `problems.written.sequence_file`
+question: trials       which experiment next                            `problems.written.trials_file`
 
-The rows of the file that a problem file names.
+Faults and findings name the line and the key that they are about.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from rehearsal_torch.data.finding import Finding, FindingKind
-from rehearsal_torch.data.problem_file.form import DataForm
+from rehearsal_torch.data.problem_file.form import DataForm, perhaps
 from rehearsal_torch.data.reading import ReadTable, TableError, read_table
 from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.files.nearby import near_files
-from rehearsal_torch.files.schema import Fault, meant, path_of
-from rehearsal_torch.files.yaml_lines import line_at
+from rehearsal_torch.files.plain import PlainFileError, text_of, yaml_of
+from rehearsal_torch.files.schema import Fault, Schema, meant, path_of, read, shown
+from rehearsal_torch.files.yaml_lines import line_at, lines_of
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 
 
@@ -25,7 +29,6 @@ class Findings:
     """What was found in a problem file.
 
     Attributes:
-        source: The file.
         lines: Dotted path to line.
         faults: What makes it unusable.
         placed_findings: What its author should look at, each by its sentence with line and key.
@@ -43,12 +46,7 @@ class Findings:
             self.faults.append(told)
 
     def warn(self, path: str, kind: FindingKind, words: str, text: str = "", **numbers: float) -> None:
-        """A finding at a key; once.
-
-        Args:
-            words: The sentence beside its line and key.
-            text: The sentence where these are not shown; empty if it is the same.
-        """
+        """A finding at a key, once; `text` is its sentence where line and key are not shown."""
         self.placed_findings.setdefault(self.placed(path, words), Finding(kind, text or words, numbers))
 
     def add(self, path: str, finding: Finding) -> None:
@@ -86,11 +84,7 @@ class Findings:
             self.fault(fault.path, fault.words)
 
     def settle(self) -> None:
-        """Ends with the faults, if there are any.
-
-        Raises:
-            ProblemError: with all faults.
-        """
+        """Ends with a ProblemError of all faults, if there are any."""
         if self.faults:
             raise ProblemError(self.source, self.faults)
 
@@ -117,11 +111,9 @@ def rows_of(form: DataForm, folder: Path, part: str, found: Findings) -> ReadTab
 def _missing(file: Path) -> str:
     if file.is_dir():
         return f"there is a folder, not a file, at {file}"
-    near = near_files(file)
-    remedy = (
-        f"did you mean {near[0]!r}?" if near else "the name is relative to the folder of the problem file"
-    )
-    return f"there is no file {file}: {remedy}"
+    if near := near_files(file):
+        return f"there is no file {file}: did you mean {near[0]!r}?"
+    return f"there is no file {file}: the name is relative to the folder of the problem file"
 
 
 class Variable(Protocol):
@@ -140,9 +132,7 @@ def role_faults(variables: Mapping[str, Variable], roles: Sequence[str], found: 
 
 
 def graph_faults(variables: Mapping[str, Variable], graph: RehearsalGraph, found: Findings) -> None:
-    """Faults of names that only the graph or only the variables have; a variable of the role other that is in
-    no edge is a warning.
-    """
+    """Faults of names that only the graph or only the variables have; of the role other, a warning."""
     for name in graph.names:
         if name not in variables:
             found.fault("graph", f"{name!r} is not under variables; {meant(name, variables)}")
@@ -173,3 +163,108 @@ class ProblemError(TaskError):
 def key(*parts: str) -> str:
     """The dotted path of a key, as messages write it."""
     return path_of(parts)
+
+
+QUESTION = "question"
+QUESTIONS = ("cases", "sequence", "trials")
+# Keys that only files with another question have.
+_TELLING = {"time": "sequence", "words": "sequence", "reward": "trials", "limits": "trials"}
+_CALLS = {"cases": "rt.rehearse", "sequence": "rt.learn_episodes", "trials": "rt.CausalOptimiser"}
+_BRACES = re.compile(r"->\s*\{|\}\s*<?->")
+_TABS = re.compile(r"^ *\t", re.MULTILINE)
+# The lines from where YAML began to read a part to where it met a fault.
+NEAR = 3
+# What YAML says, and what helps.
+_REMEDIES = {
+    "expected '-' indicator": "each line of a list begins with '-' at the same depth, and a line such as "
+    "name: value does not belong among them",
+    "expected key": 'indent the keys of one part equally, and put texts with : # { [ or " in quotes',
+    "mapping values are not allowed": "put a text with a colon in quotes, and indent the keys of one part "
+    "equally",
+    "expected ',' or": "close every bracket and brace, and put texts that contain commas or braces in quotes",
+    "cannot start any token": "put texts that begin with a sign in quotes",
+    "constructor for the tag": "leave the tag, which begins with !, out",
+}
+
+
+@dataclass(frozen=True)
+class Opened:
+    """The content of a problem file: its parts without the question, one of `QUESTIONS`, what collects its
+    faults and warnings, and the folder to which files are relative.
+    """
+
+    plain: Mapping[str, Any]
+    question: str
+    found: Findings
+    folder: Path
+
+
+def opened(path: str | Path | None, parts: Sequence[str]) -> Opened:
+    """Reads the text of a problem file; a ProblemError if it is no mapping, or has an unknown question."""
+    if path is None:
+        raise ProblemError("no problem file is given: set path=problem.yaml (see docs/own_table.md)", ())
+    file, text = Path(path), ""
+    try:
+        text = text_of(file)
+        plain = yaml_of(text, str(file))
+    except PlainFileError as error:
+        raise ProblemError(f"{error}{_remedy(error, text)}", ()) from error
+    if plain is None:
+        raise ProblemError(f"{file} is empty: draft a problem file from a table by rehearsal init TABLE", ())
+    if not isinstance(plain, dict):
+        got = "a text without them" if isinstance(plain, str) else type(plain).__name__
+        draft = ": of a table, rehearsal init TABLE writes a problem file" if isinstance(plain, str) else ""
+        raise ProblemError(f"{file}: expected the parts {', '.join(parts)}; got {got}{draft}", ())
+    found = Findings(str(file), lines_of(text))
+    question = plain.get(QUESTION, QUESTIONS[0])
+    telling = next((key for key in _TELLING if key in plain and QUESTION not in plain), None)
+    if telling is not None:
+        found.fault(telling, f"is a part of another question: add the line question: {_TELLING[telling]}")
+        found.settle()
+    if question not in QUESTIONS:
+        near = perhaps(question, QUESTIONS)
+        expected = f"expected one of {', '.join(QUESTIONS)}; got {shown(question)}"
+        found.fault(QUESTION, f"{expected}: {near}" if near else expected)
+        found.settle()
+    return Opened({key: each for key, each in plain.items() if key != QUESTION}, question, found, file.parent)
+
+
+def _remedy(error: PlainFileError, text: str) -> str:
+    """What to do about a text that is no YAML, where the lines at which it was met show that."""
+    if _TABS.search(text):
+        return ": indent lines with blanks, not with tabs"
+    if error.line is None:
+        return ""
+    start = error.line if error.since is None or error.line - error.since > NEAR else error.since
+    # Braces and commas have a meaning of their own in YAML's lists in brackets.
+    if _BRACES.search(
+        re.sub(r"\"[^\"]*\"|'[^']*'", "", "\n".join(text.splitlines()[start - 1 : error.line]))
+    ):
+        return ': put arrows with braces in quotes, such as "{a b} -> c"'
+    return next((f": {remedy}" for words, remedy in _REMEDIES.items() if words in str(error)), "")
+
+
+def parts_of(file: Opened, form: type[Schema]) -> dict[str, Any]:
+    """The parts of a file that conform to a schema; faults, and parts that are still empty, are collected."""
+    fields, empty = form.model_fields, []
+    for part, content in file.plain.items():
+        required = part in fields and fields[part].is_required()
+        if part in fields and (content is None or (required and content in ([], {}, ""))):
+            empty.append(part)
+        if part in empty and required:
+            file.found.fault(part, f"nothing is written there yet; expected {fields[part].description}")
+    parts, faults = read(form, {part: each for part, each in file.plain.items() if part not in empty})
+    file.found.of_reader([each for each in faults if each.path not in empty])
+    return parts
+
+
+def expect(file: Opened, question: str) -> None:
+    """Refuses a file with another question than the one being answered, with the command for its own."""
+    if file.question != question:
+        source = file.found.source
+        file.found.fault(
+            QUESTION if QUESTION in file.found.lines else "",
+            f"the file asks for {file.question}, and is read for {question}: type rehearsal decide {source}, "
+            f"without +experiment=, or call {_CALLS[file.question]} in Python",
+        )
+        file.found.settle()

@@ -25,9 +25,9 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, TypeAdapter, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from rehearsal_torch.data.costs.written import COST, WORTH, Worth, Written
-from rehearsal_torch.data.missing.imputation import IMPUTERS, Imputing
-from rehearsal_torch.data.missing.imputation import MOST as MOST_IMPUTATIONS
+from rehearsal_torch.data.costs import COST, WORTH, Worth, Written
+from rehearsal_torch.data.imputation import IMPUTERS, Imputing
+from rehearsal_torch.data.imputation import MOST as MOST_IMPUTATIONS
 from rehearsal_torch.data.tables.frame import NO_DATA_BASE
 from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.schema import (
@@ -143,13 +143,9 @@ def _variable(plain: Any) -> Any:
 
 
 def _limits(pair: Any) -> Any:
-    if not isinstance(pair, list) or len(pair) != 2 or not all(_limit(each) for each in pair):
+    if not isinstance(pair, list) or len(pair) != 2 or {type(each) for each in pair} - {str, int, float}:
         raise fault("[lower, upper], each a number or a sum such as current - 3", pair)
     return [str(each) for each in pair]
-
-
-def _limit(value: Any) -> bool:
-    return isinstance(value, str | int | float) and not isinstance(value, bool)
 
 
 def _case(plain: Any) -> Any:
@@ -181,16 +177,11 @@ def _cases(plain: Any) -> Any:
         if not plain or len(plain) > MOST:
             raise fault(f"1 to {MOST} cases", f"{len(plain)} cases")
         return plain
-    if (
-        isinstance(plain, dict)
-        and plain
-        and not set(plain) & set(DataForm.model_fields)
-        and not _is_address(plain)
-    ):
+    one = isinstance(plain, dict) and plain and not set(plain) & set(DataForm.model_fields)
+    if one and not _is_address(plain):
         # Numbers alone are shown, since a mistyped key may stand before what is nobody's business.
-        case = ", ".join(
-            f"{name}: {value if isinstance(value, int | float) else '...'}" for name, value in plain.items()
-        )
+        shown = {name: each if isinstance(each, int | float) else "..." for name, each in plain.items()}
+        case = ", ".join(f"{name}: {each}" for name, each in shown.items())
         raise _untold(f"expected a list of cases, or a file: write a list, - {{{beginning(case, 100)}}}")
     return None if plain is None else _source(plain)
 
@@ -259,10 +250,7 @@ class ProblemForm(Schema):
     variables: Annotated[
         dict[
             Name,
-            Annotated[
-                VariableForm,
-                BeforeValidator(_variable, json_schema_input_type=VariableForm | str),
-            ],
+            Annotated[VariableForm, BeforeValidator(_variable, json_schema_input_type=VariableForm | str)],
         ],
         mapping("{variable: {role: ...}}"),
     ] = Field(description="{variable: {role: context, action, outcome or other, ...}}")
@@ -288,8 +276,7 @@ class ProblemForm(Schema):
         default=None, description="the column that names the cases, or the held-out rows"
     )
     bounds: dict[
-        Name,
-        Annotated[list[str], BeforeValidator(_limits, json_schema_input_type=list[float | str])],
+        Name, Annotated[list[str], BeforeValidator(_limits, json_schema_input_type=list[float | str])]
     ] = Field(
         default_factory=dict,
         description="of each case, for an action: [lower, upper], with its present value as `current` and "
@@ -327,6 +314,5 @@ class ProblemForm(Schema):
             }
         ),
     ] = Field(
-        default="complete",
-        description=f"rows with missing cells: {MISSING_AS}, by {' or '.join(IMPUTERS)}",
+        default="complete", description=f"rows with missing cells: {MISSING_AS}, by {' or '.join(IMPUTERS)}"
     )

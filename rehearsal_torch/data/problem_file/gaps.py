@@ -2,12 +2,11 @@
 
     complete        rows with a missing cell in a used column are left out, and counted; the default
     refuse          a missing cell is a fault
-    {impute: m}     missing cells are imputed m times, by our own imputation (`data.missing.imputation`) or
-                    another, {impute: m, by: statsmodels} (`data.missing.chained`); here they are only counted
+    {impute: m}     missing cells are imputed m times, by our own imputation (`data.imputation`) or by
+                    statsmodels' (`data.chained_equations`), {impute: m, by: statsmodels}; here they are only
+                    counted
 
 A column is used if its variable is in the graph. Cases to decide for need every variable of the context.
-
-Missing cells of a table: how many, in which columns, and whether completeness depends on a column.
 
 A row is complete if no column that is used has a missing cell in it. Leaving the others out is harmless
 where completeness is chance, and keeps regressions of the outcomes right where it depends on their inputs
@@ -16,8 +15,8 @@ rows are biased. Which of these holds cannot be seen in full, but dependence on 
 used column is compared between complete and incomplete rows, among the rows that have a value in it, by the
 rank test of Mann and Whitney, and the p-values are adjusted for the number of columns by Holm's method.
 
-Source: `data.problem_file.gaps` (what is counted and tested); Little and Rubin (2019), Ch. 3 (complete
-cases); White and Carlin (2010) (when complete cases are unbiased); Mann and Whitney (1947); Holm (1979).
+Source: Little and Rubin (2019), Ch. 3 (complete cases); White and Carlin (2010) (when complete cases are
+unbiased); Mann and Whitney (1947); Holm (1979).
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,9 +27,9 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtr
 
+from rehearsal_torch.data.chained_equations import installed, lacking, loosened
 from rehearsal_torch.data.codings.coding import Coding
-from rehearsal_torch.data.missing.chained import installed, lacking, loosened
-from rehearsal_torch.data.missing.imputation import IMPUTERS, Imputing
+from rehearsal_torch.data.imputation import IMPUTERS, Imputing
 from rehearsal_torch.data.problem_file.findings import Findings, key
 from rehearsal_torch.data.problem_file.form import VariableForm
 from rehearsal_torch.data.reading import ReadTable, number_faults, numbers_of
@@ -43,12 +42,8 @@ MANY, LEVEL, FEWEST = 0.05, 0.05, 5
 
 @dataclass(frozen=True)
 class MissingCells:
-    """The missing cells of the used columns.
-
-    Attributes:
-        rows: The number of rows.
-        complete: Which of them have no missing cell, (rows,) bool.
-        columns: Column to its number of missing cells, for those that have some, in order.
+    """The missing cells of the used columns: which of the `rows` rows are complete, (rows,) bool, and how
+    many cells are missing in those columns that lack some.
     """
 
     rows: int
@@ -69,17 +64,13 @@ class MissingCells:
 def missing_cells(frame: pd.DataFrame, names: Sequence[str]) -> MissingCells:
     """The missing cells of some columns; text and infinite numbers are not missing."""
     empty = frame[list(names)].isna()
-    counts = {name: int(empty[name].sum()) for name in names}
-    return MissingCells(
-        len(frame), ~empty.any(axis=1).to_numpy(), {name: count for name, count in counts.items() if count}
-    )
+    counts = {name: count for name in names if (count := int(empty[name].sum()))}
+    return MissingCells(len(frame), ~empty.any(axis=1).to_numpy(), counts)
 
 
 def dependence(frame: pd.DataFrame, names: Sequence[str], complete: np.ndarray) -> dict[str, float]:
-    """The adjusted p-values of "completeness does not depend on this column", smallest first.
-
-    Columns in which fewer than five complete or incomplete rows have a value, or whose values are all equal,
-    are not tested.
+    """The adjusted p-values of "completeness does not depend on this column", smallest first; without
+    constant columns, and those in which fewer than five complete or incomplete rows have a value.
     """
     p_values = {}
     for name in names:
@@ -114,14 +105,6 @@ def holm(p_values: Mapping[str, float]) -> dict[str, float]:
     return adjusted
 
 
-def left_out(found: MissingCells) -> str:
-    """What leaving incomplete rows out has cost, as a sentence without a full stop."""
-    return (
-        f"{found.incomplete} of {found.rows} rows have a missing cell and are left out (missing cells by "
-        f"column: {found.by_column()})"
-    )
-
-
 def doubts(found: MissingCells, frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
     """Why complete rows may mislead: many are left out, or completeness depends on an observed column."""
     if not found.incomplete:
@@ -144,13 +127,10 @@ def doubts(found: MissingCells, frame: pd.DataFrame, names: Sequence[str]) -> li
     return sentences
 
 
-_DRAWN = dict(
-    zip(
-        IMPUTERS,
-        ("from the joint distribution of all used columns", "by statsmodels' chained equations"),
-        strict=True,
-    )
-)
+_DRAWN = {
+    IMPUTERS[0]: "from the joint distribution of all used columns",
+    IMPUTERS[1]: "by statsmodels' chained equations",
+}
 
 
 @dataclass(frozen=True)
@@ -181,12 +161,19 @@ class Gaps:
         """The entries of a data card; empty without missing cells."""
         if not self.cells.incomplete:
             return {}
-        how = self.imputing
+        how, cells = self.imputing, self.cells
         done = "left out" if how is None else f"imputed {how.count} times (by: {_called(how)})"
-        found = (
-            f"{self.cells.incomplete} of {self.cells.rows} rows, {done}; by column: {self.cells.by_column()}"
-        )
-        return {"missing cells": found}
+        counts = f"{cells.incomplete} of {cells.rows} rows, {done}; by column: {cells.by_column()}"
+        return {"missing cells": counts}
+
+    def sentence(self) -> str:
+        """What became of missing cells, without a full stop."""
+        cells, by_column = self.cells, f"(missing cells by column: {self.cells.by_column()})"
+        found = f"{cells.incomplete} of {cells.rows} rows have a missing cell"
+        if self.imputing is None:
+            return f"{found} and are left out {by_column}"
+        drawn = f"{self.imputations} times, {_DRAWN[self.imputing.by]}"
+        return f"{found}; missing cells are imputed {drawn} {by_column}"
 
 
 def without_gaps(
@@ -197,11 +184,7 @@ def without_gaps(
     found: Findings,
     codings: Mapping[str, Coding] = MappingProxyType({}),
 ) -> tuple[ReadTable, Gaps]:
-    """The rows that are used, with faults of their columns, and what became of missing cells.
-
-    Args:
-        rows: The rows, with the index of the level in place of texts.
-    """
+    """The rows that are used, with codes for texts, the faults of their columns, and what became of gaps."""
     cells = missing_cells(rows.frame, used)
     there = [name for name in variables if name in rows.frame.columns]
     if rule == "refuse":
@@ -231,14 +214,13 @@ def without_gaps(
             "cells, for instance by a class of their own",
         )
     if rule != "complete" or not cells.incomplete:
-        chained = isinstance(rule, Imputing) and rule.by != IMPUTERS[0] and not found.faults
-        close = (
-            loosened(used, np.stack([numbers_of(rows.frame[name]) for name in used], -1)) if chained else []
-        )
+        close = []
+        if isinstance(rule, Imputing) and rule.by != IMPUTERS[0] and not found.faults:
+            close = loosened(used, np.stack([numbers_of(rows.frame[name]) for name in used], -1))
         for sentence in close:
             found.warn("missing", "rows", sentence)
         gaps = Gaps(cells, rule, tuple(close))
-        return replace(rows, notes=(*rows.notes, _sentence(gaps))) if gaps.imputations else rows, gaps
+        return replace(rows, notes=(*rows.notes, gaps.sentence())) if gaps.imputations else rows, gaps
     unsure = [] if found.faults else doubts(cells, rows.frame, [name for name in used if name not in classes])
     for sentence in unsure:
         found.warn("missing", "rows", sentence)
@@ -253,13 +235,13 @@ def without_gaps(
         )
     elif len(found.faults) == told:
         _told(kept, used, rows.where, variables, found)
-    return replace(rows, frame=kept, notes=(*rows.notes, _sentence(gaps))), gaps
+    return replace(rows, frame=kept, notes=(*rows.notes, gaps.sentence())), gaps
 
 
 def case_faults(cases: ReadTable, context: Sequence[str], found: Findings) -> None:
     """Faults of the context of cases; a missing cell has a remedy of its own."""
     for name in context:
-        column = cases.frame[name] if name in cases.frame.columns else pd.Series(dtype=float)
+        column = cases.frame.get(name, pd.Series(dtype=float))
         empty = column.isna().to_numpy(dtype=bool)
         if empty.any():
             first = cases.at(int(column.index[int(empty.argmax())]))
@@ -272,17 +254,6 @@ def case_faults(cases: ReadTable, context: Sequence[str], found: Findings) -> No
         rest = cases.frame[~empty] if len(column) else cases.frame
         for each in number_faults(rest, [name], at=cases.at):
             found.fault("cases", f"{cases.where}: {each}")
-
-
-def _sentence(gaps: Gaps) -> str:
-    """What became of missing cells, without a full stop."""
-    if gaps.imputing is None:
-        return left_out(gaps.cells)
-    return (
-        f"{gaps.cells.incomplete} of {gaps.cells.rows} rows have a missing cell; missing cells are imputed "
-        f"{gaps.imputations} times, {_DRAWN[gaps.imputing.by]} (missing cells by column: "
-        f"{gaps.cells.by_column()})"
-    )
 
 
 def _called(how: Imputing) -> str:

@@ -20,18 +20,31 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rehearsal_torch.data.codings.coding import MOST, Coding, hinted, listed, spelled
-from rehearsal_torch.data.codings.columns import NEW, coded, labelled, texts_in, unknown, unseen
+from rehearsal_torch.data.codings.coding import (
+    MOST,
+    NEW,
+    Coding,
+    coded,
+    hinted,
+    labelled,
+    listed,
+    spelled,
+    texts_in,
+    unknown,
+    unseen,
+)
 from rehearsal_torch.data.codings.written import classes_of, levels_in
 from rehearsal_torch.data.problem_file.findings import Findings, key
 from rehearsal_torch.data.problem_file.form import VariableForm
 from rehearsal_torch.data.reading import ReadTable, as_number, misspelt_number, numbers_of
 from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.plain import repeated
-from rehearsal_torch.files.schema import is_number
+from rehearsal_torch.files.schema import Fault, FaultsError, is_number
 from rehearsal_torch.spaces.box import levels_text
 
 CODED = ("binary", "ordinal", "categorical")
+# What tables write in an empty cell.
+EMPTY = {"na", "none", "null", "nan", "n/a"}
 
 
 def only_texts(frame: pd.DataFrame, name: str) -> bool:
@@ -48,32 +61,28 @@ def has_texts(levels: Sequence[Any] | None) -> bool:
 def codings_of(
     variables: Mapping[str, VariableForm], rows: ReadTable, found: Findings
 ) -> tuple[dict[str, Coding], set[str], list[str]]:
-    """The codings of the columns that need one.
-
-    Returns:
-        Column to coding; the columns that would need one and have a fault; and what was decided, a sentence
-        each.
+    """The codings of the columns that need one; the columns that have a fault instead; and what was decided
+    by itself, a sentence each.
     """
     codings, broken, notes = dict[str, Coding](), set[str](), list[str]()
     for name, about in variables.items():
         if name not in rows.frame.columns:
             continue
-        column = rows.frame[name]
-        texts = texts_in(column)
-        told = len(found.faults)
-        coding = None
-        if about.kind not in CODED:
-            _unkind(name, about, texts, found)
-        elif texts or has_texts(about.levels) or _classes(about, column):
-            coding = _coding(name, about, column, texts, rows.where, found)
-        if len(found.faults) > told:
+        try:
+            coding = _coding(name, about, rows.frame[name], rows.where)
+        except FaultsError as error:
+            found.of_reader(error.faults)
             broken.add(name)
-        elif coding is not None:
-            codings[name] = coding
-            if about.role == "outcome" and coding.reference is not None:
-                # Which of its classes are desired says how it is coded.
+        except ValueError as error:
+            found.fault(key("variables", name), str(error))
+            broken.add(name)
+        else:
+            if coding is None:
                 continue
-            if about.reference is None and (about.levels is None or coding.reference is not None):
+            codings[name] = coding
+            classes = coding.reference is not None
+            # Which classes of an outcome are desired says how it is coded.
+            if about.reference is None and (about.role != "outcome" if classes else about.levels is None):
                 notes.append(f"{name} is coded {coding.words}, {_by_itself(coding, about)}")
     return codings, broken, notes
 
@@ -86,25 +95,8 @@ def _by_itself(coding: Coding, about: VariableForm) -> str:
     return f"the most frequent class{some} (reference: states another)"
 
 
-def _unkind(name: str, about: VariableForm, texts: Sequence[str], found: Findings) -> None:
-    """Faults of levels of texts of a variable of numbers."""
-    if has_texts(about.levels):
-        found.fault(
-            f"{key('variables', name)}.levels",
-            f"levels are texts, and the kind is {about.kind}: write kind: binary, ordinal or categorical",
-        )
-    elif len(texts) > 2 and not any(map(is_number, texts)) and about.role != "other":
-        remedy = as_number(texts[0]) if all(map(misspelt_number, texts)) else ""
-        found.fault(
-            key("variables", name),
-            f"the column has texts ({_shown(texts)}), and the kind is {about.kind}: "
-            + (
-                f"{remedy} (such as {beginning(texts[0], 30)!r})"
-                if remedy
-                else "write kind: ordinal with levels: [...] in their order, or kind: categorical if they "
-                "have none"
-            ),
-        )
+def _wrong(name: str, words: str, *part: str) -> FaultsError:
+    return FaultsError([Fault(key("variables", name, *part), words)])
 
 
 def _shown(texts: Sequence[str]) -> str:
@@ -112,80 +104,73 @@ def _shown(texts: Sequence[str]) -> str:
     return listed(texts) if len(texts) <= 12 else f"{len(texts)} different ones"
 
 
-def _classes(about: VariableForm, column: pd.Series) -> bool:
-    """Whether numbers are three classes or more."""
-    return about.kind == "categorical" and column.nunique() > 2
-
-
-def _coding(
-    name: str,
-    about: VariableForm,
-    column: pd.Series,
-    texts: Sequence[str],
-    where: str,
-    found: Findings,
-) -> Coding | None:
-    """The coding of a column; None with a fault."""
-    path = key("variables", name)
-    if about.levels is None and _mixed(path, column, texts, where, found):
+def _coding(name: str, about: VariableForm, column: pd.Series, where: str) -> Coding | None:
+    """The coding of a column; None if it needs none."""
+    texts = texts_in(column)
+    if about.kind not in CODED:
+        _check_numbers(name, about, texts)
         return None
-    try:
-        levels = levels_in(column) if about.levels is None else spelled(about.levels, texts)
-        if about.kind == "binary" and len(levels) != 2:
-            of = f"{path}.kind" if about.levels is None else f"{path}.levels"
-            found.fault(of, f"expected two texts; got {len(levels)}, {_shown(levels)}: write another kind")
-            return None
-        if about.kind == "ordinal" and about.levels is None:
-            found.fault(
-                path,
-                f"the order of its texts is not known: write levels: [...] from the lowest to the highest of "
-                f"{_shown(levels)}",
-            )
-            return None
-        if _offered_wrong(path, about, levels, found):
-            return None
-        if about.kind == "categorical" and len(levels) > 2:
-            if not _may_be_classes(name, about, levels, found):
-                return None
-            reference = None if about.reference is None else spelled([about.reference], levels)[0]
-            some = offered_of(about, levels)
-            coding = classes_of(name, column, levels, reference, some)
-            if coding.reference not in some:
-                found.fault(
-                    f"{path}.reference",
-                    f"{reference} is not offered: name one of {listed(some)}, or leave reference out",
-                )
-                return None
-        else:
-            coding = Coding(name, tuple(levels))
-    except ValueError as error:
-        found.fault(path, str(error))
+    # Three different numbers or more may be classes.
+    if not (texts or has_texts(about.levels) or (about.kind == "categorical" and column.nunique() > 2)):
         return None
-    places = coding.places(column)
-    if (odd := places == -1).any():
-        found.fault(
-            path,
-            f"column {name!r} of {where}: {unknown(coding, column, odd)}: correct the column, or add it to "
-            "levels",
+    if about.levels is None:
+        _check_unmixed(name, column, texts, where)
+    levels = levels_in(column) if about.levels is None else spelled(about.levels, texts)
+    if about.kind == "binary" and len(levels) != 2:
+        words = f"expected two texts; got {len(levels)}, {_shown(levels)}: write another kind"
+        raise _wrong(name, words, "kind" if about.levels is None else "levels")
+    if about.kind == "ordinal" and about.levels is None:
+        raise _wrong(
+            name,
+            "the order of its texts is not known: write levels: [...] from the lowest to the highest of "
+            f"{_shown(levels)}",
         )
-        return None
+    _check_offered(name, about, levels)
+    coding = _of_classes(name, about, column, levels) if about.kind == "categorical" else None
+    coding = coding or Coding(name, tuple(levels))
+    if (odd := coding.places(column) == -1).any():
+        remedy = "correct the column, or add it to levels"
+        raise _wrong(name, f"column {name!r} of {where}: {unknown(coding, column, odd)}: {remedy}")
     if lost := unseen(coding, column):
-        hint = ""
-        if about.levels is not None and {each.casefold() for each in lost} & {
-            "na",
-            "none",
-            "null",
-            "nan",
-            "n/a",
-        }:
-            hint = "; cells such as NA, None and null are read as missing"
-        found.fault(
-            f"{path}.levels",
+        empty = about.levels is not None and {each.casefold() for each in lost} & EMPTY
+        hint = "; cells such as NA, None and null are read as missing" if empty else ""
+        raise _wrong(
+            name,
             f"no row has {listed(lost)}, so that nothing is known of it{hint}; the rows have "
             f"{_shown(levels_in(column))}: leave it out, or correct it",
+            "levels",
         )
-        return None
     return coding
+
+
+def _check_numbers(name: str, about: VariableForm, texts: Sequence[str]) -> None:
+    """Refuses texts of a variable of numbers."""
+    if has_texts(about.levels):
+        words = f"levels are texts, and the kind is {about.kind}: write kind: binary, ordinal or categorical"
+        raise _wrong(name, words, "levels")
+    if len(texts) > 2 and not any(map(is_number, texts)) and about.role != "other":
+        remedy = as_number(texts[0]) if all(map(misspelt_number, texts)) else ""
+        remedy = (
+            f"{remedy} (such as {beginning(texts[0], 30)!r})"
+            if remedy
+            else "write kind: ordinal with levels: [...] in their order, or kind: categorical without one"
+        )
+        raise _wrong(name, f"the column has texts ({_shown(texts)}), and the kind is {about.kind}: {remedy}")
+
+
+def _check_unmixed(name: str, column: pd.Series, texts: Sequence[str], where: str) -> None:
+    """Refuses a column that has numbers beside texts."""
+    words = [each for each in texts if not is_number(each)]
+    cells = column.dropna()
+    numbers = np.array([not isinstance(each, str) or is_number(each) for each in cells.tolist()], dtype=bool)
+    if words and numbers.any():
+        first = int(numbers.argmax())
+        raise _wrong(
+            name,
+            f"the column of {where} has numbers and texts: {beginning(str(cells.iloc[first]), 60)!r} in line "
+            f"{int(cells.index[first]) + 2}, {beginning(words[0], 60)!r} elsewhere: correct it, or "
+            "state all of them by levels: [...]",
+        )
 
 
 def offered_of(about: VariableForm, levels: Sequence[str]) -> list[str]:
@@ -194,59 +179,43 @@ def offered_of(about: VariableForm, levels: Sequence[str]) -> list[str]:
     return [each for each in levels if each in named]
 
 
-def _offered_wrong(path: str, about: VariableForm, levels: Sequence[str], found: Findings) -> bool:
-    """Whether levels are offered that the variable has not, with a fault."""
+def _check_offered(name: str, about: VariableForm, levels: Sequence[str]) -> None:
+    """Refuses levels on offer that the variable has not."""
     if about.offered is None or about.role != "action":
-        return False
+        return
     named = spelled(about.offered, levels)
-    odd = [each for each in named if each not in levels]
     twice = repeated(named)
-    if odd:
+    if odd := [each for each in named if each not in levels]:
         words = f"expected some of {_shown(levels)}; got {odd[0]!r}{hinted(odd[0], levels)}"
-        found.fault(f"{path}.offered", words)
-    elif twice or not named:
+        raise _wrong(name, words, "offered")
+    if twice or not named:
         got = f"{twice[0]!r} twice" if twice else "none"
-        found.fault(f"{path}.offered", f"expected some of {_shown(levels)}, each once; got {got}")
-    return bool(odd or twice or not named)
+        raise _wrong(name, f"expected some of {_shown(levels)}, each once; got {got}", "offered")
 
 
-def _may_be_classes(name: str, about: VariableForm, levels: Sequence[str], found: Findings) -> bool:
-    """Whether a variable may have three classes or more."""
-    path = f"{key('variables', name)}.kind"
+def _of_classes(name: str, about: VariableForm, column: pd.Series, levels: Sequence[str]) -> Coding | None:
+    """The coding of three classes or more; None for two."""
+    if len(levels) <= 2:
+        return None
     what = f"categorical with {len(levels)} values ({_shown(levels)})"
     if len(levels) > MOST:
-        found.fault(
-            path, f"{what}; expected at most {MOST} classes: join some of them, or write the role other"
+        words = f"{what}; expected at most {MOST} classes: join some of them, or write the role other"
+        raise _wrong(name, words, "kind")
+    if about.role == "other":
+        raise _wrong(
+            name,
+            f"{what}: of a variable that is not known before deciding, nor set, nor desired, a method has no "
+            "model of classes: if it is known before deciding, write the role context; else add a column of "
+            "0 and 1 for each class, or write kind: ordinal with levels: [...] if their order has a meaning",
+            "kind",
         )
-        return False
-    if about.role != "other":
-        return True
-    found.fault(
-        path,
-        f"{what}: of a variable that is not known before deciding, nor set, nor desired, a method has no "
-        "model of classes: if it is known before deciding, write the role context; else add a column of 0 "
-        "and 1 for each class, or write kind: ordinal with levels: [...] if their order means something",
-    )
-    return False
-
-
-def _mixed(path: str, column: pd.Series, texts: Sequence[str], where: str, found: Findings) -> bool:
-    """Whether a column has numbers beside texts, with a fault."""
-    words = [each for each in texts if not is_number(each)]
-    if not texts or not words:
-        return False
-    cells = column.dropna()
-    numbers = np.array([not isinstance(each, str) or is_number(each) for each in cells.tolist()], dtype=bool)
-    if not numbers.any():
-        return False
-    first = int(numbers.argmax())
-    found.fault(
-        path,
-        f"the column of {where} has numbers and texts: {beginning(str(cells.iloc[first]), 60)!r} in line "
-        f"{int(cells.index[first]) + 2}, {beginning(words[0], 60)!r} elsewhere: correct it, or "
-        "state all of them by levels: [...]",
-    )
-    return True
+    reference = None if about.reference is None else spelled([about.reference], levels)[0]
+    some = offered_of(about, levels)
+    coding = classes_of(name, column, levels, reference, some)
+    if coding.reference not in some:
+        words = f"{reference} is not offered: name one of {listed(some)}, or leave reference out"
+        raise _wrong(name, words, "reference")
+    return coding
 
 
 def cases_in_labels(
@@ -256,11 +225,8 @@ def cases_in_labels(
     found: Findings,
     numbers: Sequence[str] = (),
 ) -> tuple[pd.DataFrame, list[str]]:
-    """The cases with the index of the level in place of each text, and the columns of the context that have
-    no fault yet.
-
-    Args:
-        numbers: Columns in which a truth value is a fault.
+    """The cases with the index of the level in place of each text, and the columns of the context without a
+    fault; in columns of numbers, truth values are a fault.
     """
     there = {name: each for name, each in codings.items() if name in cases.frame.columns}
     for name in numbers:
@@ -285,18 +251,16 @@ TOLERANCE = 1e-9
 
 def kind_faults(name: str, about: VariableForm, column: pd.Series, found: Findings) -> None:
     """Faults of a column of numbers that is not of its kind."""
-    numbers = numbers_of(column)
-    values = np.unique(numbers[np.isfinite(numbers)])
+    numbers, values = numbers_of(column), _values(column)
     path = key("variables", name, "kind")
-    if about.kind in ("integer", "ordinal"):
-        odd = np.isfinite(numbers) & (numbers != np.round(numbers))
-        if odd.any():
-            place = int(odd.argmax())
-            found.fault(
-                path,
-                f"expected whole numbers in the column; got {numbers[place]:g} in line "
-                f"{int(column.index[place]) + 2}: correct it, or write kind: continuous",
-            )
+    odd = np.isfinite(numbers) & (numbers != np.round(numbers))
+    if about.kind in ("integer", "ordinal") and odd.any():
+        place = int(odd.argmax())
+        found.fault(
+            path,
+            f"expected whole numbers in the column; got {numbers[place]:g} in line "
+            f"{int(column.index[place]) + 2}: correct it, or write kind: continuous",
+        )
     if about.kind == "binary" and len(values) > 2:
         found.fault(
             path,
@@ -305,23 +269,26 @@ def kind_faults(name: str, about: VariableForm, column: pd.Series, found: Findin
         )
 
 
+def _values(column: pd.Series) -> np.ndarray:
+    """The different finite numbers of a column, sorted."""
+    numbers = numbers_of(column)
+    return np.unique(numbers[np.isfinite(numbers)])
+
+
 def setting_faults(name: str, about: VariableForm, found: Findings) -> None:
     """Faults of settings that do not go together."""
     path = key("variables", name)
     texts = has_texts(about.levels) or (about.kind == "categorical" and about.levels is not None)
-    given = [setting for setting in SETTINGS if getattr(about, setting) is not None]
     if about.reference is not None and about.kind != "categorical":
         found.fault(f"{path}.reference", f"is for classes; the kind is {about.kind}: leave it out")
     elif about.reference is not None and about.role == "outcome":
         words = "an outcome has none, desired says which of its classes are wished: leave it out"
         found.fault(f"{path}.reference", words)
-    if texts:
-        given.remove("levels")
     if about.role != "action":
-        for setting in given:
-            found.fault(
-                f"{path}.{setting}", f"is for actions; {name} is of the role {about.role}: leave it out"
-            )
+        words = f"is for actions; {name} is of the role {about.role}: leave it out"
+        for setting in SETTINGS:
+            if getattr(about, setting) is not None and not (texts and setting == "levels"):
+                found.fault(f"{path}.{setting}", words)
         return
     if about.levels is not None and not texts and (about.range is not None or about.step is not None):
         found.fault(f"{path}.levels", "levels are all values that may be set: leave range and step out")
@@ -332,37 +299,36 @@ def setting_faults(name: str, about: VariableForm, found: Findings) -> None:
 
 
 def settable(
-    name: str,
-    about: VariableForm,
-    column: pd.Series,
-    found: Findings,
-    coding: Coding | None = None,
+    name: str, about: VariableForm, column: pd.Series, found: Findings, coding: Coding | None = None
 ) -> Any:
     """What an action may be set to, as a task writes it: [lower, upper] or {values}; None with a fault."""
-    path = key("variables", name)
-    if coding is not None:
-        if about.range is not None or about.step is not None:
-            found.fault(
-                f"{path}.{'range' if about.range is not None else 'step'}",
-                f"it has {'classes' if coding.of_classes else 'texts'}, all of which are offered "
-                f"({listed(coding.levels)}): leave it out, or name some by offered: [...]",
-            )
-            return None
-        return {"values": offered_of(about, coding.levels)}
-    if about.offered is not None:
-        found.fault(
-            f"{path}.offered",
-            "is for texts and classes; the column has numbers: name those that may be set by levels: [...]",
+    try:
+        if coding is None:
+            return _settable_numbers(name, about, _values(column), found)
+        if (part := "range" if about.range is not None else "step" if about.step is not None else "") == "":
+            return {"values": offered_of(about, coding.levels)}
+        raise _wrong(
+            name,
+            f"it has {'classes' if coding.of_classes else 'texts'}, all of which are offered "
+            f"({listed(coding.levels)}): leave it out, or name some by offered: [...]",
+            part,
         )
+    except FaultsError as error:
+        found.of_reader(error.faults)
         return None
-    numbers = numbers_of(column)
-    values = np.unique(numbers[np.isfinite(numbers)])
+
+
+def _settable_numbers(name: str, about: VariableForm, values: np.ndarray, found: Findings) -> Any:
+    """The same of an action of numbers, of which the rows have some values."""
+    if about.offered is not None:
+        words = "is for texts and classes; the column has numbers: name some of them by levels: [...]"
+        raise _wrong(name, words, "offered")
     if about.levels is not None:
         offered = [float(each) for each in about.levels]
         near = 1e-9 * (1 + np.abs(values).max(initial=0.0))
         if unseen := [each for each in offered if not (np.abs(values - each) <= near).any()]:
             found.fault(
-                f"{path}.levels",
+                key("variables", name, "levels"),
                 f"no row has the value {levels_text(unseen)}, so that nothing is known of it; the rows have "
                 f"{levels_text(values.tolist())}: offer values that occur, or range",
             )
@@ -371,8 +337,7 @@ def settable(
         if about.kind in ("binary", "categorical") and len(values):
             return {"values": values.tolist()}
         seen = f", for instance the observed [{values[0]:g}, {values[-1]:g}]" if len(values) else ""
-        found.fault(path, f"an action needs range: [lower, upper]{seen}, or levels: [...]")
-        return None
+        raise _wrong(name, f"an action needs range: [lower, upper]{seen}, or levels: [...]")
     lower, upper = about.range
     if about.kind == "continuous" and about.step is None:
         return [lower, upper]
@@ -381,18 +346,14 @@ def settable(
     count = int(np.floor((upper - start) / step + TOLERANCE)) + 1
     inside = values[(values >= lower - TOLERANCE) & (values <= upper + TOLERANCE)]
     turns = np.round((inside - start) / step)
-    known = inside[
-        (np.abs(start + turns * step - inside) <= TOLERANCE * (1 + np.abs(inside)))
-        & (turns >= 0)
-        & (turns < max(count, 0))
-    ]
+    on_grid = np.abs(start + turns * step - inside) <= TOLERANCE * (1 + np.abs(inside))
+    known = inside[on_grid & (turns >= 0) & (turns < max(count, 0))]
     if not len(known):
-        found.fault(
-            path,
+        raise _wrong(
+            name,
             f"no row has one of the values {start:g}, {start + step:g}, ... up to {upper:g}: "
             "nothing is known of their effect; offer values that occur, or leave step out",
         )
-        return None
     if len(known) < count:
         found.of_variable(
             name,
@@ -404,9 +365,7 @@ def settable(
 
 
 def costs(variables: Mapping[str, VariableForm]) -> dict[str, float]:
-    """The costs of actions as weights of squared changes, which `micns` can be given; empty if one of them is
-    more than a number above 0.
-    """
+    """The costs of actions as weights of squared changes, for `micns`; empty if one is no number above 0."""
     given = {name: about.cost for name, about in variables.items() if about.cost is not None}
     if not all(each.up and each.up == each.down and not each.fixed for each in given.values()):
         return {}

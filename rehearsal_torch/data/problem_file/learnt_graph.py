@@ -1,4 +1,4 @@
-"""Graphs of problem files of which not all is known: learnt from the rows, or without some directions.
+"""The graph of a problem file: written there, in a file of its own, learnt from the rows, or in part known.
 
     graph: learn
     graph: {learn: true, level: 0.01, forbidden: [age -> dose], required: ["dose -> progression"]}
@@ -12,10 +12,7 @@ outcomes come after all others; rows leave some directions open as well. The tas
 that agree; decisions are told with the share of these graphs under which they stand (`claims.member_graphs`).
 Hidden common causes are not considered: ``rehearsal learn-graph`` does that, and resamples the rows.
 
-The graph of a problem file: written there, or in a file of its own.
-
-Source: Qin et al. (2023), Algorithm 2 (steps 1 to 3); Spirtes and Glymour (1991); `graphs.formats` for the
-files.
+Source: Qin et al. (2023), Algorithm 2 (steps 1 to 3); Spirtes and Glymour (1991).
 """
 
 import re
@@ -43,12 +40,13 @@ from rehearsal_torch.graphs.written_graph import graph_of
 
 # The end of a file's name.
 _ENDING = re.compile(r"[\w-]\.[A-Za-z]\w{0,9}\Z")
+LEARN, TEST, ROWS = "learn", "fisherz", 5
+STANDS = "each decision says under which it stands"
 
 
 def graph_part(written: Any, folder: Path, found: Findings) -> Any:
-    """The graph as a task holds it; that of a file as plain data, None with a fault.
-
-    Edges of a file without a direction are in its plain data, {parents, undirected}.
+    """The graph as a task holds it: that of a file as plain data, {parents, undirected} where some edges have
+    no direction; None with a fault.
     """
     name = written.strip() if isinstance(written, str) else ""
     if not name or "\n" in name:
@@ -56,11 +54,9 @@ def graph_part(written: Any, folder: Path, found: Findings) -> Any:
     if Path(name).suffix not in ENDINGS:
         if has_arrow(name) or _ENDING.search(name) is None:
             return written
-        found.fault(
-            "graph",
-            f"{name}: expected a file with one of the endings {', '.join(ENDINGS)}: save the graph as one of "
-            "these, or write its arrows here, [cause -> effect, ...]",
-        )
+        remedy = "save the graph as one of these, or write its arrows here, [cause -> effect, ...]"
+        endings = f"expected a file with one of the endings {', '.join(ENDINGS)}"
+        found.fault("graph", f"{name}: {endings}: {remedy}")
         return None
     try:
         return read_plain(folder / name)
@@ -75,9 +71,6 @@ def built_graph(written: Any) -> RehearsalGraph | None:
         return None if written is None else graph_of({"graph": written})
     except ValueError:
         return None
-
-
-LEARN, TEST, ROWS = "learn", "fisherz", 5
 
 
 def _share(level: float) -> float:
@@ -103,12 +96,8 @@ class LearnForm(Schema):
 
 @dataclass(frozen=True)
 class LearntGraph:
-    """A graph that was learnt from rows.
-
-    Attributes:
-        graph: The one of the task.
-        members: All graphs that agree with the rows, this one first.
-        notes: What was learnt, a sentence each.
+    """A graph that was learnt from rows: that of the task, all that agree with the rows, this one first, and
+    what was learnt, a sentence each.
     """
 
     graph: RehearsalGraph
@@ -128,21 +117,13 @@ def learnt_graph(
     codings: Mapping[str, Coding],
     found: Findings,
 ) -> LearntGraph | None:
-    """Learns the graph of a problem; None with a fault.
-
-    Args:
-        rows: The rows, with the places of levels in place of texts; those with a missing cell are left out.
-    """
+    """Learns the graph of a problem from its complete rows, with codes for texts; None with a fault."""
     form, faults = read(LearnForm, {LEARN: True} if written == LEARN else written)
     for each in faults:
         found.fault("graph", each)
-    classes = [name for name, coding in codings.items() if coding.of_classes]
-    if classes:
-        found.fault(
-            "graph",
-            f"a graph is learnt from numbers and levels; {', '.join(classes)} has classes without an order: "
-            "write the arrows, or an order",
-        )
+    if classes := [name for name, coding in codings.items() if coding.of_classes]:
+        what = f"{', '.join(classes)} has classes without an order: write the arrows, or an order"
+        found.fault("graph", f"a graph is learnt from numbers and levels; {what}")
     if faults or classes:
         return None
     names = list(variables)
@@ -164,17 +145,13 @@ def learnt_graph(
         # More graphs than can be compared, among others.
         found.fault("graph", f"cannot be learnt: {error}; write what is known, as forbidden or required")
         return None
-    first = learnt.graphs[0]
+    first, count = learnt.graphs[0], len(learnt.graphs)
     arrows = ", ".join(f"{cause} -> {effect}" for cause, effect in first.edges) or "no arrow"
-    count = len(learnt.graphs)
-    several = (
-        "the only graph that agrees with them and the roles"
-        if count == 1
-        else f"one of {count} graphs that agree with them and the roles; each decision says under which it "
-        "stands"
-    )
-    told = f"the graph was learnt from {len(values)} rows, without hidden common causes: {arrows}; {several}"
-    return LearntGraph(first, tuple(learnt.graphs), (told, *learnt.notes))
+    several = "the only graph that agrees with them and the roles"
+    if count > 1:
+        several = f"one of {count} graphs that agree with them and the roles; {STANDS}"
+    note = f"the graph was learnt from {len(values)} rows, without hidden common causes: {arrows}; {several}"
+    return LearntGraph(first, tuple(learnt.graphs), (note, *learnt.notes))
 
 
 def partly_directed(written: Any, found: Findings) -> LearntGraph | None:
@@ -188,12 +165,9 @@ def partly_directed(written: Any, found: Findings) -> LearntGraph | None:
     except ValueError as error:
         found.fault("graph", str(error))
         return None
-    count = len(known.graphs)
-    told = (
-        f"{count} graph{'s have' if count > 1 else ' has'} the edges of the file; each decision is made "
-        "under the first, and says under which it stands"
-    )
-    return LearntGraph(known.graphs[0], known.graphs, (told,))
+    have = f"{len(known.graphs)} graph{'s have' if len(known.graphs) > 1 else ' has'} the edges of the file"
+    note = f"{have}; each decision is made under the first, and says under which it stands"
+    return LearntGraph(known.graphs[0], known.graphs, (note,))
 
 
 def equally_likely(graphs: Sequence[RehearsalGraph]) -> GraphClass | None:

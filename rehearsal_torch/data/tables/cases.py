@@ -14,8 +14,8 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from rehearsal_torch.data.codings.columns import NEW, coded
-from rehearsal_torch.data.costs.action_cost import ActionCost
+from rehearsal_torch.data.codings.coding import NEW, coded
+from rehearsal_torch.data.costs import ActionCost
 from rehearsal_torch.data.reading import TableError, number_faults, numbers_of
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
@@ -23,36 +23,28 @@ from rehearsal_torch.data.tables.frame import line_words
 from rehearsal_torch.files.schema import listed, meant
 
 
-def column_faults(
+def price_faults(
     frame: pd.DataFrame, origin: str, name: str, column: str, at: Callable[[int], str] = line_words
 ) -> list[str]:
     """Faults of a column that should hold the cost of an action in each case."""
     if column not in frame.columns:
         return [f"no column {column!r} for the cost of {name}; {meant(column, map(str, frame.columns))}"]
-    found = number_faults(frame, [column], min_rows=0, at=at)
-    if found:
+    if found := number_faults(frame, [column], min_rows=0, at=at):
         return [f"the cost of {name}: {found[0]}"]
     numbers = numbers_of(frame[column])
-    negative = numbers < 0
-    if not negative.any():
+    if not (negative := numbers < 0).any():
         return []
     place = int(negative.argmax())
-    return [
-        f"the cost of {name}: column {column!r} of {origin} has {numbers[place]:g} in "
-        f"{at(int(frame.index[place]))}: expected costs of at least 0"
-    ]
+    got = f"column {column!r} of {origin} has {numbers[place]:g} in {at(int(frame.index[place]))}"
+    return [f"the cost of {name}: {got}: expected costs of at least 0"]
 
 
 def costs_in(
     frame: pd.DataFrame, origin: str, costs: Mapping[str, ActionCost]
 ) -> Sequence[Mapping[str, float]]:
-    """The costs per unit that cases state, for the actions whose cost names a column; one mapping per case.
-
-    Raises:
-        TableError: if a column is missing, or a cell is no number of at least 0; all faults are listed.
-    """
+    """The costs per unit of each case, for the actions whose cost names a column; faults as a TableError."""
     columns = {name: each.column for name, each in costs.items() if each.column is not None}
-    faults = [each for name, column in columns.items() for each in column_faults(frame, origin, name, column)]
+    faults = [each for name, column in columns.items() for each in price_faults(frame, origin, name, column)]
     if faults:
         raise TableError(listed(origin, faults))
     numbers = {name: numbers_of(frame[column]).tolist() for name, column in columns.items()}
@@ -83,12 +75,7 @@ def _usual(task: RehearsalTask, rows: Table, name: str, cost: ActionCost) -> flo
 
 
 def cases_in_codes(frame: pd.DataFrame, origin: str, task: RehearsalTask) -> pd.DataFrame:
-    """Cases with codes in place of texts.
-
-    Raises:
-        TableError: if a column of the context is missing, or a text is none of its variable's; all faults are
-            listed.
-    """
+    """Cases with codes in place of texts; a TableError lists missing columns and unknown texts."""
     known = set(task.context)
     read = coded(frame, task.coded, {each.name for each in task.codings if known & {*each.columns}}, NEW)
     faults = [*read.faults, *_missing(frame, known, task)]
@@ -101,7 +88,7 @@ def _missing(frame: pd.DataFrame, known: set[str], task: RehearsalTask) -> list[
     """A fault for each variable of texts of the context that is missing in some case."""
     faults = []
     for coding in task.codings:
-        empty = frame[coding.name].isna() if coding.name in frame.columns else pd.Series(dtype=bool)
+        empty = frame.get(coding.name, pd.Series(dtype=object)).isna()
         if known & {*coding.columns} and empty.any():
             line = int(frame.index[int(empty.to_numpy().argmax())]) + 2
             faults.append(
@@ -112,11 +99,7 @@ def _missing(frame: pd.DataFrame, known: set[str], task: RehearsalTask) -> list[
 
 
 def present_in(frame: pd.DataFrame, origin: str, names: Sequence[str]) -> list[dict[str, float]]:
-    """The present values in each row; without those that have no column or an empty cell.
-
-    Raises:
-        TableError: if a cell is neither empty nor a number; all faults are listed.
-    """
+    """The present values in each row, without empty cells; what is no number, as a TableError."""
     there = [name for name in names if name in frame.columns]
     faults = [
         each for name in there for each in number_faults(frame[frame[name].notna()], [name], min_rows=0)

@@ -49,15 +49,7 @@ TEXTS = ("string", "large_string", "string_view", "binary", "large_binary", "bin
 
 
 def read_columnar(file: Path, faults: list[str] | None = None, needed: Needed | None = None) -> ReadTable:
-    """Reads a Parquet or Feather file, or a folder of Parquet files.
-
-    Args:
-        file: The file, or a folder that has some; at most 2 GiB and 200 million cells in memory.
-
-    Raises:
-        TableError: if pyarrow is not installed, the file is no such file, or it is too large.
-        OSError: if the file cannot be read.
-    """
+    """Reads a Parquet or Feather file, or a folder of Parquet files, of at most 2 GiB, 200 million cells."""
     parquet = file.is_dir() or file.suffix.lower() == ".parquet"
     kind = "Parquet" if parquet else "Feather"
     pa = _pyarrow(file, kind)
@@ -93,10 +85,8 @@ def _pyarrow(file: Path, kind: str) -> Any:
         import pyarrow.ipc
         import pyarrow.parquet
     except ModuleNotFoundError as error:
-        raise TableError(
-            f"{file} is a {kind} file, and pyarrow, which reads it, is not installed: type {EXTRA}, or write "
-            "it as CSV"
-        ) from error
+        what = f"{file} is a {kind} file, and pyarrow, which reads it, is not installed"
+        raise TableError(f"{what}: type {EXTRA}, or write it as CSV") from error
     return pa
 
 
@@ -108,11 +98,9 @@ def _damaged(pa: Any, file: Path, kind: str) -> Iterator[None]:
     except (pa.ArrowException, OSError, ValueError) as error:
         if isinstance(error, TableError):
             raise
-        raise TableError(
-            f"{file} is not a {kind} file, or is damaged ("
-            f"{beginning(' '.join(str(error).split()), 100)}): write it "
-            "again, or write it as CSV"
-        ) from error
+        reason = beginning(" ".join(str(error).split()), 100)
+        what = f"{file} is not a {kind} file, or is damaged ({reason})"
+        raise TableError(f"{what}: write it again, or write it as CSV") from error
 
 
 def _joined(pa: Any, folder: Path, files: Sequence[Path], tables: list[Any]) -> Any:
@@ -145,9 +133,7 @@ def _one_kind(pa: Any, folder: Path, files: Sequence[Path], tables: Sequence[Any
 
 
 def _plain_texts(pa: Any, batch: Any) -> Any:
-    """A batch whose texts are the cells that they become, written out once: each text of a list of texts is
-    looked at once, and nothing of the batch is kept with them.
-    """
+    """A batch whose texts are the cells that they become, each looked at once; nothing of it is kept."""
     # Lengths and offsets of a damaged file may lead outside its buffers.
     batch.validate(full=True)
     columns = list(batch.columns)
@@ -163,8 +149,8 @@ def _plain_texts(pa: Any, batch: Any) -> Any:
 
 
 def _cells(pa: Any, table: Any) -> pd.DataFrame:
-    """The cells of a table of batches of `_plain_texts`, with numbers for the names of columns: numbers and
-    truth values as they are, all else as text.
+    """The cells of batches of `_plain_texts`, by the numbers of their columns: all but numbers and truth
+    values as text.
     """
     # What pandas wrote about itself is not needed, and not trusted.
     table = table.replace_schema_metadata(None)
@@ -190,9 +176,7 @@ def _cells(pa: Any, table: Any) -> pd.DataFrame:
 
 
 def _parquet(pa: Any, file: Path, needed: Needed | None, before: Sequence[Any]) -> Any:
-    """The rows of a file, after those of other files. Texts are read as numbers of a list of texts; what a
-    row group says of its size is heeded before it is read.
-    """
+    """The rows of a file, after those of other files; what a row group says of its size is heeded first."""
     about = pa.parquet.read_metadata(file)
     names = [str(name) for name in about.schema.to_arrow_schema().names]
     few_columns(len(names), str(file))
@@ -217,7 +201,7 @@ def _parquet(pa: Any, file: Path, needed: Needed | None, before: Sequence[Any]) 
     with pa.parquet.ParquetFile(file, read_dictionary=kept) as opened:
         read = None if needed is None else [name for name in names if name in wanted]
         batches = opened.iter_batches(SHARED_ROWS if shared else ROWS, columns=read)
-        return _together(pa, file, batches, _chosen(pa, opened.schema_arrow, wanted), before)
+        return _together(pa, file, batches, opened.schema_arrow, wanted, before)
 
 
 def _feather(pa: Any, file: Path, needed: Needed | None) -> Any:
@@ -238,16 +222,14 @@ def _feather(pa: Any, file: Path, needed: Needed | None) -> Any:
             # By number: a name that is repeated is told with the other faults of the header.
             places = [place for place, name in enumerate(names) if name in wanted]
             batches = (batch.select(places) for batch in opened)
-            return _together(pa, file, batches, _chosen(pa, opened.schema, wanted))
+            return _together(pa, file, batches, opened.schema, wanted)
 
 
-def _chosen(pa: Any, schema: Any, wanted: set[str]) -> Any:
-    """The columns that are read."""
-    return pa.schema([field for field in schema if str(field.name) in wanted])
-
-
-def _together(pa: Any, file: Path, batches: Any, schema: Any, before: Sequence[Any] = ()) -> Any:
+def _together(
+    pa: Any, file: Path, batches: Any, schema: Any, wanted: set[str], before: Sequence[Any] = ()
+) -> Any:
     """One table of batches that are counted as they come, with the tables before it."""
+    schema = pa.schema([field for field in schema if str(field.name) in wanted])
     kept, size = list[Any](), sum(table.nbytes for table in before)
     cells = sum(table.num_rows * max(table.num_columns, 1) for table in before)
     for batch in batches:
@@ -266,11 +248,8 @@ def _unpacked(pa: Any, column: Any) -> int:
     """The bytes of a column of Arrow once every text is written out."""
     kind, types = column.type, pa.types
     if types.is_dictionary(kind):
-        text = any(
-            is_kind(kind.value_type)
-            for is_kind in (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
-        )
-        if not text:
+        texts = types.is_string, types.is_large_string, types.is_binary, types.is_large_binary
+        if not any(is_text(kind.value_type) for is_text in texts):
             return len(column) * (8 if types.is_primitive(kind.value_type) else column.dictionary.nbytes)
         lengths = pa.compute.binary_length(column.dictionary).take(column.indices)
         return 4 * len(column) + (pa.compute.sum(lengths).as_py() or 0)

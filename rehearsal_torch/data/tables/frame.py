@@ -71,10 +71,8 @@ class ReadTable:
     listed: tuple[int, ...] = ()
 
     def at(self, index: int) -> str:
-        """Where a row stands, in words: "line 7", or "case 2 (line 10)" of a list in a problem file.
-
-        Args:
-            index: The row's index in `frame`: its line minus two, or, of a list, its number minus two.
+        """Where a row of `frame` stands: "line 7", or "case 2 (line 10)" of a list in a problem file, whose
+        index is its number minus two.
         """
         if not self.listed:
             return line_words(index)
@@ -87,25 +85,15 @@ def line_words(index: int) -> str:
 
 
 def bounded(where: str | Path, size: int, cells: int) -> None:
-    """Refuses a table that is too large, before it is made: the gate of every kind of file.
-
-    Raises:
-        TableError: if there are more than 2 GiB or 200 million cells.
-    """
+    """Refuses a table of more than 2 GiB or 200 million cells before it is made, of whatever kind of file."""
     if size > BYTES or cells > CELLS:
         most = f"{BYTES // 2**30} GiB" if BYTES % 2**30 == 0 else f"{BYTES:,} bytes"
-        raise TableError(
-            f"{where}: expected at most {most} when unpacked, and {CELLS:,} cells; there are more: keep the "
-            "columns that are needed"
-        )
+        expected = f"expected at most {most} when unpacked, and {CELLS:,} cells"
+        raise TableError(f"{where}: {expected}; there are more: keep the columns that are needed")
 
 
 def few_columns(count: int, where: str) -> None:
-    """Refuses a table with too many columns.
-
-    Raises:
-        TableError: if there are more than 10,000.
-    """
+    """Refuses a table with more than 10,000 columns."""
     if count > COLUMNS:
         raise TableError(f"{where}: expected at most {COLUMNS} columns; got {count}: is it the right table?")
 
@@ -114,35 +102,26 @@ def header_faults(header: Sequence[str | None], frame: pd.DataFrame) -> list[str
     """Faults of duplicate column names, and of several unnamed columns with values."""
     twice = sorted(repeated(name for name in header if name is not None))
     found = [f"several columns are called {', '.join(twice)}: keep one of each"] if twice else []
-    nameless = [
-        place
-        for place, name in enumerate(header)
-        if name is None and place < frame.shape[1] and frame.iloc[:, place].notna().any()
-    ]
+    nameless = [str(place + 1) for place, some in _unnamed(header, frame).items() if some]
     if len(nameless) > 1:
-        found.append(
-            f"columns {', '.join(str(place + 1) for place in nameless)} have values and no name: name them, "
-            "or delete them"
-        )
+        found.append(f"columns {', '.join(nameless)} have values and no name: name them, or delete them")
     return found
 
 
 def without_empty_columns(frame: pd.DataFrame, header: Sequence[str | None]) -> pd.DataFrame:
     """The table without unnamed columns that hold no value."""
-    empty = [
-        place
-        for place, name in enumerate(header)
-        if name is None and place < frame.shape[1] and frame.iloc[:, place].isna().all()
-    ]
+    empty = [place for place, some in _unnamed(header, frame).items() if not some]
     return frame.drop(columns=frame.columns[empty]) if empty else frame
 
 
-def refused_or_collected(found: Sequence[str], where: str, faults: list[str] | None) -> None:
-    """Appends faults to those of the caller, or raises them if there is no list.
+def _unnamed(header: Sequence[str | None], frame: pd.DataFrame) -> dict[int, bool]:
+    """The places of columns without a name, and whether they have values."""
+    places = [place for place, name in enumerate(header[: frame.shape[1]]) if name is None]
+    return {place: bool(frame.iloc[:, place].notna().any()) for place in places}
 
-    Raises:
-        TableError: if there are faults and no list.
-    """
+
+def refused_or_collected(found: Sequence[str], where: str, faults: list[str] | None) -> None:
+    """Appends faults to those of the caller, or raises them if there is no list."""
     if faults is not None:
         faults += found
     elif found:
@@ -160,10 +139,6 @@ def frame_of(
     Args:
         header: The names; None, or text without a letter, for a column without a name.
         rows: The index of each row, and its cells, up to as many as the header has.
-
-    Raises:
-        TableError: if there are too many columns, cells or letters, values beyond the last name, or, without
-            `faults`, faults of the header.
     """
     names = [None if cell is None or not str(cell).strip() else str(cell).strip() for cell in header]
     few_columns(len(names), where)
@@ -173,17 +148,14 @@ def frame_of(
         if all(cell is None for cell in cells):
             continue
         if any(cell is not None for cell in cells[len(names) :]):
-            raise TableError(
-                f"{where}: line {place + 2} has values beyond the last column with a name: name every column"
-            )
+            words = "has values beyond the last column with a name: name every column"
+            raise TableError(f"{where}: line {place + 2} {words}")
         letters += sum(len(cell) for cell in cells if isinstance(cell, str))
         bounded(where, letters, (len(kept) + 1) * len(names))
         kept.append([*cells[: len(names)], *[None] * (len(names) - len(cells))])
         places.append(place)
-    frame = pd.DataFrame(
-        kept, columns=range(len(names)), index=pd.Index(places, dtype=np.int64), dtype=object
-    )
-    frame = frame.infer_objects()
+    index = pd.Index(places, dtype=np.int64)
+    frame = pd.DataFrame(kept, columns=range(len(names)), index=index, dtype=object).infer_objects()
     refused_or_collected(header_faults(names, frame), where, faults)
     columns = [f"Unnamed: {place}" if name is None else name for place, name in enumerate(names)]
     seen: dict[str, int] = {}

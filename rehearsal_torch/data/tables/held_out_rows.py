@@ -34,9 +34,6 @@ def parted(
         kept: "random", or the "last" of the file.
         elsewhere: Whether the cases to decide for are others than held-out rows.
         units: The unit of each row; None if every row stands alone.
-
-    Raises:
-        ValueError: if there are too few rows to hold some out.
     """
     whole = np.flatnonzero(complete).tolist()
     known = None if units is None else [units[place] for place in whole]
@@ -51,16 +48,9 @@ def parted(
 
 
 def _held_out(
-    rows: int,
-    validation: float | None,
-    kept: str,
-    seed: int,
-    elsewhere: bool,
-    units: Sequence[str] | None,
+    rows: int, validation: float | None, kept: str, seed: int, elsewhere: bool, units: Sequence[str] | None
 ) -> list[int]:
-    """Positions of the held-out rows, in the file's order; units are held out as a whole, as few as make up
-    the share.
-    """
+    """Positions of the held-out rows, in order; units as a whole, as few as make up the share."""
     count = int((validation or 0.0) * rows)
     if validation is None and not elsewhere:
         count = max(int(SHARE * rows), MIN_ROWS)

@@ -45,7 +45,6 @@ class Identifier:
     """Why a column is taken for an identifier.
 
     Attributes:
-        reason: The reason, such as "its name says so".
         unique: Whether every row has another value, so that it can name cases.
         personal: Whether its name is that of a person's data.
         by_value: Whether its values say it, not its name.

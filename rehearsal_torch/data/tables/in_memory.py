@@ -39,11 +39,7 @@ LIBRARIES = ("pandas", "polars", "pyarrow")
 
 
 def row_count(given: Any) -> int | None:
-    """The number of rows of a data frame; None if it is something else.
-
-    Raises:
-        TableError: if it is a lazy frame.
-    """
+    """The number of rows of a data frame in memory; None if it is something else."""
     if isinstance(given, pd.DataFrame):
         return len(given)
     found = _narwhals_frame(given, "the data frame")
@@ -51,11 +47,7 @@ def row_count(given: Any) -> int | None:
 
 
 def data_frame(given: Any, called: str, faults: list[str] | None = None) -> pd.DataFrame:
-    """A data frame of any library as one of pandas, with rows numbered from 0.
-
-    Raises:
-        TableError: if it is not a data frame, is lazy, or two columns have the same name.
-    """
+    """A data frame of any library as one of pandas, with rows numbered from 0; refuses all else."""
     # A frame of its own: `attrs`, which pandas copies at every step, may hold anything, the frame itself too.
     frame = pd.DataFrame(given) if isinstance(given, pd.DataFrame) else _of_other_library(given, called)
     names = [str(name) for name in frame.columns]
@@ -85,25 +77,19 @@ def _plain_cells(column: pd.Series) -> list[Any] | None:
 
 def frame_of_rows(rows: Sequence[Mapping[Any, Any]]) -> pd.DataFrame:
     """A data frame of dictionaries, one for each row; what a row lacks is a missing value."""
-    # pandas itself asks a tensor for its length.
     return pd.DataFrame(
-        [
-            {
-                # Half a sign, which no encoding has, is an error of pandas.
-                _whole(name): cell.encode("utf-8", "replace").decode()
-                if isinstance(cell, str)
-                else cell
-                if isinstance(cell, PLAIN)
-                else plain_cell(cell)
-                for name, cell in row.items()
-            }
-            for row in rows
-        ]
+        [{_whole(name, "backslashreplace"): _cell(cell) for name, cell in row.items()} for row in rows]
     )
 
 
-def _whole(name: Any) -> Any:
-    return name.encode("utf-8", "backslashreplace").decode() if isinstance(name, str) else name
+def _cell(cell: Any) -> Any:
+    # pandas itself asks a tensor for its length.
+    return _whole(cell, "replace") if isinstance(cell, PLAIN) else plain_cell(cell)
+
+
+def _whole(text: Any, errors: str) -> Any:
+    """A text without half a sign, which no encoding has and pandas refuses; all else as it is."""
+    return text.encode("utf-8", errors).decode() if isinstance(text, str) else text
 
 
 def library_of(given: Any) -> str | None:
@@ -116,15 +102,7 @@ def library_of(given: Any) -> str | None:
 
 
 def in_library(frame: pd.DataFrame, library: str) -> Any:
-    """A data frame of pandas as one of another library, without its index; NaN becomes a missing value.
-
-    Args:
-        library: "pandas", which returns the frame itself, "polars" or "pyarrow".
-
-    Raises:
-        ValueError: if there is no such library.
-        TableError: if it is not installed.
-    """
+    """A data frame of pandas as one of `LIBRARIES`, without its index; NaN becomes a missing value."""
     if library not in LIBRARIES:
         raise ValueError(f"library: expected {', '.join(LIBRARIES)} or None; got {library!r}")
     if library == "pandas":
@@ -133,10 +111,8 @@ def in_library(frame: pd.DataFrame, library: str) -> Any:
         str(name): [None if isinstance(cell, float) and math.isnan(cell) else cell for cell in frame[name]]
         for name in frame.columns
     }
-    kinds = {
-        name: nw.String() if any(isinstance(cell, str) for cell in cells) else nw.Float64()
-        for name, cells in columns.items()
-    }
+    texts = {name: any(isinstance(cell, str) for cell in cells) for name, cells in columns.items()}
+    kinds = {name: nw.String() if some else nw.Float64() for name, some in texts.items()}
     try:
         made = nw.from_dict(columns, schema=kinds, backend="polars" if library == "polars" else "pyarrow")
     except ImportError as error:
@@ -151,69 +127,58 @@ def _narwhals_frame(given: Any, called: str) -> nw.DataFrame[Any] | None:
     except nw.exceptions.DuplicateError as error:
         raise TableError(f"{called}: several columns have the same name: rename them") from error
     if isinstance(found, nw.LazyFrame):
-        raise TableError(
-            f"{called}: expected a data frame in memory; got a lazy {type(given).__name__}: collect it "
-            "first, such as by frame.collect()"
-        )
+        remedy = "collect it first, such as by frame.collect()"
+        kind = type(given).__name__
+        raise TableError(f"{called}: expected a data frame in memory; got a lazy {kind}: {remedy}")
     return found if isinstance(found, nw.DataFrame) else None
 
 
 def _of_other_library(given: Any, called: str) -> pd.DataFrame:
     found = _narwhals_frame(given, called)
     if found is None:
-        raise TableError(
-            f"{called}: expected a data frame of pandas, polars or pyarrow; got a {type(given).__name__}"
-        )
-    columns = {each.name: _column(each) for each in found.iter_columns()}
+        expected = "expected a data frame of pandas, polars or pyarrow"
+        raise TableError(f"{called}: {expected}; got a {type(given).__name__}")
+    # Numbers as arrays, everything else cell by cell.
+    columns = {
+        each.name: pd.Series(each.to_numpy())
+        if each.dtype.is_integer() or each.dtype.is_float()
+        else pd.Series(each.to_list(), dtype=object)
+        for each in found.iter_columns()
+    }
     return pd.DataFrame(columns, index=pd.RangeIndex(len(found)))
-
-
-def _column(column: nw.Series) -> pd.Series:
-    """One column: numbers and dates as arrays, everything else cell by cell."""
-    kind = column.dtype
-    if kind.is_integer() or kind.is_float():
-        return pd.Series(column.to_numpy())
-    return pd.Series(column.to_list(), dtype=object)
 
 
 def cells_of(
     given: Any, names: tuple[str, ...] | None, called: str
 ) -> tuple[tuple[str, ...], Tensor, Tensor]:
-    """The numbers of a data frame, and which of them were set. Returns names, values (n, d), and marks (n,
-    d).
+    """The numbers of a data frame, and which of them were set: names, values (n, d), and marks (n, d).
 
     Args:
         names: The columns, in order; None for all but those that mark cells.
 
     Raises:
-        TableError: if a column is missing, occurs twice, or is not numeric and complete, or a column of marks
-            belongs to no column or holds anything but 0 and 1; all faults are listed.
+        TableError: if a column is not numeric and complete, or marks belong to none or are not 0 and 1; all
+            faults are listed.
     """
     faults: list[str] = []
     frame = data_frame(given, called, faults)
     chosen = tuple(name for name in frame.columns if not name.startswith(SET)) if names is None else names
-    marks = [name for name in frame.columns if name.startswith(SET)]
-    alone = [name for name in marks if name.removeprefix(SET) not in frame.columns]
+    marked = {name: name.removeprefix(SET) for name in frame.columns if name.startswith(SET)}
     faults += [
-        f"{name}: no column {name.removeprefix(SET)!r} beside it; "
-        f"{meant(name.removeprefix(SET), list(frame.columns))}"
-        for name in alone
+        f"{name}: no column {of!r} beside it; {meant(of, list(frame.columns))}"
+        for name, of in marked.items()
+        if of not in frame.columns
     ]
-    marks = [name for name in marks if name.removeprefix(SET) in chosen]
+    marks = [name for name, of in marked.items() if of in chosen]
     if faults := [*faults, *number_faults(frame, [*chosen, *marks], 0)]:
         raise TableError(listed(called, faults, "nothing was read"))
     values, set_cells = (number_columns(frame, each, called, 0) for each in (chosen, marks))
-    odd = [
-        name
-        for name, column in zip(marks, set_cells.T, strict=True)
-        if not bool(((column == 0) | (column == 1)).all())
-    ]
-    if odd:
+    sound = ((set_cells == 0) | (set_cells == 1)).all(0).tolist()
+    if odd := [name for name, each in zip(marks, sound, strict=True) if not each]:
         sentences = [f"{name}: expected 0 or 1, 1 where the value was set by a decision" for name in odd]
         raise TableError(listed(called, sentences, "nothing was read"))
     altered = torch.zeros_like(values, dtype=torch.bool)
-    for name, column in zip(marks, set_cells.T, strict=True):
-        altered[:, chosen.index(name.removeprefix(SET))] = column != 0
+    altered[:, [chosen.index(marked[name]) for name in marks]] = set_cells != 0
     return chosen, values, altered
 
 

@@ -54,9 +54,8 @@ def separator_of(file: Path, lines: list[str]) -> str:
     """The separator that the first lines show."""
     bare = [re.sub(r'"[^"]*"', "", line) for line in lines if line.strip()]
     header, rows = bare[0], bare[1:]
-    others = [
-        mark for mark in SEPARATORS if mark != "," and mark in header and (not rows or _some(rows, mark))
-    ]
+    there = [mark for mark in SEPARATORS if mark != "," and mark in header]
+    others = [mark for mark in there if not rows or any(mark in line for line in rows)]
     if not others:
         return ","
     if "\t" in others and ".tsv" in file.suffixes:
@@ -78,18 +77,16 @@ def decimal_of(rows: list[str], separator: str) -> str:
 
 
 def check_given(file: Path, lines: list[str], separator: str | None, decimal: str | None) -> None:
-    """Refuses a given separator or decimal sign that the text speaks against.
-
-    Raises:
-        TableError: with the sign that the text seems to have.
-    """
+    """Refuses a given separator or decimal sign that the text speaks against."""
     seems = separator_of(file, lines)
     if separator is not None and separator != seems and len(_cells(lines[0], separator)) == 1:
         columns = len(_cells(lines[0], seems))
         if columns > 1:
+            header = lines[0].strip()
+            short = header if len(header) <= 60 else f"{beginning(header, 57)}..."
             raise TableError(
                 f"{file}: with separator: {_typed(separator)} the whole header was read as one column, "
-                f"{_short(lines[0])}; the file seems to be separated by {SEPARATORS[seems]}, which make "
+                f"{short!r}; the file seems to be separated by {SEPARATORS[seems]}, which make "
                 f"{columns} columns: write separator: {_typed(seems)}, or leave separator out"
             )
     if decimal is None:
@@ -107,10 +104,6 @@ def check_given(file: Path, lines: list[str], separator: str | None, decimal: st
         )
 
 
-def _some(rows: list[str], mark: str) -> bool:
-    return any(mark in line for line in rows)
-
-
 def _cells(line: str, separator: str) -> list[str]:
     """The cells of a line; a quoted one may hold the separator."""
     try:
@@ -122,11 +115,6 @@ def _cells(line: str, separator: str) -> list[str]:
 def _typed(sign: str) -> str:
     """A sign as a problem file has it."""
     return _TYPED.get(sign, f"'{sign}'")
-
-
-def _short(header: str) -> str:
-    text = header.strip()
-    return repr(text if len(text) <= 60 else f"{beginning(text, 57)}...")
 
 
 HEAD = 2**20
@@ -148,21 +136,9 @@ KINDS = {
 
 
 def read_separated(
-    file: Path,
-    separator: str | None = None,
-    decimal: str | None = None,
-    faults: list[str] | None = None,
+    file: Path, separator: str | None = None, decimal: str | None = None, faults: list[str] | None = None
 ) -> ReadTable:
-    """Reads a text file of separated values with a header row.
-
-    Args:
-        file: The file, plain or packed with gzip (.gz), at most 2 GiB unpacked.
-
-    Raises:
-        TableError: if it cannot be read as separated UTF-8 text, or, without `faults`, two columns have the
-            same name.
-        OSError: if the file cannot be read.
-    """
+    """Reads UTF-8 text of separated values with a header row, plain or packed with gzip (.gz)."""
     if separator not in (None, *SEPARATORS):
         raise TableError(f"separator: expected one of , ; | and the tab; got {separator!r}")
     if decimal not in (None, *SIGNS):
@@ -191,9 +167,7 @@ def read_separated(
 
 
 def cells_as_written(table: ReadTable) -> pd.DataFrame | None:
-    """The cells of a table as its file writes them, as texts; None if it comes from no file of text, or the
-    file has changed since.
-    """
+    """The cells as the file writes them; None if the table is of no text, or that has changed since."""
     if table.file is None:
         return None
     try:
@@ -209,8 +183,8 @@ def cells_as_written(table: ReadTable) -> pd.DataFrame | None:
 
 
 def _head(file: Path) -> tuple[bytes, bool]:
-    """The first bytes, unpacked, and whether the file is packed with gzip; checks the unpacked size, and the
-    number of cells, of which each has a separator or the end of a line behind it.
+    """The first bytes, unpacked, and whether the file is packed; checks its size, and the number of its
+    cells, of which each has a separator or the end of a line behind it.
     """
     with file.open("rb") as stream:
         head = stream.read(HEAD)
@@ -239,26 +213,18 @@ def _head(file: Path) -> tuple[bytes, bool]:
 
 
 def _checked(file: Path, head: bytes) -> tuple[int, list[str]]:
-    """The number of blank lines before the header, and the first lines; refuses a file that, by its first
-    bytes, is not separated UTF-8 text.
-    """
+    """The number of blank lines before the header, and the first lines, of a file that is UTF-8 text."""
     kind = next((kind for magic, kind in KINDS.items() if head.startswith(magic)), None)
     if kind is not None or head[257:262] == b"ustar":
         raise TableError(f"{file} is not comma-separated text but {kind or 'a tar archive: unpack it'}")
-    if head[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in head[:2000]:
-        wide = (
-            "utf-16"
-            if head[:2] in (b"\xff\xfe", b"\xfe\xff")
-            else "utf-16-le"
-            if head[1:2] == b"\0" == head[3:4]
-            else "utf-16-be"
-        )
-        if wide == "utf-16-be" and not head[:1] == b"\0" == head[2:3]:
+    marked = head[:2] in (b"\xff\xfe", b"\xfe\xff")
+    if marked or b"\0" in head[:2000]:
+        little, big = head[1:4:2] == b"\0\0", head[0:3:2] == b"\0\0"
+        if not (marked or little or big):
             raise TableError(f"{file} is not comma-separated text: it holds binary data")
-        raise TableError(
-            f"{file} is UTF-16, not UTF-8: save it as 'CSV UTF-8 (comma delimited)', or type\n  "
-            f"{_rewritten(file, wide)}"
-        )
+        command = _rewritten(file, "utf-16" if marked else "utf-16-le" if little else "utf-16-be")
+        remedy = "save it as 'CSV UTF-8 (comma delimited)', or type"
+        raise TableError(f"{file} is UTF-16, not UTF-8: {remedy}\n  {command}")
     if len(head) == HEAD and b"\n" not in head and b"\r" not in head:
         raise TableError(f"{file}: expected a header of at most 1 MiB; it is longer: is it the right table?")
     lines = head.decode("utf-8-sig", errors="replace").splitlines()
@@ -266,10 +232,8 @@ def _checked(file: Path, head: bytes) -> tuple[int, list[str]]:
         lines = lines[:-1] or lines
     blank = next((place for place, line in enumerate(lines) if line.strip()), None)
     if blank is None:
-        raise TableError(
-            f"{file} cannot be read as a comma-separated table: it is empty; expected .csv or .csv.gz with a "
-            "header row"
-        )
+        expected = "it is empty; expected .csv or .csv.gz with a header row"
+        raise TableError(f"{file} cannot be read as a comma-separated table: {expected}")
     return blank, lines[blank : blank + LINES]
 
 
@@ -338,12 +302,8 @@ def _parsed(file: Path, packed: bool, **options: Any) -> pd.DataFrame:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            reading: dict[str, Any] = {
-                "skipinitialspace": True,
-                "skip_blank_lines": False,
-                "encoding": "utf-8-sig",
-                "compression": "gzip" if packed else None,
-            }
+            reading: dict[str, Any] = {"skipinitialspace": True, "skip_blank_lines": False}
+            reading |= {"encoding": "utf-8-sig", "compression": "gzip" if packed else None}
             made: pd.DataFrame = pd.read_csv(file, **reading, **options)
     except UnicodeDecodeError as error:
         raise TableError(
@@ -352,15 +312,11 @@ def _parsed(file: Path, packed: bool, **options: Any) -> pd.DataFrame:
             f"it as 'CSV UTF-8 (comma delimited)', or type\n  {_rewritten(file, 'cp1252')}"
         ) from error
     except pd.errors.ParserWarning as error:
-        raise TableError(
-            f"{file}: rows have more fields than the header: name every column, put strings with commas in "
-            "quotes, and write decimal points"
-        ) from error
+        remedy = "name every column, put strings with commas in quotes, and write decimal points"
+        raise TableError(f"{file}: rows have more fields than the header: {remedy}") from error
     except (pd.errors.ParserError, pd.errors.EmptyDataError, OverflowError) as error:
-        raise TableError(
-            f"{file} cannot be read as a comma-separated table ({' '.join(str(error).split())}): expected "
-            ".csv or .csv.gz with a header row"
-        ) from error
+        reason = f"({' '.join(str(error).split())}): expected .csv or .csv.gz with a header row"
+        raise TableError(f"{file} cannot be read as a comma-separated table {reason}") from error
     return made
 
 
@@ -376,7 +332,4 @@ def _with_values(file: Path, options: dict[str, Any], blank: int, frame: pd.Data
     # Read again without these lines, so that whole numbers stay whole.
     without = [*range(blank), *(blank + 1 + blank_rows).tolist()]
     again = _parsed(file, **options, index_col=False, low_memory=False, skiprows=without)
-    if len(again) == len(kept):
-        again.index = kept.index
-        return again
-    return kept
+    return again.set_axis(kept.index) if len(again) == len(kept) else kept

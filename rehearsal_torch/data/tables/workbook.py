@@ -42,31 +42,13 @@ _ODD = re.compile(rb"<[!?]")
 _WIDE = (b"\xff\xfe", b"\xfe\xff", b"<\0", b"\0<")
 # What the standard library and openpyxl raise where the parts of a workbook are not what they should be.
 DAMAGED = (
-    ArithmeticError,
-    AttributeError,
-    BadZipFile,
-    EOFError,
-    LookupError,
-    NotImplementedError,
-    ParseError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-    zlib.error,
+    *(ArithmeticError, AttributeError, EOFError, LookupError, RuntimeError, TypeError, ValueError),
+    *(BadZipFile, ParseError, zlib.error),
 )
 
 
 def read_workbook(file: Path, sheet: str | None = None, faults: list[str] | None = None) -> ReadTable:
-    """Reads a sheet of an Excel workbook.
-
-    Args:
-        file: The workbook, at most 512 MiB unpacked.
-
-    Raises:
-        TableError: if openpyxl is not installed, the file is no workbook, it has no such sheet, or the sheet
-            is empty.
-        OSError: if the file cannot be read.
-    """
+    """Reads a sheet of an Excel workbook of at most 512 MiB, unpacked."""
     try:
         from openpyxl import load_workbook
         from openpyxl.utils.exceptions import InvalidFileException
@@ -86,11 +68,9 @@ def read_workbook(file: Path, sheet: str | None = None, faults: list[str] | None
     except (*DAMAGED, InvalidFileException) as error:
         if isinstance(error, TableError):
             raise
-        raise TableError(
-            f"{file} is not an Excel workbook, or is damaged ("
-            f"{beginning(' '.join(str(error).split()), 100)}): save it "
-            "again, or save the sheet as 'CSV UTF-8 (comma delimited)'"
-        ) from error
+        reason = beginning(" ".join(str(error).split()), 100)
+        remedy = "save it again, or save the sheet as 'CSV UTF-8 (comma delimited)'"
+        raise TableError(f"{file} is not an Excel workbook, or is damaged ({reason}): {remedy}") from error
     note = f"of {file}, the first of {len(names)} sheets is read, {chosen!r}"
     return ReadTable(frame, str(file), (note,) if sheet is None and len(names) > 1 else ())
 
@@ -112,9 +92,7 @@ def _sheet(
 
 
 def _rows(sheet: Any) -> Iterator[tuple[int, list[Any]]]:
-    """The rows with a cell, with their positions from 0. The size that a workbook states may be wrong and is
-    not used.
-    """
+    """The rows with a cell, with their positions from 0; the size that a workbook states may be wrong."""
     from openpyxl.worksheet._reader import WorkSheetParser
 
     book, last = sheet.parent, 0

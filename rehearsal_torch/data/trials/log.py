@@ -43,12 +43,7 @@ NEAR = 0.05
 
 @dataclass(frozen=True)
 class TrialLog:
-    """All trials of a task so far.
-
-    Attributes:
-        task: The task with the actions and nodes.
-        trials: The trials in the order of their numbers.
-    """
+    """All trials of a task so far, in the order of their numbers."""
 
     task: CausalTask
     trials: tuple[Trial, ...] = ()
@@ -93,15 +88,11 @@ class TrialLog:
         return self._rows(both).reshape(-1, 2, len(self.task.actions))
 
     def settings(self, *states: State) -> Tensor:
-        """The settings of the trials in the given states, (m, k); the suggested ones if no others were
-        reported.
-        """
+        """The settings of the trials in the given states, (m, k): those used, else those suggested."""
         return self._rows(trial.settings for trial in self.in_states(*states))
 
     def contains(self, action: Tensor, *states: State) -> Tensor:
-        """Whether actions (..., k) are the same experiment as a trial in one of these states, suggested or
-        run, (...) bool.
-        """
+        """Whether actions (..., k) are the same experiment as a trial in some states, asked or run, (...)."""
         some = torch.tensor([trial.state in states for trial in self.trials], dtype=torch.bool)
         away = (action.unsqueeze(-2) - self._points[some].flatten(0, 1).to(action)).abs()
         same = (away / self.task.box.width.to(action) <= SAME) & (away <= self.task.box.near.to(action))
@@ -110,9 +101,7 @@ class TrialLog:
     def ask(self, action: Tensor) -> tuple["TrialLog", Suggestion]:
         """Returns the log with a further pending trial at an action (k,), and its suggestion."""
         trial = Trial(
-            id=self.next_id,
-            state="pending",
-            asked=dict(zip(self.task.actions, action.tolist(), strict=True)),
+            id=self.next_id, state="pending", asked=dict(zip(self.task.actions, action.tolist(), strict=True))
         )
         return self._with(trial), Suggestion(trial)
 
@@ -124,7 +113,7 @@ class TrialLog:
         ran: Any = None,
         anywhere: bool = False,
     ) -> tuple["TrialLog", Trial, list[str]]:
-        """Returns the log with one trial completed, corrected or added.
+        """Returns the log with one trial completed, corrected or added; the trial; and warnings about it.
 
         Args:
             reference: The trial; None, or settings that no pending trial has, for one that was not suggested.
@@ -134,21 +123,15 @@ class TrialLog:
             anywhere: Whether settings without a trial may lie outside bounds and limits; those in `ran`
                 always may.
 
-        Returns:
-            The next log, the trial, and warnings about it.
-
         Raises:
-            TrialError: if the reference names no trial, or a value is missing or not a finite number; all
-                faults are listed.
+            TrialError: if the reference names no trial, or a value is no finite number.
         """
         faults: list[str] = []
         trial, done = self._found(reference, ran, faults)
         measured = named_numbers(nodes, self.task.nodes, "node", faults, others=True)
         if isinstance(altered, str | Tensor) or not isinstance(altered, Collection):
-            faults.append(
-                f"altered: expected names of nodes, such as ['{self.task.nodes[0]}']; got "
-                f"{beginning(repr(altered), 60)}"
-            )
+            expected = f"expected names of nodes, such as ['{self.task.nodes[0]}']"
+            faults.append(f"altered: {expected}; got {beginning(repr(altered), 60)}")
             altered = ()
         faults += unknown_names(altered, self.task.nodes, "altered, but not a node of the task")
         free = anywhere or ran is not None
@@ -163,34 +146,15 @@ class TrialLog:
         if faults:
             raise refused("the experiment is not recorded", faults)
         marks = tuple(name for name in self.task.nodes if name in altered)
+        new = {"nodes": measured, "altered": marks, "reason": ""}
         if trial is None:
-            made = Trial(id=self.next_id, state="completed", ran=done, nodes=measured, altered=marks)
-            return (
-                self._with(made),
-                made,
-                [f"trial {made.id}: {note}" for note in (*notes, *self._near(done or {}))],
-            )
-        made = trial.with_changes(
-            state="completed",
-            ran=trial.ran if done is None else self._differing(trial, done),
-            nodes=measured,
-            altered=marks,
-            reason="",
-        )
+            notes += self._near(done or {})
+        made = self._changed(trial, "completed", done, new)
         return self._with(made), made, [f"trial {made.id}: {note}" for note in notes]
 
     def complete_rows(self, table: Table) -> tuple["TrialLog", int]:
-        """Returns the log with a trial completed or added for each row that is not a completed trial already.
-
-        Args:
-            table: Experiments, actions first, in the task's order; altered nodes were set by hard
-                interventions.
-
-        Returns:
-            The next log, and the number of rows that equal completed trials to the last bit.
-
-        Raises:
-            TrialError: if a row cannot be recorded.
+        """Returns the log with a trial completed or added for each row that equals none to the last bit, and
+        the number of those that do. Columns are the actions, in the task's order, before the nodes.
         """
         width, log, left_out = len(self.task.actions), self, 0
         known = Counter(map(tuple, self.table.values.tolist()))
@@ -201,19 +165,15 @@ class TrialLog:
                 continue
             row = dict(zip(table.names, values, strict=True))
             altered = [name for name, mark in zip(table.names[width:], marks[width:], strict=True) if mark]
-            log, _, _ = log.complete(
-                {name: row[name] for name in self.task.actions}, row, altered, anywhere=True
-            )
+            action = {name: row[name] for name in self.task.actions}
+            log, _, _ = log.complete(action, row, altered, anywhere=True)
         return log, left_out
 
     def await_rows(self, actions: Tensor, done: Table) -> "TrialLog":
-        """Returns the log with a pending trial for each row of a table that waits for its result, unless the
-        log knows it already.
+        """Returns the log with a pending trial for each action (m, k) that waits for its result.
 
-        Args:
-            actions: The actions of the rows that wait, (m, k).
-            done: The completed rows of the same table, which the log has: a setting is awaited as often as
-                the whole table has it, less the trials that there are.
+        A setting is awaited as often as the whole table has it, with its completed rows, which the log has,
+        less the trials that there are.
         """
         log, rows = self, Counter(map(tuple, done.columns(self.task.actions).tolist()))
         known = Counter(map(tuple, self.settings("pending", "completed", "failed", "abandoned").tolist()))
@@ -227,22 +187,14 @@ class TrialLog:
     def fail(
         self, reference: Reference, reason: str = "", nodes: Any = None, ran: Any = None
     ) -> tuple["TrialLog", Trial]:
-        """Returns the log with one trial failed: its measurements are kept, and its settings are not
-        suggested again.
-
-        Raises:
-            TrialError: if the reference names no trial, or a value is not a finite number.
+        """Returns the log with one trial failed, and the trial: its measurements are kept, and its settings
+        are not suggested again.
         """
         faults: list[str] = []
         trial, done = self._found(reference, ran, faults)
         known = nodes if isinstance(nodes, Mapping | pd.Series) else ()
-        measured = (
-            {}
-            if nodes is None
-            else named_numbers(
-                nodes, [name for name in self.task.nodes if name in known], "node", faults, others=True
-            )
-        )
+        names = [name for name in self.task.nodes if name in known]
+        measured = {} if nodes is None else named_numbers(nodes, names, "node", faults, others=True)
         if trial is None and not faults and ran is None:
             try:
                 self.task.check_action(self._rows([done or {}])[0])
@@ -251,24 +203,21 @@ class TrialLog:
         faults += reason_faults(reason)
         if faults:
             raise refused("the failure is not recorded", faults)
-        if trial is None:
-            made = Trial(id=self.next_id, state="failed", ran=done, nodes=measured, reason=reason)
-        else:
-            kept = trial.nodes if nodes is None else measured
-            made = trial.with_changes(
-                state="failed",
-                ran=trial.ran if done is None else self._differing(trial, done),
-                nodes=kept,
-                reason=reason,
-            )
+        kept = trial.nodes if trial is not None and nodes is None else measured
+        made = self._changed(trial, "failed", done, {"nodes": kept, "reason": reason})
         return self._with(made), made
 
-    def abandon(self, reference: Reference, reason: str = "") -> tuple["TrialLog", Trial]:
-        """Returns the log with one trial abandoned: it is not used for fitting, and may be suggested again.
+    def _changed(
+        self, trial: Trial | None, state: State, done: dict[str, float] | None, new: dict[str, Any]
+    ) -> Trial:
+        """A trial, or another one, in a state after it was run at some settings."""
+        if trial is None:
+            return Trial(id=self.next_id, state=state, ran=done, **new)
+        ran = trial.ran if done is None else self._differing(trial, done)
+        return trial.with_changes(state=state, ran=ran, **new)
 
-        Raises:
-            TrialError: if the reference names no trial.
-        """
+    def abandon(self, reference: Reference, reason: str = "") -> tuple["TrialLog", Trial]:
+        """Returns the log with one trial abandoned, and the trial: not fitted, it may be suggested again."""
         faults: list[str] = []
         trial, _ = self._found(reference, None, faults)
         if trial is None and not faults:
@@ -295,32 +244,25 @@ class TrialLog:
     def _found(
         self, reference: Any, ran: Any, faults: list[str]
     ) -> tuple[Trial | None, dict[str, float] | None]:
-        """The referenced trial, None for a new one; and the settings actually used, None if they are those
-        recorded or suggested.
-        """
+        """The referenced trial, None for a new one; and the settings used, None if they are known."""
         done = None if ran is None else named_numbers(ran, self.task.actions, "action", faults)
         if reference is None:
             if ran is None:
-                faults.append(
-                    "expected a trial's number, a trial, or settings; got None without ran=, the settings "
-                    "used"
-                )
+                expected = "expected a trial's number, a trial, or settings"
+                faults.append(f"{expected}; got None without ran=, the settings used")
             return None, done
         if isinstance(reference, int) and not isinstance(reference, bool):
             return self._numbered(reference, faults), done
         if isinstance(reference, Trial):
             known = self._numbered(reference.id, faults)
             if known is not None and known.asked != reference.asked:
-                faults.append(
-                    f"trial {reference.id} has the settings {reference.asked} in its own log, and "
-                    f"{known.asked} in this one: report it to the log that suggested it"
-                )
+                apart = f"{reference.asked} in its own log, and {known.asked} in this one"
+                remedy = "report it to the log that suggested it"
+                faults.append(f"trial {reference.id} has the settings {apart}: {remedy}")
             return known, done
         if not isinstance(reference, Mapping | pd.Series):
-            faults.append(
-                "expected a trial's number, a trial, or settings (name to value); got "
-                f"{type(reference).__name__} {beginning(repr(reference), 60)}"
-            )
+            got = f"{type(reference).__name__} {beginning(repr(reference), 60)}"
+            faults.append(f"expected a trial's number, a trial, or settings (name to value); got {got}")
             return None, done
         before = len(faults)
         given = named_numbers(reference, self.task.actions, "action", faults)
@@ -328,11 +270,8 @@ class TrialLog:
             return None, done
         if isinstance(reference, Suggestion):
             for trial in self.trials:
-                if (
-                    trial.id == reference.trial
-                    and trial.asked == reference.asked
-                    and trial.state != "completed"
-                ):
+                same = trial.id == reference.trial and trial.asked == reference.asked
+                if same and trial.state != "completed":
                     return trial, done if done is not None else self._differing(trial, given)
         point, slack = self._rows([given])[0], 1e-9 + 1e-6 * self.task.box.width
         slack = torch.minimum(slack, self.task.box.near)
@@ -360,10 +299,8 @@ class TrialLog:
             return []
         near = waiting[place]
         asked = ", ".join(f"{name} {value:g}" for name, value in near.settings.items())
-        return [
-            f"recorded as a trial that was not suggested; trial {near.id} ({asked}) is close to it and stays "
-            "pending: if it was that one, abandon it"
-        ]
+        what = f"trial {near.id} ({asked}) is close to it and stays pending: if it was that one, abandon it"
+        return [f"recorded as a trial that was not suggested; {what}"]
 
     def _differing(self, trial: Trial, done: dict[str, float]) -> dict[str, float] | None:
         return None if done == trial.asked else done
@@ -377,9 +314,8 @@ class TrialLog:
         return torch.tensor(rows, dtype=torch.float64).reshape(-1, len(self.task.actions))
 
     def _with(self, made: Trial) -> "TrialLog":
-        """The log with a trial in place of that of its number, or behind all others.
-
-        What is known of the others is kept: a step takes no longer for all that went before.
+        """The log with a trial in place of that of its number, or behind all others; keeps what is known of
+        these, so that a step takes no longer for all that went before.
         """
         place = len(self.trials)
         if made.id <= self._last:

@@ -10,8 +10,14 @@ the experiment is one at 63. A trial that was not suggested (such as an earlier 
 settings. Nothing of a trial ever changes, its number least of all: a change makes another trial, and what it
 maps is read-only.
 
+What an optimiser recommends is an action, how good it is expected to be, and the best tried one beside it:
+
+    action, expected = optimiser.recommend()
+    found = optimiser.recommend()
+    found.std, found.runner_up, found.chance
+
 Source: the states are those of Ax (Bakshy et al., 2018, "AE: A domain-agnostic platform for adaptive
-experimentation").
+experimentation"), predictions with a standard deviation as in Ax and BayBE.
 """
 
 import json
@@ -21,7 +27,7 @@ from decimal import Decimal
 from functools import cached_property
 from numbers import Real
 from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -141,21 +147,15 @@ class Suggestion(dict[str, float]):
 def named_numbers(
     given: Any, wanted: Iterable[str], what: str, faults: list[str], others: bool = False
 ) -> dict[str, float]:
-    """The wanted values as floats, in the given order; faults are appended to `faults`. Returns name to
-    value; complete unless faults were appended.
-
-    Args:
-        given: Name to number: a mapping or a pandas row; numbers of NumPy and torch are accepted.
-        others: Whether further names are allowed; they are ignored.
+    """The wanted values of a mapping or a pandas row as floats, in the given order; complete unless faults
+    were appended to `faults`. With `others`, further names are ignored.
     """
     names = list(wanted)
     if isinstance(given, pd.Series):
         given = given.to_dict()
     if not isinstance(given, Mapping):
-        faults.append(
-            f"{what}s: expected name to value, such as "
-            f"{{{', '.join(f'{name!r}: ...' for name in names[:2])}}}; got {_shown(given)}"
-        )
+        example = ", ".join(f"{name!r}: ..." for name in names[:2])
+        faults.append(f"{what}s: expected name to value, such as {{{example}}}; got {_shown(given)}")
         return {}
     found = {}
     unknown = [name for name in given if name not in names]
@@ -167,23 +167,18 @@ def named_numbers(
         if number is None:
             faults.append(f"{name}: expected a finite number; got {_shown(given[name])}")
         elif abs(number) > LARGEST:
-            faults.append(
-                f"{name}: expected a number of at most {LARGEST:g} in size; got {number:g}: use another unit"
-            )
+            expected = f"expected a number of at most {LARGEST:g} in size"
+            faults.append(f"{name}: {expected}; got {number:g}: use another unit")
         else:
             found[name] = number
     if not others:
-        faults += [
-            f"{name}: the task has no such {what}{_meant(name, names) or f'; it has {names}'}"
-            for name in unknown
-        ]
+        words = f"the task has no such {what}"
+        faults += [f"{name}: {words}{_meant(name, names) or f'; it has {names}'}" for name in unknown]
     return found
 
 
 def finite(value: Any) -> float | None:
-    """A number as a float; None for anything but a finite number: strings, Booleans, missing values,
-    infinities.
-    """
+    """A finite number, also of NumPy and torch, as a float; None for anything else: texts, Booleans, NaN."""
     if isinstance(value, Tensor | np.ndarray | np.generic):
         value = value.item() if math.prod(value.shape) == 1 else None
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):
@@ -205,11 +200,7 @@ def whole(text: str) -> bool:
 
 
 def number_after(last: int) -> int:
-    """The number of the next trial.
-
-    Raises:
-        TrialError: if there is none left.
-    """
+    """The number of the next trial; a TrialError if there is none left."""
     if last >= MOST:
         raise refused("nothing is recorded", [f"trials end at number {MOST:,}: start another file"])
     return last + 1
@@ -246,16 +237,79 @@ def _meant(name: Any, choices: Iterable[Any]) -> str:
 
 
 def _needed(what: str) -> str:
-    return (
-        f": every {what} is required, take it out of the task if it is not measured"
-        if what == "node"
-        else f": every {what} is required"
-    )
+    remedy = ", take it out of the task if it is not measured" if what == "node" else ""
+    return f": every {what} is required{remedy}"
 
 
 def _shown(value: Any) -> str:
-    return (
-        f"{type(value).__name__} {beginning(repr(value), 60)}"
-        if not isinstance(value, int | float | str | type(None))
-        else f"{beginning(repr(value), 60)}"
-    )
+    kind = "" if isinstance(value, int | float | str | type(None)) else f"{type(value).__name__} "
+    return f"{kind}{beginning(repr(value), 60)}"
+
+
+class Recommended(tuple[dict[str, float], float]):
+    """An action and its expected reward: a pair that also holds what is known of both.
+
+    Attributes:
+        action: The recommended settings, action to value, in the actions' units.
+        predicted: Posterior mean of its expected reward, in the reward's unit.
+        std: The epistemic standard deviation of that: how far the expected reward may lie from it because few
+            experiments were run; the noise of a single experiment is not in it.
+        runner_up: The settings of the completed trial that would be recommended next, among the best few
+            within bounds and limits; None if there is no other.
+        runner_up_predicted: The posterior mean of its expected reward; None without a runner-up.
+        chance: The probability that the recommended action's expected reward is larger than the runner-up's;
+            None without a runner-up. By a normal approximation over 32 plausible networks.
+        tried: Whether the recommended settings were tried themselves, up to a thousandth of their ranges.
+    """
+
+    action: dict[str, float]
+    predicted: float
+    std: float
+    runner_up: dict[str, float] | None
+    runner_up_predicted: float | None
+    chance: float | None
+    tried: bool
+
+    def __new__(
+        cls,
+        action: Mapping[str, float],
+        predicted: float,
+        std: float,
+        runner_up: Mapping[str, float] | None = None,
+        runner_up_predicted: float | None = None,
+        chance: float | None = None,
+        tried: bool = False,
+    ) -> Self:
+        """The pair."""
+        made = super().__new__(cls, (dict(action), predicted))
+        made.action, made.predicted, made.std = made[0], predicted, std
+        made.runner_up = None if runner_up is None else dict(runner_up)
+        made.runner_up_predicted, made.chance, made.tried = runner_up_predicted, chance, tried
+        return made
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        """For copies."""
+        beside = self.runner_up, self.runner_up_predicted, self.chance
+        return self.action, self.predicted, self.std, *beside, self.tried
+
+    def __str__(self) -> str:
+        """One sentence."""
+        reward = f"expected reward {self.predicted:.4g} (standard deviation {self.std:.2g})"
+        sentence = f"{_named(self.action)}{' (tried)' if self.tried else ''}: {reward}"
+        if self.runner_up is None or self.runner_up_predicted is None or self.chance is None:
+            return f"{sentence}; no other action within the bounds was tried"
+        return (
+            f"{sentence}; the best {'other ' if self.tried else ''}tried action is {_named(self.runner_up)} "
+            f"(expected {self.runner_up_predicted:.4g}); the recommended one is better with a probability of "
+            f"{_percent(self.chance)}"
+        )
+
+
+def _percent(chance: float) -> str:
+    if 0.01 <= chance <= 0.99:
+        return f"{chance:.0%}"
+    return "less than 1%" if chance < 0.5 else "more than 99%"
+
+
+def _named(action: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} = {value:.4g}" for name, value in action.items())

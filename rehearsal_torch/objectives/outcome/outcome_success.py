@@ -39,7 +39,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.codings.texts import sentence_in_words
 from rehearsal_torch.data.decision import Estimate, RehearsalCase
-from rehearsal_torch.data.estimates.percent import beside
+from rehearsal_torch.data.estimate import beside
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance, difference
 from rehearsal_torch.objectives.outcome.worst_case import acceptable, unaltered, withheld
@@ -256,7 +256,7 @@ class OutcomeSuccess(AlterationObjective):
             findings = [Finding("adjustment", reason) for reason in reasons]
             if near < self.low_support:
                 text = f"the model knows this place as well as from {near:.2g} observations of it"
-                findings.append(Finding("support", text, {"support": near}))
+                findings.append(Finding("support", text, {"effective_rows": near}))
             if near < self.min_support:
                 refused = Finding(
                     "no_support",

@@ -29,7 +29,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Estimate, RehearsalCase
-from rehearsal_torch.data.estimates.percent import beside
+from rehearsal_torch.data.estimate import beside
 from rehearsal_torch.data.finding import Finding, joined
 from rehearsal_torch.objectives.kernel_value import KernelValue
 from rehearsal_torch.objectives.objective import (

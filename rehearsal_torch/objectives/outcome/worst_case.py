@@ -28,7 +28,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.estimates.percent import percents
+from rehearsal_torch.data.estimate import percents
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal
 

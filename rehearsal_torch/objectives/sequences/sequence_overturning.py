@@ -34,7 +34,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.episode import next_name
-from rehearsal_torch.data.hidden_cause import HiddenCause
+from rehearsal_torch.data.sensitivity import HiddenCause
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.estimators.omitted_variable import Strength, bias_factor, precision, strongest
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn

@@ -79,15 +79,11 @@ class Alpine2(CausalWorld):
         if scale is None:
             scale = 0.3 if mechanism in ("dgm", "dgm_bounded") else 1.0
         if mechanism not in get_args(Mechanism) or not scale >= 0:
-            raise ValueError(
-                f"expected a mechanism of {get_args(Mechanism)} and a scale of at least 0; got {mechanism!r} "
-                f"and {scale}"
-            )
+            expected = f"expected a mechanism of {get_args(Mechanism)} and a scale of at least 0"
+            raise ValueError(f"{expected}; got {mechanism!r} and {scale}")
         self.mechanism, self.scale = mechanism, float(scale)
+        parents = {node: (*NODES[max(link - 1, 0) : link], ACTIONS[link]) for link, node in enumerate(NODES)}
         box = Box.of(dict.fromkeys(ACTIONS, (0.0, 1.0)))
-        parents = {
-            node: ((NODES[link - 1],) if link else ()) + (ACTIONS[link],) for link, node in enumerate(NODES)
-        }
         task = CausalTask(RehearsalGraph.of(parents), box, WeightedSum({NODES[-1]: 1.0}))
         self.distribution = setting("noise", noise, ModalNoise).mixture()
         super().__init__(task, dict.fromkeys(NODES, self.distribution), size, seed)

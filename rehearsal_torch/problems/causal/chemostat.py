@@ -54,7 +54,7 @@ import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -86,9 +86,8 @@ COLUMNS = (
 )
 HOW = (
     "the ten files C1.csv ... C10.csv of doi:10.6084/m9.figshare.10045976 (CC BY 4.0) belong there: download "
-    "them from"
-    " https://figshare.com/articles/dataset/10045976 into one folder and set path= to it, or use scm=ode, "
-    "which needs no data"
+    "them from https://figshare.com/articles/dataset/10045976 into one folder and set path= to it, or use "
+    "scm=ode, which needs no data"
 )
 
 
@@ -115,21 +114,13 @@ def _prepared(file: Path) -> Tensor:
     frame = table_file(file)
     missing = [name for name in COLUMNS if name not in frame.columns]
     if missing:
-        raise TableError(
-            f"{file} has no column {missing}: expected those of doi:10.6084/m9.figshare.10045976, "
-            f"{list(COLUMNS)}"
-        )
-    filled = (
-        frame[list(COLUMNS)].astype(float).interpolate(method="cubic").fillna(0.0).clip(lower=0.0).to_numpy()
-    )
-    algae, rotifers, ratio, eggs, dead, medium = filled.T
+        expected = f"expected those of doi:10.6084/m9.figshare.10045976, {list(COLUMNS)}"
+        raise TableError(f"{file} has no column {missing}: {expected}")
+    filled = frame[list(COLUMNS)].astype(float).interpolate(method="cubic").fillna(0.0).clip(lower=0.0)
+    algae, rotifers, ratio, eggs, dead, medium = filled.to_numpy().T
     biomass = np.where(ratio > 0, 5 * eggs / np.where(ratio > 0, ratio, 1.0), 0.0)
-    return torch.from_numpy(
-        np.stack(
-            [medium, 28 * algae, 0.57 * rotifers, 0.057 * biomass, 0.285 * biomass, 0.57 * eggs, 0.57 * dead],
-            -1,
-        )
-    )
+    animals = [0.57 * rotifers, 0.057 * biomass, 0.285 * biomass, 0.57 * eggs, 0.57 * dead]
+    return torch.from_numpy(np.stack([medium, 28 * algae, *animals], -1))
 
 
 PARENTS = {
@@ -147,11 +138,7 @@ STEPS = 24
 
 @dataclass(frozen=True)
 class DailyEquations:
-    """The differential equations.
-
-    Attributes:
-        hatching: theta, in days, up to 1.
-    """
+    """The differential equations; `hatching` is theta, in days, up to 1."""
 
     hatching: float = 1.0
 
@@ -195,14 +182,13 @@ class FittedProcesses:
         self._learnt = {
             node: _Process(torch.stack([columns[name] for name in names], -1), columns[node])
             for node, names in PARENTS.items()
-            if node not in ("E",)
+            if node != "E"
         }
 
     def mean(self, node: str, inputs: Mapping[str, Tensor]) -> Tensor:
         """The posterior mean."""
-        return self._learnt[node].mean(
-            torch.stack(torch.broadcast_tensors(*(inputs[name] for name in PARENTS[node])), -1)
-        )
+        columns = torch.broadcast_tensors(*(inputs[name] for name in PARENTS[node]))
+        return self._learnt[node].mean(torch.stack(columns, -1))
 
     def std(self, node: str) -> float:
         """The error's standard deviation."""
@@ -220,20 +206,16 @@ class _Process:
         self.centre, self.spread = varying.mean(0), varying.std(0)
         self.level, self.unit = values.mean(), values.std()
         scaled = ((varying - self.centre) / self.spread).numpy()
-        kernel = ConstantKernel(1.0) * RBF([1.0] * scaled.shape[1], (0.05, 1e3)) + WhiteKernel(
-            0.5, (1e-4, 10.0)
-        )
-        process = GaussianProcessRegressor(kernel, random_state=0)
+        smooth = ConstantKernel(1.0) * RBF([1.0] * scaled.shape[1], (0.05, 1e3))
+        process = GaussianProcessRegressor(smooth + WhiteKernel(0.5, (1e-4, 10.0)), random_state=0)
         with warnings.catch_warnings():
             # A length scale at its upper bound means that the input does not matter, a valid result.
             warnings.simplefilter("ignore", ConvergenceWarning)
             process.fit(scaled, ((values - self.level) / self.unit).numpy())
         kernel_fitted = process.kernel_
         self.lengths = torch.as_tensor(kernel_fitted.k1.k2.length_scale, dtype=torch.float64).reshape(-1)
-        self.points, self.weights = (
-            torch.from_numpy(scaled) / self.lengths,
-            float(kernel_fitted.k1.k1.constant_value) * torch.from_numpy(process.alpha_),
-        )
+        self.points = torch.from_numpy(scaled) / self.lengths
+        self.weights = float(kernel_fitted.k1.k1.constant_value) * torch.from_numpy(process.alpha_)
         self.noise = float(kernel_fitted.k2.noise_level) ** 0.5 * float(self.unit)
 
     def mean(self, inputs: Tensor) -> Tensor:
@@ -262,12 +244,10 @@ def equation_states() -> Tensor:
         laid.append(grazing * adult)
         late = number - round(DELAY * STEPS_A_DAY)
         hatched = laid[late] * math.exp(-DILUTION * DELAY) if late >= 0 else 0.0
+        grown = uptake * prey - grazing * (BETA * young + adult) / YIELD - DILUTION * prey
         nitrogen, prey, young, adult, dead = (
             nitrogen + step * (DILUTION * (INFLOW - nitrogen) - uptake * prey),
-            max(
-                0.0,
-                prey + step * (uptake * prey - grazing * (BETA * young + adult) / YIELD - DILUTION * prey),
-            ),
+            max(0.0, prey + step * grown),
             young - step * (DEATH + DILUTION) * young,
             adult + step * (BETA * hatched - (DEATH + DILUTION) * adult),
             dead + step * (DEATH * (young + adult) - DILUTION * dead),
@@ -310,10 +290,8 @@ class Chemostat(CausalWorld):
         seed: int = 0,
     ) -> None:
         if scm not in ("gp", "ode") or not 0 <= hatching <= 1 or not sigma >= 0:
-            raise ValueError(
-                f"expected scm gp or ode, hatching in [0, 1] and sigma of at least 0; got {scm!r}, "
-                f"{hatching} and {sigma}"
-            )
+            expected = "expected scm gp or ode, hatching in [0, 1] and sigma of at least 0"
+            raise ValueError(f"{expected}; got {scm!r}, {hatching} and {sigma}")
         self.scm, self.sigma = scm, float(sigma)
         self.dynamics: DailyEquations | FittedProcesses
         if scm == "gp":
@@ -322,11 +300,8 @@ class Chemostat(CausalWorld):
             self.contexts = before[:, [VARIABLES.index(name[0]) for name in ROOTS]]
         else:
             self.dynamics, self.contexts = DailyEquations(hatching), equation_states()
-        task = CausalTask(
-            RehearsalGraph.of({**dict.fromkeys((*ROOTS, "E0"), ()), **PARENTS}),
-            Box.of(BOUNDS),
-            WeightedSum({"D": -1.0}),
-        )
+        graph = RehearsalGraph.of({**dict.fromkeys((*ROOTS, "E0"), ()), **PARENTS})
+        task = CausalTask(graph, Box.of(BOUNDS), WeightedSum({"D": -1.0}))
         # For the roots, mean and standard deviation only describe them: whole rows are drawn.
         distributions = {
             name: MixtureNoise((1.0,), (float(column.mean()),), (float(column.std()),))
@@ -336,18 +311,14 @@ class Chemostat(CausalWorld):
 
     def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:
         """A root is its noise; the others follow from the day before."""
-        return (
-            noise
-            if node in ROOTS
-            else self.dynamics.mean(node, inputs) + self.sigma * self.dynamics.std(node) * noise
-        )
+        if node in ROOTS:
+            return noise
+        return self.dynamics.mean(node, inputs) + self.sigma * self.dynamics.std(node) * noise
 
     def noise_rows(self, count: int, stream: np.random.Generator) -> Tensor:
         """Roots: rows of the contexts, sampled jointly. The other nodes: standard normal draws."""
-        return self._with_contexts(
-            torch.from_numpy(stream.standard_normal((count, len(self.task.nodes)))),
-            stream.integers(len(self.contexts), size=count),
-        )
+        noise = torch.from_numpy(stream.standard_normal((count, len(self.task.nodes))))
+        return self._with_contexts(noise, stream.integers(len(self.contexts), size=count))
 
     def _with_contexts(self, noise: Tensor, chosen: Any) -> Tensor:
         noise[:, [self.task.nodes.index(name) for name in ROOTS]] = self.contexts[chosen]
@@ -370,9 +341,8 @@ class Chemostat(CausalWorld):
             action = torch.tensor([80.0, 0.0, 0.0], dtype=torch.float64)
             return action, float(self.expected(action))
         few = self._even[:: max(1, len(self._even) // 200)]
-        action, _ = best_action(
-            lambda tried: self.averaged(tried, few), self.task.box, spread=128, refined=4, steps=40
-        )
+        roughly = partial(self.averaged, noise=few)
+        action, _ = best_action(roughly, self.task.box, spread=128, refined=4, steps=40)
         return best_action(self.expected, self.task.box, action[None], spread=16, refined=2, steps=20)
 
     def details(self) -> Mapping[str, Any]:

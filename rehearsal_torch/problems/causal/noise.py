@@ -80,9 +80,8 @@ class MixtureNoise:
     def cdf(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """P(U <= u), any shape."""
         scale = np.maximum(np.asarray(self.stds), 1e-12)
-        return np.asarray(
-            ndtr((values[..., None] - np.asarray(self.means)) / scale) @ np.asarray(self.weights)
-        )
+        below = ndtr((values[..., None] - np.asarray(self.means)) / scale)
+        return np.asarray(below @ np.asarray(self.weights))
 
 
 STANDARD = MixtureNoise((1.0,), (0.0,), (1.0,))
@@ -123,36 +122,30 @@ class ModalNoise:
         bounded("noise.modes", self.modes)
         if self.reading not in get_args(NoiseReading):
             raise ValueError(f"noise.reading: expected variance or std; got {self.reading!r}")
-        for name, given in (
-            ("means", self.means),
-            ("factors", self.factors),
-            ("weights", self.weights),
-        ):
+        for name in ("means", "factors", "weights"):
+            given = getattr(self, name)
             if given is None:
                 continue
             numbers = tuple(given) if isinstance(given, Sequence) else ()
-            if len(numbers) != self.modes or not all(
-                is_number(number) and math.isfinite(number) for number in numbers
-            ):
-                raise ValueError(
-                    f"noise.{name}: expected {self.modes} numbers, one for each mode; got {given}: give as "
-                    "many, or change noise.modes"
+            known = all(is_number(number) and math.isfinite(number) for number in numbers)
+            wrong = ""
+            if len(numbers) != self.modes or not known:
+                wrong = (
+                    f"expected {self.modes} numbers, one for each mode; got {given}: give as many, or change "
+                    "noise.modes"
                 )
-            if name == "factors" and min(numbers) < 0:
-                raise ValueError(f"noise.factors: expected numbers of at least 0; got {given}")
-            if name == "weights" and (min(numbers) <= 0 or abs(sum(numbers) - 1) > 1e-9):
-                raise ValueError(
-                    f"noise.weights: expected positive numbers with the sum 1; got {given}, with the sum "
-                    f"{math.fsum(numbers):.10g}"
-                )
+            elif name == "factors" and min(numbers) < 0:
+                wrong = f"expected numbers of at least 0; got {given}"
+            elif name == "weights" and (min(numbers) <= 0 or abs(sum(numbers) - 1) > 1e-9):
+                total = f"with the sum {math.fsum(numbers):.10g}"
+                wrong = f"expected positive numbers with the sum 1; got {given}, {total}"
+            if wrong:
+                raise ValueError(f"noise.{name}: {wrong}")
             object.__setattr__(self, name, tuple(map(float, numbers)))
 
     def mixture(self, choices: Modes = RANGES) -> MixtureNoise:
         """The distribution of one node's noise: mode c is N(mu_c, c_c sigma^2), or has the standard deviation
         c_c sigma, which is what an earlier version of the paper writes.
-
-        Raises:
-            ValueError: if `choices` has no such number of modes.
         """
         if self.modes not in choices:
             raise ValueError(f"noise.modes: expected one of {sorted(choices)}; got {self.modes}")
@@ -184,13 +177,8 @@ def quantiles(distribution: MixtureNoise, levels: Tensor) -> Tensor:
 def sobol_draws(distributions: Sequence[MixtureNoise], power: int) -> Tensor:
     """2^power Sobol draws of independent noises, (2^power, m)."""
     levels = sobol(len(distributions)).draw_base2(power, dtype=torch.float64).clamp(1e-12, 1 - 1e-12)
-    return torch.stack(
-        [
-            quantiles(distribution, column)
-            for distribution, column in zip(distributions, levels.T, strict=True)
-        ],
-        -1,
-    )
+    columns = zip(distributions, levels.T, strict=True)
+    return torch.stack([quantiles(distribution, column) for distribution, column in columns], -1)
 
 
 def gauss_rule(distribution: MixtureNoise, order: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -221,8 +209,8 @@ def product_rule(distributions: Sequence[MixtureNoise], orders: Sequence[int]) -
     rules = [
         gauss_rule(distribution, order) for distribution, order in zip(distributions, orders, strict=True)
     ]
-    points = torch.cartesian_prod(*(torch.from_numpy(points) for points, _ in rules)).reshape(-1, len(rules))
-    weights = torch.cartesian_prod(*(torch.from_numpy(weights) for _, weights in rules)).reshape(
-        -1, len(rules)
+    points, weights = (
+        torch.cartesian_prod(*map(torch.from_numpy, parts)).reshape(-1, len(rules))
+        for parts in zip(*rules, strict=True)
     )
     return points, weights.prod(-1)

@@ -66,14 +66,8 @@ def _local_maximum(
 
     unit = ((start - box.lower) / width).numpy()
     scale = max(1e-6, abs(loss(unit)[0]))  # stopping rules are relative to the size of the value
-    result = minimize(
-        loss,
-        unit,
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(0.0, 1.0)] * len(unit),
-        options={"maxiter": steps, "ftol": 1e-14, "gtol": 1e-10},
-    )
+    ends, options = [(0.0, 1.0)] * len(unit), {"maxiter": steps, "ftol": 1e-14, "gtol": 1e-10}
+    result = minimize(loss, unit, jac=True, method="L-BFGS-B", bounds=ends, options=options)
     return box.project(box.lower + torch.from_numpy(result.x) * width), -float(result.fun) * scale
 
 
@@ -89,11 +83,7 @@ def grid(width: int, points: int) -> Tensor:
     return torch.stack(torch.meshgrid(*[axis] * width, indexing="ij"), -1).reshape(-1, width)
 
 
-def highest(
-    value: Callable[[Tensor], Tensor],
-    box: Box,
-    batch: int,
-) -> tuple[Tensor, Tensor]:
+def highest(value: Callable[[Tensor], Tensor], box: Box, batch: int) -> tuple[Tensor, Tensor]:
     """The best point of a box for each of B functions, (n, B, k) -> (n, B): points (B, k) and values (B,).
 
     Raises:
@@ -101,21 +91,15 @@ def highest(
     """
     width = len(box.names)
     if width not in FIRST:
-        raise ValueError(
-            f"expected one to three altered variables; got {list(box.names)}: a grid over more is not "
-            "feasible"
-        )
+        expected = "expected one to three altered variables"
+        raise ValueError(f"{expected}; got {list(box.names)}: a grid over more is not feasible")
     first = FIRST[width]
     points = box.lower + grid(width, first) * box.width
     values = value(points.unsqueeze(1).expand(-1, batch, -1))
-    around = (
-        POOL[width](values.mT.reshape(batch, 1, *[first] * width), 3, stride=1, padding=1)
-        .reshape(batch, -1)
-        .mT
-    )
-    top = torch.where(values == around, values, values - 2.0 * values.abs() - 1.0).topk(
-        min(HILLS, len(points)), dim=0
-    )
+    cube = values.mT.reshape(batch, 1, *[first] * width)
+    around = POOL[width](cube, 3, stride=1, padding=1).reshape(batch, -1).mT
+    hills = torch.where(values == around, values, values - 2.0 * values.abs() - 1.0)
+    top = hills.topk(min(HILLS, len(points)), dim=0)
     best, reached = points[top.indices], values.gather(0, top.indices)
     offsets, step = 2 * grid(width, NEXT[width]) - 1, 1.2 * box.width / (first - 1)
     for _ in range(FINER):
@@ -124,10 +108,8 @@ def highest(
         new = values.max(dim=0)
         picked = around.gather(0, new.indices.unsqueeze(0).unsqueeze(-1).expand(1, *best.shape)).squeeze(0)
         better = new.values > reached
-        best, reached = (
-            torch.where(better.unsqueeze(-1), picked, best),
-            torch.where(better, new.values, reached),
-        )
+        best = torch.where(better.unsqueeze(-1), picked, best)
+        reached = torch.where(better, new.values, reached)
         step = step / 2
     which = reached.argmax(0)
     rows = torch.arange(batch)

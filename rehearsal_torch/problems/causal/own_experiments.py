@@ -9,25 +9,35 @@ every node. The task is a few lines of YAML:
     limits: {normals: [[1, 1]], offsets: [5]}   # optional: linear constraints M a <= d on the actions
 
 A node that was itself set in an experiment (a hard intervention) has a column ``set:NODE`` with 1 in that
-row; the row is then not used for that node's mechanism. Rows without a value of what the reward reads wait
-for their result (`problems.causal.waiting_rows`). Suggestions are not scored: their value is unknown until
-they are tried.
+row; the row is then not used for that node's mechanism. Suggestions are not scored: their value is unknown
+until they are tried.
 
-The start design: space-filling experiments before there is a model.
+Rows may wait for their result:
 
-Point n depends on the task, the seed and n alone, so that an interrupted design can be continued, and
-extended to any length. The levels of an action occur equally often (`mixed_region`).
+    valve,dose,temperature,yield
+    0.2,1,24.1,3.9
+    0.7,2,,                          proposed, and not measured yet
+
+A row waits if its actions are there and every node that the reward reads is empty; what else was measured in
+it is not used. It is pending: no model is fitted to it, and it is not proposed again. A row in which an
+action, or some of the nodes of a completed experiment, are empty is a fault.
+
+Before there is a model, space-filling experiments are proposed. Point n of this start design depends on the
+task, the seed and n alone, so that an interrupted design can be continued, and extended to any length. The
+levels of an action occur equally often (`mixed_region`).
 
 Source: Ren et al. (2025), Alg. 1 (observations of all nodes after each action); Sobol (1967) and Owen
-(1998), as in `candidate_region`.
+(1998), as in `candidate_region`; pending trials as in Ax (Bakshy et al., 2018).
 """
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import torch
 from narwhals.typing import IntoDataFrame
@@ -45,14 +55,84 @@ from rehearsal_torch.data.task_file import CAUSAL_PARTS, task_content
 from rehearsal_torch.data.trials.log import TrialLog
 from rehearsal_torch.data.trials.store import initial_count
 from rehearsal_torch.files.schema import meant
-from rehearsal_torch.problems.causal.waiting_rows import (
-    as_text,
-    waiting,
-    waiting_actions,
-    waiting_note,
-    with_proposals,
-)
 from rehearsal_torch.problems.problem import CausalProblem, Experiments, Facts, OwnData, ranges_of
+
+MOST_LINES = 5
+
+
+def waiting(frame: pd.DataFrame, task: CausalTask) -> np.ndarray:
+    """Which rows wait for their result, (n,) bool; none if a column is missing."""
+    names = {str(name) for name in frame.columns}
+    if not {*task.actions, *task.reward.names} <= names:
+        return np.zeros(len(frame), dtype=bool)
+    empty = frame[list(task.reward.names)].isna().all(axis=1)
+    return np.asarray((empty & frame[list(task.actions)].notna().all(axis=1)).to_numpy(dtype=bool))
+
+
+def waiting_actions(frame: pd.DataFrame, task: CausalTask, source: str) -> Tensor:
+    """The actions of the rows that wait for their result, (m, k)."""
+    rows = frame[waiting(frame, task)]
+    if not len(rows):
+        return torch.zeros(0, len(task.actions), dtype=torch.float64)
+    return number_columns(rows, task.actions, source)
+
+
+def waiting_note(frame: pd.DataFrame, task: CausalTask, source: str) -> str:
+    """A sentence on the rows that wait, with their lines (the index plus two); empty if there are none."""
+    lines = [int(index) + 2 for index in frame.index[waiting(frame, task)]]
+    if not lines:
+        return ""
+    more = f" and {len(lines) - MOST_LINES} more" if len(lines) > MOST_LINES else ""
+    what, s = " and ".join(task.reward.names), "" if len(lines) == 1 else "s"
+    waits, its, they_are = ("waits", "its", "it is") if len(lines) == 1 else ("wait", "their", "they are")
+    return (
+        f"{source}: {len(lines)} row{s} without a value of {what} {waits} for {its} result (line{s} "
+        f"{', '.join(map(str, lines[:MOST_LINES]))}{more}): {they_are} not learnt from, and not proposed "
+        "again"
+    )
+
+
+def with_proposals(
+    frame: pd.DataFrame,
+    task: CausalTask,
+    settings: Sequence[Mapping[str, float]],
+    written: pd.DataFrame | None = None,
+) -> pd.DataFrame:
+    """The table, with the cells `written` in its file if these are given, and a row for each proposed
+    setting, in which everything else is empty; columns of actions and nodes that it lacks are added.
+    """
+    cells_of = {str(name): frame[name].astype(object).tolist() for name in frame.columns}
+    texts = cells_of if written is None else {name: written[name].tolist() for name in cells_of}
+    columns = {}
+    for name in dict.fromkeys((*cells_of, *task.actions, *task.nodes)):
+        cells = cells_of.get(name, [None] * len(frame))
+        # What is proposed is set by no hard intervention.
+        values = [0.0 if name.startswith(SET) else setting.get(name) for setting in settings]
+        columns[name] = pd.Series([*texts.get(name, cells), *map(_as_in(cells), values)], dtype=object)
+    return pd.DataFrame(columns)
+
+
+def as_text(frame: pd.DataFrame, separator: str, decimal: str) -> str:
+    """A table as separated text."""
+
+    def text(cell: object) -> object:
+        fraction = isinstance(cell, float | np.floating) and not math.isnan(cell)
+        return str(cell).replace(".", decimal) if fraction else cell
+
+    if decimal != ".":
+        # Not by DataFrame.map, which makes numbers with decimals of whole ones beside an empty cell.
+        columns = {name: pd.Series([*map(text, frame[name])], dtype=object) for name in frame.columns}
+        frame = pd.DataFrame(columns)
+    return str(frame.to_csv(index=False, lineterminator="\n", sep=separator))
+
+
+def _as_in(cells: Sequence[object]) -> Callable[[float | None], object]:
+    """How a column writes a number: truth values as such, whole numbers without a decimal sign."""
+    truth = [cell for cell in cells if not pd.isna(cell)]  # type: ignore[call-overload]
+    if truth and all(isinstance(cell, bool | np.bool_) for cell in truth):
+        return lambda value: None if value is None else bool(value)
+    return lambda value: int(value) if value is not None and float(value).is_integer() else value
+
 
 # Experiments outside of what may be set that are named.
 SHOWN = 3
@@ -70,11 +150,7 @@ def start_point(
 
 
 def open_points(
-    task: CausalTask,
-    done: Tensor,
-    initial: int,
-    seed: int,
-    held: Mapping[str, Sequence[float]] | None = None,
+    task: CausalTask, done: Tensor, initial: int, seed: int, held: Mapping[str, Sequence[float]] | None = None
 ) -> Tensor:
     """The points of the start design that have not been run, (m, k), in the actions' units.
 
@@ -95,12 +171,7 @@ FRAME = "the data frame"
 
 
 def causal_task(task: str | Path | Mapping[str, Any] | CausalTask | None) -> CausalTask:
-    """A task from a YAML file, or from its content.
-
-    Raises:
-        TaskError: if there is no task, it cannot be read, or an entry is missing or invalid; all faults are
-            listed.
-    """
+    """A task from a YAML file, or from its content; TaskError with all faults if there are some."""
     if isinstance(task, CausalTask):
         return task
     source, content = task_content(task, CAUSAL_PARTS)
@@ -114,11 +185,12 @@ def experiments_and_waiting(
     their result.
 
     Raises:
-        TableError: if it cannot be read, or `experiments_of` refuses it.
+        TableError: if it cannot be read, a column is missing, not numeric, or has missing values, or a
+            ``set:`` column names no node or has values other than 0 and 1.
     """
     table = _rows(source)
     done = table.frame[~waiting(table.frame, task)]
-    return experiments_of(done, task, table.where), waiting_actions(table.frame, task, table.where)
+    return _experiments_of(done, task, table.where), waiting_actions(table.frame, task, table.where)
 
 
 def _rows(source: "str | Path | IntoDataFrame | ReadTable | None") -> ReadTable:
@@ -130,13 +202,8 @@ def _rows(source: "str | Path | IntoDataFrame | ReadTable | None") -> ReadTable:
     return ReadTable(data_frame(source, FRAME), FRAME)
 
 
-def experiments_of(frame: pd.DataFrame, task: CausalTask, source: str) -> Table:
-    """The experiments of a data frame, actions first, in the task's order; there may be no rows.
-
-    Raises:
-        TableError: if a column is missing, not numeric, or has missing values, or a ``set:`` column names no
-            node or has values other than 0 and 1.
-    """
+def _experiments_of(frame: pd.DataFrame, task: CausalTask, source: str) -> Table:
+    """The experiments of a data frame, actions first, in the task's order; there may be no rows."""
     names = (*task.actions, *task.nodes)
     marked = [name for name in task.nodes if f"{SET}{name}" in frame.columns]
     columns = number_columns(frame, [*names, *(f"{SET}{name}" for name in marked)], source, 0)
@@ -149,7 +216,7 @@ def experiments_of(frame: pd.DataFrame, task: CausalTask, source: str) -> Table:
     faults += [
         f"{SET}{name}: expected 0 or 1, 1 where the node was set by hand"
         for name, column in zip(marked, marks.T, strict=True)
-        if not _is_mark(column)
+        if not bool(((column == 0) | (column == 1)).all())
     ]
     if faults:
         raise TableError(f"{source}: " + "; ".join(faults))
@@ -158,10 +225,6 @@ def experiments_of(frame: pd.DataFrame, task: CausalTask, source: str) -> Table:
     for name, column in zip(marked, marks.T, strict=True):
         altered[:, names.index(name)] = column != 0
     return Table(names, values.contiguous(), altered)
-
-
-def _is_mark(column: Tensor) -> bool:
-    return bool(((column == 0) | (column == 1)).all())
 
 
 class ExperimentTable(OwnData, CausalProblem, Experiments):
@@ -254,9 +317,7 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
         return {}
 
     def _note(self, found: Findings) -> None:
-        """Adds what is to be said: there are too few experiments for a model; an experiment's action may not
-        be set any more, or was the same in all of them.
-        """
+        """Too few experiments for a model; actions that may not be set any more, or were always the same."""
         rows = len(self.past)
         if rows < MIN_ROWS:
             words = f"fewer than {MIN_ROWS} experiments: there is no model yet, and the first ones are listed"
@@ -270,8 +331,8 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
         for name in self.task.actions if rows >= MIN_ROWS else ():
             column = self.past.columns((name,))[:, 0]
             if bool((column == column[0]).all()):
-                words = f"it was {float(column[0]):g} in all experiments, so that nothing is known of its"
-                found.of_variable(name, "values", f"{words} effect yet")
+                words = "in all experiments, so that nothing is known of its effect yet"
+                found.of_variable(name, "values", f"it was {float(column[0]):g} {words}")
 
     def _outside(self) -> list[str]:
         """A sentence for each experiment whose action may not be set any more, with its line."""
@@ -293,12 +354,9 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
             card["rows that wait for their result"] = len(self.waiting)
         if len(self.past):
             rewards = self.task.reward_of(self.past)
-            best = self.past.columns(self.task.actions)[rewards.argmax()]
-            card["ranges"] = ranges_of(self.past)
-            card |= {
-                "best reward so far": float(rewards.max()),
-                "at": dict(zip(self.task.actions, best.tolist(), strict=True)),
-            }
+            best = self.past.columns(self.task.actions)[rewards.argmax()].tolist()
+            card |= {"ranges": ranges_of(self.past), "best reward so far": float(rewards.max())}
+            card["at"] = dict(zip(self.task.actions, best, strict=True))
         if outside := self.task.outside(self.past):
             card["kept as history, though it may not be set any more"] = list(outside)
         return card | recorded(self.findings()) | {"fingerprint": self.past.fingerprint()}

@@ -6,9 +6,6 @@ Each round tries one action; the noise in round t is the same for every method w
 scored by the *expected* reward of the action that was tried, E[r | a_t], and of the action that the method
 would recommend at that time; neither is observed by the method.
 
-A world is also a test function: `evaluate_true` is E[r | a], `bounds` and `optimal_value` are those of the
-actions.
-
 Source: Ren et al. (2025), Sec. 3 and 11.1; the start design of 2 (k + 1) uniform actions: Sussex et al.
 (2023).
 """
@@ -28,12 +25,7 @@ from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCa
 from rehearsal_torch.data.known_reward import WeightedSum
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.problems.causal.noise import (
-    RANGES,
-    MixtureNoise,
-    ModalNoise,
-    Modes,
-)
+from rehearsal_torch.problems.causal.noise import RANGES, MixtureNoise, ModalNoise, Modes
 from rehearsal_torch.problems.problem import SIMULATED, CausalProblem, Verdict, World, ranges_of
 from rehearsal_torch.problems.world_size import Rounds, setting
 from rehearsal_torch.seeding import common_noise_generator, world_generator
@@ -52,9 +44,8 @@ class CausalWorld(World, CausalProblem):
     """A system with known equations.
 
     Args:
-        task: Causal graph, actions and reward; the task's `nodes` are simulated.
-        size: Number of rounds and of experiments in the start design.
-        seed: Seed of the start design and of the noise in the rounds.
+        task: Its `nodes` are simulated.
+        seed: Of the start design and of the noise in the rounds.
         draws: Noise draws that `expected` averages over where it has no closed form.
 
     Attributes:
@@ -78,16 +69,13 @@ class CausalWorld(World, CausalProblem):
     ) -> None:
         initial = setting("size", size, Rounds).start(len(task.actions))
         if initial < MIN_ROWS or draws < 1:
-            raise ValueError(
-                f"expected at least {MIN_ROWS} initial experiments and 1 draw; got {initial} and {draws}"
-            )
+            expected = f"expected at least {MIN_ROWS} initial experiments and 1 draw"
+            raise ValueError(f"{expected}; got {initial} and {draws}")
         missing = [node for node in task.nodes if node not in noise]
         if missing:
             raise ValueError(f"no noise distribution for {missing}: give each node one")
         self.task, self.noise, self.size = task, dict(noise), size
         self.initial, self.seed, self.draws = initial, seed, draws
-        self._common: Tensor | None = None
-        self._start: float | None = None
 
     @abstractmethod
     def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:
@@ -160,9 +148,11 @@ class CausalWorld(World, CausalProblem):
         """E[r | a], (..., k) -> (...), by Monte Carlo with common random numbers: the same draws for every
         action and seed. Override it where there is a closed form.
         """
-        if self._common is None:
-            self._common = self.noise_rows(self.draws, common_noise_generator())
         return self.averaged(actions, self._common)
+
+    @cached_property
+    def _common(self) -> Tensor:
+        return self.noise_rows(self.draws, common_noise_generator())
 
     def averaged(self, actions: Tensor, noise: Tensor) -> Tensor:
         """The mean reward of actions over rows of noise, (..., k), (M, N) -> (...)."""
@@ -176,10 +166,6 @@ class CausalWorld(World, CausalProblem):
     def bounds(self) -> Tensor:
         """(2, k), lower and upper bounds of the actions, as in BoTorch's test functions."""
         return torch.stack([self.task.box.lower, self.task.box.upper])
-
-    def evaluate_true(self, actions: Tensor) -> Tensor:
-        """E[r | a], (..., k) -> (...), as in BoTorch's test functions."""
-        return self.expected(actions)
 
     def stream(self, purpose: int, index: int = 0) -> np.random.Generator:
         """A random number generator determined by the world's seed, a purpose and an index."""
@@ -204,9 +190,8 @@ class CausalWorld(World, CausalProblem):
 
     def explained(self, held_out: bool = False) -> tuple[Table, Tensor]:
         """Experiments with random actions, and their noise (n, N): the start design, or held-out ones."""
-        stream, count = (
-            (self.stream(1), max(50, self.initial // 4)) if held_out else (self.stream(0), self.initial)
-        )
+        count = max(50, self.initial // 4) if held_out else self.initial
+        stream = self.stream(int(held_out))
         actions = self.random_actions(count, stream)
         noise = self.noise_rows(count, stream)
         return self.experiments(actions, noise), noise
@@ -247,14 +232,9 @@ class CausalWorld(World, CausalProblem):
         return self.optimal_value
 
     def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:  # noqa: ARG002
-        """Expected rewards of a decision and its regret.
-
-        Returns:
-            ``expected`` reward of the action tried, that of the action ``recommended``, the ``optimum``, the
-            ``regret`` of the recommendation, and ``start``, the best expected reward of the start design.
+        """``expected`` reward of the action tried, that of the action ``recommended``, the ``optimum``, the
+        ``regret`` of the recommendation, and ``start``, the best expected reward of the start design.
         """
-        if self._start is None:
-            self._start = float(self.expected(self.observations().columns(self.task.actions)).max())
         tried = float(self.expected(self._actions(decision)).mean())
         recommendation = decision.recommendation
         value = tried if recommendation is None else float(self.expected(self._values(recommendation)).mean())
@@ -266,11 +246,14 @@ class CausalWorld(World, CausalProblem):
             "start": self._start,
         }
 
+    @cached_property
+    def _start(self) -> float:
+        return float(self.expected(self.observations().columns(self.task.actions)).max())
+
     def _actions(self, decision: Decision) -> Tensor:
         if decision.alteration is None:
-            raise ValueError(
-                f"expected a decision that sets {list(self.task.actions)}; got none ({decision.reason})"
-            )
+            expected = f"expected a decision that sets {list(self.task.actions)}"
+            raise ValueError(f"{expected}; got none ({decision.reason})")
         actions = self._values(decision.alteration)
         for action in actions:
             self.task.check_action(action)
@@ -350,9 +333,6 @@ class AdditiveWorld(CausalWorld):
         scale: lambda, which multiplies the noise.
         size: Number of rounds and of experiments in the start design; by default 100 and twice the number of
             actions, plus two.
-
-    Raises:
-        ValueError: for a negative scale, or a noise of other modes.
     """
 
     table: ClassVar[NetworkTable]

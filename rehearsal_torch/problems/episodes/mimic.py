@@ -28,7 +28,7 @@ from rehearsal_torch.data.decision import Decision, DecisionContext, EpisodeCase
 from rehearsal_torch.data.dose_levels import DoseLevels
 from rehearsal_torch.data.finding import Finding, findings_of, recorded
 from rehearsal_torch.data.reading import TableError, table_file
-from rehearsal_torch.problems.episodes.simulator import STATES, sofa
+from rehearsal_torch.problems.episodes.cohort import STATES, sofa
 from rehearsal_torch.problems.episodes.splits import SplitEpisodes, check_split
 from rehearsal_torch.problems.episodes.stays import (
     COLUMNS,
@@ -58,11 +58,8 @@ _TEXTS: Mapping[str, float] = {"true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0, "1
 
 @dataclass(frozen=True)
 class ObservedOutcomes:
-    """Outcomes of stays.
-
-    Attributes:
-        by_stay: The number of a stay, as text, to its outcomes: name to 0 or 1.
-        left_out: Column to the reason why it is left out.
+    """Outcomes of stays: the number of a stay, as text, to its outcomes, name to 0 or 1; and columns that are
+    left out, with the reason.
     """
 
     by_stay: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
@@ -99,18 +96,18 @@ def observed_outcomes(table: pd.DataFrame) -> ObservedOutcomes:
             left_out[column] = f"{columns.count(column)} columns have this name; {meaning} is left out"
             continue
         values = _numbers(table[column])
-        complete = values.notna() & table["icustayid"].notna()
-        if bool((values.isna() & table[column].notna()).any()):
-            odd = table[column][values.isna() & table[column].notna()].iloc[0]
-            left_out[column] = f"expected 0 or 1 in every row; got {odd}: {meaning} is left out"
+        odd = values.isna() & table[column].notna()
+        if odd.any():
+            got = table[column][odd].iloc[0]
+            left_out[column] = f"expected 0 or 1 in every row; got {got}: {meaning} is left out"
             continue
+        complete = values.notna() & table["icustayid"].notna()
         by_value = values[complete].groupby(table["icustayid"][complete])
         several = by_value.nunique() > 1
-        if bool(several.any()):
-            left_out[column] = (
-                f"{int(several.sum())} stays have several values, the first of them stay "
-                f"{_text(several[several].index[0])}: {meaning} is left out"
-            )
+        if several.any():
+            count, first = int(several.sum()), _text(several[several].index[0])
+            words = f"{count} stays have several values, the first of them stay {first}"
+            left_out[column] = f"{words}: {meaning} is left out"
             continue
         for stay, value in by_value.first().items():
             by_stay.setdefault(_text(stay), {})[name] = float(value)
@@ -176,24 +173,15 @@ class Mimic(SplitEpisodes):
         }
         self.outcomes = observed_outcomes(frame)
         self.stays = read_stays(
-            frame,
-            source=str(self.path),
-            min_length=min_length,
-            max_length=max_length,
-            action_lag=action_lag,
-            age_unit=age_unit,
-            impossible=impossible,
+            frame, str(self.path), min_length, max_length, action_lag, age_unit, impossible
         )
         if not self.stays.episodes:
-            raise ValueError(
-                f"{self.path}: no episode of at least {min_length} steps is left ({dict(self.stays.drops)}): "
-                "lower `min_length`"
-            )
+            left = f"no episode of at least {min_length} steps is left ({dict(self.stays.drops)})"
+            raise ValueError(f"{self.path}: {left}: lower `min_length`")
         super().__init__(self.stays.episodes, self.stays.patients, seed, split, horizon)
         if not self.chosen:
-            raise ValueError(
-                f"{self.path}: no episode of split {split!r} has {horizon} steps: lower `horizon`"
-            )
+            few = f"no episode of split {split!r} has {horizon} steps"
+            raise ValueError(f"{self.path}: {few}: lower `horizon`")
 
     def case(self, index: int) -> EpisodeCase:
         """Episode number `index` of the split, in retrospect, with the stay's observed outcomes."""
@@ -208,19 +196,10 @@ class Mimic(SplitEpisodes):
         """Sizes, ranges, missing values, exclusions, dose levels, splits, source and caution."""
         levels = DoseLevels(DOSES)
         levels.solve(self.observations().columns(DOSES))
-        card = data_card(
-            self.stays,
-            self.splits,
-            source=str(self.path.name),
-            caution=CAUTION,
-            levels=levels,
-            missing=self.missing or None,
-        )
-        card |= self.outcomes.facts()
-        left_out = [
-            Finding("values", f"outcome {name}: {why}") for name, why in self.outcomes.left_out.items()
-        ]
-        card |= recorded([*findings_of(card), *left_out])
+        card = data_card(self.stays, self.splits, self.path.name, CAUTION, levels, missing=self.missing)
+        reasons = self.outcomes.left_out.items()
+        left_out = [Finding("values", f"outcome {name}: {why}") for name, why in reasons]
+        card |= self.outcomes.facts() | recorded([*findings_of(card), *left_out])
         if self.action_lag:
             return card
         return card | {"agreement of SOFA with its formula": f"{self.sofa_agreement():.1%} of the steps"}
@@ -229,12 +208,8 @@ class Mimic(SplitEpisodes):
         """The share of steps whose SOFA column equals the score of the same step's other columns. It is lower
         where single values were imputed after the score had been computed, or were recorded in other steps.
         """
-        equal = [
-            sofa(episode.columns(STATES), episode.columns((DOSES[0],))[:, 0])
-            == episode.columns(("SOFA",))[:, 0]
-            for episode in self.stays.episodes
-        ]
-        return float(torch.cat(equal).to(torch.float64).mean())
+        rows = torch.cat([episode.columns((*STATES, DOSES[0], "SOFA")) for episode in self.stays.episodes])
+        return float((sofa(rows[:, :-2], rows[:, -2]) == rows[:, -1]).double().mean())
 
 
 def _file(path: str | Path | None) -> Path:
@@ -245,7 +220,6 @@ def _file(path: str | Path | None) -> Path:
         )
     file = Path(path)
     if not file.is_file():
-        raise TableError(
-            f"there is no file {file}: check path=, which is relative to the folder the command is typed in"
-        )
+        remedy = "check path=, which is relative to the folder the command is typed in"
+        raise TableError(f"there is no file {file}: {remedy}")
     return file

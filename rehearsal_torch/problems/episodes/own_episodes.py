@@ -8,7 +8,7 @@ The card of a fitted model keeps the task as plain data, so that tables that com
 the fit: `plain_task` is the inverse of `episode_task`. Levels have their names, costs are written for each
 level, and a static column with named values keeps their order, as the first of them is the reference.
 
-Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 2 (what is given); the checks are ours.
+Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 2 (what is given).
 """
 
 from collections import Counter
@@ -30,39 +30,30 @@ from rehearsal_torch.data.reading import ReadTable, TableError, table_file
 from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.files.schema import listed, meant
 from rehearsal_torch.files.sealed import sealed
-from rehearsal_torch.problems.episodes.roles import Action, Carry, Column, EpisodeRoles
+from rehearsal_torch.problems.episodes.roles import Action, Column, EpisodeRoles
 from rehearsal_torch.problems.episodes.splits import SplitEpisodes, check_split
 from rehearsal_torch.problems.episodes.steps import read_episodes
-from rehearsal_torch.problems.episodes.task import episode_task
+from rehearsal_torch.problems.episodes.task import TaskLike, episode_task
 from rehearsal_torch.problems.problem import Facts, OwnData
 
 
 def plain_task(roles: EpisodeRoles) -> dict[str, Any]:
-    """The content of a task. Returns dictionaries, lists, numbers and texts; parts that say nothing are left
-    out.
-    """
+    """The content of a task: dictionaries, lists, numbers and texts; parts that say nothing are left out."""
     plain: dict[str, Any] = {"unit": roles.unit, "time": roles.time}
     if roles.step is not None:
         plain["step"] = roles.step
-    for part, columns in (
-        ("varying", roles.varying),
-        ("static", roles.static),
-        ("contextual", roles.contextual),
-    ):
-        if columns:
-            plain[part] = {entry.name: _column(entry) for entry in columns}
-    plain["actions"] = {entry.name: _action(entry) for entry in roles.actions}
-    if any(not entry.levels for entry in roles.actions):
+    for part in ("varying", "static", "contextual"):
+        if columns := getattr(roles, part):
+            plain[part] = {column.name: _column(column) for column in columns}
+    plain["actions"] = {action.name: _action(action) for action in roles.actions}
+    if any(not action.levels for action in roles.actions):
         plain["levels"] = roles.count
     reward = {"weights": dict(roles.weights), "score": _copied(roles.score), "name": roles.reward_name}
     plain["reward"] = {name: value for name, value in reward.items() if value}
-    plain["missing"] = _policy(roles.missing)
-    words = roles.words
-    plain["words"] = {
-        "unit": words.unit,
-        "units": words.units,
-        **({"step": words.step} if words.step else {}),
-    }
+    missing, words = roles.missing, roles.words
+    plain["missing"] = {"carry": missing.steps} if missing.rule == "carry" else missing.rule
+    step = {"step": words.step} if words.step else {}
+    plain["words"] = {"unit": words.unit, "units": words.units} | step
     return plain
 
 
@@ -81,27 +72,19 @@ def _action(action: Action) -> dict[str, Any]:
         plain["unit"] = action.unit
     if action.costs:
         plain["cost"] = list(action.costs) if action.levels else action.costs[0]
-    plain["combine"] = action.combine
-    return plain
-
-
-def _policy(missing: Carry) -> str | dict[str, int]:
-    return {"carry": missing.steps} if missing.rule == "carry" else missing.rule
+    return plain | {"combine": action.combine}
 
 
 def _copied(plain: Any) -> Any:
     """Nested mappings as dictionaries."""
-    if isinstance(plain, Mapping):
-        return {name: _copied(entry) for name, entry in plain.items()}
-    return plain
+    return {name: _copied(entry) for name, entry in plain.items()} if isinstance(plain, Mapping) else plain
 
 
 CAUTION = (
     "Observational data: recommendations rest on the model and on the assumption that nothing hidden "
     "influences both actions and states."
 )
-FEW_UNITS = 100
-"""Units to learn from below which the card warns."""
+FEW_UNITS = 100  # Units to learn from below which the card warns.
 # Steps that a unit has at least, and that a level occurs in: so many, and such a share of them.
 SHORT, RARE, RARE_SHARE = 4, 20, 0.005
 
@@ -121,8 +104,6 @@ class EpisodeTable(OwnData, SplitEpisodes):
             comes after it. With costs, the last action would else be dropped for its cost alone.
 
     Attributes:
-        roles: The content of the task.
-        chosen: The episodes to decide on.
         length: The length of a step, in the unit of time.
         first: The time of the first step, if it is the same for all units; None elsewhere.
         largest: Action to its largest amount, or level, among the units to learn from.
@@ -136,7 +117,7 @@ class EpisodeTable(OwnData, SplitEpisodes):
     def __init__(
         self,
         path: str | Path | pd.DataFrame | ReadTable | None,
-        task: str | Path | Mapping[str, Any] | EpisodeRoles | None,
+        task: TaskLike,
         seed: int = 0,
         min_length: int = 2,
         max_length: int | None = None,
@@ -162,34 +143,31 @@ class EpisodeTable(OwnData, SplitEpisodes):
         read = read_episodes(frame, self.roles, where, min_length, max_length)
         del frame  # of many rows, the largest thing in memory
         self.length, self.counts = read.length, read.counts
-        self.first, self.step = read.first, read.step
-        units = self.roles.words.units
+        self.first, self.step, words = read.first, read.step, self.roles.words
         if not read.episodes:
-            raise ValueError(
-                f"{where}: no {self.roles.words.unit} with at least {min_length} steps is left "
-                f"({dict(self.counts) or 'the table is too short'}): lower `min_length`, or see `missing` in "
-                "the task"
-            )
+            why = dict(self.counts) or "the table is too short"
+            remedy = "lower `min_length`, or see `missing` in the task"
+            left = f"no {words.unit} with at least {min_length} steps is left"
+            raise ValueError(f"{where}: {left} ({why}): {remedy}")
         names = [episode.identity for episode in read.episodes]
-        super().__init__(read.episodes, names, seed, split, horizon, self.roles.words.unit)
+        super().__init__(read.episodes, names, seed, split, horizon, words.unit)
         self._check(where)
         if not self.chosen:
-            raise ValueError(f"{where}: no {units} of split {split!r} have {horizon} steps: lower `horizon`")
+            few = f"no {words.units} of split {split!r} have {horizon} steps"
+            raise ValueError(f"{where}: {few}: lower `horizon`")
 
     def facts(self) -> Facts:
-        """The columns of a model of transitions, and the number of levels; the reward of a step, as the task
-        has it; the words for reports, with the time of the first step, if it is the same for all units; and
-        the reading, sealed: the task, how many actions at the end stay, and the largest amounts as well.
+        """The settings of model and reward, and the words for reports, as the task has them; and the reading,
+        sealed: the task, how many actions at the end stay, and the largest amounts.
         """
         first = {} if self.first is None else {"first": self.first}
+        doses = [action.name for action in self.roles.actions if not action.levels]
         reading = {
             "task": plain_task(self.roles),
             "step": self.length,
             "first": self.first,
             "keep_last": self.keep_last,
-            "amounts": {
-                action.name: self.largest[action.name] for action in self.roles.actions if not action.levels
-            },
+            "amounts": {name: self.largest[name] for name in doses},
         }
         return replace(
             super().facts(),
@@ -212,8 +190,9 @@ class EpisodeTable(OwnData, SplitEpisodes):
     def card(self) -> Mapping[str, Any]:
         """Sizes, ranges, what was left out, levels, splits, source, words and caution."""
         words, rows = self.roles.words, torch.cat([episode.values for episode in self.all])
-        lengths = sorted(episode.horizon for episode in self.all)
-        levels = self._levels()
+        lengths, missing = sorted(episode.horizon for episode in self.all), self.roles.missing
+        carried = f"carry forward within {missing.steps} steps"
+        medians = zip(self.roles.actions, self._levels().medians.tolist(), strict=True)
         return {
             "source": self.source,
             "caution": CAUTION,
@@ -226,23 +205,20 @@ class EpisodeTable(OwnData, SplitEpisodes):
                 "steps": dict(sorted(Counter(lengths).items())),
             },
             "length of a step": self.step,
-            "missing": {"policy": self._policy(), **self.counts},
+            "missing": {"policy": carried if missing.rule == "carry" else missing.rule, **self.counts},
             "splits": {name: {words.units: len(places)} for name, places in self.splits.items()},
             **recorded(self.findings()),
-            "actions": self._amounts(levels),
+            "actions": {action.name: _shown(action, row) for action, row in medians},
             "features": self._features(rows),
             "fingerprint": transitions(self.all).fingerprint(),
         }
 
     def _check(self, where: str) -> None:
-        """Refuses columns that have one value, and actions that never are, or always are, at their lowest
-        level, among the units to learn from.
-        """
+        """Refuses columns that tell nothing, among the units to learn from."""
         values = self.observations().columns(self.roles.names)
         least, largest = values.amin(0), values.amax(0)
         self.largest = dict(zip(self.roles.names, largest.tolist(), strict=True))
-        faults = fixed_columns(self.roles, least, largest)
-        if faults:
+        if faults := fixed_columns(self.roles, least, largest):
             raise TableError(listed(where, faults, "nothing was fitted"))
 
     def _levels(self) -> DoseLevels:
@@ -252,13 +228,9 @@ class EpisodeTable(OwnData, SplitEpisodes):
         levels.solve(self.observations().columns(names))
         return levels
 
-    def _policy(self) -> str:
-        rule = self.roles.missing
-        return f"carry forward within {rule.steps} steps" if rule.rule == "carry" else rule.rule
-
     def _note(self, found: Findings) -> None:
-        """Adds what is to be said: there are few units, or short ones; levels that no unit to learn from was
-        given, or few were; amounts that share levels; what was left out.
+        """Few units, or short ones; levels that few or no units had; amounts that share levels; what was
+        left out.
         """
         units, learnt = self.roles.words.units, len(self.splits["train"])
         if learnt < FEW_UNITS:
@@ -275,9 +247,9 @@ class EpisodeTable(OwnData, SplitEpisodes):
                     found.of_variable(action.name, "values", note)
                 continue
             counts = level_counts(action, table.columns((action.name,))[:, 0])
-            if unseen := [level for level, count in counts.items() if not count]:
-                words = f"{', '.join(unseen)} never occurs among the {units} to learn from"
-                found.of_variable(action.name, "values", f"{words}, and is not recommended")
+            if unseen := ", ".join(level for level, count in counts.items() if not count):
+                words = f"{unseen} never occurs among the {units} to learn from, and is not recommended"
+                found.of_variable(action.name, "values", words)
             for level, count in counts.items():
                 if 0 < count < max(RARE, RARE_SHARE * len(table)):
                     words = f"{level} occurs in {count} of {len(table)} steps to learn from"
@@ -285,17 +257,9 @@ class EpisodeTable(OwnData, SplitEpisodes):
         for reason, count in self.counts.items():
             found.warn("missing", "rows", f"{reason}: {count}")
 
-    def _amounts(self, levels: DoseLevels) -> dict[str, str]:
-        """The levels of each action in words."""
-        return {
-            action.name: _shown(action, row)
-            for action, row in zip(self.roles.actions, levels.medians.tolist(), strict=True)
-        }
-
     def _features(self, rows: Tensor) -> dict[str, dict[str, float | str]]:
         """Range and median of each column of steps, (n, d), with its unit."""
-        columns = (*self.roles.varying, *self.roles.static, *self.roles.contextual)
-        units = {feature.name: feature.unit for feature in columns}
+        units = {feature.name: feature.unit for feature in self.roles.features}
         return {
             name: {
                 "min": float(column.min()),
@@ -320,9 +284,8 @@ def _shown(action: Action, amounts: Sequence[float]) -> str:
     """The levels of an action in words, given the amounts that they stand for."""
     if action.levels:
         return ", ".join(action.levels)
-    return (
-        f"none, {', '.join(f'{amount:.4g}' for amount in dict.fromkeys(amounts[1:]))} {action.unit}".strip()
-    )
+    some = ", ".join(f"{amount:.4g}" for amount in dict.fromkeys(amounts[1:]))
+    return f"none, {some} {action.unit}".strip()
 
 
 def fixed_columns(roles: EpisodeRoles, least: Tensor, largest: Tensor) -> list[str]:
@@ -331,8 +294,7 @@ def fixed_columns(roles: EpisodeRoles, least: Tensor, largest: Tensor) -> list[s
     """
     lows = dict(zip(roles.names, least.tolist(), strict=True))
     highs = dict(zip(roles.names, largest.tolist(), strict=True))
-    units, faults = roles.words.units, []
-    settings = roles.surrogate_settings()
+    units, settings = roles.words.units, roles.surrogate_settings()
     faults = [
         f"{name}: all values of the {units} to learn from are {lows[name]:g}: a constant carries no "
         "information, take the column out"
@@ -347,17 +309,13 @@ def fixed_columns(roles: EpisodeRoles, least: Tensor, largest: Tensor) -> list[s
                 "learnt about other actions, take the column out"
             )
         elif lows[action.name] != 0:
-            faults.append(
-                f"{action.name}: it is never {lowest} among the {units} to learn from, so that nothing is "
-                "known about it: "
-                + ("take this level out" if action.levels else "subtract the usual amount, or give levels")
-            )
+            remedy = "take this level out" if action.levels else "subtract the usual amount, or give levels"
+            never = f"it is never {lowest} among the {units} to learn from"
+            faults.append(f"{action.name}: {never}, so that nothing is known about it: {remedy}")
     return faults
 
 
-def _needed(
-    task: str | Path | Mapping[str, Any] | EpisodeRoles | None, names: Sequence[str]
-) -> Sequence[str]:
+def _needed(task: TaskLike, names: Sequence[str]) -> Sequence[str]:
     """The columns that a task needs, of a file with these names; all of them where it has faults or the file
     lacks some, since messages say what there is.
     """
@@ -369,9 +327,7 @@ def _needed(
     return [name for name in names if name in needed] if needed <= set(names) else names
 
 
-def _task(
-    task: str | Path | Mapping[str, Any] | EpisodeRoles | None, frame: pd.DataFrame, where: str
-) -> EpisodeRoles:
+def _task(task: TaskLike, frame: pd.DataFrame, where: str) -> EpisodeRoles:
     """The task; if it has faults, columns that it names and the table lacks are reported with them."""
     try:
         return episode_task(task)

@@ -31,10 +31,9 @@ class Column:
     """A feature of an episode.
 
     Attributes:
-        name: The column.
-        unit: Its unit; empty if none was named.
+        unit: Empty if none was named.
         low: The smallest possible value; None if open.
-        high: The largest possible value; None if open.
+        high: The largest; None if open.
         values: Named values, of a static column; empty for numbers.
     """
 
@@ -55,8 +54,7 @@ class Action:
     """An action, or one of its coordinates.
 
     Attributes:
-        name: The column.
-        unit: The unit of a dose; empty for levels.
+        unit: Of a dose; empty for levels.
         levels: The names of the levels, in order; empty for doses.
         costs: The cost of each level, or of one unit of a dose, (1,); empty without a cost.
         combine: How rows that fall into one step are joined: sum, mean or max.
@@ -71,11 +69,8 @@ class Action:
 
 @dataclass(frozen=True)
 class Carry:
-    """What happens to missing values and steps.
-
-    Attributes:
-        rule: refuse, drop or carry.
-        steps: For carry, the number of steps in a row that are filled with the last value.
+    """What happens to missing values and steps: the rule refuse, drop or carry, and for carry the number of
+    steps in a row that are filled with the last value.
     """
 
     rule: str = "refuse"
@@ -89,12 +84,8 @@ class Carry:
 
 @dataclass(frozen=True)
 class Words:
-    """What units and steps are called.
-
-    Attributes:
-        unit: One unit, such as machine.
-        units: Several of them.
-        step: The length of a step, such as week; empty if unknown.
+    """What one unit, such as machine, several of them, and a step, such as week, are called; the step is
+    empty if unknown.
     """
 
     unit: str
@@ -104,7 +95,7 @@ class Words:
 
 @dataclass(frozen=True)
 class EpisodeRoles:
-    """The content of a task of episodes; see `problems.episodes.task`.
+    """The content of a task of episodes (`problems.episodes.task`).
 
     Attributes:
         unit: The column that says whose row it is.
@@ -116,10 +107,8 @@ class EpisodeRoles:
         actions: The coordinates of an action.
         count: Levels of every action.
         weights: State to weight in the reward.
-        score: Parts of a score: part to criteria, as in `objectives.step_score`.
-        reward_name: What the reward is called; empty if it was not named.
-        missing: What happens to missing values and steps.
-        words: What units and steps are called.
+        score: Part to criteria, as in `objectives.step_score`.
+        reward_name: Empty if the reward was not named.
     """
 
     unit: str
@@ -137,19 +126,20 @@ class EpisodeRoles:
     words: Words = field(default_factory=lambda: Words("unit", "units"))
 
     @property
+    def features(self) -> tuple[Column, ...]:
+        """States, static and contextual columns."""
+        return (*self.varying, *self.static, *self.contextual)
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The columns that are read beside unit and time."""
-        features = (*self.varying, *self.static, *self.contextual)
-        return (*(column.name for column in features), *(column.name for column in self.actions))
+        return tuple(column.name for column in (*self.features, *self.actions))
 
     @property
     def names(self) -> tuple[str, ...]:
         """The columns of the episodes, in order."""
-        features = (*self.varying, *self.static, *self.contextual)
-        return (
-            *(name for column in features for name in column.names),
-            *(column.name for column in self.actions),
-        )
+        features = [name for column in self.features for name in column.names]
+        return (*features, *(action.name for action in self.actions))
 
     def surrogate_settings(self) -> dict[str, Any]:
         """The settings of a model of transitions."""
@@ -181,8 +171,7 @@ class EpisodeRoles:
         """The words for reports, as plain data: those of units and steps, the units of columns, and the names
         of the levels of actions.
         """
-        units = {column.name: column.unit for column in self.varying if column.unit}
-        units |= {column.name: column.unit for column in self.actions if column.unit}
+        units = {column.name: column.unit for column in (*self.varying, *self.actions) if column.unit}
         return {
             "unit": self.words.unit,
             "units": self.words.units,
@@ -200,11 +189,8 @@ def with_roles(node: Mapping[str, Any], roles: Mapping[str, Any]) -> dict[str, A
     for name, value in roles.items():
         own = node.get(name)
         default = LEVELS if name == "levels" else None
-        if (
-            own is None
-            or own == default
-            or (isinstance(own, Sequence) and tuple(own) in _DEFAULTS.get(name, ()))
-        ):
+        brought_along = isinstance(own, Sequence) and tuple(own) in _DEFAULTS.get(name, ())
+        if own is None or own == default or brought_along:
             settings[name] = value
     return settings
 

@@ -24,19 +24,13 @@ SHARES: Mapping[str, float] = {"train": 0.7, "validation": 0.1, "test": 0.2}
 def split(
     patients: Sequence[str], fractions: Mapping[str, float], seed: int, called: str = "patient"
 ) -> dict[str, list[int]]:
-    """Assigns episodes to splits by the patient of each: split to the positions of its episodes, ascending.
-
-    Raises:
-        ValueError: if a share is negative, the shares do not sum to 1, or a split with a positive share is
-            empty.
+    """Assigns episodes to splits by the patient of each: split to the positions of its episodes, ascending;
+    ValueError if a split is empty.
     """
-    if any(share < 0 for share in fractions.values()) or abs(sum(fractions.values()) - 1) > 1e-9:
-        raise ValueError(f"expected shares of at least 0 that sum to 1; got {dict(fractions)}")
     positions: dict[str, list[int]] = {name: [] for name in fractions}
     for position, patient in enumerate(patients):
         positions[split_of(patient, fractions, seed)].append(position)
-    empty = [name for name, share in fractions.items() if share > 0 and not positions[name]]
-    if empty:
+    if empty := [name for name in fractions if not positions[name]]:
         raise ValueError(
             f"no {called} fell into split {empty} of {len(set(patients))} {called}s: use more {called}s, "
             "larger shares or another seed"
@@ -51,21 +45,12 @@ def split_of(patient: str, fractions: Mapping[str, float], seed: int) -> str:
         total += share
         if draw < total:
             return name
-    return next(reversed([name for name, share in fractions.items() if share > 0]))
+    return name
 
 
 class SplitEpisodes(EpisodeProblem):
-    """Episodes that are split by unit, those of one split being the cases.
-
-    Args:
-        cases: The split that the cases come from.
-        horizon: If given, cases are the first `horizon` steps of those episodes that are long enough.
-
-    Attributes:
-        chosen: The episodes to decide on; there may be none.
-
-    Raises:
-        ValueError: if a split is empty.
+    """Episodes that are split by unit; those of the split `cases` are `chosen` to decide on, with a `horizon`
+    the first so many steps of those that are long enough. There may be none; ValueError if a split is empty.
     """
 
     def __init__(
@@ -94,22 +79,14 @@ class SplitEpisodes(EpisodeProblem):
 
 
 def check_split(name: str) -> str:
-    """The name of a split.
-
-    Raises:
-        ValueError: if there is none.
-    """
+    """The name of a split; ValueError if there is none."""
     if name not in SHARES:
         raise ValueError(f"expected split train, validation or test; got {name!r}")
     return name
 
 
 def episode_of(case: DecisionContext) -> Episode:
-    """The episode of a case.
-
-    Raises:
-        TypeError: if it is another case.
-    """
+    """The episode of a case; TypeError if it is of another kind."""
     if not isinstance(case, EpisodeCase):
         raise TypeError(f"expected an EpisodeCase; got a {type(case).__name__}")
     return case.episode

@@ -5,11 +5,8 @@ features and doses of AI-Clinician's table. Rows are sorted, stays are cut where
 pieces are dropped and counted. All faults of the table are reported in one message, each with its first row
 and a remedy, before any long computation.
 
-The data card is printed at the start of a run and saved with it: the number of patients, transitions and
-steps, what was excluded and why, the dose levels, the range of each feature, and what the data must not be
-used for.
-
-The columns of a four-hour table: names of other pipelines, sexes as text, and impossible cells.
+The data card is printed at the start of a run and saved with it: sizes, what was excluded and why, the dose
+levels, the range of each feature, and what the data must not be used for.
 
 AI-Clinician's names are the standard; those of its successor for MIMIC-IV and of the databases themselves are
 recognised. A cell is impossible if it lies outside the range that its unit allows (a PaO2 of 0, for
@@ -173,7 +170,6 @@ class Stays:
 
 def read_stays(
     frame: pd.DataFrame,
-    *,
     source: str,
     min_length: int = 10,
     max_length: int | None = None,
@@ -183,12 +179,9 @@ def read_stays(
 ) -> Stays:
     """Validates a table and cuts it into episodes.
 
-    Args:
-        frame: The table; names of other pipelines are recognised (`ALIASES`), and ``subject_id``, if
-            present, names the patient. Without it every stay counts as a separate patient, and two stays of
-            one person may fall into two splits.
-        impossible: What happens to cells outside their ranges: "refuse", "drop" (their rows) or "clip". If
-            more than 2 % of a column are outside, its unit is in doubt, and the table is refused.
+    Names of other pipelines are recognised (`ALIASES`), and ``subject_id``, if present, names the patient.
+    Without it every stay counts as a separate patient, and two stays of one person may fall into two splits.
+    If more than 2 % of a column are impossible, its unit is in doubt, and the table is refused.
 
     Raises:
         TableError: if a column is missing or not numeric, a value is missing or outside its range, the number
@@ -196,24 +189,16 @@ def read_stays(
             to several patients.
         ValueError: if an argument is out of range.
     """
-    if (
-        min_length < 2
-        or action_lag < 0
-        or (max_length is not None and max_length < min_length)
-        or age_unit not in ("days", "years")
-    ):
-        raise ValueError(
-            "expected 2 <= min_length <= max_length, action_lag >= 0 and age_unit days or years; got "
-            f"{min_length}, {max_length}, {action_lag}, {age_unit!r}"
-        )
+    ordered = 2 <= min_length <= (min_length if max_length is None else max_length)
+    if not ordered or action_lag < 0 or age_unit not in ("days", "years"):
+        expected = "expected 2 <= min_length <= max_length, action_lag >= 0 and age_unit days or years"
+        raise ValueError(f"{expected}; got {min_length}, {max_length}, {action_lag}, {age_unit!r}")
     table, changes = settled(recognised(frame), impossible)
     wanted = ("icustayid", "bloc", *COLUMNS)
     faults = _absent(table, wanted) or _faults(table, wanted, age_unit)
     if faults:
-        raise TableError(
-            f"{source}: {len(faults)} fault{'s' if len(faults) > 1 else ''}, nothing was read\n"
-            + "\n".join(f"- {fault}" for fault in faults)
-        )
+        count = f"{len(faults)} fault{'s' if len(faults) > 1 else ''}"
+        raise TableError("\n- ".join([f"{source}: {count}, nothing was read", *faults]))
     stay, bloc = (table[name].to_numpy(np.int64) for name in ("icustayid", "bloc"))
     order = np.lexsort((bloc, stay))
     stay, bloc = stay[order], bloc[order]
@@ -223,13 +208,16 @@ def read_stays(
     patient = _texts(table["subject_id"])[order] if "subject_id" in table else stay.astype(str)
     other, gap = np.diff(stay) != 0, np.diff(bloc) != 1
     begins = np.r_[0, np.nonzero(other | gap)[0] + 1, len(stay)]
-    drops = {**changes, "stays cut at a gap in bloc": len(np.unique(stay[1:][~other & gap]))}
-    drops["rows lost to action_lag"] = drops["rows behind the longest horizon"] = drops[
-        f"episodes shorter than {min_length} steps"
-    ] = 0
-    drops["rows of these"] = 0
-    episodes, patients = [], []
-    piece: dict[int, int] = {}
+    drops = Counter({**changes, "stays cut at a gap in bloc": len(np.unique(stay[1:][~other & gap]))})
+    late, behind, short, of_these = (
+        "rows lost to action_lag",
+        "rows behind the longest horizon",
+        f"episodes shorter than {min_length} steps",
+        "rows of these",
+    )
+    # Reasons stand in this order, whatever happens first.
+    drops.update(dict.fromkeys((late, behind, short, of_these), 0))
+    episodes, patients, piece = [], [], Counter[int]()
     rows = torch.from_numpy(values)
     dosed = [COLUMNS.index(name) for name in DOSES]
     for begin, end in pairwise(begins):
@@ -237,24 +225,23 @@ def read_stays(
         if action_lag and len(part):
             lagged = part[action_lag:].clone()
             lagged[:, dosed] = part[: len(lagged), dosed]
-            drops["rows lost to action_lag"] += len(part) - len(lagged)
+            drops[late] += len(part) - len(lagged)
             part = lagged
         if max_length is not None and len(part) > max_length:
-            drops["rows behind the longest horizon"] += len(part) - max_length
+            drops[behind] += len(part) - max_length
             part = part[:max_length]
         number = int(stay[begin])
-        piece[number] = piece.get(number, -1) + 1
+        identity = f"{number}+{piece[number]}" if piece[number] else str(number)
+        piece[number] += 1
         if len(part) < min_length:
-            drops[f"episodes shorter than {min_length} steps"] += 1
-            drops["rows of these"] += len(part)
+            drops[short] += 1
+            drops[of_these] += len(part)
             continue
-        episodes.append(
-            Episode(str(number) if not piece[number] else f"{number}+{piece[number]}", COLUMNS, part.clone())
-        )  # a view would carry the whole table into every process
+        # A view would carry the whole table into every process.
+        episodes.append(Episode(identity, COLUMNS, part.clone()))
         patients.append(str(patient[begin]))
-    return Stays(
-        tuple(episodes), tuple(patients), {reason: count for reason, count in drops.items() if count}
-    )
+    counted = {reason: count for reason, count in drops.items() if count}
+    return Stays(tuple(episodes), tuple(patients), counted)
 
 
 def _absent(table: pd.DataFrame, wanted: tuple[str, ...]) -> list[str]:
@@ -267,14 +254,8 @@ def _absent(table: pd.DataFrame, wanted: tuple[str, ...]) -> list[str]:
     for name in wanted:
         if name not in names:
             near = get_close_matches(name, names, 1, 0.6)
-            faults.append(
-                f"no column {name!r}"
-                + (
-                    f": did you mean {near[0]!r}? Rename it."
-                    if near
-                    else f"; the table has {', '.join(names[:30])}"
-                )
-            )
+            known = f"; the table has {', '.join(names[:30])}"
+            faults.append(f"no column {name!r}{f': did you mean {near[0]!r}? Rename it.' if near else known}")
     return faults
 
 
@@ -290,31 +271,23 @@ def _faults(table: pd.DataFrame, wanted: tuple[str, ...], age_unit: str) -> list
             if name == "gender":
                 bad &= ~column.astype(str).str.strip().str.lower().isin(list(SEXES))
                 expected = "0 (male) and 1 (female), or M and F"
-            faults.append(
-                f"{name}: expected {expected}; got "
-                f"{column[bad].iloc[0] if bad.any() else column.dtype!r}{_at(bad)}"
-            )
+            got = column[bad].iloc[0] if bad.any() else column.dtype
+            faults.append(f"{name}: expected {expected}; got {got!r}{_at(bad)}")
             continue
         missing = ~np.isfinite(column.to_numpy(np.float64, na_value=np.nan))
         if missing.any():
-            faults.append(
-                f"{name}: {int(missing.sum())} missing or infinite values{_at(missing)}; impute them or drop "
-                "the rows"
-            )
+            count = f"{int(missing.sum())} missing or infinite values{_at(missing)}"
+            faults.append(f"{name}: {count}; impute them or drop the rows")
         elif name not in RANGES and (broken := column.to_numpy(np.float64) % 1 != 0).any():
-            faults.append(
-                f"{name}: expected whole numbers; got {column[broken].iloc[0]:g}{_at(broken)}, "
-                f"{int(broken.sum())} such rows"
-            )
+            got = f"{column[broken].iloc[0]:g}{_at(broken)}, {int(broken.sum())} such rows"
+            faults.append(f"{name}: expected whole numbers; got {got}")
         if name in RANGES:
             faults += _outside(name, column.to_numpy(np.float64, na_value=np.nan), age_unit)
     whole = [name for name in ("icustayid", "bloc") if pd.api.types.is_numeric_dtype(table[name])]
     if len(whole) == 2 and table.duplicated(["icustayid", "bloc"]).any():
         twice = table.duplicated(["icustayid", "bloc"]).to_numpy()
-        faults.append(
-            f"{int(twice.sum())} rows repeat a (icustayid, bloc) of an earlier row{_at(twice)}; keep one of "
-            "each"
-        )
+        words = f"rows repeat a (icustayid, bloc) of an earlier row{_at(twice)}"
+        faults.append(f"{int(twice.sum())} {words}; keep one of each")
     return faults + _patients(table)
 
 
@@ -354,12 +327,8 @@ def _outside(name: str, column: np.ndarray, age_unit: str) -> list[str]:
         bad = (column < lowest) | (column > largest)
         if name in BINARY:
             bad |= np.isfinite(column) & (column != 0) & (column != 1)
-        young = (
-            name == "age"
-            and age_unit == "days"
-            and np.isfinite(column).any()
-            and bool(np.nanmax(column) < 150)
-        )
+        in_days = name == "age" and age_unit == "days" and np.isfinite(column).any()
+        young = in_days and bool(np.nanmax(column) < 150)
     faults = []
     if bad.any():
         faults.append(
@@ -389,10 +358,9 @@ def _at(bad: np.ndarray | pd.Series) -> str:
 def data_card(
     stays: Stays,
     splits: Mapping[str, Sequence[int]],
-    *,
     source: str,
     caution: str,
-    levels: DoseLevels | None = None,
+    levels: DoseLevels,
     missing: Mapping[str, int] | None = None,
 ) -> dict[str, Any]:
     """The data card as plain data. `missing` counts the values of each column that were imputed upstream;
@@ -403,12 +371,10 @@ def data_card(
     shown = {}
     for name, column in zip(COLUMNS, rows.T, strict=True):
         ordered = column.sort().values
-        shown[name] = {
-            "min": float(ordered[0]),
-            "median": float(ordered[len(ordered) // 2]),
-            "max": float(ordered[-1]),
-            "unit": RANGES[name][2],
-        }
+        ends = ordered[[0, len(ordered) // 2, -1]].tolist()
+        shown[name] = dict(zip(("min", "median", "max"), ends, strict=True)) | {"unit": RANGES[name][2]}
+    medians = zip(levels.names, levels.medians, strict=True)
+    filled = {f"{name} filled in upstream": count for name, count in (missing or {}).items()}
     return {
         "source": source,
         "caution": caution,
@@ -421,21 +387,14 @@ def data_card(
             "max": lengths[-1],
             "episodes by steps": dict(sorted(Counter(lengths).items())),
         },
-        "missing values": "none in the table"
-        if missing is None
-        else {f"{name} filled in upstream": count for name, count in missing.items()},
+        "missing values": filled or "none in the table",
         "dropped": dict(stays.drops),
         "splits": {
             name: {"patients": len({stays.patients[place] for place in places}), "episodes": len(places)}
             for name, places in splits.items()
         },
-        **recorded(_findings(len(splits.get("train", ())), {} if levels is None else levels.notes)),
-        "dose levels": {}
-        if levels is None
-        else {
-            name: list(dict.fromkeys(row.tolist()))
-            for name, row in zip(levels.names, levels.medians, strict=True)
-        },
+        **recorded(_findings(len(splits["train"]), levels.notes)),
+        "dose levels": {name: list(dict.fromkeys(row.tolist())) for name, row in medians},
         "features": shown,
         "fingerprint": transitions(stays.episodes).fingerprint(),
     }

@@ -22,7 +22,7 @@
 The cost of levels is a list, or a mapping, {major: 6}, in which the others cost nothing; a single number is
 the cost of each step up. All faults are listed at once, each with the path of its key.
 
-Source: ours; the parts of an episode are those of Tsirtsis and Gomez-Rodriguez (2023), Sec. 2 and App. G.1.
+Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 2 and App. G.1, for the parts of an episode.
 """
 
 import re
@@ -48,6 +48,8 @@ from rehearsal_torch.files.schema import (
 )
 from rehearsal_torch.problems.episodes.roles import Action, Carry, Column, EpisodeRoles, Words
 
+# A task as a file, as its content, or as it was read.
+TaskLike = str | Path | Mapping[str, Any] | EpisodeRoles | None
 MOST_LEVELS = 1000
 EMPTY = frozenset(("", "NA", "N/A", "n/a", "nan", "NaN", "-nan", "-NaN", "null", "NULL", "None", "<NA>"))
 """What the reader of a table takes for an empty cell."""
@@ -68,9 +70,8 @@ _RULE = re.compile(r"\s*(<=|>=|<|>)\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*\Z
 def text_of(value: Any) -> str:
     """A level or a category as text: whole numbers without a decimal point."""
     if isinstance(value, bool):
-        raise fault(
-            "a name or a number", value, "YAML reads yes, no, on and off as Booleans, so put it in quotes"
-        )
+        remedy = "YAML reads yes, no, on and off as Booleans, so put it in quotes"
+        raise fault("a name or a number", value, remedy)
     if isinstance(value, int | float):
         return f"{value:.12g}"
     if not isinstance(value, str) or not value.strip():
@@ -195,13 +196,8 @@ class EpisodeTaskFile(Schema):
 PARTS = tuple(EpisodeTaskFile.model_fields)
 
 
-def episode_task(task: str | Path | Mapping[str, Any] | EpisodeRoles | None) -> EpisodeRoles:
-    """Reads a task of episodes.
-
-    Raises:
-        TaskError: if there is no such file, it is not YAML, or a part is missing or wrong; all faults are
-            listed.
-    """
+def episode_task(task: TaskLike) -> EpisodeRoles:
+    """Reads a task of episodes; TaskError lists all faults if it is no YAML file or has wrong parts."""
     if isinstance(task, EpisodeRoles):
         return task
     source, plain = task_content(task, PARTS)
@@ -213,12 +209,9 @@ def episode_task(task: str | Path | Mapping[str, Any] | EpisodeRoles | None) -> 
         faults.append(Fault("varying", "expected at least one state that a model predicts; got none"))
     for name in dict.fromkeys(named):
         if named.count(name) > 1:
-            faults.append(
-                Fault(name, f"the column has {named.count(name)} roles; keep one of them", "two roles")
-            )
-    actions: list[Action] = []
-    for name, form in found.get("actions", {}).items():
-        actions.append(_action(name, form, faults))
+            words = f"the column has {named.count(name)} roles; keep one of them"
+            faults.append(Fault(name, words, "two roles"))
+    actions = [_action(name, form, faults) for name, form in found.get("actions", {}).items()]
     if actions and found.get("levels", 0) >= 2:
         faults += _too_many(actions, int(found["levels"]))
     if "reward" in found:
@@ -241,9 +234,8 @@ def _action(name: str, form: ActionForm, faults: list[Fault]) -> Action:
     if form.levels is not None and form.unit is not None:
         faults.append(Fault(where, "expected levels, or a unit of doses; got both: keep one of them"))
     if form.levels is not None and form.combine in ("sum", "mean"):
-        faults.append(
-            Fault(f"{where}.combine", f"levels of merged rows are joined by max; got {form.combine}")
-        )
+        words = f"levels of merged rows are joined by max; got {form.combine}"
+        faults.append(Fault(f"{where}.combine", words))
     costs: tuple[float, ...] = ()
     if form.cost is not None:
         costs = _costs(f"{where}.cost", form.cost, form.levels, faults)
@@ -268,13 +260,9 @@ def _costs(where: str, cost: Any, levels: Sequence[str] | None, faults: list[Fau
             return ()
         cost = [named.get(name, 0.0) for name in levels]
     if not isinstance(cost, list) or len(cost) != len(levels) or not all(_is_number(each) for each in cost):
-        faults.append(
-            Fault(
-                where,
-                f"expected a number for each step up, or {len(levels)} numbers, one for each of "
-                f"{', '.join(levels[:10])}; got {shown(cost)}",
-            )
-        )
+        each = f"{len(levels)} numbers, one for each of {', '.join(levels[:10])}"
+        words = f"expected a number for each step up, or {each}; got {shown(cost)}"
+        faults.append(Fault(where, words))
         return ()
     return tuple(float(each) for each in cost)
 
@@ -288,13 +276,8 @@ def _too_many(actions: Sequence[Action], levels: int) -> list[Fault]:
     largest = max((len(action.levels) for action in actions), default=0)
     if any(not action.levels for action in actions) and largest > levels:
         name = next(action.name for action in actions if len(action.levels) == largest)
-        return [
-            Fault(
-                "levels",
-                f"expected at least {largest}, since {name} has as many and all actions share one number of "
-                f"levels; got {levels}",
-            )
-        ]
+        why = f"since {name} has as many and all actions share one number of levels"
+        return [Fault("levels", f"expected at least {largest}, {why}; got {levels}")]
     if max(largest, levels) ** len(actions) > 2**20:
         words = f"expected at most {2**20} combinations of levels; take actions out, or use fewer"
         return [Fault("actions", words)]
@@ -317,14 +300,13 @@ def _reward_faults(reward: RewardForm, states: Sequence[str], actions: Sequence[
             faults.append(Fault(where, f'expected {{state: {{"> 70": 3}}}}; got {shown(criteria)}'))
             continue
         for quantity, rules in criteria.items():
-            wrong = _wrong_rule(rules)
             names = [each.strip() for each in str(quantity).split("/")]
             faults += [
                 Fault(where, f"{name!r} is neither a varying column nor an action; {meant(name, offered)}")
                 for name in names
                 if states and name not in offered
             ]
-            if wrong:
+            if wrong := _wrong_rule(rules):
                 expected = 'a comparison and points of at least 0, such as "> 70": 3'
                 faults.append(Fault(where, f"expected {expected}; got {wrong}"))
     return faults
@@ -364,9 +346,8 @@ def _roles(found: Mapping[str, Any], actions: tuple[Action, ...]) -> EpisodeRole
 
 
 def _columns(forms: Mapping[str, FeatureForm]) -> tuple[Column, ...]:
-    found = []
-    for name, form in forms.items():
-        low, high = form.range or (None, None)
-        values = tuple(form.values or ()) if isinstance(form, StaticForm) else ()
-        found.append(Column(name, form.unit or "", low, high, values))
-    return tuple(found)
+    values = {name: form.values or () for name, form in forms.items() if isinstance(form, StaticForm)}
+    return tuple(
+        Column(name, form.unit or "", *(form.range or (None, None)), tuple(values.get(name, ())))
+        for name, form in forms.items()
+    )

@@ -22,30 +22,27 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table, positions
-from rehearsal_torch.problems.nhanes.generator import SHIPPED, Generator
-from rehearsal_torch.problems.nhanes.modules import (
+from rehearsal_torch.problems.nhanes.generator import (
     ACTIONABLE,
     CONTEXT,
     DESIRED,
     INNER,
     OUTCOMES,
     PARENTS,
+    SHIPPED,
     UNITS,
     VARIABLES,
+    Array,
+    Generator,
     influence_graph,
 )
-from rehearsal_torch.problems.rehearsal.world import RehearsalWorld
+from rehearsal_torch.problems.rehearsal.world import RehearsalWorld, task_of
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.seeding import sobol, world_generator
-from rehearsal_torch.spaces.box import Box
-from rehearsal_torch.spaces.polytope import Polytope
 
-Array = NDArray[np.float64]
 SOURCE = (
     "Du et al. (2026), App. E.4; U.S. National Center for Health Statistics, NHANES 2011-2018, public-use "
     "files"
@@ -94,31 +91,22 @@ class Nhanes(RehearsalWorld):
         noise: str = "paired",
         generator: str | Path | None = None,
     ) -> None:
-        for argument, value, choices in (
-            ("candidates", candidates, tuple(CANDIDATES)),
-            ("roots", roots, ROOTS),
-            ("noise", noise, NOISE),
-        ):
+        named = {"candidates": (candidates, CANDIDATES), "roots": (roots, ROOTS), "noise": (noise, NOISE)}
+        for argument, (value, choices) in named.items():
             if value not in choices:
                 raise ValueError(f"{argument}: expected {' or '.join(choices)}; got {value!r}")
         self.generator = Generator.load(SHIPPED if generator is None else Path(generator))
         self.chain, self.paired = roots == "chain", noise == "paired"
-        graph, region = influence_graph(self.paired, self.chain), Polytope.of(DESIRED)
-        super().__init__(
-            RehearsalTask(
-                graph, CONTEXT, Box.of(self.generator.card["bounds"]), region, CANDIDATES[candidates]
-            ),
-            size,
-            seed,
-            validation,
-        )
-        self._bank = _sobol(len(INNER), POINTS)
+        graph, bounds = influence_graph(self.paired, self.chain), self.generator.card["bounds"]
+        task = task_of(graph, CONTEXT, bounds, DESIRED, CANDIDATES[candidates])
+        super().__init__(task, size, seed, validation)
+        # Scrambled Sobol points, (9, POINTS), the same in every world.
+        self._bank = sobol(len(INNER)).draw(POINTS, dtype=torch.float64).numpy().T.copy()
 
     def draw(self, count: int, stream: np.random.Generator) -> Table:
         """Participants drawn from the generator."""
-        return Table.observed(
-            VARIABLES, torch.from_numpy(self.generator.draw(count, stream, self.chain, self.paired))
-        )
+        rows = self.generator.draw(count, stream, self.chain, self.paired)
+        return Table.observed(VARIABLES, torch.from_numpy(rows))
 
     def rehearse(self, context: Tensor, names: Sequence[str], values: Tensor, count: int) -> Table:
         """Outcomes of an alteration in one context, (count, 17); values are clipped to the box."""
@@ -146,9 +134,8 @@ class Nhanes(RehearsalWorld):
         effort found less than .001 more.
         """
         oracles = [self._best(context, tuple(names)) for context in contexts]
-        return torch.from_numpy(np.stack([values for values, _ in oracles])).to(
-            contexts
-        ), contexts.new_tensor([value for _, value in oracles])
+        values, reached = zip(*oracles, strict=True)
+        return torch.from_numpy(np.stack(values)).to(contexts), contexts.new_tensor(reached)
 
     def card(self) -> Mapping[str, Any]:
         """Sizes, roles, ranges, units, caution, and the generator's own card."""
@@ -175,9 +162,8 @@ class Nhanes(RehearsalWorld):
         step, parts = max(1, _CELLS_AT_ONCE // points), []
         for first in range(0, len(values), step):
             given = self._given(contexts[first : first + step], names, values[first : first + step])
-            parts.append(
-                self.generator.desired(self.generator.inner(given, uniform), bounds, self.paired).mean(1)
-            )
+            columns = self.generator.inner(given, uniform)
+            parts.append(self.generator.desired(columns, bounds, self.paired).mean(1))
         return np.concatenate(parts)
 
     def _ancestors(self, names: Sequence[str]) -> frozenset[str]:
@@ -194,9 +180,8 @@ class Nhanes(RehearsalWorld):
         """Screening, coordinate ascent over steps, and a final evaluation of the best candidates."""
 
         def value(actions: Array, points: int) -> Array:
-            return self._probability(
-                context.expand(len(actions), -1), names, torch.from_numpy(actions), points
-            )
+            rows = context.expand(len(actions), -1)
+            return self._probability(rows, names, torch.from_numpy(actions), points)
 
         box = self.task.box.only(names)
         net = np.concatenate([box.centre[None].numpy(), box.sobol(_SCREENED, seed=1).numpy()])
@@ -205,13 +190,8 @@ class Nhanes(RehearsalWorld):
         edges = [self._edges(name, names) for name in names]
         steps = [(edge[1:] + edge[:-1]) / 2 for edge in edges]
         # Moved to the middle of its step, where the probability is the same, so that equal ends are detected.
-        ends = np.stack(
-            [
-                line[np.searchsorted(edge[1:-1], column)]
-                for line, edge, column in zip(steps, edges, ends.T, strict=True)
-            ],
-            1,
-        )
+        columns = zip(steps, edges, ends.T, strict=True)
+        ends = np.stack([line[np.searchsorted(edge[1:-1], column)] for line, edge, column in columns], 1)
         for points in (_COARSE, _FINE):
             ends = _ascended(partial(value, points=points), ends, steps)
             ends = ends[np.argsort(-value(ends, _FINE))[: max(2, _STARTS // 4)]]
@@ -221,13 +201,11 @@ class Nhanes(RehearsalWorld):
     def _edges(self, name: str, names: Sequence[str]) -> Array:
         """The steps of the probability along one variable, and the ends of its interval, (s + 1,)."""
         lower, upper = self.task.box.bounds()[name]
-        asked = [
-            child
-            for child in PARENTS
-            if child in self._ancestors(names) and child not in names and name in PARENTS[child]
-        ]
+        matter = self._ancestors(names) - set(names)
         cuts = [
-            self.generator.equations[child].trees.thresholds[PARENTS[child].index(name)] for child in asked
+            self.generator.equations[child].trees.thresholds[parents.index(name)]
+            for child, parents in PARENTS.items()
+            if child in matter and name in parents
         ]
         inside = np.unique(np.concatenate([np.empty(0), *cuts]))
         return np.concatenate([[lower], inside[(inside > lower) & (inside < upper)], [upper]])
@@ -258,8 +236,3 @@ def _ascended(value: Callable[[Array], Array], starts: Array, steps: Sequence[Ar
         if not open_.any():
             break
     return ends
-
-
-def _sobol(variables: int, points: int) -> Array:
-    """Scrambled Sobol points, (variables, points); the same in every world."""
-    return sobol(variables).draw(points, dtype=torch.float64).numpy().T.copy()

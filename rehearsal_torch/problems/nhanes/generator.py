@@ -1,6 +1,9 @@
-"""The structural generator of the NHANES benchmark.
+"""The structural generator of the NHANES benchmark: variables of 2011-2018, influence graph, equations.
 
-Each variable depends on its parents in the influence graph. A variable v >= 0 with parents p satisfies
+Context variables influence all others. BMI influences diet, blood pressure, lipids and both outcomes;
+calories influence carbohydrates, fibre, lipids and both outcomes; fibre, sedentary time, systolic pressure,
+total cholesterol and HDL influence both outcomes. Carbohydrates and diastolic pressure influence nothing. A
+variable v >= 0 with parents p satisfies
 
     v = clip(exp(f(p) + e) - 1),
 
@@ -10,10 +13,18 @@ the observed support. The six context variables are roots: each is drawn from it
 same equation for income). The noises of the two outcomes are drawn with joint ranks (``paired``) or
 independently.
 
+Residuals e are kept as the means of Q equally large groups of neighbours, m_1 < ... < m_Q. Between the levels
+(j - 1/2) / Q their quantile function is linear, beyond them flat; drawing u uniform and taking its quantile
+is a smoothed residual bootstrap, and no residual of one person is kept. Two regressions with dependent
+residuals share a table of how often the ranks of both fall into each cell of a grid; inside a cell they are
+uniform. The joint distribution of the two ranks (a copula) is then bilinear between the grid lines.
+
 A generator is a folder of two files: numbers in ``weights.safetensors``, everything else in ``card.yaml``,
 which has the SHA-256 of the numbers. It holds trees, frequencies and group means; no row of a participant.
 
-Source: Du et al. (2026), App. E.4; the chain and the joint ranks are ours.
+Source: Du et al. (2026), App. E.4 (variables, influence, equations; the chain and the joint ranks are ours);
+the CDC's codebooks of 2011-2018; Efron and Tibshirani (1993), Sec. 9.4 (bootstrapping residuals); Sklar
+(1959) (separating ranks from margins).
 """
 
 import hashlib
@@ -28,11 +39,150 @@ from safetensors import SafetensorError
 from safetensors.numpy import load
 
 from rehearsal_torch.files.plain import PlainFileError, read_yaml
-from rehearsal_torch.problems.nhanes.modules import CONTEXT, INNER, OUTCOMES, PARENTS, VARIABLES
-from rehearsal_torch.problems.nhanes.residuals import PairedRanks, ResidualDistribution
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.problems.nhanes.trees import BoostedTrees
 
 Array = NDArray[np.float64]
+CONTEXT = ("Age", "Sex", "Race", "FamilyHx_Diabetes", "Education", "Income_Ratio")
+ACTIONABLE = ("BMI", "CalIntake", "CarbIntake", "FiberIntake", "Sedentary_min")
+OUTCOMES = ("HbA1c", "FPG")
+INNER = (*ACTIONABLE, "SBP", "DBP", "TotalCholesterol", "HDL")
+VARIABLES = CONTEXT + INNER + OUTCOMES
+UNITS = {
+    "Age": "years, 80 and more are 80",
+    "Sex": "1 male, 2 female",
+    "Race": "RIDRETH3: 1 Mexican American, 2 other Hispanic, 3 white, 4 black, 6 Asian, 7 other (3-7 "
+    "non-Hispanic)",
+    "FamilyHx_Diabetes": "1 a close relative has diabetes, 0 none",
+    "Education": "1 below 9th grade ... 5 college graduate",
+    "Income_Ratio": "family income to poverty level, 5 and more are 5",
+    "BMI": "kg/m2",
+    "CalIntake": "kcal a day",
+    "CarbIntake": "g a day",
+    "FiberIntake": "g a day",
+    "Sedentary_min": "minutes a day",
+    "SBP": "mmHg",
+    "DBP": "mmHg",
+    "TotalCholesterol": "mg/dL",
+    "HDL": "mg/dL",
+    "HbA1c": "%",
+    "FPG": "mg/dL",
+}
+_BODY = (*CONTEXT, "BMI")
+_DIET = (*_BODY, "CalIntake")
+_ALL = (*_DIET, "FiberIntake", "Sedentary_min", "SBP", "TotalCholesterol", "HDL")
+PARENTS: dict[str, tuple[str, ...]] = {
+    "BMI": CONTEXT,
+    "CalIntake": _BODY,
+    **dict.fromkeys(("CarbIntake", "FiberIntake"), _DIET),
+    "Sedentary_min": CONTEXT,
+    **dict.fromkeys(("SBP", "DBP"), _BODY),
+    **dict.fromkeys(("TotalCholesterol", "HDL"), _DIET),
+    **dict.fromkeys(OUTCOMES, _ALL),
+}
+DESIRED = {"HbA1c": (None, 5.7), "FPG": (None, 100.0)}
+
+
+def influence_graph(paired: bool = True, chain: bool = False) -> RehearsalGraph:
+    """The influence graph; the outcomes' paired noises join them by a bi-directional edge, and the context
+    variables are one clique if each depends on those before it.
+    """
+    bidirected = ([OUTCOMES] if paired else []) + ([CONTEXT] if chain else [])
+    return RehearsalGraph.of(PARENTS, bidirected)
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualDistribution:
+    """A quantile function through the means of equally large groups.
+
+    Attributes:
+        means: (Q,), ascending.
+
+    Raises:
+        ValueError: if they are not strictly ascending or not finite.
+    """
+
+    means: Array
+
+    def __post_init__(self) -> None:
+        rising = np.isfinite(self.means).all() and (np.diff(self.means) > 0).all()
+        if self.means.ndim != 1 or len(self.means) < 2 or not rising:
+            raise ValueError("residuals: expected finite group means that rise; the file is damaged")
+
+    @property
+    def _levels(self) -> Array:
+        return (np.arange(len(self.means)) + 0.5) / len(self.means)
+
+    def quantile(self, uniform: Array) -> Array:
+        """Residuals from uniform numbers, (...) -> (...)."""
+        return np.interp(uniform, self._levels, self.means)
+
+    def below(self, residual: Array) -> Array:
+        """P(e < residual), (...) -> (...): an atom at a bound counts above it."""
+        return np.interp(residual, self.means, self._levels, left=0.0, right=1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class PairedRanks:
+    """The joint distribution of two ranks with uniform margins.
+
+    Attributes:
+        edges: (E,), grid lines, from 0 to 1.
+        shares: (E - 1, E - 1), the probability of each cell; rows and columns sum to the cells' widths.
+
+    Raises:
+        ValueError: if the shares are not such a distribution.
+    """
+
+    edges: Array
+    shares: Array
+
+    def __post_init__(self) -> None:
+        cells = (len(self.edges) - 1,) * 2
+        widths = np.diff(self.edges)
+        from_0_to_1 = (widths > 0).all() and self.edges[0] == 0 and self.edges[-1] == 1
+        if self.shares.shape != cells or not (self.shares >= 0).all() or not from_0_to_1:
+            raise ValueError(
+                f"ranks: expected shares of at least 0 in {cells} cells between rising edges from 0 to 1; "
+                "the file is damaged"
+            )
+        if not all(np.allclose(self.shares.sum(axis), widths, atol=1e-6) for axis in (0, 1)):
+            raise ValueError(
+                "ranks: expected rows and columns that sum to the grid's widths; the file is damaged"
+            )
+
+    @classmethod
+    def independent(cls) -> "PairedRanks":
+        """Independent ranks."""
+        return cls(np.array([0.0, 1.0]), np.array([[1.0]]))
+
+    def second(self, first: Array, uniform: Array) -> Array:
+        """The second rank given the first, from uniform numbers; (...), (...) -> (...)."""
+        row = np.clip(np.searchsorted(self.edges, first, side="right") - 1, 0, len(self.edges) - 2)
+        rising = np.concatenate(
+            [np.zeros((len(self.shares), 1)), np.cumsum(self.shares / self.shares.sum(1, keepdims=True), 1)],
+            1,
+        )
+        rising[:, -1] = 1.0
+        column = np.clip((rising[row, 1:] <= uniform[..., None]).sum(-1), 0, len(self.edges) - 2)
+        start, end = rising[row, column], rising[row, column + 1]
+        inside = (uniform - start) / np.maximum(end - start, 1e-300)
+        return self.edges[column] + np.clip(inside, 0, 1) * (self.edges[column + 1] - self.edges[column])
+
+    def below(self, first: Array, second: Array) -> Array:
+        """P(rank one < first, rank two < second), (...), (...) -> (...); bilinear between the grid lines."""
+        joint = np.pad(self.shares.cumsum(0).cumsum(1), ((1, 0), (1, 0)))
+        cells, parts = [], []
+        for rank in (first, second):
+            cell = np.clip(np.searchsorted(self.edges, rank, side="right") - 1, 0, len(self.edges) - 2)
+            cells.append(cell)
+            parts.append((rank - self.edges[cell]) / (self.edges[cell + 1] - self.edges[cell]))
+        (row, column), (down, along) = cells, parts
+        upper = joint[row, column] * (1 - along) + joint[row, column + 1] * along
+        lower = joint[row + 1, column] * (1 - along) + joint[row + 1, column + 1] * along
+        return upper * (1 - down) + lower * down
+
+
 FORMAT = 1
 SHIPPED = Path(__file__).parent / "generators" / "nhanes"
 LARGEST = 2**28
@@ -52,21 +202,16 @@ class Frequencies:
     shares: Array
 
     def __post_init__(self) -> None:
-        if (
-            self.values.shape != self.shares.shape
-            or self.values.ndim != 1
-            or not (self.shares >= 0).all()
-            or abs(self.shares.sum() - 1) > 1e-6
-        ):
+        one_length = self.values.ndim == 1 and self.values.shape == self.shares.shape
+        if not one_length or not (self.shares >= 0).all() or abs(self.shares.sum() - 1) > 1e-6:
             raise ValueError(
                 "frequencies: expected values and shares of one length that sum to 1; the file is damaged"
             )
 
     def quantile(self, uniform: Array) -> Array:
         """Values from uniform numbers, (...) -> (...)."""
-        return self.values[
-            np.clip(np.searchsorted(np.cumsum(self.shares), uniform, side="right"), 0, len(self.values) - 1)
-        ]
+        places = np.searchsorted(np.cumsum(self.shares), uniform, side="right")
+        return self.values[np.clip(places, 0, len(self.values) - 1)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,11 +282,10 @@ class Generator:
         columns: dict[str, Array] = {}
         for name, own in zip(CONTEXT, uniform[..., None], strict=True):
             distribution = self.chain[name] if chain and name in self.chain else self.roots[name]
-            columns[name] = (
-                distribution.quantile(own)
-                if isinstance(distribution, Frequencies)
-                else distribution.quantile([columns[before] for before in columns], own)
-            )
+            if isinstance(distribution, Frequencies):
+                columns[name] = distribution.quantile(own)
+            else:
+                columns[name] = distribution.quantile([*columns.values()], own)
         return columns
 
     def inner(self, given: Mapping[str, Array], uniform: Mapping[str, Array]) -> dict[str, Array]:
@@ -151,9 +295,8 @@ class Generator:
         columns = dict(given)
         for name in INNER:
             if name not in columns and name in uniform:
-                columns[name] = self.equations[name].quantile(
-                    [columns[parent] for parent in PARENTS[name]], uniform[name]
-                )
+                parents = [columns[parent] for parent in PARENTS[name]]
+                columns[name] = self.equations[name].quantile(parents, uniform[name])
         return columns
 
     def outcomes(
@@ -197,39 +340,32 @@ class Generator:
         Raises:
             ValueError: if a file is missing, was changed after it was written, or holds no generator.
         """
+        weights, described = folder / FILES[0], folder / FILES[1]
         missing = [name for name in FILES if not (folder / name).is_file()]
         if missing:
             raise ValueError(
                 f"{folder}: there is no {' and no '.join(missing)}: give a folder that `python -m "
                 "reproduction.nhanes` wrote as <out>/generator"
             )
-        if (folder / FILES[0]).stat().st_size > LARGEST:
-            raise ValueError(
-                f"{folder / FILES[0]}: expected at most {LARGEST // 2**20} MiB; it is larger: prepare the "
-                "generator again"
-            )
-        content = (folder / FILES[0]).read_bytes()
+        again = "prepare the generator again"
+        if weights.stat().st_size > LARGEST:
+            raise ValueError(f"{weights}: expected at most {LARGEST // 2**20} MiB; it is larger: {again}")
+        content = weights.read_bytes()
         try:
-            card = read_yaml(folder / FILES[1])
+            card = read_yaml(described)
         except PlainFileError as error:
-            raise ValueError(f"{error}: prepare the generator again") from error
+            raise ValueError(f"{error}: {again}") from error
         if not isinstance(card, dict) or card.get("format") != FORMAT:
-            raise ValueError(
-                f"{folder / FILES[1]}: expected a card of format {FORMAT}: prepare the generator again"
-            )
+            raise ValueError(f"{described}: expected a card of format {FORMAT}: {again}")
         if hashlib.sha256(content).hexdigest() != card.get("sha256"):
-            raise ValueError(
-                f"{folder / FILES[0]} is not the file that card.yaml describes (its SHA-256 differs): "
-                "prepare the generator again"
-            )
+            words = "is not the file that card.yaml describes (its SHA-256 differs)"
+            raise ValueError(f"{weights} {words}: {again}")
         try:
             return _read(load(content), card)
         except SafetensorError as error:
-            raise ValueError(
-                f"{folder / FILES[0]} is not a safetensors file ({error}): prepare the generator again"
-            ) from error
+            raise ValueError(f"{weights} is not a safetensors file ({error}): {again}") from error
         except (KeyError, IndexError) as error:
-            raise ValueError(f"{folder / FILES[0]} lacks {error}: prepare the generator again") from error
+            raise ValueError(f"{weights} lacks {error}: {again}") from error
 
 
 def _read(arrays: Mapping[str, NDArray], card: Mapping[str, Any]) -> Generator:
@@ -237,23 +373,13 @@ def _read(arrays: Mapping[str, NDArray], card: Mapping[str, Any]) -> Generator:
         trees: list[BoostedTrees] = []
         while f"{part}.{name}.{len(trees)}.feature" in arrays:
             prefix = f"{part}.{name}.{len(trees)}."
-            trees.append(
-                BoostedTrees.of(
-                    {
-                        key.removeprefix(prefix): value
-                        for key, value in arrays.items()
-                        if key.startswith(prefix)
-                    },
-                    width,
-                )
-            )
+            own = {key.removeprefix(prefix): array for key, array in arrays.items() if key.startswith(prefix)}
+            trees.append(BoostedTrees.of(own, width))
         if f"{part}.{name}.values" in arrays:
             values = arrays[f"{part}.{name}.values"]
             if not 0 <= len(values) - len(trees) <= 1:
-                raise ValueError(
-                    f"{name}: expected a sum of trees for each of {len(values)} classes; got {len(trees)}; "
-                    "the file is damaged"
-                )
+                expected = f"expected a sum of trees for each of {len(values)} classes; got {len(trees)}"
+                raise ValueError(f"{name}: {expected}; the file is damaged")
             return Classifier(values, tuple(trees))
         lower, upper = arrays[f"{part}.{name}.support"].tolist()
         return LogEquation(trees[0], ResidualDistribution(arrays[f"{part}.{name}.means"]), (lower, upper))
@@ -264,11 +390,11 @@ def _read(arrays: Mapping[str, NDArray], card: Mapping[str, Any]) -> Generator:
         if not isinstance(equation, LogEquation):
             raise ValueError(f"{name}: expected an equation, not classes; the file is damaged")
         equations[name] = equation
+    roots = {
+        name: Frequencies(arrays[f"roots.{name}.values"], arrays[f"roots.{name}.shares"]) for name in CONTEXT
+    }
     return Generator(
-        {
-            name: Frequencies(arrays[f"roots.{name}.values"], arrays[f"roots.{name}.shares"])
-            for name in CONTEXT
-        },
+        roots,
         {name: distribution("chain", name, index + 1) for index, name in enumerate(CONTEXT[1:])},
         equations,
         PairedRanks(arrays["ranks.edges"], arrays["ranks.shares"]),

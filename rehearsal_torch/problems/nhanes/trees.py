@@ -15,6 +15,7 @@ Source: Friedman (2001), Alg. 1 (boosted trees); Lucchese et al. (2015), Sec. 3 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +31,7 @@ class BoostedTrees:
     """f(x) = start + sum_t v_t(x), with T trees of at most L nodes and 8 leaves over p variables.
 
     Attributes:
-        width: p, the number of variables.
+        width: p.
         start: c.
         feature: (T, L) int16, the variable that a node compares; -1 at leaves and at unused places.
         threshold: (T, L) float32; a row with x_f <= threshold goes left. x is rounded to float32 first.
@@ -52,67 +53,43 @@ class BoostedTrees:
 
     def __post_init__(self) -> None:
         shape = self.feature.shape
-        if len(shape) != 2 or any(
-            getattr(self, name).shape != shape for name in ("threshold", "left", "right", "value")
-        ):
+        sides = (self.left, self.right)
+        if len(shape) != 2 or any(each.shape != shape for each in (self.threshold, *sides, self.value)):
             raise ValueError(
                 "trees: expected feature, threshold, left, right and value of one shape (trees, nodes); the "
                 "file is damaged"
             )
         inner = self.feature != LEAF
         here = np.broadcast_to(np.arange(shape[1]), shape)
+        numbers = (self.threshold, self.value, self.start)
+        early = [inner & ((side <= here) | (side >= shape[1])) for side in sides]
+        features = (self.feature < LEAF) | (self.feature >= self.width)
         bad = {
-            "a number is not finite": not (
-                np.isfinite(self.threshold).all()
-                and np.isfinite(self.value).all()
-                and np.isfinite(self.start)
-            ),
-            f"a node's feature is not one of {self.width} variables": bool(
-                ((self.feature < LEAF) | (self.feature >= self.width)).any()
-            ),
-            "a child does not come after its parent": any(
-                bool((inner & ((side <= here) | (side >= shape[1]))).any())
-                for side in (self.left, self.right)
-            ),
+            "a number is not finite": not all(np.isfinite(each).all() for each in numbers),
+            f"a node's feature is not one of {self.width} variables": features.any(),
+            "a child does not come after its parent": np.any(early),
         }
         if any(bad.values()):
-            raise ValueError(
-                f"trees: {' and '.join(text for text, wrong in bad.items() if wrong)}; the file is damaged"
-            )
+            words = " and ".join(text for text, wrong in bad.items() if wrong)
+            raise ValueError(f"trees: {words}; the file is damaged")
         for tree in range(shape[0]):
             _walk(self, tree)
 
     @classmethod
     def of(cls, arrays: Mapping[str, NDArray], width: int) -> "BoostedTrees":
-        """Trees from named arrays, as returned by `arrays`.
+        """Trees from named arrays of any types of numbers.
 
         Raises:
             ValueError: if an array is missing or invalid.
         """
-        names = ("feature", "threshold", "left", "right", "value", "start")
-        missing = [name for name in names if name not in arrays]
+        types = dict.fromkeys(("feature", "left", "right"), np.int16) | dict.fromkeys(
+            ("threshold", "value"), np.float32
+        )
+        missing = [name for name in (*types, "start") if name not in arrays]
         if missing:
             raise ValueError(f"trees: no array {missing}; the file is damaged")
-        feature, left, right = (arrays[name].astype(np.int16) for name in ("feature", "left", "right"))
-        return cls(
-            width,
-            float(arrays["start"].reshape(())),
-            feature,
-            arrays["threshold"].astype(np.float32),
-            left,
-            right,
-            arrays["value"].astype(np.float32),
-        )
-
-    def arrays(self) -> dict[str, NDArray]:
-        """Named arrays, from which `of` restores the trees."""
-        bytes_each = {name: getattr(self, name).astype(np.int8) for name in ("feature", "left", "right")}
-        return {
-            **bytes_each,
-            "threshold": self.threshold,
-            "value": self.value,
-            "start": np.asarray([self.start]),
-        }
+        nodes: dict[str, Any] = {name: arrays[name].astype(kind) for name, kind in types.items()}
+        return cls(width, float(arrays["start"].reshape(())), **nodes)
 
     def __call__(self, columns: Sequence[Array]) -> Array:
         """f(x), float64, in the broadcast shape of the p columns, each (R, M), (R, 1), (1, M) or (1, 1)."""
@@ -123,12 +100,7 @@ class BoostedTrees:
         often, seldom = self._split(changing)
         total = np.full(shape, self.start)
         if seldom is not None:
-            total += seldom(
-                [
-                    column if variable not in changing else column[:, :1]
-                    for variable, column in enumerate(columns)
-                ]
-            )
+            total += seldom([column[:, :1] if column.shape[1] > 1 else column for column in columns])
         if often is not None:
             total += often(columns)
         return total
@@ -211,14 +183,9 @@ class BitTrees:
                 alive: dict[tuple[int, ...], NDArray[np.uint8]] = {}
                 for table, interval in zip(self.masks, bins, strict=True):
                     if interval is not None:
-                        piece = interval[
-                            tuple(
-                                cut if length > 1 else slice(None)
-                                for cut, length in zip(part, interval.shape, strict=True)
-                            )
-                        ]
-                        allowed = table[piece]
-                        alive[piece.shape] = alive[piece.shape] & allowed if piece.shape in alive else allowed
+                        sides = zip(part, interval.shape, strict=True)
+                        piece = interval[tuple(cut if length > 1 else slice(None) for cut, length in sides)]
+                        alive[piece.shape] = alive.get(piece.shape, np.uint8(255)) & table[piece]
                 mask = np.full((1, 1, len(offsets)), 255, dtype=np.uint8)
                 for allowed in alive.values():
                     mask = mask & allowed
@@ -237,10 +204,8 @@ def _walk(trees: BoostedTrees, tree: int) -> tuple[list[tuple[int, float, int]],
         if trees.feature[tree, node] == LEAF:
             leaves.append(float(trees.value[tree, node]))
             if len(leaves) > LEAVES:
-                raise ValueError(
-                    f"trees: expected at most {LEAVES} leaves in a tree; the file is damaged, or was fitted "
-                    "with deeper trees"
-                )
+                why = "the file is damaged, or was fitted with deeper trees"
+                raise ValueError(f"trees: expected at most {LEAVES} leaves in a tree; {why}")
             return
         first = len(leaves)
         descend(int(trees.left[tree, node]))

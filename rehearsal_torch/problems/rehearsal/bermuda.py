@@ -61,10 +61,8 @@ COLUMNS = {"Nut": "Nutrients_PC1"}
 
 
 def refit(path: str | Path) -> dict[str, Any]:
-    """The equations fitted to a table of measurements, for both standardisations.
-
-    Args:
-        path: A CSV with a column for each variable; empty cells are missing.
+    """The equations fitted to a table of measurements, a CSV with a column for each variable; empty cells are
+    missing.
 
     Returns:
         ``n - 1`` and ``n``, each with ``weights`` (child to parent to coefficient), ``intercepts``,
@@ -76,14 +74,12 @@ def refit(path: str | Path) -> dict[str, Any]:
     """
     import pandas as pd
 
-    table = pd.read_csv(path)
-    missing = [COLUMNS.get(name, name) for name in PARENTS if COLUMNS.get(name, name) not in table.columns]
-    if missing:
+    table, columns = pd.read_csv(path), [COLUMNS.get(name, name) for name in PARENTS]
+    if missing := [name for name in columns if name not in table.columns]:
         raise ValueError(f"{path}: no column {missing}; it has {list(table.columns)}")
-    raw = table[[COLUMNS.get(name, name) for name in PARENTS]].set_axis(list(PARENTS), axis=1).astype(float)
-    return {
-        label: _fitted((raw - raw.mean()) / raw.std(ddof=less)) for label, less in (("n - 1", 1), ("n", 0))
-    }
+    raw = table[columns].set_axis(list(PARENTS), axis=1).astype(float)
+    centred = raw - raw.mean()
+    return {"n - 1": _fitted(centred / raw.std(ddof=1)), "n": _fitted(centred / raw.std(ddof=0))}
 
 
 def _fitted(table: Any) -> dict[str, Any]:
@@ -106,15 +102,8 @@ def _fitted(table: Any) -> dict[str, Any]:
 CONTEXT = ("Light", "Temp", "Sal")
 ACTIONABLE = ("DIC", "TA", "Omega", "Chla", "Nut")
 # Variances in the order Light, Temp, Sal, DIC, TA, Omega, Nut, Chla, pHsw, CO2, NEC.
-ELEVEN = dict(
-    zip(
-        PARENTS,
-        (1.2e-2, 1.6e-2, 1.6e-2, 1.0e-2, 2.0e-2, 1.6e-2, 1.6e-2, 1.8e-2, 1e-3, 1.6e-3, 1.5e-2),
-        strict=True,
-    )
-)
-
-
+_FIGURES = (1.2e-2, 1.6e-2, 1.6e-2, 1.0e-2, 2.0e-2, 1.6e-2, 1.6e-2, 1.8e-2, 1e-3, 1.6e-3, 1.5e-2)
+ELEVEN = dict(zip(PARENTS, _FIGURES, strict=True))
 # The edges whose direction observations do not determine; they form a tree.
 TREE = (("Light", "Temp"), ("Temp", "Sal"), ("Sal", "DIC"), ("Sal", "TA"))
 
@@ -128,30 +117,18 @@ def bermuda_graphs() -> tuple[RehearsalGraph, ...]:
     """
     graphs = []
     for root in dict.fromkeys(name for edge in TREE for name in edge):
-        turned: dict[str, str] = {}
-        waiting = [root]
-        for name in waiting:
-            near = [
-                neighbour
-                for edge in TREE
-                if name in edge
-                for neighbour in edge
-                if neighbour not in (name, *waiting)
-            ]
-            turned |= dict.fromkeys(near, name)
-            waiting += near
-        directed = {
+        parents = {
             child: [parent for parent in parents if (parent, child) not in TREE]
             for child, parents in PARENTS.items()
         }
-        graphs.append(
-            RehearsalGraph.of(
-                {
-                    child: [*parents, *([turned[child]] if child in turned else [])]
-                    for child, parents in directed.items()
-                }
-            )
-        )
+        reached = [root]
+        for name in reached:
+            edges = [edge for edge in TREE if name in edge]
+            near = [other for edge in edges for other in edge if other not in reached]
+            for other in near:
+                parents[other].append(name)
+            reached += near
+        graphs.append(RehearsalGraph.of(parents))
     return tuple(graphs)
 
 
@@ -194,9 +171,6 @@ class Bermuda(LinearWorld):
 
     Attributes:
         hypotheses: The five graphs that observations cannot tell apart.
-
-    Raises:
-        ValueError: for an unknown preset.
     """
 
     def __init__(
@@ -230,8 +204,5 @@ class Bermuda(LinearWorld):
 
 def figures() -> dict[str, Any]:
     """The shipped equations: ``source``, ``n - 1`` and ``n`` (see `refit`)."""
-    return dict(
-        json.loads(
-            files("rehearsal_torch.problems.rehearsal").joinpath("bermuda.json").read_text(encoding="utf-8")
-        )
-    )
+    shipped = files("rehearsal_torch.problems.rehearsal").joinpath("bermuda.json")
+    return dict(json.loads(shipped.read_text(encoding="utf-8")))

@@ -48,9 +48,6 @@ class ChangingWorld(World, RehearsalProblem):
     Args:
         size: Number of observations before the first round, and of rounds (`contexts`).
         seed: Seed of observations and contexts; `at` passes it to its worlds.
-
-    Raises:
-        ValueError: if `size` is not a `SampleSize`.
     """
 
     def __init__(self, size: SampleSize, seed: int = 0) -> None:
@@ -62,9 +59,7 @@ class ChangingWorld(World, RehearsalProblem):
         """The world of a round, 0 ... `size.contexts` - 1; the same object where nothing has changed."""
 
     def reseeded(self, seed: int) -> Self:
-        """The same world with another seed, hence with different observations, contexts and noise; it changes
-        in the same rounds.
-        """
+        """The same world, which changes in the same rounds, with another seed."""
         other = copy(self)
         other.seed = seed
         return other
@@ -78,7 +73,7 @@ class ChangingWorld(World, RehearsalProblem):
         return Verdict(success=bool(self.desired(answer.columns(self.task.outcomes)).all()))
 
     def observations(self) -> Table:
-        """Observations of the first round's world."""
+        """Those of the first round's world."""
         return self.at(0).observations()
 
     def held_out(self) -> Table:
@@ -137,18 +132,10 @@ def two_stores_graphs() -> tuple[RehearsalGraph, RehearsalGraph, RehearsalGraph]
 
 
 class FollowedStore(LinearWorld):
-    """The stores with a constant f, `follows`.
-
-    Raises:
-        ValueError: if f is out of range.
-    """
+    """The stores with a constant f, `follows`, in [0, 1]."""
 
     def __init__(
-        self,
-        follows: float = 1.0,
-        size: SampleSize = SampleSize(),
-        seed: int = 0,
-        validation: float = 0.0,
+        self, follows: float = 1.0, size: SampleSize = SampleSize(), seed: int = 0, validation: float = 0.0
     ) -> None:
         if not 0 <= follows <= 1:
             raise ValueError(f"expected follows in [0, 1]; got {follows}")
@@ -177,9 +164,6 @@ class TwoStores(ChangingWorld):
         size: Number of observations before the first round, and of rounds; by default 10 and 100.
         seed: Seed of observations and contexts.
         validation: Share of the N rows that is held out from `observations`.
-
-    Raises:
-        ValueError: if a round is negative.
     """
 
     def __init__(

@@ -131,11 +131,7 @@ class SymmetricBeta(NoiseDistribution):
 
 
 def std(printed: float, reading: str) -> float:
-    """The standard deviation of N(0, printed).
-
-    Raises:
-        ValueError: for another reading.
-    """
+    """The standard deviation of N(0, printed), read as "std" or "variance"."""
     if reading not in ("std", "variance"):
         raise ValueError(f'reading: expected "std" or "variance"; got {reading!r}')
     return printed if reading == "std" else math.sqrt(printed)
@@ -240,24 +236,21 @@ class EquationWorld(StructuralWorld):
         super().__init__(task, task.graph.names, size, seed, validation)
         self.distributions: dict[str, NoiseDistribution] = {
             name: Normal(std(noise.std, reading)) if isinstance(noise, Normal) else noise
-            for name, noise in ((name, equation.noise) for name, equation in table.equations.items())
-            if noise is not None
+            for name, equation in table.equations.items()
+            if (noise := equation.noise) is not None
         }
         if confounding != 1 and table.hidden_shifts is None:
             raise ValueError(f"confounding: {type(self).__name__} has no hidden common cause")
         self.hidden = table.hidden_shifts and HiddenCause.of_strength(*table.hidden_shifts, confounding)
-        if not all(
-            (table.equations[name].levels or self._is_normal(name))
-            and task.graph.descendants([name]) == {name}
-            for name in task.outcomes
-        ):
+        known = all(table.equations[name].levels or self._is_normal(name) for name in task.outcomes)
+        if not known or any(task.graph.descendants([name]) != {name} for name in task.outcomes):
             raise ValueError("expected outcomes with normal noise, or levels, that influence nothing")
         if self.hidden is not None and not self._is_normal(self.hidden.action):
             raise ValueError(f"expected normal noise of {self.hidden.action}, which has a hidden cause")
-        self.details = {
-            "source": table.source.format(reading=reading),
-            "distributions": {name: str(distribution) for name, distribution in self.distributions.items()},
-        } | ({} if self.hidden is None else {"hidden_cause": self.hidden.facts()})
+        named = {name: str(distribution) for name, distribution in self.distributions.items()}
+        self.details = {"source": table.source.format(reading=reading), "distributions": named}
+        if self.hidden is not None:
+            self.details["hidden_cause"] = self.hidden.facts()
 
     def probability(self, contexts: Tensor, names: Sequence[str], values: Tensor) -> Tensor:
         """By sums and quadrature, to 1e-8, or 2^14 Sobol points: contexts (B, |X|), values (..., B, k) ->
@@ -334,10 +327,8 @@ class EquationWorld(StructuralWorld):
             equation = self.table.equations[name]
             if equation.levels:
                 weights = weights.unsqueeze(-1) * equation(values)
-                values, noise = (
-                    {key: column.unsqueeze(-1) for key, column in columns.items()}
-                    for columns in (values, noise)
-                )
+                values = {key: column.unsqueeze(-1) for key, column in values.items()}
+                noise = {key: column.unsqueeze(-1) for key, column in noise.items()}
                 values[name] = rows.new_tensor(equation.levels)
             else:
                 values[name] = equation(values) + noise[name]
@@ -389,10 +380,8 @@ class EquationWorld(StructuralWorld):
         count = SOBOL[0 if fine else 1]
         unit = sobol(len(free)).draw(count, dtype=torch.float64).clamp(1e-12, 1 - 1e-12)
         normals = torch.special.ndtri(unit)
-        noise = {
-            name: self.distributions[name].of_normal(column)
-            for name, column in zip(free, normals.T, strict=True)
-        }
+        columns = zip(free, normals.T, strict=True)
+        noise = {name: self.distributions[name].of_normal(column) for name, column in columns}
         return noise, torch.full((count,), 1 / count, dtype=torch.float64)
 
     def _rule(self, name: str, count: int) -> tuple[Tensor, Tensor]:

@@ -34,16 +34,7 @@ ROWS = 1024  # Batch size of means that fits in a processor's cache.
 
 @dataclass(frozen=True)
 class Disc:
-    """The region of two outcomes {y : |y - centre| <= radius}.
-
-    Attributes:
-        names: The two outcomes.
-        centre: o.
-        radius: r, in the outcomes' unit.
-
-    Raises:
-        ValueError: if the radius is not positive.
-    """
+    """The region of two outcomes {y : |y - centre| <= radius}, with a positive radius."""
 
     names: tuple[str, str]
     centre: tuple[float, float]
@@ -61,11 +52,8 @@ class Disc:
         """The inscribed regular polygon, with corners on the circle."""
         angle = torch.arange(faces, dtype=torch.float64) * (2 * math.pi / faces)
         normals = torch.stack([angle.cos(), angle.sin()], -1)
-        return Polytope(
-            self.names,
-            normals,
-            self.radius * math.cos(math.pi / faces) + normals @ normals.new_tensor(self.centre),
-        )
+        offsets = self.radius * math.cos(math.pi / faces) + normals @ normals.new_tensor(self.centre)
+        return Polytope(self.names, normals, offsets)
 
 
 @lru_cache(maxsize=16)
@@ -86,10 +74,8 @@ def interval(region: Polytope, outcome: int = 0) -> tuple[float, float]:
     """The interval of an outcome where each face bounds one outcome; infinite for an open side."""
     coefficients = region.normals[:, outcome]
     ends = region.offsets / coefficients
-    infinity = ends.new_tensor([math.inf])
-    return float(torch.cat([ends[coefficients < 0], -infinity]).amax()), float(
-        torch.cat([ends[coefficients > 0], infinity]).amin()
-    )
+    lower, upper = ends[coefficients < 0].tolist(), ends[coefficients > 0].tolist()
+    return max(lower, default=-math.inf), min(upper, default=math.inf)
 
 
 def probability_in(region: Polytope | Disc, mean: Tensor, covariance: Tensor) -> Tensor:
@@ -103,9 +89,8 @@ def probability_in(region: Polytope | Disc, mean: Tensor, covariance: Tensor) ->
         ends, scale = interval(region), covariance[0, 0].sqrt()
         return between((ends[0] - mean[..., 0]) / scale, (ends[1] - mean[..., 0]) / scale)
     if mean.shape[-1] != 2:
-        raise ValueError(
-            f"expected one or two outcomes; got {mean.shape[-1]}: exact probabilities of more are not built"
-        )
+        more = "exact probabilities of more are not built"
+        raise ValueError(f"expected one or two outcomes; got {mean.shape[-1]}: {more}")
     rows = mean.reshape(-1, 2)
     chances = [_sliced(region, part, covariance) for part in rows.split(ROWS)]
     return torch.cat(chances).reshape(mean.shape[:-1])
@@ -115,10 +100,8 @@ def _sliced(region: Polytope | Disc, mean: Tensor, covariance: Tensor) -> Tensor
     """The integral over slices: means (n, 2) -> (n,)."""
     first, second = mean[:, :1, None], mean[:, 1:, None]
     scale = covariance[0, 0].sqrt()
-    tilt, spread = (
-        covariance[0, 1] / scale,
-        (covariance[1, 1] - covariance[0, 1].square() / covariance[0, 0]).sqrt(),
-    )
+    tilt = covariance[0, 1] / scale
+    spread = (covariance[1, 1] - covariance[0, 1].square() / covariance[0, 0]).sqrt()
     nodes, weights = legendre(NODES)
     if isinstance(region, Disc):
         centre, radius = region.centre, region.radius
@@ -182,10 +165,8 @@ def _breaks(region: Polytope) -> Tensor:
     turn = a[row] * b[column] - b[row] * a[column]
     crossing = turn.abs() > 1e-12
     row, column, turn = row[crossing], column[crossing], turn[crossing]
-    across, along = (
-        (d[row] * b[column] - b[row] * d[column]) / turn,
-        (a[row] * d[column] - d[row] * a[column]) / turn,
-    )
+    across = (d[row] * b[column] - b[row] * d[column]) / turn
+    along = (a[row] * d[column] - d[row] * a[column]) / turn
     corners = torch.stack([across, along], -1)
     slack = d - corners @ torch.stack([a, b])
     inside = across[(slack >= -1e-9 * (1 + corners.abs().amax(-1, keepdim=True))).all(-1)]

@@ -20,8 +20,6 @@ hidden cause are equal in everything but the outcomes.
 If the action is set, h is fair. Otherwise it depends on the sign of the action's noise, which integrals over
 that noise take into account: Gauss-Legendre on either side of zero, where the integrand jumps.
 
-Units: noise and shifts in the units of their variables.
-
 Source: Tan (2006) and Jesson et al. (2022) (the strength); this cause is ours.
 """
 
@@ -59,18 +57,12 @@ class HiddenCause:
 
     def __post_init__(self) -> None:
         if not is_number(self.strength) or not self.strength >= 1:
-            raise ValueError(
-                "confounding: expected the strength of a hidden common cause, a number of at least 1 (1: "
-                f"none); got {self.strength!r}"
-            )
+            expected = "expected the strength of a hidden common cause, a number of at least 1 (1: none)"
+            raise ValueError(f"confounding: {expected}; got {self.strength!r}")
 
     @classmethod
     def of_strength(cls, action: str, shifts: Mapping[str, float], strength: float) -> "HiddenCause | None":
-        """The cause; None for strength 1, which is no cause at all.
-
-        Raises:
-            ValueError: see the class.
-        """
+        """The cause; None for strength 1, which is no cause at all."""
         cause = cls(action, dict(shifts), strength)
         return None if cause.strength == 1 else cause
 

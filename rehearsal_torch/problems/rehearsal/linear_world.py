@@ -30,6 +30,7 @@ et al. (2024), Sec. 2 and 5 (drift).
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -64,13 +65,8 @@ class Drift:
 
 @dataclass(frozen=True)
 class Response:
-    """How outcomes depend on context, alteration and noise.
-
-    Attributes:
-        context: A, (|Y|, |X|).
-        action: B, (|Y|, k).
-        constant: c_0, (|Y|,).
-        noise: C, (|Y|, d), zero for contexts and altered variables.
+    """How outcomes depend on context, A (|Y|, |X|), and alteration, B (|Y|, k), with a constant, c_0 (|Y|,),
+    and on noise, C (|Y|, d), zero for contexts and altered variables.
     """
 
     context: Tensor
@@ -112,9 +108,8 @@ class LinearEquations:
         rooted = [name for name in self.uniform if self.weights.get(name)]
         if rooted:
             raise ValueError(f"{rooted} are uniform and may have no causes")
-        if self.covariance.shape != (len(self.names),) * 2 or int(
-            torch.linalg.cholesky_ex(self.covariance).info
-        ):
+        square = self.covariance.shape == (len(self.names),) * 2
+        if not square or int(torch.linalg.cholesky_ex(self.covariance).info):
             raise ValueError(f"expected a positive definite covariance of {len(self.names)} variables")
         object.__setattr__(self, "weights", {child: dict(parents) for child, parents in self.weights.items()})
 
@@ -145,11 +140,8 @@ class LinearEquations:
         """The equations and the noise as plain data."""
         covariances = {
             f"{first}, {second}": value
-            for row, first in enumerate(self.names)
-            for second, value in zip(
-                self.names[row + 1 :], self.covariance[row, row + 1 :].tolist(), strict=True
-            )
-            if value
+            for (row, first), (column, second) in combinations(enumerate(self.names), 2)
+            if (value := float(self.covariance[row, column]))
         }
         variances = dict(zip(self.names, self.covariance.diagonal().tolist(), strict=True))
         return {
@@ -169,9 +161,8 @@ class LinearEquations:
             for parent, weight in parents.items():
                 matrix[order[child], order[parent]] = weight
         for drift in self.drift:
-            matrix[order[drift.child], order[drift.parent]] += float(
-                drift.at(torch.tensor(float(round_), dtype=torch.float64))
-            )
+            added = drift.at(torch.tensor(float(round_), dtype=torch.float64))
+            matrix[order[drift.child], order[drift.parent]] += float(added)
         return matrix
 
     def noises(self, normals: Tensor) -> Tensor:
@@ -205,11 +196,10 @@ class LinearEquations:
         weights = self.coefficients(round_)
         weights[[*observed, *cut]] = 0.0
         reach = torch.linalg.inv(torch.eye(len(self.names), dtype=torch.float64) - weights)[rows]
-        free = torch.tensor([index not in {*observed, *cut} for index in range(len(self.names))])
-        intercepts = torch.tensor(
-            [self.intercepts.get(name, 0.0) for name in self.names], dtype=torch.float64
-        )
-        noise = reach * free
+        noise = reach.clone()
+        noise[:, [*observed, *cut]] = 0.0
+        added = [self.intercepts.get(name, 0.0) for name in self.names]
+        intercepts = torch.tensor(added, dtype=torch.float64)
         return Response(reach[:, observed], reach[:, cut], noise @ intercepts, noise)
 
 
@@ -273,10 +263,8 @@ class LinearWorld(StructuralWorld):
         response = self.response(names)
         mean = contexts @ response.context.mT + values @ response.action.mT + response.constant
         shifts, weights = self._shifts(response)
-        total = (
-            probability_in(self.wanted, mean.unsqueeze(-2) + shifts, self._normal_noise(response)) @ weights
-        )
-        return total.clamp(0.0, 1.0)
+        chances = probability_in(self.wanted, mean.unsqueeze(-2) + shifts, self._normal_noise(response))
+        return (chances @ weights).clamp(0.0, 1.0)
 
     def optimal(self, contexts: Tensor, names: Sequence[str]) -> tuple[Tensor, Tensor]:
         """In closed form for one outcome without a hidden cause, on grids otherwise."""
@@ -287,14 +275,11 @@ class LinearWorld(StructuralWorld):
         shifts, weights = self._shifts(response)
         base = (contexts @ response.context.mT + response.constant + weights @ shifts)[:, 0]
         effect = response.action[0]
-        start, end = (
-            torch.where(effect >= 0, box.lower, box.upper),
-            torch.where(effect >= 0, box.upper, box.lower),
-        )
+        start = torch.where(effect >= 0, box.lower, box.upper)
+        end = torch.where(effect >= 0, box.upper, box.lower)
         low, high = interval(self.task.region)
-        aim = (
-            (low + high) / 2 if max(-low, high) < math.inf else (math.inf if high == math.inf else -math.inf)
-        )
+        one_sided = math.inf if high == math.inf else -math.inf
+        aim = (low + high) / 2 if max(-low, high) < math.inf else one_sided
         reach = (effect * (end - start)).sum()
         share = ((aim - base - (effect * start).sum()) / reach.clamp_min(1e-300)).clamp(0.0, 1.0)
         values = start + share.unsqueeze(-1) * (end - start)
@@ -320,10 +305,8 @@ class LinearWorld(StructuralWorld):
         """Contributions to the outcomes of unobserved uniform roots, and of a hidden cause with the noise of
         its action: nodes (n, |Y|) and weights (n,).
         """
-        shifts, shares = (
-            torch.zeros(1, len(response.noise), dtype=torch.float64),
-            torch.ones(1, dtype=torch.float64),
-        )
+        shifts = torch.zeros(1, len(response.noise), dtype=torch.float64)
+        shares = torch.ones(1, dtype=torch.float64)
         for name, (low, high) in self.system.uniform.items():
             reach = response.noise[:, self.system.names.index(name)]
             if bool((reach != 0).any()):

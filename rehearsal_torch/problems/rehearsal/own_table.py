@@ -8,7 +8,7 @@ a desired outcome under no action, which methods report as well, agrees with the
 Rows that belong together (``unit`` of the task: a patient, a store) are held out together, so that a held-out
 row has no relative among the rows to learn from.
 
-Rehearsal tasks written by hand, as a YAML file or plain data, with all faults reported at once.
+A task is a YAML file or plain data; all its faults are reported at once.
 
     graph:                        # every variable; a child's direct causes
       parents: {rate: [score, stability], repaid: [stability, rate]}
@@ -19,19 +19,15 @@ Rehearsal tasks written by hand, as a YAML file or plain data, with all faults r
     candidates: [[rate]]          # optional: sets of variables that may be set jointly (default: each alone)
     unit: shop                    # optional: the column that says which rows belong together; no variable
     codings: {ward: categorical}  # optional: columns of texts, and what they are as numbers (`data.codings`)
-    costs: {rate: 20}             # optional: the cost of a change by one unit (`data.costs.written`)
+    costs: {rate: 20}             # optional: the cost of a change by one unit (`data.costs`)
     worth: 100                    # optional: what a desired outcome is worth, in the unit of the costs
 
 The graph may also be edges, [score -> rate, rate -> repaid], and the region text, such as 0.6 <= repaid, or
 faces, {names: [...], normals: [[...]], offsets: [...]}, for M y <= d.
 
-A check of a task's desired region against the observations.
-
-If no observation lies in the region, or every one does, the outcome to be predicted is a constant: a method
-then gives every action the same probability, and the comparison with no action says nothing. The region is
-often written in other units than the table, or with a bound on the wrong side.
-
-Faults of the columns beside the variables of a task: marks of what a decision set, and units of rows.
+If no observation lies in the desired region, or every one does, the outcome to be predicted is a constant: a
+method then gives every action the same probability, and the comparison with no action says nothing. The
+region is often written in other units than the table, or with a bound on the wrong side.
 
 Source: Du et al. (2026), Sec. 2.1 (what is given); the score is ours, after Brier (1950); Du et al. (2026),
 Sec. 2.1 and Eq. (2), for what a task consists of.
@@ -49,12 +45,12 @@ import torch
 from narwhals.typing import IntoDataFrame
 from torch import Tensor
 
-from rehearsal_torch.data.codings.columns import coded, lost_classes, of_numbers, rare_classes, uncoded
+from rehearsal_torch.data.codings.coding import coded, lost_classes, of_numbers, rare_classes, uncoded
 from rehearsal_torch.data.codings.written import resolved
-from rehearsal_torch.data.costs.action_cost import CaseCosts
+from rehearsal_torch.data.costs import CaseCosts
 from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
 from rehearsal_torch.data.finding import recorded
-from rehearsal_torch.data.missing.imputation import ImputedTable, Imputing
+from rehearsal_torch.data.imputation import ImputedTable, Imputing
 from rehearsal_torch.data.problem_file.findings import Findings
 from rehearsal_torch.data.reading import (
     ReadTable,
@@ -80,16 +76,14 @@ from rehearsal_torch.spaces.polytope import Polytope
 
 def set_faults(frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
     """The faults of variables with values that a decision set, by the columns that mark these."""
-    found = []
-    for name in names:
-        column = f"{SET}{name}"
-        marks = frame[column] if column in frame.columns else pd.Series(dtype=float)
-        if count := int((marks.fillna(1) != 0).sum()):
-            found.append(
-                f"{column}: expected observations; {count} rows have a value of {name} that was set by a "
-                "decision: leave those rows out"
-            )
-    return found
+    marked = [name for name in names if f"{SET}{name}" in frame.columns]
+    counts = {name: int((frame[f"{SET}{name}"].fillna(1) != 0).sum()) for name in marked}
+    return [
+        f"{SET}{name}: expected observations; {count} rows have a value of {name} that was set by a "
+        "decision: leave those rows out"
+        for name, count in counts.items()
+        if count
+    ]
 
 
 def unit_faults(frame: pd.DataFrame, unit: str | None) -> list[str]:
@@ -114,22 +108,18 @@ REMEDY = "check its bounds and their units"
 def one_sided(table: Table, region: Polytope) -> str:
     """One sentence if none of the observations, or every one, lies in the region; empty otherwise."""
     values = table.columns(region.names).to(torch.float64)
-    inside = region.contains(values)
+    inside, rows = region.contains(values), f"the {len(table)} rows"
     if bool(inside.all()):
-        return (
-            f"every one of the {len(table)} rows lies in the desired region: the rows do not show what would "
-            f"leave it; {REMEDY}"
-        )
+        unseen = "the rows do not show what would leave it"
+        return f"every one of {rows} lies in the desired region: {unseen}; {REMEDY}"
     if bool(inside.any()):
         return ""
     unmet = (~(region.slack(values) >= 0).any(0)).nonzero()[:, 0].tolist()
     sides = [_side(region, face, values) for face in unmet[:MOST]]
     more = [f"{len(unmet) - MOST} more bounds are met by no row"] if len(unmet) > MOST else []
     why = "; ".join([*sides, *more]) or "each of its bounds is met by some row, all of them by none"
-    return (
-        f"none of the {len(table)} rows lies in the desired region: {why}: the rows do not show what leads "
-        f"there; {REMEDY}"
-    )
+    unseen = "the rows do not show what leads there"
+    return f"none of {rows} lies in the desired region: {why}: {unseen}; {REMEDY}"
 
 
 def _side(region: Polytope, face: int, values: Tensor) -> str:
@@ -144,9 +134,8 @@ def _side(region: Polytope, face: int, values: Tensor) -> str:
         return f"{name} is at least {float(column.min()):.6g}, and the region asks for at most {bound}"
     total = " + ".join(f"{float(normal[place]):.6g} {region.names[place]}" for place in used)
     least = float((values @ normal).min())
-    return f"{total} is at least {least:.6g}, and the region asks for at most {offset:.6g}".replace(
-        "+ -", "- "
-    )
+    words = f"{total} is at least {least:.6g}, and the region asks for at most {offset:.6g}"
+    return words.replace("+ -", "- ")
 
 
 def written_task(
@@ -155,12 +144,8 @@ def written_task(
     rows: pd.DataFrame | None = None,
     notes: list[str] | None = None,
 ) -> RehearsalTask:
-    """Reads a rehearsal task.
-
-    Args:
-        rows: The rows, by which codings are completed that name no levels or no reference; None if there are
-            none.
-        notes: Collects what was found in the rows, a sentence each.
+    """Reads a rehearsal task. By `rows`, codings are completed that name no levels or no reference; `notes`
+    collects what was found in them, a sentence each.
 
     Raises:
         TaskError: if there is no such file, it is not YAML, a part is missing or wrong, or a variable is not
@@ -205,7 +190,7 @@ class RehearsalTable(OwnData, RehearsalProblem):
             or none if `contexts` has the cases.
         kept: Which rows are held out: "random", or the "last" of the file.
         seed: Seed of the random choice, and of imputations.
-        imputations: m, how often missing cells are imputed (`data.missing.imputation`), or m and by what;
+        imputations: m, how often missing cells are imputed (`data.imputation`), or m and by what;
             only rows without missing cells are held out then. None or 0 refuses missing cells.
         present: Whether what `contexts` holds in the columns of actions are their present values, which they
             keep if nothing is done; an empty cell is an unknown one.
@@ -257,13 +242,9 @@ class RehearsalTable(OwnData, RehearsalProblem):
             frame, names = read.frame, tuple(name for name in names if name not in read.broken)
         faults += [*unit_faults(frame, self.task.unit), *set_faults(frame, names)]
         if imputations:
-            faults += [
-                each
-                for name in names
-                for each in number_faults(
-                    frame.dropna(subset=frame.columns.intersection([name])), [name], MIN_ROWS, varying=True
-                )
-            ]
+            for name in names:
+                known = frame.dropna(subset=frame.columns.intersection([name]))
+                faults += number_faults(known, [name], MIN_ROWS, varying=True)
         else:
             faults += number_faults(frame, names, MIN_ROWS, varying=True)
         faults = [uncoded(each) for each in faults]
@@ -274,37 +255,30 @@ class RehearsalTable(OwnData, RehearsalProblem):
         complete = frame[list(names)].notna().all(axis=1).to_numpy()
         past, aside = parted(complete, validation, kept, seed, contexts is not None, units)
         self._places, self._order = aside, sorted((*past, *aside))
+        learnt = f"{where}, rows to learn from"
         if lost := lost_classes(frame.iloc[past], self.task.codings):
-            raise TableError(listed(f"{where}, rows to learn from", lost))
+            raise TableError(listed(learnt, lost))
         self.past_units = None if units is None else tuple(units[place] for place in past)
         self.aside_units = None if units is None else tuple(units[place] for place in aside)
-        self.past: Table = (
-            ImputedTable.of(names, _with_gaps(frame.iloc[past], names), imputations, seed)
-            if imputations
-            else Table.observed(
-                names,
-                number_columns(
-                    frame, names, f"{where}, rows to learn from", MIN_ROWS, varying=True, keep=past
-                ),
-            )
-        )
+        if imputations:
+            gaps = np.stack([numbers_of(frame[name].iloc[past]) for name in names], -1)
+            self.past: Table = ImputedTable.of(names, torch.from_numpy(gaps), imputations, seed)
+        else:
+            values = number_columns(frame, names, learnt, MIN_ROWS, varying=True, keep=past)
+            self.past = Table.observed(names, values)
         _check_levels(self.task, self.past)
         self.task = with_usual(self.task, self.past)
         self.share = float(self.task.region.contains(self.past.columns(self.task.outcomes)).double().mean())
         self.aside: Table | None = None
         if aside:
-            self.aside = Table.observed(
-                names,
-                number_columns(frame, names, f"{where}, held-out rows", MIN_ROWS, keep=aside),
-            )
+            values = number_columns(frame, names, f"{where}, held-out rows", MIN_ROWS, keep=aside)
+            self.aside = Table.observed(names, values)
         given = None if contexts is None else rows_in(contexts, "dataset.contexts", "the cases")
         cases, origin = (frame.iloc[aside], where) if given is None else (given.frame, given.where)
         self.read_notes = (*table.notes, *notes, *(() if given is None else given.notes))
         if not len(cases):
-            raise ValueError(
-                f"{origin}: no cases to decide on: name a file with dataset.contexts=FILE, or hold rows out "
-                "with dataset.validation=0.2"
-            )
+            remedy = "name a file with dataset.contexts=FILE, or hold rows out with dataset.validation=0.2"
+            raise ValueError(f"{origin}: no cases to decide on: {remedy}")
         self.recorded = contexts is None
         if not self.recorded and not isinstance(contexts, Table):
             cases = cases_in_codes(cases, origin, self.task)
@@ -312,19 +286,16 @@ class RehearsalTable(OwnData, RehearsalProblem):
         stated = present and contexts is not None
         self.present = present_in(cases, origin, self.task.box.names) if stated else [{}] * len(cases)
         # Rows of the past need no costs of their own, until one of them is decided for.
-        costs = {
-            name: each for name, each in self.task.costs.items() if present or each.column in cases.columns
-        }
-        self.unit_costs = costs_in(cases, origin, costs)
+        costs = self.task.costs.items()
+        needed = {name: cost for name, cost in costs if present or cost.column in cases.columns}
+        self.unit_costs = costs_in(cases, origin, needed)
 
     def observations(self) -> Table:
         """The rows to learn from, in the file's units."""
         return self.past
 
     def facts(self) -> Facts:
-        """What the reader of the files detected, and that none of the rows to learn from, or every one, lies
-        in the desired region; what is assumed of present values; units, and how often cells are imputed.
-        """
+        """Notes on files, desired region and present values; units, and how often cells are imputed."""
         assumed = assumed_usual(self.task, self.present)
         rare = (f"{name}: {words}" for name, words in self.rare.items())
         return replace(
@@ -336,7 +307,6 @@ class RehearsalTable(OwnData, RehearsalProblem):
         )
 
     def _note(self, found: Findings) -> None:
-        """Adds what its author should look at, in the rows, the graph and the cases."""
         note_findings(self, found)
 
     def held_out(self) -> Table:
@@ -415,21 +385,18 @@ class RehearsalTable(OwnData, RehearsalProblem):
 
     def card(self) -> Mapping[str, Any]:
         """Sizes, roles, ranges, the share of desired outcomes, findings and the fingerprint."""
-        table = self.past
-        desired = self.share
-        ranges = ranges_of(table)
         return {
             "source": self.source,
-            "rows": len(table),
+            "rows": len(self.past),
             "kept_aside": 0 if self.aside is None else len(self.aside),
             **({} if self.past_units is None else {"units": len(set(self.past_units))}),
             "cases": self.count(),
-            "desired": round(desired, 4),
+            "desired": round(self.share, 4),
             **self.task.to_plain(),
-            "ranges": ranges,
+            "ranges": ranges_of(self.past),
             "caution": CAUTION,
             **recorded(self.findings()),
-            "fingerprint": table.fingerprint(),
+            "fingerprint": self.past.fingerprint(),
         }
 
 
@@ -444,16 +411,12 @@ def cases_in(
     """
     given = number_columns(frame, context, origin)
     if identity is not None and identity not in frame.columns:
-        raise ValueError(
-            f"identity: {origin} has no column {identity!r}; it has {', '.join(map(str, frame.columns[:30]))}"
-        )
-    called = frame.index + 2 if identity is None else frame[identity]
-    identities = [str(each) for each in called]
+        columns = ", ".join(map(str, frame.columns[:30]))
+        raise ValueError(f"identity: {origin} has no column {identity!r}; it has {columns}")
+    identities = list(map(str, frame.index + 2 if identity is None else frame[identity]))
     if twice := repeated(identities):
-        raise ValueError(
-            f"identity: {twice[0]!r} is in column {identity!r} of {origin} more than once: number the "
-            "cases, or leave identity out"
-        )
+        where = f"is in column {identity!r} of {origin} more than once"
+        raise ValueError(f"identity: {twice[0]!r} {where}: number the cases, or leave identity out")
     return given, identities
 
 
@@ -464,21 +427,18 @@ def rows_in(
     faults: list[str] | None = None,
     needed: Needed | None = None,
 ) -> ReadTable:
-    """Rows as a data frame, numbered from 0 if they are in memory, and their name in messages.
-
-    Args:
-        faults: Collects duplicate column names instead of raising for them.
-        needed: Which columns of a Parquet or Feather file to read; None for all.
+    """Rows as a data frame, numbered from 0 if they are in memory, and their name in messages; `faults` and
+    `needed` as in `read_table`.
     """
     if isinstance(given, ReadTable):
         return given
     if given is None or isinstance(given, str | Path):
         return read_table(given, role, faults, needed=needed)
     if isinstance(given, Table):
-        if bool(given.altered.any()):
+        if count := int(given.altered.any(-1).sum()):
             raise TableError(
-                f"{called}: expected observations; {int(given.altered.any(-1).sum())} rows have a value that "
-                "was set by a decision: leave those rows out, such as by table.unaltered(names)"
+                f"{called}: expected observations; {count} rows have a value that was set by a decision: "
+                "leave those rows out, such as by table.unaltered(names)"
             )
         rows = pd.DataFrame(given.values.detach().cpu().numpy(), columns=list(given.names))
         return ReadTable(rows, called)
@@ -499,11 +459,6 @@ def _needed(
     priced = {each.column for each in read.costs.values()}
     complete = wanted <= set(names)
     return [name for name in names if name.removeprefix(SET) in wanted | priced] if complete else names
-
-
-def _with_gaps(rows: pd.DataFrame, names: Sequence[str]) -> Tensor:
-    """The named columns as float64, (n, len(names)), NaN where a cell is missing."""
-    return torch.from_numpy(np.stack([numbers_of(rows[name]) for name in names], -1))
 
 
 def _check_levels(task: RehearsalTask, rows: Table) -> None:

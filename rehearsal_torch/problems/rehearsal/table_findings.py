@@ -16,10 +16,9 @@
     beyond the rows          an action may be set further than any row goes
     present value outside    an action has a value in a case that it may not be set to
 
-Rows that repeat another one in all columns: rows that were entered or joined twice count twice.
-
-Estimates then seem to rest on more than they do, and intervals are too narrow. Rows of few possible values
-repeat each other by chance. Repeated rows are therefore told only if
+Rows that were entered or joined twice count twice: estimates seem to rest on more than they do, and intervals
+are too narrow. Rows of few possible values repeat each other by chance. Repeated rows are therefore told only
+if
 
     there are many           at least 5% of the rows repeat an earlier one
     a column is not discrete more than 20 different numbers
@@ -27,8 +26,7 @@ repeat each other by chance. Repeated rows are therefore told only if
                              repeat another one, where p_j(v) is the share of the value v in column j; there
                              are at least five times as many
 
-Source: `data.graph_check` for the test of the graph; the birthday problem for what chance gives; the rest is
-ours.
+Source: `data.graph_check` for the test of the graph; the birthday problem for what chance gives.
 """
 
 from collections.abc import Iterator, Sequence
@@ -109,13 +107,10 @@ def note_findings(problem: "RehearsalTable", found: Findings, written: WrittenPr
         column = table.columns((name,))[:, 0]
         values, counts = column.unique(return_counts=True)
         if len(values) > 2 and float(counts.max()) > HARDLY * rows:
-            usual_value = _said(problem, name, float(values[counts.argmax()]))
-            found.of_variable(
-                name,
-                "values",
-                f"{int(counts.max())} of {rows} rows have the value {usual_value}: it hardly varies, so that "
-                "little is learnt of its effect",
-            )
+            value = _said(problem, name, float(values[counts.argmax()]))
+            rare = "it hardly varies, so that little is learnt of its effect"
+            words = f"{int(counts.max())} of {rows} rows have the value {value}: {rare}"
+            found.of_variable(name, "values", words)
     for name, words in problem.rare.items():
         found.of_variable(name, "values", words)
     if written is not None:
@@ -123,17 +118,12 @@ def note_findings(problem: "RehearsalTable", found: Findings, written: WrittenPr
     for name in task.variables(task.box.names):
         columns = task.coded[name].columns if name in task.coded else (name,)
         if not reaches((task.graph,), columns, task.outcomes):
-            words = (
-                f"no directed path leads from {name} to {' or '.join(task.outcomes)}: it will never be set"
-            )
-            found.of_variable(name, "no_path", words)
+            words = f"no directed path leads from {name} to {' or '.join(task.outcomes)}"
+            found.of_variable(name, "no_path", f"{words}: it will never be set")
     for reason, altered in _unidentified(problem):
-        found.warn(
-            "graph",
-            "adjustment",
-            f"{reason}: what setting {altered} does cannot be told from these rows, and estimates of it are "
-            "biased; measure the common cause, or run an experiment",
-        )
+        biased = f"what setting {altered} does cannot be told from these rows, and estimates of it are biased"
+        words = f"{reason}: {biased}; measure the common cause, or run an experiment"
+        found.warn("graph", "adjustment", words)
     for finding in untrue_graph(table, task):
         found.add("graph", finding)
     inside = float(task.region.contains(table.columns(task.outcomes)).double().mean())
@@ -160,12 +150,9 @@ def _stand_ins(problem: "RehearsalTable", found: Findings) -> None:
                 continue
             low, high = float(rest[0]), float(rest[-1])
             if abs((low if at == 0 else high) - float(values[at])) > high - low:
-                found.of_variable(
-                    name,
-                    "values",
-                    f"{many} of {len(table)} rows have {float(values[at]):g}, far from all others, which go "
-                    f"from {low:g} to {high:g}: if it stands for a missing cell, leave the cell empty",
-                )
+                far = f"{many} of {len(table)} rows have {float(values[at]):g}, far from all others"
+                remedy = "if it stands for a missing cell, leave the cell empty"
+                found.of_variable(name, "values", f"{far}, which go from {low:g} to {high:g}: {remedy}")
 
 
 def _outside(problem: "RehearsalTable", found: Findings) -> None:
@@ -183,12 +170,8 @@ def _outside(problem: "RehearsalTable", found: Findings) -> None:
         if out:
             first = f"case {problem.identities[out[0]]} has {float(values[out[0]]):g}"
             more = f" and {len(out) - 1} more" if len(out) > 1 else ""
-            found.warn(
-                "cases",
-                "range",
-                f"{name} goes from {low:g} to {high:g} in the rows, and {first}{more}: what is estimated "
-                "there is a guess",
-            )
+            outside = f"{name} goes from {low:g} to {high:g} in the rows, and {first}{more}"
+            found.warn("cases", "range", f"{outside}: what is estimated there is a guess")
 
 
 def _unidentified(problem: "RehearsalTable") -> Iterator[tuple[str, str]]:
@@ -218,8 +201,7 @@ def _identifiers(problem: "RehearsalTable", found: Findings, written: WrittenPro
             )
     name = written.identity or ""
     frame = (written.rows if written.cases is None else written.cases).frame
-    why = identifier(name, frame[name]) if name in frame.columns else None
-    if why is not None:
+    if name in frame.columns and (why := identifier(name, frame[name])) is not None:
         what = "a person's data" if why.personal else "an identifier"
         found.warn(
             "identity",
@@ -237,13 +219,8 @@ def _beyond(problem: "RehearsalTable", found: Findings) -> None:
         low, high = (float(each) for each in torch.aminmax(column))
         slack = 1e-9 * (1 + abs(low) + abs(high))
         if lower < low - slack or upper > high + slack:
-            found.of_variable(
-                name,
-                "range",
-                f"may be set from {lower:g} to {upper:g}; the rows go from {low:g} to {high:g}: beyond them "
-                "nothing was observed",
-                "range",
-            )
+            wide = f"may be set from {lower:g} to {upper:g}; the rows go from {low:g} to {high:g}"
+            found.of_variable(name, "range", f"{wide}: beyond them nothing was observed", "range")
 
 
 def _present_class(problem: "RehearsalTable", found: Findings, coding: Coding) -> None:

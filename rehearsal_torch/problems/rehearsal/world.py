@@ -106,17 +106,21 @@ class RehearsalWorld(World, RehearsalProblem):
 
     def observations(self) -> Table:
         """N rows, without the validation rows."""
-        whole = self._drawn()
-        keep = len(whole) - int(self.validation * len(whole))
-        return Table(whole.names, whole.values[:keep], whole.altered[:keep])
+        return self._parts[0]
 
     def held_out(self) -> Table:
         """The validation rows, or further rows of the same distribution if there are none."""
         if not self.validation:
             return self.draw(max(self.size.rows // 4, 50), self.stream(1))
+        return self._parts[1]
+
+    @property
+    def _parts(self) -> list[Table]:
+        """The rows to learn from, and those held out."""
         whole = self._drawn()
         keep = len(whole) - int(self.validation * len(whole))
-        return Table(whole.names, whole.values[keep:], whole.altered[keep:])
+        parts = (slice(None, keep), slice(keep, None))
+        return [Table(whole.names, whole.values[part], whole.altered[part]) for part in parts]
 
     @lru_cache(maxsize=1)  # noqa: B019  one table, as long-lived as the world
     def _drawn(self) -> Table:
@@ -131,12 +135,8 @@ class RehearsalWorld(World, RehearsalProblem):
         if not 0 <= index < self.size.contexts:
             raise IndexError(f"expected a case in 0 ... {self.size.contexts - 1}; got {index}")
         row = self.draw(1, self.stream(2, index)).columns(self.task.context)[0]
-        return RehearsalCase(
-            str(index),
-            dict(zip(self.task.context, row, strict=True)),
-            self.task.box.bounds(),
-            levels=self.task.box.levels,
-        )
+        context, box = dict(zip(self.task.context, row, strict=True)), self.task.box
+        return RehearsalCase(str(index), context, box.bounds(), levels=box.levels)
 
     def given(self, cases: Sequence[RehearsalCase]) -> Tensor:
         """The contexts of cases, (B, |X|)."""
@@ -156,16 +156,14 @@ class RehearsalWorld(World, RehearsalProblem):
             ValueError: if the decision sets a variable that may not be set, or sets it outside its bounds or
                 to none of its levels.
         """
-        _rehearsal_case(case).check(decision.alteration)
-        context = self.given([_rehearsal_case(case)])
-        nothing, best = self._references(_rehearsal_case(case))
-        reached = nothing
-        if decision.alteration is not None:
-            reached = float(
-                self.probability(
-                    context, decision.alteration.names, decision.alteration.values.reshape(1, -1).to(context)
-                )
-            )
+        own = _rehearsal_case(case)
+        own.check(decision.alteration)
+        reached, best = self._references(own)
+        nothing = reached
+        if (alteration := decision.alteration) is not None:
+            context = self.given([own])
+            values = alteration.values.reshape(1, -1).to(context)
+            reached = float(self.probability(context, alteration.names, values))
         gain = best - nothing
         return {
             "probability": reached,
@@ -182,27 +180,17 @@ class RehearsalWorld(World, RehearsalProblem):
         key = tuple(context[0].tolist())
         if key not in self._known:
             nothing = float(self.probability(context, (), context.new_empty(1, 0)))
-            self._known[key] = (
-                nothing,
-                max(nothing, *(float(self.optimal(context, names)[1]) for names in self.task.candidates)),
-            )
+            best = max(float(self.optimal(context, names)[1]) for names in self.task.candidates)
+            self._known[key] = nothing, max(nothing, best)
         return self._known[key]
 
     def respond(self, case: DecisionContext, decision: Decision) -> Table:
-        """One row that follows a decision.
-
-        Raises:
-            ValueError: if the decision sets a variable that may not be set, or sets it outside its bounds.
-        """
-        names = () if decision.alteration is None else decision.alteration.names
-        values = (
-            torch.empty(0, dtype=torch.float64) if decision.alteration is None else decision.alteration.values
-        )
-        rehearsal_case = _rehearsal_case(case)
-        rehearsal_case.check(decision.alteration)
-        several = self.rehearse(
-            self.given([rehearsal_case])[0], names, values, 1 + int(rehearsal_case.identity) % 4096
-        )
+        """One row that follows a decision; errors as in `score`."""
+        own, alteration = _rehearsal_case(case), decision.alteration
+        own.check(alteration)
+        names = () if alteration is None else alteration.names
+        values = torch.empty(0, dtype=torch.float64) if alteration is None else alteration.values
+        several = self.rehearse(self.given([own])[0], names, values, 1 + int(own.identity) % 4096)
         return Table(several.names, several.values[-1:], several.altered[-1:])
 
     def card(self) -> Mapping[str, Any]:

@@ -8,9 +8,7 @@
 
 A copy adds nothing to what the others say, and its effect cannot be told from theirs.
 
-Names and texts as a first draft of a problem file writes them, and columns guessed by their names.
-
-Columns of texts in a first draft: whether they are levels or classes, and in which order.
+Columns of texts are levels or classes:
 
     two texts                        binary, sorted
     texts of a known scale           ordinal: low, medium, high; none, mild, moderate, severe; ...
@@ -28,7 +26,7 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from rehearsal_torch.data.codings.columns import texts_in
+from rehearsal_torch.data.codings.coding import texts_in
 from rehearsal_torch.data.problem_file.kinds import only_texts
 from rehearsal_torch.data.reading import DATE, ReadTable, TableError
 
@@ -52,12 +50,8 @@ SCALES = (
 
 @dataclass(frozen=True)
 class TextColumn:
-    """A column of texts as a variable.
-
-    Attributes:
-        kind: binary, ordinal or categorical.
-        levels: Its texts, in their order.
-        places: The index of the level of each row, (n,), NaN where it is missing.
+    """A column of texts as a variable: its kind (binary, ordinal or categorical), its texts in their order,
+    and the index of the level of each row, (n,), NaN where it is missing.
     """
 
     kind: str
@@ -74,10 +68,8 @@ def text_column(frame: pd.DataFrame, name: str) -> TextColumn | str | None:
         return None
     known = int(frame[name].notna().sum())
     if len(texts) > CLASSES or len(texts) * EACH > known > 2:
-        return (
-            f"{len(texts)} different texts in {known} rows, which are free texts, names or too many "
-            "classes: it may stay in the table, as no variable"
-        )
+        many = "free texts, names or too many classes: it may stay in the table, as no variable"
+        return f"{len(texts)} different texts in {known} rows, which are {many}"
     scale = next((each for each in SCALES if {text.casefold() for text in texts} <= set(each)), None)
     if scale is not None:
         texts = sorted(texts, key=lambda text: scale.index(text.casefold()))
@@ -134,11 +126,6 @@ def unnamed(name: str) -> bool:
     return re.fullmatch(r"Unnamed: \d+(_level_\d+)?", name) is not None
 
 
-def has_quotes(name: str) -> bool:
-    """Whether a name has double quotes, with which arrows cannot name it."""
-    return '"' in name
-
-
 def commented(sentences: Iterable[str]) -> list[str]:
     """Sentences as comments."""
     return [f"# {each}." for each in sentences]
@@ -149,11 +136,7 @@ _NUMBER = re.compile(r"\s*[-+]?\d[\d.,]*(?:[eE][-+]?\d+)?(?:\.\d+)?\s*")
 
 
 def check_names(table: ReadTable) -> None:
-    """Refuses a table without names of columns.
-
-    Raises:
-        TableError: if the first row has numbers alone.
-    """
+    """Refuses a table without names of columns, whose first row has numbers alone."""
     names = [str(name) for name in table.frame.columns]
     if names and all(_NUMBER.fullmatch(name) for name in names):
         shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
@@ -179,11 +162,8 @@ def numbering(numbers: np.ndarray) -> bool:
 
 
 def copies(columns: Mapping[str, np.ndarray], kept: frozenset[str] = frozenset()) -> dict[str, str]:
-    """The columns that others give, each with what gives it, such as ``x`` or ``x times z``.
-
-    Args:
-        columns: Name to numbers, (n,), NaN where one is missing.
-        kept: Names that are called no copies, but may have some.
+    """The columns (n,), NaN where a number is missing, that others give, each with what gives it, such as
+    ``x`` or ``x times z``; those `kept` are called no copies, but may have some.
     """
     if not columns:
         return {}
@@ -203,9 +183,8 @@ def copies(columns: Mapping[str, np.ndarray], kept: frozenset[str] = frozenset()
         if name in kept or name in found:
             continue
         # A copy may be a factor, as x times z is of x times z times w, but not of what it is made of.
-        others = [
-            each for each in range(len(names)) if each != place and name not in made.get(names[each], ())
-        ]
+        free = [other for other, called in enumerate(names) if name not in made.get(called, ())]
+        others = [other for other in free if other != place]
         for first in others:
             seconds = [each for each in others if each >= first]
             products = _standardised(values[:, [first]] * values[:, seconds])

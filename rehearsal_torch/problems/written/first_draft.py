@@ -40,7 +40,6 @@ from rehearsal_torch.problems.written.draft_columns import (
     check_names,
     commented,
     copies,
-    has_quotes,
     has_word,
     level,
     node,
@@ -88,10 +87,8 @@ class _Column:
 
 
 def draft(data: str, out: Path, question: str) -> tuple[str, list[str]]:
-    """The text of a problem file for a table, and what is to be said of it.
-
-    Args:
-        question: "cases", "sequence" or "trials"; "auto" tells a table of episodes by its columns.
+    """The text of a problem file for a table, and what is to be said of it; the question is "cases",
+    "sequence" or "trials", and "auto" tells a table of episodes by its columns.
 
     Raises:
         TableError: if the table cannot be used.
@@ -119,41 +116,27 @@ def draft(data: str, out: Path, question: str) -> tuple[str, list[str]]:
 
 
 def first_draft(table: ReadTable, file: str, written: str) -> str:
-    """The text of a problem file.
-
-    Raises:
-        TableError: if fewer than two columns can be used.
-    """
+    """The text of a problem file; TableError if fewer than two columns can be used."""
     columns, left_out, identity = _usable(table.frame)
     named = {} if identity is None else {identity: str(table.frame[identity].iloc[0])}
     if len(columns) < 2:
-        reasons = "; ".join(f"{name}: {why}" for name, why in left_out)
-        raise TableError(
-            f"{table.where}: expected at least two columns of numbers or of few texts, an action and an "
-            f"outcome; got {len(columns)} ({reasons or 'there are no others'})"
-        )
+        reasons = "; ".join(f"{name}: {why}" for name, why in left_out) or "there are no others"
+        expected = "expected at least two columns of numbers or of few texts, an action and an outcome"
+        raise TableError(f"{table.where}: {expected}; got {len(columns)} ({reasons})")
     outcome = _named(columns, OUTCOMES) or (_scaled(columns) or columns)[-1]
     others = [each for each in columns if each is not outcome]
-    action = _named(others, ACTIONS) or max(
-        _scaled(others) or others, key=lambda each: _relevance(each, outcome)
-    )
+    relevant = max(_scaled(others) or others, key=lambda each: _relevance(each, outcome))
+    action = _named(others, ACTIONS) or relevant
     context = [each for each in others if each is not action]
-    given = copies(
-        {each.name: each.whole for each in [action, outcome, *context] if each.kind != "categorical"},
-        frozenset((action.name, outcome.name)),
-    )
-    left_out += [
-        (
-            name,
-            f"other columns give it: it is {what}, up to a factor and a shift (correlation above {COPY:g})",
-        )
-        for name, what in given.items()
-    ]
+    numbers = {each.name: each.whole for each in _scaled([action, outcome, *context])}
+    given = copies(numbers, frozenset((action.name, outcome.name)))
+    close = f"up to a factor and a shift (correlation above {COPY:g})"
+    left_out += [(name, f"other columns give it: it is {what}, {close}") for name, what in given.items()]
     context = [each for each in context if each.name not in given]
     lines = [
         f"# A problem of {len(table.frame)} rows. Correct what is guessed, fill in what is marked, then type",
         f"#   rehearsal check {written}",
-        *(f"# {note}." for note in table.notes),
+        *commented(table.notes),
         "",
         "# The table, relative to the folder of this file.",
         f"data: {scalar(file)}",
@@ -182,10 +165,8 @@ def first_draft(table: ReadTable, file: str, written: str) -> str:
         f"#   - {_case(context, action, named)}",
     ]
     if not action.levels:
-        lines += [
-            "# How far each case may go from its present value.",
-            f"# bounds: {{{scalar(action.name)}: [current - 1, current + 1]}}",
-        ]
+        lines += ["# How far each case may go from its present value."]
+        lines += [f"# bounds: {{{scalar(action.name)}: [current - 1, current + 1]}}"]
     return "\n".join(lines) + "\n"
 
 
@@ -203,7 +184,7 @@ def _usable(frame: pd.DataFrame) -> tuple[list[_Column], list[tuple[str, str]], 
         told = identifier(name, frame[name])
         if not name.strip() or len(name) > 200 or not name.isprintable() or "\n" in name:
             left_out.append((repr(name)[:40], "a name of 1 to 200 letters in one line is needed"))
-        elif has_quotes(name):
+        elif '"' in name:
             left_out.append((name, "a name without double quotes is needed"))
         elif unnamed(name):
             left_out.append((name, "the column has no name"))
@@ -263,8 +244,7 @@ def _kind(numbers: np.ndarray) -> str:
 
 def _named(columns: Sequence[_Column], words: str) -> _Column | None:
     """The last column with one of some words in its name."""
-    found = [each for each in columns if has_word(each.name, words)]
-    return found[-1] if found else None
+    return next((each for each in reversed(columns) if has_word(each.name, words)), None)
 
 
 def _scaled(columns: Sequence[_Column]) -> list[_Column]:
@@ -349,11 +329,7 @@ _SET = ACTIONS.replace("temperature|", "")
 
 
 def trials_draft(table: ReadTable, file: str, written: str) -> str:
-    """The text of a problem file that asks for trials.
-
-    Raises:
-        TableError: if fewer than two columns have numbers.
-    """
+    """The text of a problem file that asks for trials; TableError if fewer than two columns have numbers."""
     waits = _waiting(table.frame)
     frame, ahead = table.frame[~waits], table.frame[waits]
     columns = {str(name): numbers_of(frame[name]) for name in frame.columns}
@@ -366,12 +342,10 @@ def trials_draft(table: ReadTable, file: str, written: str) -> str:
     measured = [name for name in usable if not _fixed(columns[name])]
     if len(usable) < 2 or not measured:
         reasons = "; ".join(f"{name}: {why}" for name, why in [*unfit.items()][:SHOWN])
-        raise TableError(
-            f"{table.where}: expected at least two columns of numbers without empty cells, an action and an "
-            f"outcome that varies; got {len(usable)} ({reasons or 'there are no others'})"
-        )
-    named = [name for name in measured if has_word(name, OUTCOMES)]
-    outcome = named[-1] if named else measured[-1]
+        expected = "expected at least two columns of numbers without empty cells, an action and an outcome"
+        got = f"{len(usable)} ({reasons or 'there are no others'})"
+        raise TableError(f"{table.where}: {expected} that varies; got {got}")
+    outcome = [*measured, *(name for name in measured if has_word(name, OUTCOMES))][-1]
     rest = [name for name in usable if name != outcome]
     # What is set is there before the result is.
     known = [name for name in rest if np.isfinite(numbers_of(ahead[name])).all()] or rest
@@ -379,7 +353,7 @@ def trials_draft(table: ReadTable, file: str, written: str) -> str:
     others = [name for name in rest if name not in actions]
     edges = [(one, other) for one in actions for other in [*others, outcome]]
     edges += [(one, outcome) for one in others]
-    left_out = [name for name in columns if name not in usable]
+    left_out, too_many = [name for name in columns if name not in usable], f"one of more than {COLUMNS}"
     lines = [
         f"# A problem of {len(frame)} experiments. Correct what is guessed, fill in what is marked,",
         f"# then type   rehearsal check {written}",
@@ -396,10 +370,7 @@ def trials_draft(table: ReadTable, file: str, written: str) -> str:
         "variables:",
         *(_experiment_line(name, columns[name], "action" if name in actions else "other") for name in rest),
         _experiment_line(outcome, columns[outcome], "outcome"),
-        *(
-            f"  # {scalar(name)}: left out: {unfit.get(name, f'one of more than {COLUMNS}')}"
-            for name in left_out
-        ),
+        *(f"  # {scalar(name)}: left out: {unfit.get(name, too_many)}" for name in left_out),
         "",
         "# What directly influences what, an arrow for each; nothing leads into an action.",
         f"graph: {MARK}: the arrows; delete the # before those that hold",
@@ -415,13 +386,12 @@ def trials_draft(table: ReadTable, file: str, written: str) -> str:
 
 def _waiting(frame: pd.DataFrame) -> np.ndarray:
     """The rows without a value of what looks like the outcome, (n,) bool."""
-    candidates = [
-        name
-        for name in frame.columns
-        if writable(str(name))
-        and frame[name].notna().any()
-        and (np.isfinite(numbers_of(frame[name])) | frame[name].isna().to_numpy()).all()
-    ]
+
+    def of_numbers(name: str) -> bool:
+        empty = frame[name].isna().to_numpy(dtype=bool)
+        return not empty.all() and bool((np.isfinite(numbers_of(frame[name])) | empty).all())
+
+    candidates = [name for name in frame.columns if writable(str(name)) and of_numbers(name)]
     named = [name for name in candidates if has_word(str(name), OUTCOMES)]
     if not candidates:
         return np.zeros(len(frame), dtype=bool)
@@ -432,7 +402,7 @@ def _unfit(name: str, numbers: np.ndarray) -> str:
     """Why a column can be no variable; empty if it can."""
     if not writable(name):
         return "a name of 1 to 200 letters in one line is needed"
-    if has_quotes(name):
+    if '"' in name:
         return "a name without double quotes is needed"
     if not len(numbers) or not np.isfinite(numbers).all():
         return "no numbers, or empty cells"

@@ -53,24 +53,18 @@ class OwnProblem(OfFile, RehearsalTable):
         if cases is not None and problem.bounds:
             self.ranges = problem.ranges_for(rows_in(cases, "cases", "the cases"))
         self._own = problem.cases is None and cases is None
-        super().__init__(
-            problem.rows,
-            problem.task,
-            problem.cases if cases is None else cases,
-            problem.identity if cases is None else identity,
-            validation,
-            kept,
-            seed,
-            problem.gaps.imputing,
-        )
+        if cases is None:
+            cases, identity = problem.cases, problem.identity
+        imputing = problem.gaps.imputing
+        super().__init__(problem.rows, problem.task, cases, identity, validation, kept, seed, imputing)
         if self._own and problem.from_present:
             # Such bounds say that the value of a held-out row is a present one.
             every = present_in(problem.rows.frame, problem.rows.where, problem.from_present)
             self.present = [every[place] for place in self._places]
 
     def facts(self) -> Facts:
-        """The file's method, costs and units of the variables; the graphs that agree with the rows, where the
-        file asks for one to be learnt; and what became of missing cells.
+        """The file's method, costs and units; the graphs that agree with the rows, where the file asks for
+        one to be learnt; and what became of missing cells.
         """
         facts = super().facts()
         return replace(
@@ -83,7 +77,6 @@ class OwnProblem(OfFile, RehearsalTable):
         )
 
     def _note(self, found: Findings) -> None:
-        """Adds what was found in the file and its tables."""
         found.take(self.problem.findings)
         note_findings(self, found, self.problem)
 
@@ -109,29 +102,24 @@ class OwnProblem(OfFile, RehearsalTable):
         """How many rows and cases there are; one sentence."""
         table, task = self.every, self.task
         inside = int(task.region.contains(table.columns(task.outcomes)).sum())
-        case = "held-out row" if self.recorded else "case"
-        return (
-            f"{len(table)} rows of {self.source}, of which {inside} lie in the desired region; "
-            f"{self.count()} {case}{'' if self.count() == 1 else 's'} to decide for"
-        )
+        case = f"{'held-out row' if self.recorded else 'case'}{'' if self.count() == 1 else 's'}"
+        rows = f"{len(table)} rows of {self.source}, of which {inside} lie in the desired region"
+        return f"{rows}; {self.count()} {case} to decide for"
 
     def variable_rows(self) -> list[tuple[str, ...]]:
         """A row for each variable, the header first."""
         table, task, about = self.every, self.task, self.problem.variables
         rows: list[tuple[str, ...]] = [("variable", "role", "kind", "unit", "from", "to", "may be set to")]
         there = task.variables(table.names)
-        for name, variable in about.items():
-            if name not in there:
-                continue
+        for name, variable in ((name, each) for name, each in about.items() if name in there):
             coding = self.problem.codings.get(name)
             if coding is None:
                 column = table.columns((name,))
                 ends = [f"{float(end):.6g}" for end in (column.min(), column.max())]
             else:
                 ends = [coding.levels[0], coding.levels[-1]] if not coding.of_classes else ["", ""]
-            rows.append(
-                (name, variable.role, variable.kind, variable.unit or "", *ends, self._settable(name))
-            )
+            known = (name, variable.role, variable.kind, variable.unit or "")
+            rows.append((*known, *ends, self._settable(name)))
         return rows
 
     def sections(self) -> list[str]:
@@ -164,15 +152,12 @@ class OwnProblem(OfFile, RehearsalTable):
         if not task.costs:
             return []
         worth = "" if task.worth is None else f", of which a desired outcome is worth {task.worth:g}"
-        return [
-            "",
-            f"Costs of changes{worth}:",
-            *(
-                f"  {name}: {cost.words(about[name].unit or '')}; from the present value, or from the usual "
-                f"one, {self._value(name, cost.usual)}, where a case states none"
-                for name, cost in task.costs.items()
-            ),
-        ]
+        lines = ["", f"Costs of changes{worth}:"]
+        for name, cost in task.costs.items():
+            usual = f"from the usual one, {self._value(name, cost.usual)}, where a case states none"
+            words = cost.words(about[name].unit or "")
+            lines.append(f"  {name}: {words}; from the present value, or {usual}")
+        return lines
 
     def _value(self, name: str, value: float | None) -> str:
         if value is None:

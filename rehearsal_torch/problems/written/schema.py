@@ -1,6 +1,6 @@
 """The schemas of problem files that ask for a sequence or for trials, and the JSON schema of all files.
 
-The schema of a problem file that asks for a sequence: what should have been done, step by step.
+A file that asks for a sequence: what should have been done, step by step.
 
     question: sequence
     data: machines.csv                # one row for each unit and time
@@ -17,7 +17,7 @@ The schema of a problem file that asks for a sequence: what should have been don
 `data` and `missing` are written as in a file that asks for cases; what reward, levels, costs, steps and words
 mean is read by the reader of tasks of episodes (`problems.episodes.task`).
 
-The schema of a problem file that asks for trials: which experiment to run next.
+A file that asks for trials: which experiment to run next.
 
     question: trials
     data: experiments.csv             # optional: the experiments so far
@@ -39,8 +39,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
+from rehearsal_torch.data.problem_file.findings import QUESTION, QUESTIONS
 from rehearsal_torch.data.problem_file.form import DATA, KINDS, ProblemForm, Source, one_of, positive
-from rehearsal_torch.data.problem_file.opened import QUESTION, QUESTIONS
 from rehearsal_torch.files.schema import Bounds, Name, Number, Schema, fault, list_of, mapping
 from rehearsal_torch.problems.episodes.task import MISSING_AS, REWARD_AS
 
@@ -57,10 +57,11 @@ CLASSES = (
     "code the classes as numbers in the table, leave kind out, and write levels: [0, 1, 2]; neighbouring "
     "numbers are taken to be alike"
 )
+METHOD_AS = "the method that decides: a name that decision= takes"
 _STRINGS = [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]
 
 
-def _trial_variable(plain: Any) -> Any:
+def _variable(plain: Any) -> Any:
     return {"role": plain} if isinstance(plain, str) else plain
 
 
@@ -97,9 +98,7 @@ class TrialsForm(Schema):
     variables: Annotated[
         dict[
             Name,
-            Annotated[
-                TrialVariable, BeforeValidator(_trial_variable, json_schema_input_type=TrialVariable | str)
-            ],
+            Annotated[TrialVariable, BeforeValidator(_variable, json_schema_input_type=TrialVariable | str)],
         ],
         mapping("{variable: {role: ...}}"),
     ] = Field(description=f"{{variable: {{role: ...}}}}; the roles are {TRIAL_ROLES_AS}")
@@ -115,9 +114,7 @@ class TrialsForm(Schema):
     fixed: dict[Name, Number] = Field(
         default_factory=dict, description="actions that the next experiment holds at a value"
     )
-    method: Name | None = Field(
-        default=None, description="the method that decides: a name that decision= takes"
-    )
+    method: Name | None = Field(default=None, description=METHOD_AS)
 
 
 ROLES = ("state", "static", "context", "action", "other")
@@ -134,10 +131,6 @@ def _changes(value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise fault(f"{CHANGES_AS}, a whole number of at least 1", value)
     return value
-
-
-def _variable(plain: Any) -> Any:
-    return {"role": plain} if isinstance(plain, str) else plain
 
 
 class SequenceVariable(Schema):
@@ -194,9 +187,7 @@ class SequenceForm(Schema):
         default_factory=dict,
         description="what reports call things: {unit: machine, units: machines, step: week}",
     )
-    method: Name | None = Field(
-        default=None, description="the method that decides: a name that decision= takes"
-    )
+    method: Name | None = Field(default=None, description=METHOD_AS)
     changes: (
         Annotated[int, BeforeValidator(_changes), WithJsonSchema({"type": "integer", "minimum": 1})] | None
     ) = Field(default=None, description=f"{CHANGES_AS}; 3 by default")

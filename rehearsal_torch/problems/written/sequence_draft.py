@@ -9,13 +9,9 @@
     state      all other columns of numbers
 
 Columns of free texts are left out. The reward cannot be guessed: the file has a place for it, with an
-example.
-
-What a first draft of episodes says of steps and of what is missing, so that units are left.
-
-Steps are those that the reader of episodes finds (`problems.episodes.steps`): the most frequent distance
-between two rows of a unit. Where some distance is no multiple of it, rows are merged into steps of this
-length. Of each unit the draft counts the steps in a row that lack a row or a value:
+example. Steps are those that the reader of episodes finds (`problems.episodes.steps`): the most frequent
+distance between two rows of a unit. Where some distance is no multiple of it, rows are merged into steps of
+this length. Of each unit the draft counts the steps in a row that lack a row or a value:
 
     nothing lacks                          nothing is written: what lacks is a fault
     half of the units lack nothing         missing: drop
@@ -30,8 +26,7 @@ import numpy as np
 import pandas as pd
 
 from rehearsal_torch.data.reading import DATE, ReadTable, TableError, numbers_of
-from rehearsal_torch.problems.episodes.steps import SLACK, usual_distance
-from rehearsal_torch.problems.episodes.unit_rows import times_of
+from rehearsal_torch.problems.episodes.steps import SLACK, times_of, usual_distance
 from rehearsal_torch.problems.written.draft_columns import (
     ACTIONS,
     MARK,
@@ -48,12 +43,8 @@ from rehearsal_torch.problems.written.draft_columns import (
 def step_lines(
     frame: pd.DataFrame, unit: str, time: str, moving: Sequence[str], static: Sequence[str]
 ) -> list[str]:
-    """The lines of a problem file on steps and missing values; none where nothing has to be said.
-
-    Args:
-        time: The column of time, without empty cells.
-        moving: The columns of states, contexts and actions.
-        static: Columns with at most one value in each unit.
+    """The lines of a problem file on steps and missing values of `moving` columns, and of `static` ones with
+    at most one value in each unit; none where nothing has to be said.
     """
     whose, when = pd.factorize(frame[unit])[0], times_of(frame[time])
     order = np.lexsort((when, whose))
@@ -64,20 +55,16 @@ def step_lines(
     apart = np.diff(when, prepend=when[0])
     length = usual_distance(apart[~begins])
     share = np.where(begins, 0.0, apart / length)
-    uneven = bool(
-        ((np.abs(share - share.round()) > SLACK * np.maximum(1.0, share)) | (~begins & (share < 0.5))).any()
-    )
+    beside = np.abs(share - share.round()) > SLACK * np.maximum(1.0, share)
+    uneven = bool((beside | (~begins & (share < 0.5))).any())
     first = when[np.maximum.accumulate(np.where(begins, np.arange(len(when)), 0))]
     steps = np.floor((when - first) / length + (SLACK if uneven else 0.5))
     known = rows[[*moving, *static]].notna().groupby([whose, steps]).any()
     lacks = _lacks(known, moving, static)
     lines = []
     if uneven:
-        lines += [
-            "",
-            "# Rows of a unit lie at uneven distances: those within a step of this length are merged.",
-        ]
-        lines += [f"step: {length:.12g}"]
+        why = "# Rows of a unit lie at uneven distances: those within a step of this length are merged."
+        lines = ["", why, f"step: {length:.12g}"]
     return [*lines, *_policy(frame, lacks, [*moving, *static])]
 
 
@@ -139,13 +126,7 @@ FEW_UNITS = 10
 
 @dataclass(frozen=True)
 class UnitAndTime:
-    """The columns that say whose row it is, and when.
-
-    Attributes:
-        unit: The column of units.
-        time: The column of time.
-        units: The number of units.
-    """
+    """The columns that say whose row it is, and when, and the number of units."""
 
     unit: str
     time: str
@@ -207,13 +188,8 @@ def _of_time(frame: pd.DataFrame, time: str, *, rising: bool) -> UnitAndTime | N
 
 
 def sequence_draft(table: ReadTable, file: str, written: str, found: UnitAndTime | None = None) -> str:
-    """The text of a problem file that asks for a sequence.
-
-    Args:
-        found: The columns of units and of time; None looks for them, whatever the name of the latter.
-
-    Raises:
-        TableError: if there are none, or no column can be used.
+    """The text of a problem file that asks for a sequence; without columns of units and of time these are
+    looked for, whatever the name of the latter. TableError if there are none, or no column can be used.
     """
     frame = table.frame
     found = _looked_for(table) if found is None else found
@@ -223,6 +199,9 @@ def sequence_draft(table: ReadTable, file: str, written: str, found: UnitAndTime
     if not states:
         raise TableError(f"{table.where}: expected a column of numbers that varies within a {found.unit}")
     actions = [each for each in lines if each.role == "action"]
+    high = float(np.nanquantile(numbers_of(frame[states[0]]), 0.9))
+    moving = [each.name for each in lines if each.role in ("state", "action")]
+    static = [each.name for each in lines if each.role == "static"]
     written_lines = [
         f"# A problem of {len(frame)} rows, of {found.units} of {found.unit}. Correct what is guessed, fill",
         f"# in what is marked, then type   rehearsal check {written}",
@@ -246,14 +225,8 @@ def sequence_draft(table: ReadTable, file: str, written: str, found: UnitAndTime
         "# What a step is worth: weights of states, points beyond limits (a score), costs of actions.",
         f"reward:  {MARK}, such as",
         f"#   weights: {{{scalar(states[0])}: -1}}",
-        f'#   score: {{too high: {{{scalar(states[0])}: {{"> {_high(frame[states[0]]):.4g}": 1}}}}}}',
-        *step_lines(
-            frame,
-            found.unit,
-            found.time,
-            [each.name for each in lines if each.role in ("state", "action")],
-            [each.name for each in lines if each.role == "static"],
-        ),
+        f'#   score: {{too high: {{{scalar(states[0])}: {{"> {high:.4g}": 1}}}}}}',
+        *step_lines(frame, found.unit, found.time, moving, static),
     ]
     return "\n".join(written_lines) + "\n"
 
@@ -287,13 +260,12 @@ def _line(frame: pd.DataFrame, name: str, unit: str) -> _Line:
     if not writable(name):
         return _Line(name, "other", f"  # {name[:40]!r}: left out: a name of 1 to 200 letters is needed")
     if of_dates(column):
-        why = "it has dates: write them as numbers, such as days since the first"
-        return _Line(name, "other", f"  # {scalar(name)}: left out: {why}")
+        return _left_out(name, "it has dates: write them as numbers, such as days since the first")
     if isinstance(texts, str):
-        return _Line(name, "other", f"  # {scalar(name)}: left out: {texts}")
+        return _left_out(name, texts)
     constant = bool((column.groupby(frame[unit]).nunique() <= 1).all())
     if not constant and (why := _little(column, frame[unit])):
-        return _Line(name, "other", f"  # {scalar(name)}: left out: {why}")
+        return _left_out(name, why)
     if not constant and _of_truth(column):
         return _variable(name, "action", "levels: ['False', 'True']", "write context, if nobody chooses it")
     if isinstance(texts, TextColumn):
@@ -302,13 +274,11 @@ def _line(frame: pd.DataFrame, name: str, unit: str) -> _Line:
         if constant:
             return _variable(name, "static", f"kind: categorical, {said}", "")
         note = "levels, sorted by name: put them in order, from least to most"
-        note = "" if texts.kind == "ordinal" else note
-        return _variable(name, "action", said, note)
+        return _variable(name, "action", said, "" if texts.kind == "ordinal" else note)
     numbers = numbers_of(column)
     known = np.unique(numbers[~np.isnan(numbers)])
     if len(known) < 2 or np.isnan(numbers[column.notna().to_numpy()]).any():
-        why = "it has one value" if len(known) < 2 else "it has texts among numbers"
-        return _Line(name, "other", f"  # {scalar(name)}: left out: {why}")
+        return _left_out(name, "it has one value" if len(known) < 2 else "it has texts among numbers")
     seen = f"{known[0]:.6g} to {known[-1]:.6g}"
     if constant:
         return _variable(name, "static", "", seen)
@@ -319,6 +289,10 @@ def _line(frame: pd.DataFrame, name: str, unit: str) -> _Line:
     if has_word(name, ACTIONS) and known[0] == 0:
         return _variable(name, "action", "", f"{seen}; amounts, or write levels")
     return _variable(name, "state", "", seen)
+
+
+def _left_out(name: str, why: str) -> _Line:
+    return _Line(name, "other", f"  # {scalar(name)}: left out: {why}")
 
 
 def _little(column: pd.Series, units: pd.Series) -> str:
@@ -358,7 +332,3 @@ def _fractions(column: pd.Series) -> bool:
     numbers = numbers_of(column)
     known = numbers[~np.isnan(numbers)]
     return bool(len(known)) and not bool((known == np.round(known)).all())
-
-
-def _high(column: pd.Series) -> float:
-    return float(np.nanquantile(numbers_of(column), 0.9))

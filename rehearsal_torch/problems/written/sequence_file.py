@@ -20,20 +20,22 @@ from rehearsal_torch.data.problem_file.findings import (
     Findings,
     ProblemError,
     column_faults,
+    expect,
     key,
+    opened,
+    parts_of,
     role_faults,
     rows_of,
 )
 from rehearsal_torch.data.problem_file.form import DataForm
-from rehearsal_torch.data.problem_file.opened import expect, opened, parts_of
 from rehearsal_torch.data.reading import ReadTable, number_faults
 from rehearsal_torch.data.tables.identifiers import identifier
 from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.files.schema import Fault
 from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable, level_counts
 from rehearsal_torch.problems.episodes.roles import Action, EpisodeRoles
+from rehearsal_torch.problems.episodes.steps import unit_rows
 from rehearsal_torch.problems.episodes.task import PARTS, episode_task
-from rehearsal_torch.problems.episodes.unit_rows import unit_rows
 from rehearsal_torch.problems.problem import Facts, OfFile
 from rehearsal_torch.problems.written.schema import SequenceForm, SequenceVariable
 
@@ -56,13 +58,10 @@ class SequenceProblem:
     """A problem file that asks for a sequence.
 
     Attributes:
-        source: The file.
-        rows: The table.
-        roles: What its columns mean.
-        variables: What the file says of each variable.
-        found: Its lines, and warnings so far.
+        roles: What the columns mean.
+        variables: What the file says of each.
+        found: Lines of the file, and warnings so far.
         notes: What the reader decided by itself, a sentence each.
-        method: The method that the file names; None if it names none.
         changes: At most how many actions of a unit are changed; None if the file does not say.
     """
 
@@ -77,11 +76,7 @@ class SequenceProblem:
 
 
 def sequence_problem(path: str | Path | None) -> SequenceProblem:
-    """Reads a problem file that asks for a sequence.
-
-    Raises:
-        ProblemError: with all faults of the file.
-    """
+    """Reads a problem file that asks for a sequence; ProblemError with all its faults."""
     file = opened(path, tuple(SequenceForm.model_fields))
     expect(file, "sequence")
     found = file.found
@@ -116,9 +111,8 @@ def sequence_problem(path: str | Path | None) -> SequenceProblem:
     found.settle()
     if roles is None or rows is None:
         raise ProblemError(found.source, ["its parts do not make a task: check the names and the roles"])
-    return SequenceProblem(
-        found.source, rows, roles, variables, found, tuple(notes), form.get("method"), form.get("changes")
-    )
+    asked = (form.get("method"), form.get("changes"))
+    return SequenceProblem(found.source, rows, roles, variables, found, tuple(notes), *asked)
 
 
 class OwnSequence(OfFile, EpisodeTable):
@@ -149,29 +143,24 @@ class OwnSequence(OfFile, EpisodeTable):
         split: str = "test",
         keep_last: int = 1,
     ) -> None:
-        self.problem = path if isinstance(path, SequenceProblem) else sequence_problem(path)
-        self.read_notes = self.problem.notes
-        super().__init__(
-            self.problem.rows, self.problem.roles, seed, min_length, max_length, horizon, split, keep_last
-        )
+        problem = path if isinstance(path, SequenceProblem) else sequence_problem(path)
+        self.problem, self.read_notes = problem, problem.notes
+        super().__init__(problem.rows, problem.roles, seed, min_length, max_length, horizon, split, keep_last)
 
     def facts(self) -> Facts:
         """The file's method, and what its reader decided by itself."""
         return replace(super().facts(), method=self.problem.method, notes=self.problem.notes)
 
     def _note(self, found: Findings) -> None:
-        """Adds what was found in the file and its table."""
         found.take(self.problem.found)
         super()._note(found)
         roles = self.roles
         why = identifier(roles.unit, self.problem.rows.frame[roles.unit])
         if why is not None and why.personal:
-            found.warn(
-                "unit",
-                "identifier",
-                f"{roles.unit} looks like names of persons ({why.reason}); they stand in the files of a run "
-                "and in its report: number them instead, if these may not be shared",
-            )
+            persons = f"{roles.unit} looks like names of persons ({why.reason})"
+            stand = "they stand in the files of a run and in its report"
+            remedy = "number them instead, if these may not be shared"
+            found.warn("unit", "identifier", f"{persons}; {stand}: {remedy}")
 
     def counted(self) -> str:
         """How many units there are, how long they are, and what they are for; one sentence."""
@@ -189,9 +178,7 @@ class OwnSequence(OfFile, EpisodeTable):
         )
 
     def variable_rows(self) -> list[tuple[str, ...]]:
-        """A row for each variable, the header first: variable, role, unit, smallest and largest value, and
-        what an action was, with shares of steps.
-        """
+        """A row for each variable, the header first."""
         rows: list[tuple[str, ...]] = [("variable", "role", "unit", "from", "to", "what was done, by steps")]
         values = torch.cat([each.values for each in self.all])
         columns = dict(zip(self.roles.names, values.T, strict=True))
@@ -213,9 +200,8 @@ def _done(action: Action, column: Tensor) -> str:
     """What was done, with shares of steps."""
     total = len(column)
     if action.levels:
-        return ", ".join(
-            f"{name} {count / total:.0%}" for name, count in level_counts(action, column).items()
-        )
+        counts = level_counts(action, column).items()
+        return ", ".join(f"{name} {count / total:.0%}" for name, count in counts)
     given = column[column != 0]
     some: Sequence[float] = given.tolist() or [0.0]
     return f"none {1 - len(given) / total:.0%}, else {min(some):.6g} to {max(some):.6g}"
@@ -227,36 +213,30 @@ def _setting_faults(name: str, about: SequenceVariable, found: Findings) -> None
     for setting in ("unit", "range", "levels", "cost", "combine"):
         if getattr(about, setting) is not None and setting not in _ALLOWED[about.role]:
             found.fault(f"{path}.{setting}", f"{name} is of the role {about.role}: leave it out")
-    if about.role in ("state", "context") and about.kind not in (None, *_NUMBERS):
+    kind = about.kind
+    if about.role in ("state", "context") and kind not in (None, *_NUMBERS):
+        expected = f"expected numbers, one of {', '.join(_NUMBERS)}, for the role {about.role}; got {kind}"
+        found.fault(f"{path}.kind", f"{expected}: write a column of 0 and 1 for each value but one")
+    if about.role != "action":
+        return
+    if kind == "categorical":
         found.fault(
             f"{path}.kind",
-            f"expected numbers, one of {', '.join(_NUMBERS)}, for the role {about.role}; got {about.kind}: "
-            "write a column of 0 and 1 for each value but one",
+            "levels of an action have an order, from least to most: write kind: ordinal and levels, or an "
+            "action of its own for each class",
         )
-    if about.role == "action":
-        if about.kind == "categorical":
-            found.fault(
-                f"{path}.kind",
-                "levels of an action have an order, from least to most: write kind: ordinal and levels, or "
-                "an action of its own for each class",
-            )
-        elif about.kind in ("binary", "ordinal") and about.levels is None:
-            found.fault(
-                f"{path}.kind", f"{about.kind} needs levels: [...], in order; leave kind out for amounts"
-            )
-        elif about.kind == "continuous" and about.levels is not None:
-            found.fault(f"{path}.levels", "kind: continuous is for amounts: leave one of the two out")
+    elif kind in ("binary", "ordinal") and about.levels is None:
+        found.fault(f"{path}.kind", f"{kind} needs levels: [...], in order; leave kind out for amounts")
+    elif kind == "continuous" and about.levels is not None:
+        found.fault(f"{path}.levels", "kind: continuous is for amounts: leave one of the two out")
 
 
 def _written(
     name: str, about: SequenceVariable, column: pd.Series | None, found: Findings, notes: list[str]
 ) -> dict[str, Any]:
     """A variable as a task of episodes writes it."""
-    given = {
-        setting: getattr(about, setting)
-        for setting in _ALLOWED[about.role]
-        if getattr(about, setting) is not None
-    }
+    settings = {setting: getattr(about, setting) for setting in _ALLOWED[about.role]}
+    given = {setting: value for setting, value in settings.items() if value is not None}
     if about.role != "static":
         return given
     if "levels" in given:
@@ -267,20 +247,16 @@ def _written(
             given["values"] = values
             notes.append(f"{name}: its values are {', '.join(values)}, of which {values[0]} is the reference")
         elif column is not None:
-            found.fault(
-                key("variables", name),
-                f"expected 2 to {MOST_VALUES} values in the column; got {len(values)}: correct it, name its "
-                "levels, or write the role other",
-            )
+            expected = f"expected 2 to {MOST_VALUES} values in the column; got {len(values)}"
+            remedy = "correct it, name its levels, or write the role other"
+            found.fault(key("variables", name), f"{expected}: {remedy}")
     return given
 
 
 def _two_texts(about: SequenceVariable, column: pd.Series | None) -> bool:
-    return (
-        about.kind == "binary"
-        and column is not None
-        and bool(number_faults(column.dropna().to_frame(), [str(column.name)]))
-    )
+    if about.kind != "binary" or column is None:
+        return False
+    return bool(number_faults(column.dropna().to_frame(), [str(column.name)]))
 
 
 def _texts(column: pd.Series) -> list[str]:
@@ -307,11 +283,8 @@ def _roles(task: Mapping[str, Any], found: Findings) -> EpisodeRoles | None:
 
 
 def problem_of(task: Mapping[str, Any], data: str) -> dict[str, Any]:
-    """A task of episodes as the content of a problem file.
-
-    Args:
-        task: A task that `problems.episodes.task` reads, its parts as mappings.
-        data: The table, relative to the folder of the problem file.
+    """A task of episodes, its parts as mappings, as the content of a problem file; `data` is the table,
+    relative to the folder of that file.
     """
     variables: dict[str, Any] = {}
     for role, part in _PART.items():

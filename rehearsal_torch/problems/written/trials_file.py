@@ -20,15 +20,17 @@ from rehearsal_torch.data.problem_file.findings import (
     Findings,
     ProblemError,
     column_faults,
+    expect,
     graph_faults,
     key,
+    opened,
+    parts_of,
     role_faults,
     rows_of,
 )
 from rehearsal_torch.data.problem_file.form import DataForm
 from rehearsal_torch.data.problem_file.kinds import units_of
 from rehearsal_torch.data.problem_file.learnt_graph import built_graph, graph_part
-from rehearsal_torch.data.problem_file.opened import expect, opened, parts_of
 from rehearsal_torch.data.reading import ReadTable
 from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.files.schema import FaultsError, meant
@@ -48,13 +50,10 @@ class TrialsProblem:
     """A problem file that asks for trials.
 
     Attributes:
-        source: The file.
-        task: Graph, actions, reward and limits.
         rows: The experiments so far; a table without rows if there are none.
         fixed: Actions that the next experiment holds at a value.
         variables: What the file says of each variable.
         found: Its lines, and warnings so far.
-        method: The method that the file names; None if it names none.
     """
 
     source: str
@@ -67,11 +66,7 @@ class TrialsProblem:
 
 
 def trials_problem(path: str | Path | None) -> TrialsProblem:
-    """Reads a problem file that asks for trials.
-
-    Raises:
-        ProblemError: with all faults of the file.
-    """
+    """Reads a problem file that asks for trials; ProblemError with all its faults."""
     file = opened(path, tuple(TrialsForm.model_fields))
     expect(file, "trials")
     found = file.found
@@ -87,10 +82,8 @@ def trials_problem(path: str | Path | None) -> TrialsProblem:
     for name, about in variables.items():
         given = [each for each in _SETTINGS if getattr(about, each) is not None]
         for setting in given if about.role != "action" else ():
-            found.fault(
-                f"{key('variables', name)}.{setting}",
-                f"is for actions; {name} is of the role {about.role}: leave it out",
-            )
+            words = f"is for actions; {name} is of the role {about.role}: leave it out"
+            found.fault(f"{key('variables', name)}.{setting}", words)
     task = {
         "graph": written,
         "actions": {name: each for name, each in box.items() if each is not None},
@@ -105,14 +98,9 @@ def trials_problem(path: str | Path | None) -> TrialsProblem:
             column_faults(((key("variables", name), name) for name in variables), rows, found)
     elif made is not None:
         empty = pd.DataFrame(columns=[*made.actions, *made.nodes], dtype=float)
-        rows = ReadTable(
-            empty,
-            f"{Path(found.source).name} (no data yet)",
-            (
-                f"{Path(found.source).name} names no data: write the experiments to a table, such as "
-                "experiments.csv, and add the line data: experiments.csv",
-            ),
-        )
+        file, remedy = Path(found.source).name, "write the experiments to a table, such as experiments.csv"
+        note = f"{file} names no data: {remedy}, and add the line data: experiments.csv"
+        rows = ReadTable(empty, f"{file} (no data yet)", (note,))
     fixed = form.get("fixed", {})
     if made is not None and fixed:
         try:
@@ -151,7 +139,6 @@ class OwnTrials(OfFile, ExperimentTable):
         return replace(super().facts(), method=self.problem.method, wording=wording)
 
     def _note(self, found: Findings) -> None:
-        """Adds what was found in the file and its table."""
         found.take(self.problem.found)
         super()._note(found)
         task = self.task
@@ -172,9 +159,7 @@ class OwnTrials(OfFile, ExperimentTable):
         return f"{sentence}; the best reward so far is {float(rewards.max()):.6g}, at {at}"
 
     def variable_rows(self) -> list[tuple[str, ...]]:
-        """A row for each variable, the header first: variable, role, unit, smallest and largest value, and
-        what an action may be set to.
-        """
+        """A row for each variable, the header first."""
         rows: list[tuple[str, ...]] = [("variable", "role", "unit", "from", "to", "may be set to")]
         box = self.task.box
         for name, about in self.problem.variables.items():
@@ -211,11 +196,9 @@ def _settable(name: str, about: TrialVariable, found: Findings) -> Any:
     step = about.step or 1.0
     count = int(min(np.floor((upper - start) / step + TOLERANCE) + 1, MOST_LEVELS + 1))
     if not 2 <= count <= MOST_LEVELS:
-        found.fault(
-            path,
-            f"expected 2 to {MOST_LEVELS} values from {start:g} to {upper:g} at distances of {step:g}; there "
-            f"{'are more' if count > MOST_LEVELS else f'is {max(count, 0)}'}: correct range or step",
-        )
+        there = "are more" if count > MOST_LEVELS else f"is {max(count, 0)}"
+        values = f"values from {start:g} to {upper:g} at distances of {step:g}"
+        found.fault(path, f"expected 2 to {MOST_LEVELS} {values}; there {there}: correct range or step")
         return None
     return {"values": [start + step * place for place in range(count)]}
 
@@ -225,9 +208,8 @@ def _reward(written: Any, variables: Mapping[str, TrialVariable], found: Finding
     outcomes = [name for name, about in variables.items() if about.role == "outcome"]
     if written is None:
         if len(outcomes) > 1:
-            found.fault(
-                "reward", f"expected {TRIAL_REWARD_AS}, since there are {len(outcomes)} outcomes; got none"
-            )
+            why = f"since there are {len(outcomes)} outcomes"
+            found.fault("reward", f"expected {TRIAL_REWARD_AS}, {why}; got none")
         return outcomes[0] if len(outcomes) == 1 else None
     if isinstance(written, str) and written not in variables:
         try:
@@ -241,22 +223,16 @@ def _reward(written: Any, variables: Mapping[str, TrialVariable], found: Finding
         if not written["weights"]:
             found.fault("reward", f"expected {TRIAL_REWARD_AS}; the sum has no outcome")
             return None
-    for name in _read_by(written):
+    read_by = _read_by(written)
+    for name in read_by:
         if name in variables and variables[name].role != "outcome":
-            found.fault(
-                "reward",
-                f"{name} is of the role {variables[name].role}; expected outcomes: write {name}: outcome, or "
-                "take it out",
-            )
+            expected = f"expected outcomes: write {name}: outcome, or take it out"
+            found.fault("reward", f"{name} is of the role {variables[name].role}; {expected}")
         elif name not in variables and variables:
             found.fault("reward", f"{name!r} is not under variables; {meant(name, variables)}")
-    read_by = _read_by(written)
-    for name in outcomes if read_by else ():
-        if name not in read_by:
-            found.fault(
-                key("variables", name),
-                "an outcome that the reward does not read: add it there, or write the role other",
-            )
+    unread = "an outcome that the reward does not read: add it there, or write the role other"
+    for name in (name for name in outcomes if read_by and name not in read_by):
+        found.fault(key("variables", name), unread)
     return written
 
 

@@ -5,27 +5,19 @@ when it is read is asked for here: `mapping` and `listed` return empty container
 form, `finite` returns None, and what is missing is then left out of the page.
 
 Of a decision whose case is a held-out row of the table, and was given by nobody, a page leaves out what was
-known of the case, its present values, and both where a sentence states them:
-
-    range: bmi is 51; the observations lie between 18 and 42
- -> range: bmi is beyond the rows; the observations lie between 18 and 42
-    leaving bmi at 31 and bp at 90          ->  leaving bmi as it is and bp as it is
-    the present value of bmi (31)           ->  the present value of bmi
-
-What a decision sets is shown, also where that lies outside the data; so are ranges of the data, which the
-data card has. Sentences are those of `surrogates.overlap` and `claims.present_values`; sentences of parts
-of one's own stay as they are. Values of an edited record are looked for as it has them.
+known of the case and its present values: of a finding that states them it has the general sentence
+(`Finding.general`). What a decision sets is shown, also where that lies outside the data; so are ranges of
+the data, which the data card has.
 """
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rehearsal_torch.data.codings.recorded import card_in_words, wanted_of
+from rehearsal_torch.data.codings.texts import card_in_words, wanted_of
 from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, is_sequence, read
 from rehearsal_torch.evaluation.rehearsal_rows import number
 from rehearsal_torch.evaluation.summaries import MethodSummary
@@ -35,10 +27,7 @@ from rehearsal_torch.reporting.wording import Wording, worded
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.spaces.box import setting_text
 
-# An edited record may hold whole numbers that are no float.
-LARGEST = 1e300
 _KNOWN = ("given", "present")
-_OUTSIDE = re.compile(r"^(.+) is (?!set to ).+?(; the observations lie between )")
 
 
 def without_values(decision: Decided) -> Decided:
@@ -48,43 +37,16 @@ def without_values(decision: Decided) -> Decided:
         decision: A line of ``decisions.jsonl``.
     """
     kept: dict[str, Any] = {key: value for key, value in decision.items() if key not in _KNOWN}
-    present = decision.get("present")
-    stated = _stated(present) if isinstance(present, Mapping) else {}
     if decision.get("findings"):
-        kept["findings"] = [_finding_without(finding, stated) for finding in decision["findings"]]
+        kept["findings"] = list(map(_general, decision["findings"]))
     if decision.get("reason"):
-        kept["reason"] = _finding_without(decision["reason"], stated)
+        kept["reason"] = _general(decision["reason"])
     return kept
 
 
-def _finding_without(finding: Mapping[str, Any], stated: Mapping[str, str]) -> dict[str, Any]:
+def _general(finding: Mapping[str, Any]) -> dict[str, Any]:
     """A finding without the values of a case: its numbers may be among them."""
-    text = str(finding["text"])
-    if finding["kind"] == "range":
-        text = _OUTSIDE.sub(r"\1 is beyond the rows\2", text)
-    return {"kind": finding["kind"], "text": sentence_without(text, stated)}
-
-
-def sentence_without(text: str, stated: Mapping[str, str]) -> str:
-    """A sentence without the present values of a case.
-
-    Args:
-        stated: Variable to its present value, as sentences state it.
-    """
-    for name, value in stated.items():
-        whole = rf"(?<!\w){re.escape(name)}"
-        text = re.sub(rf"({whole}) at {re.escape(value)}(?![\w.])", r"\1 as it is", text)
-        text = re.sub(rf"({whole}) \({re.escape(value)}\)", r"\1", text)
-    return text
-
-
-def _stated(present: Mapping[Any, Any]) -> dict[str, str]:
-    """Present values as sentences state them: numbers in four significant digits, texts as they are."""
-    return {
-        str(name): value if isinstance(value, str) else setting_text(float(value))
-        for name, value in present.items()
-        if isinstance(value, str) or (isinstance(value, int | float) and abs(value) < LARGEST)
-    }
+    return {"kind": finding["kind"], "text": str(finding.get("general") or finding["text"])}
 
 
 CASES = 20

@@ -1,8 +1,8 @@
 """One sentence for each part of a rehearsal decision: what to set, the chances, the truth, what was rejected.
 
 The numbers are those of the decision's line in ``decisions.jsonl``. Chances are in per cent with their
-intervals, differences in percentage points (`data.estimates.percent`), settings in four significant digits.
-The desired region is named where its words are short (`data.codings.recorded`). Tables have more digits
+intervals, differences in percentage points (`data.estimate`), settings in four significant digits.
+The desired region is named where its words are short (`data.codings.texts`). Tables have more digits
 (`reporting.decision_table`).
 """
 
@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from rehearsal_torch.data.estimates.estimate import CHANCE
-from rehearsal_torch.data.estimates.percent import (
+from rehearsal_torch.data.estimate import (
+    CHANCE,
     Ends,
     Intervals,
     alike,

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rehearsal_torch.data.codings.coding import Coding
-from rehearsal_torch.data.codings.recorded import bound_in_words
-from rehearsal_torch.data.codings.texts import recorded_codings
+from rehearsal_torch.data.codings.texts import bound_in_words, recorded_codings
 from rehearsal_torch.evaluation.recorded_run import Decided
 from rehearsal_torch.reporting.page.material import Material, counted, finite, listed, mapping, shown
 from rehearsal_torch.reporting.wording import Dose, Wording

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 
 from rehearsal_torch.data.codings.texts import recorded_codings
 from rehearsal_torch.data.finding import reason_of
-from rehearsal_torch.data.hidden_cause import share
-from rehearsal_torch.data.sensitivity import factor
+from rehearsal_torch.data.sensitivity import factor, share
 from rehearsal_torch.evaluation import overturning
 from rehearsal_torch.evaluation.recorded_run import Decided, effort
 from rehearsal_torch.graphs.separation import adjustment

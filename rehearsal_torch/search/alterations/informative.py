@@ -59,7 +59,7 @@ from rehearsal_torch.objectives.success_probability import SuccessProbability
 from rehearsal_torch.search.alterations.interval_sweep import Cover, intervals, meet, spread, swept
 from rehearsal_torch.search.alterations.joint_candidates import AlterationBudget, joint_candidates
 from rehearsal_torch.search.budget import UNLIMITED, Budget, checked_budget
-from rehearsal_torch.search.search import BatchSearch, chosen, in_time
+from rehearsal_torch.search.search import BatchSearch, check_worth, chosen, in_time
 
 
 @dataclass(frozen=True)
@@ -393,6 +393,8 @@ class Informative(BatchSearch[Candidates[SuccessProbability]]):
         """Returns the most informative qualifying alteration for each case."""
         allowed = Budget(self.budget_s)
         sets, count = objective.sets, len(objective.cases)
+        if any(one.charge for one in sets):
+            check_worth(type(sets[0]), self)
         actions = [(candidate.lower + candidate.upper) / 2 for candidate in sets]
         values = actions[0].new_full((len(sets), count), -torch.inf)
         facts: list[dict[str, Any]] = []

@@ -78,7 +78,7 @@ class ProjectedAscent(BatchSearch[Candidates[AlterationObjective]]):
         best_actions, values, used = [], [], 0
         for candidate in in_time(objective.sets, budget):
             actions, steps = self.ascend(candidate, budget)
-            compared, acceptable = ranked(candidate.comparison_value(actions)), candidate.acceptable(actions)
+            compared, acceptable = ranked(candidate.sought_at_last(actions)), candidate.acceptable(actions)
             if not bool(acceptable.any(0).all()):
                 actions, compared, acceptable = self._with_starts(candidate, actions, compared, acceptable)
             # The best acceptable action; if there is none, the best end point of an ascent.
@@ -100,7 +100,7 @@ class ProjectedAscent(BatchSearch[Candidates[AlterationObjective]]):
         """
         starts = objective.starts(self.starts)
         useful = objective.acceptable(starts) & ~acceptable.any(0)
-        start_values = ranked(objective.comparison_value(starts)).where(useful, -torch.inf)
+        start_values = ranked(objective.sought_at_last(starts)).where(useful, -torch.inf)
         return torch.cat((ends, starts)), torch.cat((compared, start_values)), torch.cat((acceptable, useful))
 
     def ascend(self, objective: AlterationObjective, budget: Budget = UNLIMITED) -> tuple[Tensor, int]:
@@ -109,13 +109,13 @@ class ProjectedAscent(BatchSearch[Candidates[AlterationObjective]]):
         """
         inside = _Frame.of(objective, torch.float32 if self.single else torch.float64)
         points = inside.points(objective.starts(self.starts))
-        value, gradients = objective.value_and_gradient_in_frame(points)
+        value, gradients = objective.sought_with_gradient_in_frame(points)
         if self.rate is not None:
             for step in range(self.steps):
                 if budget.out():
                     return inside.units(points), step
                 moved = inside.clipped(points + self.rate * gradients)
-                value, new_gradients = objective.value_and_gradient_in_frame(moved)
+                value, new_gradients = objective.sought_with_gradient_in_frame(moved)
                 if bool(value.isfinite().all()):
                     points, gradients = moved, new_gradients
                     continue
@@ -129,7 +129,7 @@ class ProjectedAscent(BatchSearch[Candidates[AlterationObjective]]):
                 return inside.units(points), step
             ascent_direction = gradients / gradients.norm(dim=-1, keepdim=True).clamp_min(1e-12)
             moved = inside.clipped(points + length.unsqueeze(-1) * ascent_direction)
-            other, new_gradients = objective.value_and_gradient_in_frame(moved)
+            other, new_gradients = objective.sought_with_gradient_in_frame(moved)
             better = other > value
             wide = better.unsqueeze(-1)
             points, gradients = moved.where(wide, points), new_gradients.where(wide, gradients)

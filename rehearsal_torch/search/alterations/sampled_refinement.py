@@ -118,7 +118,7 @@ class SampledRefinement(BatchSearch[Candidates[AlterationObjective]]):
         whether they are acceptable (B,), and the number of evaluations.
         """
         actions, evaluations = self.refined(table, budget, accepting)
-        compared, acceptable = ranked(table.comparison_value(actions)), table.acceptable(actions)
+        compared, acceptable = ranked(table.sought_at_last(actions)), table.acceptable(actions)
         value, best = compared.where(acceptable | ~acceptable.any(0), -torch.inf).max(0)
         which = torch.arange(len(best), device=best.device)
         return actions[best, which], value, acceptable.any(0), evaluations
@@ -132,7 +132,7 @@ class SampledRefinement(BatchSearch[Candidates[AlterationObjective]]):
         """
 
         def value(points: Tensor) -> Tensor:
-            values = ranked(objective(points))
+            values = ranked(objective.sought(points))
             return values - REFUSED * (~objective.acceptable(points)).to(values) if accepting else values
 
         stream = generator(self.seed)

@@ -8,7 +8,7 @@ from rehearsal_torch.cli.verbs.fitting import fit
 from rehearsal_torch.data.episode import Episode, transitions
 from rehearsal_torch.methods.run import build, method_of, suits
 from rehearsal_torch.problems.problem import Facts
-from rehearsal_torch.problems.rehearsal.loan import Loan
+from rehearsal_torch.problems.rehearsal.nonlinear_worlds import Loan
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.user_error import UserError

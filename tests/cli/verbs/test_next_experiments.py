@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from rehearsal_torch.cli.verbs.decide import write_initial_design, write_proposals
-from rehearsal_torch.problems.rehearsal.loan import Loan
+from rehearsal_torch.problems.rehearsal.nonlinear_worlds import Loan
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.problems.written.trials_file import OwnTrials
 from rehearsal_torch.program import main

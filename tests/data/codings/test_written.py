@@ -8,7 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rehearsal_torch.data.codings.coding import Coding
-from rehearsal_torch.data.codings.written import classes_of, expanded, levels_in, resolved
+from rehearsal_torch.data.codings.written import (
+    classes_of,
+    expanded,
+    levels_in,
+    levels_of,
+    resolved,
+    unordered_of,
+    with_desired,
+)
 from rehearsal_torch.data.question import differences, fingerprint
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.task_file import TaskError
@@ -185,3 +193,49 @@ def test_classes_count_once_in_the_combinations_of_a_candidate_set():
     graph = [*TASK["graph"], "d -> severity"]
     with pytest.raises(TaskError, match=r"candidate set \['ward', 'd'\]: 12000 combinations of values"):
         RehearsalTask.of({**plain, "graph": graph, "box": beside, "candidates": [["ward", "d"]]})
+
+
+STATUS = Coding("status", ("well", "mild", "ill"), "ill")
+CODINGS = {"status": STATUS, "grade": Coding("grade", ("low", "high"))}
+OF_CLASSES = {
+    "graph": ["x -> {a status cost}", "a -> {status cost}"],
+    "context": ["x"],
+    "box": {"a": [0, 1]},
+    "region": "status in {mild, well} and cost <= 4",
+    "codings": {"status": {"classes": ["well", "mild", "ill"], "reference": "ill"}},
+}
+
+
+def test_an_outcome_of_classes_is_one_column_of_what_is_desired():
+    task = RehearsalTask.of(OF_CLASSES)
+    assert task.outcomes == ("status", "cost")
+    assert task.region.normals.tolist() == [[-1.0, 0.0], [0.0, 1.0]]
+    assert task.region.offsets.tolist() == [-0.5, 4.0]
+    assert task.codings == (Coding("status", STATUS.levels, None, ("well", "mild")),)
+    assert task.coded["status"].rows.tolist() == [[1.0], [1.0], [0.0]]
+    assert task.worded({"status": 1.0}) == {"status": "well or mild"}
+    assert task.graph.names == ("x", "a", "status", "cost")
+
+
+def test_a_written_task_is_read_back_and_asks_for_its_own_classes():
+    task = RehearsalTask.of(OF_CLASSES)
+    again = RehearsalTask.of(task.to_plain())
+    assert again.to_plain() == task.to_plain()
+    assert fingerprint(again) == fingerprint(task)
+    other = RehearsalTask.of({**OF_CLASSES, "region": "status = well and cost <= 4"})
+    assert fingerprint(other) != fingerprint(task)
+    (told,) = differences(task, other, ["graph"])
+    assert "well or mild = 1, ill = 0" in told
+
+
+def test_codings_learn_what_is_desired_where_the_region_can_be_read():
+    assert with_desired(["status = ill", "grade = high"], CODINGS) == {
+        **CODINGS,
+        "status": Coding("status", STATUS.levels, None, ("ill",)),
+    }
+    for region in (None, {"status": [0.5, None]}, "status in {}", [], 3):
+        assert with_desired(region, CODINGS) == CODINGS
+    assert (levels_of(CODINGS), unordered_of(CODINGS)) == (
+        {"grade": ("low", "high")},
+        {"status": ("well", "mild", "ill")},
+    )

@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 from scipy.stats import mannwhitneyu
 
-from rehearsal_torch.data.missing import chained
-from rehearsal_torch.data.missing.imputation import Imputing
+from rehearsal_torch.data import chained_equations as chained
+from rehearsal_torch.data.imputation import Imputing
 from rehearsal_torch.data.problem_file.compiled import ProblemError, written_problem
-from rehearsal_torch.data.problem_file.gaps import dependence, doubts, holm, left_out, missing_cells
+from rehearsal_torch.data.problem_file.gaps import Gaps, dependence, doubts, holm, missing_cells
 from tests.data.problem_file.conftest import RIGHT, table
 
 
@@ -116,7 +116,7 @@ def test_rows_and_columns_are_counted():
     assert found.complete.tolist() == [False, False, True, True]
     assert found.columns == {"x": 1, "y": 2}
     assert (found.rows, found.incomplete, found.by_column()) == (4, 2, "y: 2, x: 1")
-    assert left_out(found) == (
+    assert Gaps(found, "complete").sentence() == (
         "2 of 4 rows have a missing cell and are left out (missing cells by column: y: 2, x: 1)"
     )
     assert missing_cells(frame, ["z"]).incomplete == 0

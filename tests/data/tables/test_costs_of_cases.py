@@ -3,7 +3,7 @@
 import pandas as pd
 import torch
 
-from rehearsal_torch.data.costs.action_cost import ActionCost
+from rehearsal_torch.data.costs import ActionCost
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.tables.cases import costs_in, with_usual

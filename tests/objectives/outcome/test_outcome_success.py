@@ -9,8 +9,8 @@ import torch
 from scipy.stats import norm
 
 from rehearsal_torch.objectives.outcome.outcome_success import OutcomeSuccess, interval, paired_interval
-from rehearsal_torch.search.alterations.net_value import check_worth
 from rehearsal_torch.search.alterations.sampled_refinement import SampledRefinement
+from rehearsal_torch.search.search import check_worth
 from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
 from rehearsal_torch.training.fit import fit
 from tests.toys.rehearsal_toys import (

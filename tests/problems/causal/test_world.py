@@ -74,7 +74,7 @@ def test_expectations_are_means_over_noise_that_is_the_same_for_every_action_and
     # The error does not depend on the action: differences are exact.
     torch.testing.assert_close(found - found[0], torch.tensor([0.0, 7.5, -3.5], dtype=DOUBLE))
     assert torch.equal(other.expected(ACTIONS), found)
-    assert torch.equal(world.evaluate_true(ACTIONS.reshape(3, 1, 2)), found.reshape(3, 1))
+    assert torch.equal(world.expected(ACTIONS.reshape(3, 1, 2)), found.reshape(3, 1))
     assert world.bounds.tolist() == [[0.0, 0.0], [1.0, 2.0]]
 
 

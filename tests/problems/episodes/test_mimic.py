@@ -8,9 +8,8 @@ import torch
 
 from rehearsal_torch.data.dose_levels import DoseLevels
 from rehearsal_torch.data.reading import TableError
-from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
+from rehearsal_torch.problems.episodes.cohort import SepsisSimulated, simulate
 from rehearsal_torch.problems.episodes.mimic import Mimic, observed_outcomes
-from rehearsal_torch.problems.episodes.simulator import simulate
 from rehearsal_torch.problems.episodes.stays import DOSES, recognised
 from tests.places import DATA
 

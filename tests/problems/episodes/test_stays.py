@@ -11,8 +11,7 @@ import yaml
 from rehearsal_torch.data.dose_levels import DoseLevels
 from rehearsal_torch.data.finding import texts_of
 from rehearsal_torch.data.reading import TableError
-from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
-from rehearsal_torch.problems.episodes.simulator import simulate
+from rehearsal_torch.problems.episodes.cohort import SepsisSimulated, simulate
 from rehearsal_torch.problems.episodes.stays import COLUMNS, data_card, read_stays, recognised, settled
 
 
@@ -185,7 +184,7 @@ def test_too_few_stays_are_a_caution(problem: SepsisSimulated) -> None:
     (words,) = texts_of(problem.card())
     assert words.startswith("83 stays to learn from: below 400, claims")
     enough = {**problem.splits, "train": [*problem.splits["train"]] * 5}
-    assert texts_of(data_card(problem.stays, enough, source="here", caution="none")) == []
+    assert texts_of(data_card(problem.stays, enough, "here", "none", problem.levels)) == []
 
 
 def test_a_card_says_what_repeated_doses_did_to_the_levels(problem: SepsisSimulated) -> None:

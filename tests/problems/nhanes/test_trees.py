@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rehearsal_torch.problems.nhanes.trees import BoostedTrees
+from reproduction.nhanes.fitting import arrays_of
 
 
 def grown(count=30, width=5, seed=0):
@@ -93,7 +94,7 @@ def test_damage_is_seen(changed, progress):
 
 def test_missing_arrays_and_deep_trees_are_refused():
     with pytest.raises(ValueError, match=r"no array \['left'\]"):
-        BoostedTrees.of({key: value for key, value in one_tree().arrays().items() if key != "left"}, 2)
+        BoostedTrees.of({key: value for key, value in arrays_of(one_tree()).items() if key != "left"}, 2)
     deep = 9  # a comb of nine inner nodes has ten leaves
     inner, nodes = np.arange(0, 2 * deep, 2), 2 * deep + 1
     arrays = {name: np.zeros((1, nodes)) for name in ("left", "right", "threshold", "value")} | {

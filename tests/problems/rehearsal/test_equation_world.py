@@ -10,7 +10,6 @@ from torch.special import ndtr
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.problems.causal.optimum import grid
 from rehearsal_torch.problems.rehearsal import equation_world
-from rehearsal_torch.problems.rehearsal.classes import Classes
 from rehearsal_torch.problems.rehearsal.equation_world import (
     Equation,
     EquationWorld,
@@ -21,10 +20,7 @@ from rehearsal_torch.problems.rehearsal.equation_world import (
     WorldTable,
     yes,
 )
-from rehearsal_torch.problems.rehearsal.non_syn1 import NonSyn1
-from rehearsal_torch.problems.rehearsal.non_syn2 import NonSyn2
-from rehearsal_torch.problems.rehearsal.visits import Visits
-from rehearsal_torch.problems.rehearsal.yes_no import YesNo
+from rehearsal_torch.problems.rehearsal.nonlinear_worlds import Classes, NonSyn1, NonSyn2, Visits, YesNo
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.spaces.box import Alteration
 

@@ -14,10 +14,9 @@ from scipy.stats import norm
 import rehearsal_torch as rt
 from rehearsal_torch.estimators.marginal_sensitivity import bounds, interval_bounds
 from rehearsal_torch.problems.rehearsal.hidden_cause import HiddenCause
-from rehearsal_torch.problems.rehearsal.lin_syn1 import LinSyn1
 from rehearsal_torch.problems.rehearsal.linear_world import LinearEquations, LinearWorld
-from rehearsal_torch.problems.rehearsal.loan import Loan
-from rehearsal_torch.problems.rehearsal.non_syn2 import NonSyn2
+from rehearsal_torch.problems.rehearsal.linear_worlds import LinSyn1
+from rehearsal_torch.problems.rehearsal.nonlinear_worlds import Loan, NonSyn2
 from rehearsal_torch.problems.world_size import SampleSize
 
 WORLDS = (Loan, LinSyn1, NonSyn2)

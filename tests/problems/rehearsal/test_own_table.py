@@ -10,7 +10,7 @@ from rehearsal_torch.data.reading import TableError
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.problems.rehearsal import own_table
-from rehearsal_torch.problems.rehearsal.loan import Loan
+from rehearsal_torch.problems.rehearsal.nonlinear_worlds import Loan
 from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable, one_sided, unit_faults, written_task
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.spaces.box import Alteration

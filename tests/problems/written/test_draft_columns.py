@@ -12,7 +12,6 @@ from rehearsal_torch.problems.written.draft_columns import (
     TextColumn,
     check_names,
     copies,
-    has_quotes,
     has_word,
     level,
     node,
@@ -86,9 +85,7 @@ def test_some_columns_cannot_be_variables():
     assert not any(map(writable, ["", " ", "a\nb", "x" * 201, "Unnamed: 3"]))
 
 
-def test_arrows_cannot_name_what_has_double_quotes():
-    assert has_quotes('the "y"')
-    assert not has_quotes("the `y`, it's")
+def test_a_value_has_quotes_where_yaml_needs_them():
     assert value("status in {a, b}") == "status in {a, b}", "no quotes where YAML needs none"
 
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from rehearsal_torch.claims.present_values import leaving
+from rehearsal_torch.claims.improvement import leaving
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.files.plain import PlainFileError
@@ -97,64 +97,46 @@ def test_cases_are_held_out_rows_where_as_many_were_kept_aside(tmp_path):
     assert not material(recorded_runs.trials(tmp_path / "trials")).withholds
 
 
-BETWEEN = "; the observations lie between 18 and 42"
-
-
-@pytest.mark.parametrize(
-    ("text", "left"),
-    [
-        (f"bmi is 51.25{BETWEEN}", f"bmi is beyond the rows{BETWEEN}"),
-        (f"what it is is -5e-07{BETWEEN}", f"what it is is beyond the rows{BETWEEN}"),
-        (f"bmi is set to 51{BETWEEN}", f"bmi is set to 51{BETWEEN}"),
-        ("rate is far out", "rate is far out"),
-        ("no better than leaving bmi at 31 and bp at 90.5 (71.0 %)",
-         "no better than leaving bmi as it is and bp as it is (71.0 %)"),
-        ("the present value of bmi (31) is not used", "the present value of bmi is not used"),
-        ("leaving smoker at not yet", "leaving smoker as it is"),
-        ("setting bmi at 310, bp at 90.55 or hbp at 90.5", "setting bmi at 310, bp at 90.55 or hbp at 90.5"),
-    ],
-)  # fmt: skip
-def test_a_sentence_keeps_all_but_the_values_of_the_case(text, left):
-    one = {"present": {"bmi": 31.0, "bp": 90.5, "smoker": "not yet"}}
-    one["findings"] = [{"kind": "range", "text": text, "numbers": {"value": 51.25}}]
-    assert without_values(one) == {"findings": [{"kind": "range", "text": left}]}
-
-
-def test_the_sentences_are_those_that_decisions_have():
+def test_a_sentence_keeps_all_but_the_values_of_the_case():
     found = chain()
     overlap = Overlap(found.task, (found.task.graph,))
     overlap.solve(*overlap.examples(found.table(60)))
     (beyond,) = overlap.outside(found.task.context[:1], [1e4])
     assert "10000" in beyond.text
-    assert "10000" not in str(without_values({"findings": [beyond.to_dict()]}))
+    (withheld,) = without_values({"findings": [beyond.to_dict()]})["findings"]
+    name = found.task.context[0]
+    assert withheld["text"].startswith(f"{name} is beyond the rows; the observations lie between ")
+    assert "10000" not in str(withheld)
     case = RehearsalCase("0", {}, {"x": (0.0, 9.0)}, present={"x": 1.23456})
-    text = f"not told apart from {leaving(case, ['x'])}: so"
-    one = {"present": dict(case.present), "findings": [Finding("note", text).to_dict()]}
+    compared = Finding.comparing("gain", "not told apart from {}: so", *leaving(case, ["x"]))
+    one = {"present": dict(case.present), "findings": [compared.to_dict()]}
+    assert one["findings"][0]["text"] == "not told apart from leaving x at 1.235: so"
     assert without_values(one) == {
-        "findings": [{"kind": "note", "text": "not told apart from leaving x as it is: so"}]
+        "findings": [{"kind": "gain", "text": "not told apart from leaving x as it is: so"}]
     }
 
 
-def test_the_record_stays_and_values_that_are_no_numbers_are_left_out():
-    one = {
-        "present": {"x": 10**400, "y": [1], "z": 2},
-        "given": {"c": 1},
-        "reason": {"kind": "no_gain", "text": "x at 3, z at 2"},
-    }
+def test_the_record_stays_and_what_states_no_value_is_told():
+    reason = {"kind": "no_gain", "text": "x at 3", "general": "x as it is", "numbers": {"x": 3.0}}
+    one = {"present": {"x": 3.0}, "given": {"c": 1}, "reason": reason}
     before = dict(one)
-    assert without_values(one) == {"reason": {"kind": "no_gain", "text": "x at 3, z as it is"}}
+    assert without_values(one) == {"reason": {"kind": "no_gain", "text": "x as it is"}}
     assert one == before
-    assert without_values({"present": "edited", "index": 3}) == {"index": 3}
+    assert without_values({"findings": [{"kind": "note", "text": "so"}], "index": 3}) == {
+        "findings": [{"kind": "note", "text": "so"}],
+        "index": 3,
+    }
 
 
 def test_no_part_of_a_page_states_the_value_of_a_held_out_row_unless_rows_are_asked_for(tmp_path):
     held = {"score": {"desired_no_action": 1.0}, "given": {"score": 7.125}, "present": {"rate": 3.375}}
-    outside = "score is 7.125; the observations lie between 0 and 1"
+    between = "; the observations lie between 0 and 1"
+    outside = Finding("range", f"score is 7.125{between}", general=f"score is beyond the rows{between}")
+    leaving = "leaving rate at 3.375", "leaving rate as it is"
+    against = Finding.comparing("no_gain", "no better than {} (20 %)", *leaving)
     lines = [
-        recorded_runs.recommended() | held | {"findings": [{"kind": "range", "text": outside}]},
-        recorded_runs.refused()
-        | held
-        | {"reason": {"kind": "no_gain", "text": "no better than leaving rate at 3.375 (20 %)"}},
+        recorded_runs.recommended() | held | {"findings": [outside.to_dict()]},
+        recorded_runs.refused() | held | {"reason": against.to_dict()},
     ]
     folder = recorded_runs.alterations(tmp_path, lines)
     kept = page(material(folder))
@@ -165,7 +147,7 @@ def test_no_part_of_a_page_states_the_value_of_a_held_out_row_unless_rows_are_as
     assert said in cautions(material(folder))
     assert "no better than leaving rate as it is (20 %)" in why(material(folder))
     asked = page(material(folder, rows=True))
-    assert asked.count(outside) == 2
+    assert asked.count(outside.text) == 2
     assert "leaving rate at 3.375 (20 %)" in asked
 
 

@@ -4,7 +4,7 @@ graph."""
 import pytest
 
 from rehearsal_torch.problems.rehearsal.bermuda import Bermuda
-from rehearsal_torch.problems.rehearsal.ride_hailing import RideHailing, ride_hailing_graphs
+from rehearsal_torch.problems.rehearsal.linear_worlds import RideHailing, ride_hailing_graphs
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.surrogates.structural.graph_posterior import StructuralPosterior
 from reproduction.online.counterparts import associative, causal

@@ -43,7 +43,7 @@ from botorch.optim import optimize_acqf
 from botorch.optim.optimize_mixed import optimize_acqf_mixed_alternating
 from botorch.utils.multi_objective.box_decompositions.non_dominated import FastNondominatedPartitioning
 
-from rehearsal_torch.problems.causal.dropwave import Dropwave
+from rehearsal_torch.problems.causal.benchmark_functions import Dropwave
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 from rehearsal_torch.surrogates.network.network_model import NetworkModel
 from rehearsal_torch.training.fit import fit
@@ -194,4 +194,4 @@ def test_a_network_model_proposes_on_its_bounds():
         raw_samples=16,
         options={"maxiter": 10},
     )
-    assert bool(world.evaluate_true(proposed).isfinite().all())
+    assert bool(world.expected(proposed).isfinite().all())

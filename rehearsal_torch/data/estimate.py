@@ -1,0 +1,226 @@
+"""Point estimates with intervals, and net values that follow from them.
+
+An estimate of a probability p with the interval [l, u], a worth v and a cost c give the net value v p - c,
+with the interval [v l - c, v u - c]: the cost of an action is known.
+
+Sentences say chances in per cent, with their intervals, and differences in percentage points.
+
+    21 % (95% interval 12 % to 30 %)      62 % (51 % to 72 %)      41 percentage points (27 to 54)
+
+A chance p is said in whole numbers. One decimal is taken below 10 % and above 90 % where two numbers of an
+estimate would be written alike, and for all of them where they would be one and the same. Only what is
+exactly 0 or 1 is said to be 0 % or 100 %: what rounds to these is under 1 % or over 99 %. Two chances and
+their difference have as many decimals as it takes for the difference to be that of the chances as they are
+said (`decimals`). Tables and files keep three decimals, or all.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+# What the estimate of a rehearsal method is of.
+CHANCE = "probability of a desired outcome"
+# What the estimate of a comparison is of.
+DIFFERENCE = "difference of the probabilities of a desired outcome"
+# What a decision nets where costs count.
+NET_VALUE, NET_GAIN = "net value", "net value above that of changing nothing"
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A point estimate of a method, optionally with an interval.
+
+    Attributes:
+        of: The estimated quantity, in words: "probability of a desired outcome", "return", ...
+        lower: Lower end of the interval; None without one, as are `upper` and `level`.
+        level: The nominal coverage probability of the interval.
+
+    Raises:
+        ValueError: if a number is not finite, lower <= point <= upper does not hold, or only some of lower,
+            upper and level are given.
+    """
+
+    point: float
+    of: str
+    lower: float | None = None
+    upper: float | None = None
+    level: float | None = None
+
+    def __post_init__(self) -> None:
+        ends = (self.lower, self.upper, self.level)
+        numbers = [self.point, *(end for end in ends if end is not None)]
+        if len(numbers) not in (1, 4):
+            raise ValueError(f"an interval has lower, upper and level, or none of them; got {ends}")
+        if not all(map(math.isfinite, numbers)):
+            expected = f"expected finite numbers for the {self.of}"
+            raise ValueError(f"{expected}; got {numbers}: leave the estimate out if there is none")
+        if self.lower is not None and self.upper is not None and not self.lower <= self.point <= self.upper:
+            got = f"{self.lower}, {self.point}, {self.upper}"
+            raise ValueError(f"expected lower <= point <= upper; got {got}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; ``lower``, ``upper`` and ``level`` only if there is an interval."""
+        interval = {"lower": self.lower, "upper": self.upper, "level": self.level}
+        return {"point": self.point, "of": self.of, **({} if self.lower is None else interval)}
+
+
+def net(
+    estimate: Estimate | None, worth: float | None, cost: float | None, of: str, less: float = 0.0
+) -> Estimate | None:
+    """worth p - cost - less, p a probability or a difference, with its interval; None if one is unknown."""
+    if estimate is None or worth is None or cost is None:
+        return None
+    point, *ends = (
+        round(worth * each - (cost + less), 9) for each in (estimate.point, *(ends_of(estimate) or ()))
+    )
+    return Estimate(point, of, *ends, level=estimate.level)
+
+
+Ends = tuple[float, float] | None
+# Between these, whole numbers are enough.
+_LOW, _HIGH = 0.1, 0.9
+
+
+def percents(values: Sequence[float], fine: int = 0) -> list[str]:
+    """Chances that are said together, a point with its ends, in `fine` decimals; 0 for as few as will do."""
+    whole = [_percent(value, 0) for value in values]
+    if fine or (len(set(values)) > 1 and len(set(whole)) == 1):
+        return [_percent(value, max(1, fine)) for value in values]
+    pairs = list(zip(values, whole, strict=True))
+    hidden = any(
+        text == other and value != another
+        for value, text in pairs
+        if not _LOW <= value <= _HIGH
+        for another, other in pairs
+    )
+    return [_percent(value, 1) if hidden and not _LOW <= value <= _HIGH else text for value, text in pairs]
+
+
+def percent(value: float) -> str:
+    """One chance alone, such as ``62 %``."""
+    return percents([value])[0]
+
+
+def beside(one: float, other: float) -> str:
+    """Two chances that are compared, such as ``31 % against 62 %``."""
+    return " against ".join(percents([one, other], alike(one, other)))
+
+
+def alike(one: float, other: float) -> bool:
+    """Whether whole numbers would hide that two chances differ."""
+    return one != other and _percent(one, 0) == _percent(other, 0)
+
+
+def decimals(before: Sequence[float], after: Sequence[float], gain: Sequence[float] = ()) -> int:
+    """How many decimals two chances, and their difference if it is said, need (`fine` of `percents`): whole
+    numbers do not hide that they differ, and the difference is that of the numbers beside it. Each is a
+    point, with the ends of its interval if it has one.
+    """
+    fewest = int(alike(before[0], after[0]))
+    if not gain:
+        return fewest
+    said = [percents(before)[0], percents(after)[0], points(gain)[0]]
+    fewest = max(fewest, int(any("." in text for text in said)))
+    first = (before[0], after[0], gain[0])
+    return next((each for each in (0, 1, 2)[fewest:] if _adds_up(*first, each)), fewest)
+
+
+def apart(one: float, other: float, digits: int = 2) -> tuple[str, str]:
+    """Two numbers that are compared, with at least so many decimals, and as many as show that they differ."""
+    pairs = [(f"{one:.{each}f}", f"{other:.{each}f}") for each in range(digits, 16)]
+    return next((pair for pair in pairs if pair[0] != pair[1]), pairs[0])
+
+
+class Intervals:
+    """Estimates of one sentence with their intervals in brackets; a level is said once, and again only where
+    it is another one.
+    """
+
+    def __init__(self) -> None:
+        self._said: float | str | None = None
+
+    def chance(self, point: float, ends: Ends = None, level: float | None = None, fine: int = 0) -> str:
+        """A chance with its interval, such as ``62 % (95% interval 51 % to 72 %)``."""
+        said = percents([point, *(ends or ())], fine)
+        return f"{said[0]}{self._brackets(said[1:], level)}"
+
+    def difference(self, point: float, ends: Ends = None, level: float | None = None, fine: int = 0) -> str:
+        """A difference of two chances with its interval, such as ``41 percentage points (27 to 54)``, in at
+        least as many decimals as the chances (`decimals`).
+        """
+        said = points([point, *(ends or ())], fine)
+        unit = "point" if said[0] in ("1", "-1") else "points"
+        return f"{said[0]} percentage {unit}{self._brackets(said[1:], level)}"
+
+    def plain(self, point: float, ends: Ends = None, level: float | None = None, fine: int = 0) -> str:
+        """An estimate of something else, in four significant digits; six if it is `fine`."""
+        said = [f"{value:.{6 if fine else 4}g}" for value in [point, *(ends or ())]]
+        return f"{said[0]}{self._brackets(said[1:], level)}"
+
+    def _brackets(self, ends: Sequence[str], level: float | None) -> str:
+        if not ends:
+            return ""
+        named = "interval " if level is None else f"{100 * level:g}% interval "
+        said, self._said = self._said == named, named
+        return f" ({'' if said else named}{ends[0]} to {ends[1]})"
+
+
+def chance_of(estimate: Estimate, intervals: Intervals | None = None, fine: int = 0) -> str:
+    """An estimate in words: a chance in per cent, anything else as a number."""
+    told, ends = intervals or Intervals(), ends_of(estimate)
+    if is_chance(estimate.of):
+        return told.chance(estimate.point, ends, estimate.level, fine)
+    return told.plain(estimate.point, ends, estimate.level)
+
+
+def change(value: float, of: str) -> str:
+    """A difference with its sign, such as ``+4.1 percentage points``; of anything but chances a number."""
+    return f"{100 * value:+.1f} percentage points" if is_chance(of) else f"{value:+.3g}"
+
+
+def ends_of(estimate: Estimate) -> Ends:
+    """The interval of an estimate; None without one."""
+    if estimate.lower is None or estimate.upper is None:
+        return None
+    return estimate.lower, estimate.upper
+
+
+def is_chance(of: str) -> bool:
+    """Whether a quantity is a probability, or a difference of two, so that it is said in per cent."""
+    return "probabilit" in of
+
+
+def in_words(of: str, wanted: str = "") -> str:
+    """What an estimate is of, as sentences have it: ``chance that progression is at most 140``, by the words
+    of the desired region (`data.codings.texts`), which are empty where they are too long.
+    """
+    if wanted:
+        of = of.replace(CHANCE, f"chance that {wanted}")
+    return of.replace("probability of a", "chance of a")
+
+
+def _percent(value: float, digits: int) -> str:
+    text, step = f"{100 * value:.{digits}f}", 10.0**-digits
+    if value > 0 and float(text) == 0:
+        return f"under {step:.{digits}f} %"
+    if value < 1 and float(text) == 100:
+        return f"over {100 - step:.{digits}f} %"
+    return f"{text} %"
+
+
+def points(values: Sequence[float], fine: int = 0) -> list[str]:
+    """Differences in percentage points, without the unit, in as few decimals as show a difference."""
+    said = list[str]()
+    for digits in range(min(fine, 2), 3):
+        said = [f"{round(100 * value, digits) + 0.0:.{digits}f}" for value in values]
+        lost = any(value and not float(text) for value, text in zip(values, said, strict=True))
+        if not lost and (len(set(values)) == 1 or len(set(said)) > 1):
+            break
+    return said
+
+
+def _adds_up(before: float, after: float, gain: float, digits: int) -> bool:
+    """Whether a difference is that of two chances when all three are rounded."""
+    less, more, said = (float(f"{100 * each:.{digits}f}") for each in (before, after, gain))
+    return abs(more - less - said) < 1e-6

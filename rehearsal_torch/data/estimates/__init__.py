@@ -1,1 +1,0 @@
-"""Estimates of methods: points with intervals, and what is computed from them."""

@@ -1,1 +1,0 @@
-"""Missing cells: counts of them, rows that are complete, and multiple imputation."""
