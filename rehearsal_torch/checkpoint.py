@@ -106,9 +106,8 @@ def save(
 
 def check_usable(surrogate: Surrogate) -> None:
     """Refuses a fitted surrogate whose state is damaged (non-finite numbers, inconsistent sizes)."""
-    _sound(
-        surrogate, f"this {type(surrogate).__name__}", "Fit it to finite, complete data; nothing was written"
-    )
+    remedy = "Fit it to finite, complete data; nothing was written"
+    _usable(surrogate.faults(), f"this {type(surrogate).__name__}", remedy)
 
 
 def savable(config: Mapping[str, Any], surrogate: Surrogate) -> Surrogate:
@@ -157,8 +156,8 @@ def load(
         raise CheckpointError(f"there is no folder {folder}: expected a checkpoint or a run folder")
     if not (folder / "config.yaml").exists() or (folder / "checkpoint").is_dir():
         folder = folder / "checkpoint"
-    missing = [name for name in ("config.yaml", "weights.safetensors") if not (folder / name).is_file()]
-    if missing:
+    needed = ("config.yaml", "weights.safetensors")
+    if missing := [name for name in needed if not (folder / name).is_file()]:
         raise CheckpointError(
             f"{folder} holds no {' and no '.join(missing)}: expected a checkpoint or a run folder"
         )
@@ -170,8 +169,7 @@ def load(
         raise CheckpointError(f"expected a surrogate in {folder / 'config.yaml'}; got a {got}")
     where = str(folder / "weights.safetensors")
     _fill(surrogate, state, where)
-    odd = odd_label(surrogate, labels)
-    if odd:
+    if odd := odd_label(surrogate, labels):
         raise CheckpointError(f"{where}: {odd}")
     remedy = "It was damaged, or belongs to another configuration: fetch or fit the checkpoint again"
     _usable([*non_finite(surrogate), *shared_faults(surrogate, state)], where, remedy)
@@ -179,7 +177,7 @@ def load(
         compute_derived(surrogate, LARGEST - sum(tensor.nbytes for tensor in state.values()), state, fitted)
     except DerivationError as error:
         _usable([str(error)], where, remedy)
-    _sound(surrogate, where, remedy)
+    _usable(surrogate.faults(), where, remedy)
     if task is not None:
         try:
             surrogate.adopt(task)
@@ -230,8 +228,8 @@ def annotate(folder: str | Path, notes: Mapping[str, Any]) -> None:
         )
     if "weights_sha256" in notes:
         raise CheckpointError(f"expected notes for {path}; got weights_sha256, which `save` alone writes")
-    kept = {name: value for name, value in known.items() if name != "weights_sha256"}
-    content = kept | dict(notes) | {"weights_sha256": known["weights_sha256"]}
+    sha = {"weights_sha256": known.pop("weights_sha256")}
+    content = known | dict(notes) | sha
     write_text(path, yaml.safe_dump(content, sort_keys=False))
 
 
@@ -261,17 +259,14 @@ def _weights(folder: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
             f"{path}: expected at most {LARGEST // 2**30} GiB; got {size / 2**30:.1f}: is it the right file?"
         )
     weights = path.read_bytes()
-    found = hashlib.sha256(weights).hexdigest()
+    sha = hashlib.sha256(weights).hexdigest()
     if expected is None:
-        remedy = (
-            "fetch the whole folder again, or, if you know where the weights come from, write into "
-            f"card.yaml: weights_sha256: {found}"
-        )
         raise CheckpointError(
-            f"{folder / 'card.yaml'} holds no SHA-256 of the weights, so that they cannot be verified: "
-            f"{remedy}"
+            f"{folder / 'card.yaml'} holds no SHA-256 of the weights, so that they cannot be verified: fetch "
+            "the whole folder again, or, if you know where the weights come from, write into card.yaml: "
+            f"weights_sha256: {sha}"
         )
-    if found != expected:
+    if sha != expected:
         raise CheckpointError(
             f"{path} is not the file that card.yaml was written for: fetch the checkpoint again"
         )
@@ -283,14 +278,10 @@ def _weights(folder: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
         ) from error
 
 
-def _sound(surrogate: Surrogate, where: str, remedy: str) -> None:
-    _usable(surrogate.faults(), where, remedy)
-
-
-def _usable(found: list[str], where: str, remedy: str) -> None:
-    if found:
-        more = f"; and {len(found) - 5} more" if len(found) > 5 else ""
-        raise CheckpointError(f"{where} cannot be used: {'; '.join(found[:5])}{more}. {remedy}")
+def _usable(faults: list[str], where: str, remedy: str) -> None:
+    if faults:
+        more = f"; and {len(faults) - 5} more" if len(faults) > 5 else ""
+        raise CheckpointError(f"{where} cannot be used: {'; '.join(faults[:5])}{more}. {remedy}")
 
 
 def _fill(surrogate: Surrogate, state: Mapping[str, Any], where: str) -> None:
@@ -319,25 +310,17 @@ def _build(node: Any, where: str, trusted: Sequence[str]) -> Any:
         return node
     if "_target_" not in node:
         return {key: _build(value, f"{where}.{key}", trusted) for key, value in node.items()}
-    unknown = [
-        key
-        for key in node
-        if not isinstance(key, str) or (key.startswith("_") and key not in ("_target_", "_partial_"))
-    ]
-    if unknown:
+    plain = [key for key in node if isinstance(key, str) and not key.startswith("_")]
+    if unknown := [key for key in node if key not in (*plain, "_target_", "_partial_")]:
         raise CheckpointError(
             f"{where}: unknown instruction {unknown}; a checkpoint has only _target_ and _partial_"
         )
-    made = _known(node["_target_"], where, trusted)
-    arguments = {
-        key: _build(value, f"{where}.{key}", trusted)
-        for key, value in node.items()
-        if not key.startswith("_")
-    }
+    kind = _known(node["_target_"], where, trusted)
+    arguments = {key: _build(node[key], f"{where}.{key}", trusted) for key in plain}
     if node.get("_partial_", False):
-        return partial(made, **arguments)
+        return partial(kind, **arguments)
     try:
-        return made(**arguments)
+        return kind(**arguments)
     except (TypeError, ValueError, LookupError, AttributeError, RuntimeError, ArithmeticError) as error:
         raise CheckpointError(f"{where}: cannot build {node['_target_']} ({error})") from error
 
@@ -373,7 +356,14 @@ def written(folder: str | Path, write: Callable[[Path], None]) -> Path:
         CheckpointError: if something else than a saved model would be replaced; nothing is written then.
     """
     folder = Path(folder)
-    _free(folder)
+    if not folder.name or folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+        raise CheckpointError(f"{folder}: expected the name of a folder for the model; choose another name")
+    present = {each.name for each in folder.iterdir()} if folder.exists() else set()
+    if others := sorted(present - FILES):
+        raise CheckpointError(
+            f"{folder} holds {', '.join(others[:3])}{', ...' if len(others) > 3 else ''}, which is not part "
+            "of a saved model, and saving replaces the folder: choose a new folder"
+        )
     beside = folder.with_name(f".{folder.name}.part")
     if beside.exists():
         shutil.rmtree(beside)
@@ -384,15 +374,3 @@ def written(folder: str | Path, write: Callable[[Path], None]) -> Path:
         if beside.exists():
             shutil.rmtree(beside)
     return folder
-
-
-def _free(folder: Path) -> None:
-    if not folder.name or folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-        raise CheckpointError(f"{folder}: expected the name of a folder for the model; choose another name")
-    found = {each.name for each in folder.iterdir()} if folder.exists() else set()
-    others = sorted(found - FILES)
-    if others:
-        raise CheckpointError(
-            f"{folder} holds {', '.join(others[:3])}{', ...' if len(others) > 3 else ''}, which is not part "
-            "of a saved model, and saving replaces the folder: choose a new folder"
-        )

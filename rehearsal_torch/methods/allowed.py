@@ -55,14 +55,10 @@ def check_allowed(node: Any, group: str, trusted: Sequence[str]) -> None:
         UserError: for the first target that may not be built; nothing of the node has been built then.
     """
     for where, each in mappings(node, group):
-        if not any(isinstance(key, str) and key.startswith("_") for key in each):
-            continue
-        odd = [
-            key for key in each if isinstance(key, str) and key.startswith("_") and key not in _INSTRUCTIONS
-        ]
-        if odd:
-            remedy = "Nothing was built. Resume only folders whose origin you know"
-            raise UserError(f"a resumed folder may not contain {odd[0]}", where, remedy)
+        for key in each:
+            if isinstance(key, str) and key.startswith("_") and key not in _INSTRUCTIONS:
+                remedy = "Nothing was built. Resume only folders whose origin you know"
+                raise UserError(f"a resumed folder may not contain {key}", where, remedy)
         target = each.get("_target_")
         if "_target_" in each and not (_named(target, trusted) or _ours(target, group) or _kept(each, group)):
             home = str(target).partition(".")[0]

@@ -67,9 +67,8 @@ def annotated(target: str, argument: str) -> str:
     parameter = takes(target).get(argument)
     if parameter is None or parameter.annotation is inspect.Parameter.empty:
         return ""
-    text = (
-        parameter.annotation.__name__ if inspect.isclass(parameter.annotation) else str(parameter.annotation)
-    )
+    annotation = parameter.annotation
+    text = annotation.__name__ if inspect.isclass(annotation) else str(annotation)
     text = re.sub(r"\b(?:[a-z_]\w*\.)+", "", text)
     kinds = [_kind(part.strip()) for part in re.split(r"\|(?![^\[]*\])", text)]
     return " or ".join(dict.fromkeys("null" if kind == "None" else kind for kind in kinds))

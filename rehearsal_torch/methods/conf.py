@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from rehearsal_torch.files.addresses import beginning
@@ -30,7 +30,14 @@ from rehearsal_torch.user_error import UserError, did_you_mean
 
 CONF = conf_folder()
 AT = "# @package "
-KINDS = ((bool, "true or false"), (int, "a whole number"), (float, "a number"), (str, "a string"))
+KINDS: tuple[tuple[type, str], ...] = (
+    (DictConfig, "a mapping"),
+    (ListConfig, "a list"),
+    (bool, "true or false"),
+    (int, "a whole number"),
+    (float, "a number"),
+    (str, "a string"),
+)
 # Numbers in whose place a list of numbers may stand.
 SEVERAL = ("trainer.devices",)
 
@@ -196,24 +203,17 @@ def check_kind(key: str, new: Any, config: DictConfig) -> None:
         return
     if old is None or new is None or (isinstance(new, str) and "${" in new):
         return
-    if isinstance(old, DictConfig) or OmegaConf.is_list(old):
-        wanted, right = (
-            ("a mapping", isinstance(new, dict))
-            if isinstance(old, DictConfig)
-            else ("a list", isinstance(new, list))
-        )
-    else:
-        wanted = next((words for kind, words in KINDS if isinstance(old, kind)), "")
-        scalar = not isinstance(new, list | dict)
-        number = isinstance(new, int | float) and not isinstance(new, bool)
-        whole = isinstance(new, int) and not isinstance(new, bool)
-        right = {
-            "true or false": isinstance(new, bool),
-            "a whole number": whole or (key in SEVERAL and isinstance(new, list)),
-            "a number": number,
-            "a string": scalar,
-        }.get(wanted, True)
-    if not right:
+    truth = isinstance(new, bool)
+    right = {
+        "a mapping": isinstance(new, dict),
+        "a list": isinstance(new, list),
+        "true or false": truth,
+        "a whole number": (isinstance(new, int) and not truth) or (key in SEVERAL and isinstance(new, list)),
+        "a number": isinstance(new, int | float) and not truth,
+        "a string": not isinstance(new, list | dict),
+    }
+    wanted = next((words for kind, words in KINDS if isinstance(old, kind)), "")
+    if wanted and not right[wanted]:
         raise UserError(f"expected {wanted}, such as {_shown(old)}; got {_shown(new)}", key)
 
 
@@ -232,23 +232,18 @@ def trusted_names(typed: object) -> list[str]:
     Raises:
         UserError: if it is not a list of dotted names.
     """
-    given: list[Any] = [] if typed is None else list(typed) if isinstance(typed, list | tuple) else [typed]
-    names: list[str] = []
-    for name in given:
+    names: list[Any] = [] if typed is None else list(typed) if isinstance(typed, list | tuple) else [typed]
+    for name in names:
         if not isinstance(name, str) or not all(part.isidentifier() for part in name.split(".")):
-            raise UserError(
-                f"expected the names of modules, such as trusted=[my_lab]; got {typed}", "trusted"
-            )
-        names.append(name)
+            what = f"expected the names of modules, such as trusted=[my_lab]; got {typed}"
+            raise UserError(what, "trusted")
     return names
 
 
 def named_in(folder: str | Path) -> list[str]:
     """Every class named by the configuration files in a folder and in the groups below it."""
-    found: dict[str, None] = {}
-    for path in sorted([*Path(folder).glob("*.yaml"), *Path(folder).glob("*/*.yaml")]):
-        for _, each in mappings(read_yaml(path), ""):
-            # Classes of this package need no trust; naming one must not allow it in every group.
-            if isinstance(each.get("_target_"), str) and not each["_target_"].startswith(f"{PACKAGE}."):
-                found[each["_target_"]] = None
-    return list(found)
+    files = sorted([*Path(folder).glob("*.yaml"), *Path(folder).glob("*/*.yaml")])
+    targets = [node.get("_target_") for path in files for _, node in mappings(read_yaml(path), "")]
+    # Classes of this package need no trust; naming one must not allow it in every group.
+    named = [name for name in targets if isinstance(name, str) and not name.startswith(f"{PACKAGE}.")]
+    return list(dict.fromkeys(named))
