@@ -112,11 +112,8 @@ def check_usable(surrogate: Surrogate) -> None:
 
 def savable(config: Mapping[str, Any], surrogate: Surrogate) -> Surrogate:
     """The unfitted surrogate that a resolved ``surrogate`` node builds: checked before a long training, so
-    that `save` will not refuse the configuration. Draws no random numbers; user-defined classes are already
-    imported, and are trusted.
-
-    Raises:
-        CheckpointError: if it names something that is not a surrogate or a part, or builds another class.
+    that `save` will not refuse it. Draws no random numbers; user-defined classes are already imported, and
+    are trusted.
     """
     kind = type(surrogate)
     with fork_rng(devices=[]):

@@ -26,17 +26,14 @@ class Round:
     """One case, its decision and how that was assessed.
 
     Attributes:
-        certificate: Bounds under the model, name to number, and what they bound, as text; None without a
-            certificate.
+        certificate: Bounds under the model, name to number, and what they bound, as text; None without one.
         score: The problem's own metrics of the decision, name to number.
         answer: The world's response in an online run, one or more rows; None otherwise.
         success: Whether the response is a success; None without a response, or if the world does not define
-            success.
-        reward: The reward of the response, averaged over its rows; None without a response, or if the world
-            has no reward.
+            it.
+        reward: The reward of the response, averaged over its rows; None without one.
         trajectory: For an episode, the counterfactual trajectory under the decision
             (`CounterfactualReturn.trajectory`); empty otherwise.
-        kind: The kind of the problem (`Problem.kind`).
     """
 
     index: int
@@ -131,12 +128,7 @@ def _earlier(text: str, usual: FindingKind) -> Finding:
 
 
 def decision_of(line: Mapping[str, Any]) -> "Decision":
-    """The decision recorded in a line; null is read as NaN where a number was written.
-
-    Raises:
-        KeyError: if the line holds no decision.
-        ValueError: if its parts contradict each other.
-    """
+    """The decision recorded in a line; null is read as NaN where a number was written."""
     line = current_line(line)
     import torch
 
@@ -172,11 +164,7 @@ def decision_of(line: Mapping[str, Any]) -> "Decision":
 
 
 def answered(line: Mapping[str, Any]) -> "Table":
-    """The world's response recorded in a line of an online run, equal to the last bit.
-
-    Raises:
-        KeyError: if the line holds none.
-    """
+    """The world's response recorded in a line of an online run, equal to the last bit."""
     import torch
 
     from rehearsal_torch.data.table import Table

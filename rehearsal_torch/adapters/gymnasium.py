@@ -213,11 +213,9 @@ def bermuda(rounds: int = 10_000, seed: int = 0, preset: str = "qwz23") -> Rehea
 
 
 class TrialEnvironment(gymnasium.Env):
-    """A causal world as an environment.
+    """A causal world as an environment, made by a function of a seed.
 
     Args:
-        make: Returns the world of a seed.
-        seed: The seed of the first world.
         scored: Whether the ``info`` of each step holds the true ``expected`` reward of the action, and its
             ``regret``; it may take a second for each step.
     """
@@ -289,16 +287,12 @@ class TrialEnvironment(gymnasium.Env):
 
 # The causal worlds, and the modules in which they are.
 TRIALS: Mapping[str, str] = {
-    "Ackley": "benchmark_functions",
+    **dict.fromkeys(("Ackley", "Branin", "Hartmann", "Levy", "Rosenbrock"), "benchmark_functions"),
     "Alpine2": "alpine2",
-    "Branin": "benchmark_functions",
     "Chemostat": "chemostat",
-    "Dropwave": "benchmark_functions",
-    "Epidemic": "epidemics",
-    "Hartmann": "benchmark_functions",
-    "Levy": "benchmark_functions",
-    "PooledTesting": "epidemics",
-    "Rosenbrock": "benchmark_functions",
+    "Dropwave": "dropwave",
+    "Epidemic": "epidemic",
+    "PooledTesting": "pooled_testing",
 }
 
 
@@ -389,15 +383,8 @@ class MachineUnits:
 
 
 class EpisodeEnvironment(gymnasium.Env):
-    """Simulated units as an environment.
-
-    Args:
-        make: Returns the units of a seed.
-        seed: The seed of the first units.
-
-    Attributes:
-        unit: The present one.
-        time: The present step, from 0.
+    """Simulated units as an environment, made by a function of a seed; the present `unit`, and its `time`
+    step, from 0.
     """
 
     metadata: Mapping[str, Any] = {"render_modes": []}

@@ -4,9 +4,12 @@ They leave the caller's random states and number of threads as they were: within
 around everything that seeds (a fit and a decision do, as their networks and samplers take no generator).
 """
 
+import platform
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.metadata import version
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,7 +17,8 @@ from omegaconf import DictConfig
 
 from rehearsal_torch.checkpoint import check_usable
 from rehearsal_torch.claims.rules import Claims
-from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.files.installation import commit
 from rehearsal_torch.loop import rounds
 from rehearsal_torch.methods.build import seed_and_use_one_thread
 from rehearsal_torch.methods.conf import composed, options, with_settings
@@ -24,6 +28,8 @@ from rehearsal_torch.round_line import Round
 from rehearsal_torch.surrogates.overturning import Overturning
 from rehearsal_torch.surrogates.surrogate import Surrogate
 from rehearsal_torch.user_error import RequestError, UserError, as_user_error, did_you_mean
+
+PACKAGES = ("rehearsal-torch", "torch", "numpy")
 
 
 @contextmanager
@@ -97,6 +103,23 @@ def configuration(
     )
 
 
+def refuse_arguments(settings: Mapping[str, object], taken: Mapping[str, str]) -> None:
+    """Refuses settings that are arguments: key to the argument's name."""
+    for key, argument in taken.items():
+        if key in settings:
+            raise RequestError(f"{key!r} is the argument `{argument}`: give it there")
+
+
+def provenance(seed: int, rows: Table) -> dict[str, Any]:
+    """What a card says of the making of a model."""
+    return {
+        "seed": seed,
+        "commit": commit(),
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
+        "data_fingerprint": rows.fingerprint(),
+    }
+
+
 def learnt(run: Run, workers: int = 1) -> Surrogate:
     """The fitted surrogate of a run, as ``rehearsal decide`` fits it; nothing is written."""
     surrogate = run.surrogate()
@@ -105,19 +128,6 @@ def learnt(run: Run, workers: int = 1) -> Surrogate:
         surrogate = fitted(run, None, surrogate, workers=workers).surrogate
     check_usable(surrogate)
     return surrogate
-
-
-def decisions(
-    problem: Problem,
-    surrogate: Surrogate,
-    method: Method,
-    seed: int,
-    workers: int = 1,
-    claims: Claims | None = None,
-    overturning: Overturning | None = None,
-) -> list[Decision]:
-    """A decision for each case of a problem, in order, as of `decided`."""
-    return [each.decision for each in decided(problem, surrogate, method, seed, workers, claims, overturning)]
 
 
 def decided(

@@ -18,11 +18,9 @@ Learning fits what ``rehearsal train +experiment=own_episodes path=table.csv dat
 the last bit: the same configuration, the same split of the units and the same seeds.
 """
 
-import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
 
@@ -31,10 +29,16 @@ import pandas as pd
 import torch
 from narwhals.typing import IntoDataFrame
 
-from rehearsal_torch.api.configured import configuration, in_words, learnt, undisturbed
+from rehearsal_torch.api.configured import (
+    configuration,
+    in_words,
+    learnt,
+    provenance,
+    refuse_arguments,
+    undisturbed,
+)
 from rehearsal_torch.api.one_episode import GROUPS as LOOKING
 from rehearsal_torch.api.one_episode import LookedBack, best_change
-from rehearsal_torch.api.rehearsal_model import PACKAGES
 from rehearsal_torch.api.request import check_request_seed, problem_file
 from rehearsal_torch.checkpoint import save as save_surrogate
 from rehearsal_torch.checkpoint import written as written_folder
@@ -44,7 +48,6 @@ from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.reading import TableError, table_file
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.tables.in_memory import data_frame, row_count
-from rehearsal_torch.files.installation import commit
 from rehearsal_torch.files.sealed import sealed
 from rehearsal_torch.methods.conf import plain
 from rehearsal_torch.methods.presets import check_method
@@ -217,16 +220,16 @@ class EpisodeModel:
 
     def beyond(self, episode: Episode) -> tuple[Finding, ...]:
         """A finding for each action of which an episode has more than the data of the fit."""
-        findings = []
-        for name, largest in self.reading.amounts.items():
-            most = float(episode.columns([name]).max())
-            if most > largest * (1 + SLACK):
-                text = (
-                    f"{name} is up to {setting_text(most, 6)}; the observations lie between 0 and "
-                    f"{setting_text(largest, 6)}, and it is taken as the highest of their levels"
-                )
-                findings.append(Finding("range", text))
-        return tuple(findings)
+        most = {name: float(episode.columns([name]).max()) for name in self.reading.amounts}
+        return tuple(
+            Finding(
+                "range",
+                f"{name} is up to {setting_text(most[name], 6)}; the observations lie between 0 and "
+                f"{setting_text(largest, 6)}, and it is taken as the highest of their levels",
+            )
+            for name, largest in self.reading.amounts.items()
+            if most[name] > largest * (1 + SLACK)
+        )
 
     def save(self, folder: str | Path) -> Path:
         """Saves the fitted model as a checkpoint, which `rt.load` and ``checkpoint=FOLDER`` read. Files of a
@@ -236,19 +239,13 @@ class EpisodeModel:
         settings = {key: _plain(value) for key, value in self.settings.items()}
         card["looking"] = sealed({"method": self.method, "changes": self.changes, "settings": settings})
 
-        def write(beside: Path) -> None:
-            save_surrogate(self.surrogate, dict(self.node), beside, card)
-
-        return written_folder(folder, write)
+        return written_folder(folder, lambda beside: save_surrogate(self.surrogate, self.node, beside, card))
 
     def _card(self, problem: EpisodeTable) -> dict[str, Any]:
         return {
             "intended_use": INTENDED,
             "limits": list(LIMITS),
-            "seed": self.seed,
-            "commit": commit(),
-            "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
-            "data_fingerprint": problem.observations().fingerprint(),
+            **provenance(self.seed, problem.observations()),
             "data": dict(problem.card()),
             "reading": dict(problem.facts().reading),
         }
@@ -259,10 +256,8 @@ class EpisodeModel:
             return given
         unit = self.reading.roles.words.unit
         if isinstance(given, bool) or not isinstance(given, str | int | np.integer):
-            raise RequestError(
-                f"unit: expected the name of a {unit}, one of `cases` or an Episode; got "
-                f"{type(given).__name__}"
-            )
+            what = f"expected the name of a {unit}, one of `cases` or an Episode"
+            raise RequestError(f"unit: {what}; got {type(given).__name__}")
         name = str(given)
         if self.problem is None:
             raise RequestError(
@@ -332,9 +327,7 @@ def learn_episodes(
         ValueError: base class of all of the above.
     """
     seed = check_request_seed(seed)
-    for key, argument in _TAKEN.items():
-        if key in settings:
-            raise RequestError(f"{key!r} is the argument `{argument}`: give it there")
+    refuse_arguments(settings, _TAKEN)
     if built := [key for key in settings if key.rpartition(".")[2].startswith("_")]:
         raise RequestError(f"{built[0]!r} says what is built, and cannot be set here")
     with in_words(), undisturbed():
@@ -342,11 +335,9 @@ def learn_episodes(
         method = method or (written.method if written is not None else None) or LOOKING_BACK
         check_method(method, "look_back")
         config = configuration(method, settings, GROUPS, seed, "own_episodes")
-        given = {
-            str(key): value
-            for key, value in plain(config)["dataset"].items()
-            if not str(key).startswith("_") and key not in ("path", "task", "seed")
-        }
+        given = plain(config)["dataset"]
+        left = [key for key in given if key.startswith("_") or key in ("path", "task", "seed")]
+        given = {key: given[key] for key in given if key not in left}
         problem = (
             EpisodeTable(rows_of(table), task, seed, **given)
             if written is None

@@ -38,7 +38,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from rehearsal_torch.api.configured import decisions
+from rehearsal_torch.api.configured import decided
 from rehearsal_torch.api.explanation import (
     Adjusted,
     Explanation,
@@ -314,8 +314,8 @@ def _judged(
     problem = NewCases(
         surrogate.task, surrogate.task.given([case]), [case.identity], [case.present], unit_costs=stated
     )
-    (again,) = decisions(problem, surrogate, model.method, model.seed, overturning=model.overturning)
-    other, own = again.alteration, action.alteration
+    (again,) = decided(problem, surrogate, model.method, model.seed, overturning=model.overturning)
+    other, own = again.decision.alteration, action.alteration
     assert own is not None
     same = other is not None and other.names == own.names
     if other is None or (

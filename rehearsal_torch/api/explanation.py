@@ -210,7 +210,6 @@ class Explanation:
         edges: What becomes of the decision without single edges into the action, an outcome, or what lies
             between them.
         notes: What could not be asked, one sentence each.
-        wanted: The desired region in words (`data.codings.texts`); empty where these are too long.
     """
 
     case: RehearsalCase

@@ -36,7 +36,6 @@ from rehearsal_torch.methods.build import made, pooled
 from rehearsal_torch.methods.conf import plain
 from rehearsal_torch.methods.presets import check_method
 from rehearsal_torch.methods.run import Method, method_of, suits
-from rehearsal_torch.problems.episodes.roles import EpisodeRoles
 from rehearsal_torch.problems.episodes.task import episode_task
 from rehearsal_torch.reporting.page.material import finite, mapping
 from rehearsal_torch.search.search import Search
@@ -50,6 +49,7 @@ READING = "reading"
 ROOMS = {"objective": "rehearsal_torch.objectives", "search": "rehearsal_torch.search"}
 INSTRUCTIONS = ("_target_", "_partial_")
 LARGEST = 2**20
+AGAIN = "fetch the model again, or save it again"
 
 
 def load(
@@ -121,15 +121,13 @@ def _model(folder: Path, surrogate: Any, card: dict[str, Any], trusted: Sequence
             raise CheckpointError(f"{path}: search: expected a search; got a {type(search).__name__}")
         method = Method(objective, search, None)
         suits(method, surrogate)
-    nodes = {"surrogate": configuration(folder), **{group: content[group] for group in ROOMS}}
-    overturning = RecordedStrengths(surrogate.task, _strengths(content["strengths"], path))
     return RehearsalModel(
         surrogate,
         method,
-        nodes,
+        {"surrogate": configuration(folder), **{group: content[group] for group in ROOMS}},
         str(card.get("method", "")),
         content["seed"],
-        overturning,
+        RecordedStrengths(surrogate.task, _strengths(content["strengths"], path)),
         lambda: card,
         bounds_left=content["left"],
         units=content["units"],
@@ -146,9 +144,7 @@ def _content(path: Path, expected: object) -> dict[str, Any]:
             f"{path} is missing ({error.strerror}), which the card names: fetch the whole folder again"
         ) from error
     if hashlib.sha256(written).hexdigest() != expected:
-        raise CheckpointError(
-            f"{path} is not the file that card.yaml was written for: fetch the model again, or save it again"
-        )
+        raise CheckpointError(f"{path} is not the file that card.yaml was written for: {AGAIN}")
     try:
         content = yaml_of(written.decode(), str(path))
     except (PlainFileError, UnicodeDecodeError) as error:
@@ -167,7 +163,7 @@ def _content(path: Path, expected: object) -> dict[str, Any]:
     if not wrong and not all(isinstance(text, str) for pair in content["units"].items() for text in pair):
         wrong = ["units: expected names of variables with texts"]
     if wrong:
-        raise CheckpointError(f"{path}: {'; '.join(wrong)}: fetch the model again, or save it again")
+        raise CheckpointError(f"{path}: {'; '.join(wrong)}: {AGAIN}")
     return content
 
 
@@ -193,25 +189,24 @@ def _allowed(node: Mapping[str, Any], group: str, room: str, trusted: Sequence[s
 
 def _strengths(plain: list[Any], path: Path) -> dict[tuple[str, ...], Mapping[str, float] | None]:
     """The strengths of covariates by altered variables."""
-    found: dict[tuple[str, ...], Mapping[str, float] | None] = {}
-    for each in plain:
-        names = each.get("altered") if isinstance(each, dict) else None
-        known = each.get("covariates") if isinstance(each, dict) else None
-        fits = isinstance(names, list) and all(isinstance(name, str) for name in names)
-        pairs = known.items() if isinstance(known, dict) else ()
-        if not fits or not all(
-            isinstance(name, str) and type(one) is float and one >= 1 for name, one in pairs
-        ):
+    strengths: dict[tuple[str, ...], Mapping[str, float] | None] = {}
+    for entry in plain:
+        names, covariates = (mapping(entry).get(key) for key in ("altered", "covariates"))
+        sound = isinstance(names, list) and all(isinstance(name, str) for name in names)
+        sound = sound and all(
+            isinstance(name, str) and type(strength) is float and strength >= 1
+            for name, strength in mapping(covariates).items()
+        )
+        if not sound:
             raise CheckpointError(
                 f"{path}: strengths: expected altered variables, with numbers of at least 1 for their "
-                "covariates: fetch the model again, or save it again"
+                f"covariates: {AGAIN}"
             )
-        found[tuple(names or ())] = known if isinstance(known, dict) else None
-    return found
+        strengths[tuple(names or ())] = covariates if isinstance(covariates, dict) else None
+    return strengths
 
 
 NEEDED = ("objective", "search", "seed")
-IN_REPORT = "see the report of the run"
 
 
 def needed(run: Recorded, names: tuple[str, ...] = NEEDED) -> None:
@@ -220,15 +215,11 @@ def needed(run: Recorded, names: tuple[str, ...] = NEEDED) -> None:
     """
     folder = str(run.path)
     if run.config.get("learn"):
-        raise UserError(
-            "is an online run, which fits again after every round: its checkpoint answers for no round",
-            folder,
-        )
-    missing = [name for name in names if name not in run.config]
-    if missing:
-        raise UserError(
-            f"config.yaml has no {' and no '.join(missing)}", folder, "Restore the file from a copy"
-        )
+        what = "is an online run, which fits again after every round: its checkpoint answers for no round"
+        raise UserError(what, folder)
+    if missing := [name for name in names if name not in run.config]:
+        what = f"config.yaml has no {' and no '.join(missing)}"
+        raise UserError(what, folder, "Restore the file from a copy")
 
 
 def model_of_run(
@@ -259,14 +250,11 @@ def model_of_run(
             pooled(whole, len(surrogate.each))
         method = method_of(whole)
         suits(method, surrogate)
-    held, own = plain(whole), {name for one in run.decisions for name in mapping(one.get("bounds"))}
-    name = run.choices.get("decision", "")
-    known = {
-        "intended_use": intended_use(surrogate.task),
-        "limits": list(LIMITS),
-        "held_out": IN_REPORT,
-        "method": name,
-    }
+    held = plain(whole)
+    own = {name for decision in run.decisions for name in mapping(decision.get("bounds"))}
+    name, use = run.choices.get("decision", ""), intended_use(surrogate.task)
+    held_out = "see the report of the run"
+    known = {"intended_use": use, "limits": list(LIMITS), "held_out": held_out, "method": name}
     return RehearsalModel(
         surrogate,
         method,
@@ -297,16 +285,15 @@ def notes(config: Mapping[str, Any]) -> list[str]:
 
 def _decided_strengths(decisions: Sequence[Decided]) -> dict[tuple[str, ...], Mapping[str, float] | None]:
     """The strongest covariate for each set of variables that a decision of the run alters."""
-    found: dict[tuple[str, ...], Mapping[str, float] | None] = {}
-    for one in decisions:
-        stated = mapping(one.get("sensitivity"))
+    strengths: dict[tuple[str, ...], Mapping[str, float] | None] = {}
+    for decision in decisions:
+        stated = mapping(decision.get("sensitivity"))
         strength, covariate = finite(stated.get("yardstick")), stated.get("covariate")
         if strength is not None and strength >= 1 and isinstance(covariate, str) and covariate:
-            found[tuple(mapping(one.get("alteration")))] = {covariate: strength}
-    return found
+            strengths[tuple(mapping(decision.get("alteration")))] = {covariate: strength}
+    return strengths
 
 
-AGAIN = "fetch the model again, or save it again"
 MOST_CHANGES = 10_000
 
 
@@ -315,15 +302,21 @@ def model_of(folder: Path, surrogate: EpisodeSurrogate, card: Mapping[str, Any])
     place = folder if (folder / "card.yaml").is_file() else folder / "checkpoint"
     path = place / "card.yaml"
     reading = _reading(card["reading"], path)
-    _same(surrogate, reading.roles, path)
+    actions = tuple(each.name for each in reading.roles.actions)
+    try:
+        surrogate.adopt(Columns(reading.roles.names))
+    except OtherQuestionError as error:
+        raise CheckpointError(f"{path}: reading: {error}: {AGAIN}") from None
+    if (own := tuple(surrogate.dose_names)) != actions:
+        raise CheckpointError(
+            f"{path}: reading: expected the actions {list(own)}; got {list(actions)}: {AGAIN}"
+        )
     looking = _part(card["looking"], f"{path}: looking") if "looking" in card else {}
     method, changes = looking.get("method", LOOKING_BACK), looking.get("changes", CHANGES)
     settings, seed = looking.get("settings", {}), 0 if card.get("seed") is None else card["seed"]
     if not _whole(changes, 0, MOST_CHANGES) or not _whole(seed, 0, LARGEST_SEED):
-        raise CheckpointError(
-            f"{path}: expected whole numbers of changes (at most {MOST_CHANGES}) and seed; got {changes!r} "
-            f"and {seed!r}: {AGAIN}"
-        )
+        what = f"expected whole numbers of changes (at most {MOST_CHANGES}) and seed"
+        raise CheckpointError(f"{path}: {what}; got {changes!r} and {seed!r}: {AGAIN}")
     if not isinstance(settings, Mapping) or not _harmless(settings):
         raise CheckpointError(
             f"{path}: looking.settings: expected names and plain values, none of which says what is built; "
@@ -346,14 +339,15 @@ def _reading(plain: object, path: Path) -> EpisodeReading:
     known = _part(plain, f"{path}: reading")
     step, first, kept = known.get("step"), known.get("first"), known.get("keep_last", 1)
     amounts = known.get("amounts", {})
-    sound = isinstance(step, int | float) and _number(step) and step > 0
-    if (
-        not isinstance(known.get("task"), Mapping)
-        or not sound
-        or not (first is None or _whole(first, -(2**63), 2**63))
-        or not _whole(kept, 0, 2**31)
-        or not (isinstance(amounts, Mapping) and all(map(_number, amounts.values())))
-    ):
+    sound = (
+        isinstance(known.get("task"), Mapping)
+        and isinstance(step, int | float)
+        and (_number(step) and step > 0)
+        and (first is None or _whole(first, -(2**63), 2**63))
+        and _whole(kept, 0, 2**31)
+        and (isinstance(amounts, Mapping) and all(map(_number, amounts.values())))
+    )
+    if not sound:
         raise CheckpointError(
             f"{path}: reading: expected a task, step (a length above 0), first and keep_last (whole "
             f"numbers) and amounts: {AGAIN}"
@@ -365,20 +359,6 @@ def _reading(plain: object, path: Path) -> EpisodeReading:
     if odd := [name for name in amounts if name not in [each.name for each in roles.actions]]:
         raise CheckpointError(f"{path}: reading: amounts: {odd[0]!r} is no action: {AGAIN}")
     return EpisodeReading(roles, float(step or 1), first, int(kept), dict(amounts))
-
-
-def _same(surrogate: EpisodeSurrogate, roles: EpisodeRoles, path: Path) -> None:
-    """Refuses a card that belongs to another model."""
-    actions = tuple(each.name for each in roles.actions)
-    try:
-        surrogate.adopt(Columns(roles.names))
-    except OtherQuestionError as error:
-        raise CheckpointError(f"{path}: reading: {error}: {AGAIN}") from None
-    if tuple(surrogate.dose_names) != actions:
-        raise CheckpointError(
-            f"{path}: reading: expected the actions {list(surrogate.dose_names)}; got {list(actions)}: "
-            f"{AGAIN}"
-        )
 
 
 def _part(plain: object, where: str) -> dict[str, Any]:
@@ -399,12 +379,8 @@ def _whole(value: object, least: int, most: int) -> bool:
 def _harmless(plain: object) -> bool:
     """Whether plain data say nothing of what is built, and refer to nothing outside."""
     if isinstance(plain, Mapping):
-        return all(
-            isinstance(key, str) and not key.rpartition(".")[2].startswith("_") and _harmless(value)
-            for key, value in plain.items()
-        )
+        keys = all(isinstance(key, str) and not key.rpartition(".")[2].startswith("_") for key in plain)
+        return keys and all(map(_harmless, plain.values()))
     if isinstance(plain, list):
         return all(map(_harmless, plain))
-    if isinstance(plain, str):
-        return "${" not in plain
-    return plain is None or isinstance(plain, bool | int | float)
+    return "${" not in plain if isinstance(plain, str) else isinstance(plain, bool | int | float | None)

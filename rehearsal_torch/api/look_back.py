@@ -6,12 +6,6 @@ The noise of each step is abducted from the episode, and the search maximises th
 the action sequences with at most k changes; ``decision.trace["proven"]`` tells whether the method has proven
 optimality. The proof holds for the fitted model.
 
-    decision = rt.look_back("checkpoints/sepsis", episode, records=episodes)
-
-With the episodes to which the model was fitted, ``decision.hidden_cause`` says how strong a hidden common
-cause would have to be to overturn the decision; without them, ``decision.trace["hidden_cause"]`` says that it
-was not computed.
-
 Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 7-9.
 """
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from narwhals.typing import IntoDataFrame
 from omegaconf import DictConfig
 
-from rehearsal_torch.api.configured import configuration, decided, in_words, undisturbed
+from rehearsal_torch.api.configured import configuration, decided, in_words, refuse_arguments, undisturbed
 from rehearsal_torch.data.decision import Decision, DecisionContext, EpisodeCase
 from rehearsal_torch.data.episode import Episode, transitions
 from rehearsal_torch.data.question import Columns, Question
@@ -68,13 +68,13 @@ class LookedBack(Decision):
         """
         import pandas as pd
 
-        names = self._doses()
         heads = ["time", "observed_action", "action"]
-        heads += [f"{part}{name}" for name in names for part in (FROM, TO)]
-        observed, rows = self.trajectory["observed_actions"], []
-        for time, action in sorted(self.actions().items()):
-            doses = [dose for pair in self._changes(time) for dose in pair]
-            rows.append([time, observed[time], action, *doses])
+        heads += [f"{part}{name}" for name in self._doses() for part in (FROM, TO)]
+        observed = self.trajectory["observed_actions"]
+        rows = [
+            [time, observed[time], action, *(dose for pair in self._changes(time) for dose in pair)]
+            for time, action in sorted(self.actions().items())
+        ]
         return in_library(pd.DataFrame(rows, columns=heads), library)
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
@@ -130,11 +130,11 @@ class LookedBack(Decision):
     def _changes(self, time: int) -> list[tuple[float | str, float | str]]:
         """Each dose of a step as it was given and under the decision, named where levels have names."""
         doses = zip(self.trajectory["observed_doses"][time], self.trajectory["doses"][time], strict=True)
-        named = [self.words.dose(index).level for index in range(len(self.trajectory["doses"][time]))]
-        return [
-            (level(given) or given, level(chosen) or chosen)
-            for level, (given, chosen) in zip(named, doses, strict=True)
-        ]
+        changes = []
+        for index, (given, chosen) in enumerate(doses):
+            level = self.words.dose(index).level
+            changes.append((level(given) or given, level(chosen) or chosen))
+        return changes
 
 
 def words_for(reward: Mapping[str, Any], doses: Sequence[str]) -> Wording:
@@ -220,9 +220,7 @@ def best_change(
         raise RequestError(f"changes: expected a whole number of at least 0; got {changes!r}")
     if not isinstance(episode, Episode | EpisodeCase):
         raise RequestError(f"episode: expected an Episode or an EpisodeCase; got a {type(episode).__name__}")
-    for key, argument in TAKEN.items():
-        if key in settings:
-            raise RequestError(f"{key!r} is the argument `{argument}`: give it there")
+    refuse_arguments(settings, TAKEN)
     with in_words(), undisturbed():
         check_method(method, "look_back")
         if not isinstance(surrogate, EpisodeSurrogate):
@@ -243,10 +241,8 @@ def best_change(
 
 
 def _reward_node(config: DictConfig, reward: Reward | Mapping[str, float] | str | None) -> dict[str, Any]:
-    if isinstance(reward, LinearReward):
-        return {"weights": dict(reward.weights)}
-    if isinstance(reward, Mapping):
-        return {"weights": dict(reward)}
+    if isinstance(reward, LinearReward | Mapping):
+        return {"weights": dict(reward if isinstance(reward, Mapping) else reward.weights)}
     named = plain(config)["objective"].get("reward") if reward is None or isinstance(reward, str) else None
     return dict(named) if isinstance(named, Mapping) else {}
 
@@ -293,6 +289,5 @@ def _with_reward(method: Method, reward: Reward | Mapping[str, float] | str | No
             "reward: expected weights, such as {'SOFA': -1}, the name of a reward, such as 'sofa_score', or "
             f"a Reward; got a {type(reward).__name__}"
         )
-    given: Any = reward if isinstance(reward, Reward) else LinearReward(reward)
-    made: Any = method.objective
-    return Method(partial(made.func, **{**made.keywords, "reward": given}), method.search, method.certify)
+    given = reward if isinstance(reward, Reward) else LinearReward(reward)
+    return replace(method, objective=partial(method.objective, reward=given))

@@ -11,12 +11,10 @@ were recorded with the fit (`surrogates.overturning`).
 """
 
 import hashlib
-import platform
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
 
@@ -25,7 +23,7 @@ import yaml
 from narwhals.typing import IntoDataFrame
 from omegaconf import open_dict
 
-from rehearsal_torch.api.configured import decisions, in_words, undisturbed
+from rehearsal_torch.api.configured import decided, in_words, provenance, undisturbed
 from rehearsal_torch.api.decisions import Decisions
 from rehearsal_torch.api.explain import FittedRows, check_explained, explain
 from rehearsal_torch.api.explanation import Explanation
@@ -39,7 +37,6 @@ from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.tables.cases import cases_in_codes, costs_in, present_in
 from rehearsal_torch.data.tables.in_memory import library_of
-from rehearsal_torch.files.installation import commit
 from rehearsal_torch.files.writing import write_text
 from rehearsal_torch.methods.choice import Choice, sentences
 from rehearsal_torch.methods.run import Method, build, fitted_under
@@ -124,12 +121,12 @@ class RehearsalModel(FittedMethod):
             warnings.warn(self.bounds_left, RequestWarning, stacklevel=2)
         problem = self._cases(cases)
         with in_words(), undisturbed():
-            made = decisions(
+            rounds = decided(
                 problem, self.surrogate, self.method, self.seed, workers, overturning=self.overturning
             )
-        every = [problem.case(index) for index in range(problem.count())]
+        every, chosen = [each.case for each in rounds], [each.decision for each in rounds]
         library = library_of(cases) or "pandas"
-        return Decisions(made, every, labels_of(cases), wanted_in(self.task), library, self.units)
+        return Decisions(chosen, every, labels_of(cases), wanted_in(self.task), library, self.units)
 
     def what_if(self, case: IntoDataFrame | Case, alteration: Mapping[str, float | str]) -> WhatIf:
         """What the method claims of a given alteration in one case; nothing is searched.
@@ -202,11 +199,9 @@ class RehearsalModel(FittedMethod):
     def _rows_again(self, table: Any) -> FittedRows:
         """The rows of a saved model, given again; its card names them by fingerprint."""
         stated = self.card.get("settings")
-        settings = {
-            str(key): value
-            for key, value in (stated.items() if isinstance(stated, Mapping) else ())
-            if str(key).partition(".")[0] in ("dataset", "trainer")
-        }
+        given = stated if isinstance(stated, Mapping) else {}
+        groups = ("dataset", "trainer")
+        settings = {str(key): given[key] for key in given if str(key).partition(".")[0] in groups}
         request = Request.of(table, self.task, self.name, self.seed, settings)
         config, method = request.configured()
         # A model is called by the method that decides, also where that was chosen from the rows.
@@ -253,8 +248,7 @@ class RehearsalModel(FittedMethod):
             for names, covariates in self.strengths.items()
         ]
         content = {
-            "objective": self.nodes["objective"],
-            "search": self.nodes["search"],
+            **{group: self.nodes[group] for group in ("objective", "search")},
             "seed": self.seed,
             "strengths": strengths,
             "units": dict(self.units),
@@ -316,7 +310,6 @@ def left_behind(whose: str, names: Collection[str], task: RehearsalTask) -> str:
     )
 
 
-PACKAGES = ("rehearsal-torch", "torch", "numpy")
 UNMEASURED = (
     'not measured: no row was held out (**{"dataset.validation": 0.2} holds a fifth out when it is fitted)'
 )
@@ -366,11 +359,8 @@ def model_card(
         "held_out": UNMEASURED if score is None else {"brier": _brier(score), "in words": score.line()},
         "method": method,
         **({} if choice is None else {"method_choice": sentences(choice)}),
-        "seed": seed,
-        "commit": commit(),
         "settings": {name: _plain(value) for name, value in settings.items()},
-        "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
-        "data_fingerprint": problem.observations().fingerprint(),
+        **provenance(seed, problem.observations()),
         "data": data,
     }
 

@@ -22,7 +22,7 @@ from typing import Any
 import pandas as pd
 from narwhals.typing import IntoDataFrame
 
-from rehearsal_torch.api.configured import decisions, in_words, learnt, undisturbed
+from rehearsal_torch.api.configured import decided, in_words, learnt, undisturbed
 from rehearsal_torch.api.decisions import Decisions
 from rehearsal_torch.api.explain import FittedRows
 from rehearsal_torch.api.rehearsal_model import NODES, Case, RehearsalModel, left_behind, model_card
@@ -172,12 +172,12 @@ def rehearse(
         judged = judged_by_graphs(run, surrogate, possible, from_others)
         if choice is not None:
             judged = Noted(choice.chosen, sentences(choice)[0], judged)
-        decided = decisions(problem, surrogate, run, request.seed, workers, judged)
+        rounds = decided(problem, surrogate, run, request.seed, workers, judged)
+        decisions, every = [each.decision for each in rounds], [each.case for each in rounds]
         score = untouched_score(problem, surrogate, run.objective, from_others)
-        every = [problem.case(index) for index in range(problem.count())]
         model = model_of(request, run, surrogate, score, choice)
         library = library_of(cases) or library_of(table) or "pandas"
-        return Rehearsed(decided, score, every, labels_of(from_memory), model, library)
+        return Rehearsed(decisions, score, every, labels_of(from_memory), model, library)
 
 
 def learn(

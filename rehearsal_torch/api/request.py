@@ -11,7 +11,7 @@ from narwhals.typing import IntoDataFrame
 from omegaconf import DictConfig
 from torch import Tensor
 
-from rehearsal_torch.api.configured import configuration
+from rehearsal_torch.api.configured import configuration, refuse_arguments
 from rehearsal_torch.data.costs import CaseCosts
 from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
 from rehearsal_torch.data.problem_file.compiled import WrittenProblem, written_problem
@@ -60,9 +60,7 @@ class Request:
     ) -> "Request":
         """A request whose arguments, those of `rehearse`, are of the right types."""
         seed = check_request_seed(seed)
-        for key, argument in TAKEN.items():
-            if key in settings:
-                raise RequestError(f"{key!r} is the argument `{argument}`: give it there")
+        refuse_arguments(settings, TAKEN)
         if task is None:
             found = written_problem(problem_file(table, "rehearse"))
             return cls(found.rows, found.task, method or found.method or METHOD, seed, settings, found)
@@ -162,9 +160,8 @@ def rows_of(given: Any, role: str) -> IntoDataFrame | Table | str | Path:
     if isinstance(given, Mapping):
         given = [given]
     if isinstance(given, list | tuple):
-        odd = next((each for each in given if not isinstance(each, Mapping)), None)
-        if odd is not None:
-            raise RequestError(f"{role}: expected a dictionary for each row; got a {type(odd).__name__}")
+        if odd := [type(each).__name__ for each in given if not isinstance(each, Mapping)]:
+            raise RequestError(f"{role}: expected a dictionary for each row; got a {odd[0]}")
         given = frame_of_rows(given)
     rows = len(given) if isinstance(given, Table) else row_count(given)
     if rows == 0:
@@ -181,9 +178,8 @@ def _check_file(given: Any, role: str, expected: str) -> str | Path:
     try:
         there = Path(given).is_file()
     except OSError as error:
-        raise RequestError(
-            f"{role}: {beginning(str(given), 60)}... cannot be a file ({error.strerror})"
-        ) from None
+        what = f"{beginning(str(given), 60)}... cannot be a file ({error.strerror})"
+        raise RequestError(f"{role}: {what}") from None
     if not there:
         raise RequestError(f"{role}: there is no file {given}: relative paths start from {Path.cwd()}")
     return given
@@ -194,7 +190,6 @@ class NewCases(RehearsalProblem):
 
     Args:
         given: The contexts, (B, |X|), in the task's order.
-        identities: The names of the B cases.
         present: The present values of actions in each case; empty if none are known.
         bounds: Bounds that take the place of the task's in every case, name to (lower, upper).
         unit_costs: The costs per unit that each case states (`data.tables.cases`); empty if there are none.

@@ -60,13 +60,9 @@ class InSentences(ABC):
 
 
 class FittedMethod:
-    """What claims and explanations need of a fitted method (`api.rehearsal_model`).
-
-    Attributes:
-        method: The objective and search by which it decides.
-        seed: Determines all random draws of decisions.
-        overturning: What would overturn a recommendation.
-        units: Variable to its unit, where it is known.
+    """What claims and explanations need of a fitted method (`api.rehearsal_model`): the objective and search
+    by which it decides, the seed of all draws, what would overturn a recommendation, and the units of
+    variables.
     """
 
     surrogate: RehearsalSurrogate
@@ -87,7 +83,6 @@ class WhatIf(InSentences):
     """What a method claims of one alteration in one case.
 
     Attributes:
-        alteration: Name to value.
         estimate: The probability of a desired outcome after it, with its interval.
         baseline: The same without an alteration; None if the method has no such estimate.
         unchanged: The same with the present values of the altered variables; None if they are unknown.
@@ -99,8 +94,6 @@ class WhatIf(InSentences):
         cost: What the alteration costs; None where costs are not known.
         net_gain: The net value above that of changing nothing; None where no worth is known.
         texts: The alteration with texts in place of codes; empty where it is one of numbers alone.
-        wanted: The desired region in words (`data.codings.texts`); empty where these are too long.
-        units: Variable to its unit, where it is known.
     """
 
     alteration: Mapping[str, float]

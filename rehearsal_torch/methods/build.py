@@ -231,14 +231,8 @@ def _kind(config: DictConfig) -> Kind | None:
 
 
 def surrogate_of(config: DictConfig, problem: Problem, *, settled: bool = True) -> Surrogate:
-    """Builds the unfitted surrogate, whose open task is filled in.
-
-    Args:
-        settled: Whether to seed the initial weights by the configuration's seed; otherwise the caller has
-            done so.
-
-    Raises:
-        UserError: if it is of another class, or refuses its values.
+    """Builds the unfitted surrogate, whose open task is filled in; if not `settled`, its initial weights are
+    drawn from the current random state, which the caller has seeded.
     """
     tasked(config, problem)
     if settled:
@@ -254,11 +248,8 @@ def surrogate_of(config: DictConfig, problem: Problem, *, settled: bool = True) 
 
 
 def trainer_of(config: DictConfig, folder: Path | None) -> Descent | None:
-    """The trainer; None if nothing needs training.
-
-    Args:
-        folder: The folder for resumable training states, unless the configuration names one; None stores
-            nothing, as for the refits of an online run.
+    """The trainer, or None if nothing needs training; it keeps resumable states in the folder, unless the
+    configuration names one, and without any stores nothing, as for the refits of an online run.
     """
     if "_target_" not in config.trainer:
         return None

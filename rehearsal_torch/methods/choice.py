@@ -147,8 +147,6 @@ class Choice:
         standings: All methods: those compared, simplest first, then the others.
         bias: By how much choosing makes the value of the chosen method too large, about.
         rows: The number of rows that were compared, `of` those that there are.
-        cases: The number of cases in each half.
-        halves: J, the number of halves.
         worth: What a desired outcome is worth, where values are net values; else None.
     """
 

@@ -105,9 +105,6 @@ class Limits:
         rows: The largest number of rows; of more, some are drawn, whole units together.
         cases: The largest number of cases in each half.
         repeats: R, how often the rows are split in two.
-
-    Raises:
-        ValueError: if a number is too small.
     """
 
     rows: int = 1000
@@ -141,13 +138,10 @@ class Split:
     """What one split found.
 
     Attributes:
-        names: The methods that went through it.
-        refused: Method to why it did not.
         predictions: Method to its predictions and baselines of all rows, (2, n).
         constant: The share of desired rows in the half that predicted, (n,).
         judged: By half: (chooser, judge) to the mean estimate over cases.
         baselines: By half: judge to its mean baseline.
-        seconds: The duration of all fits and decisions of each method.
     """
 
     names: tuple[str, ...]
@@ -320,8 +314,6 @@ class Compared:
         desired: Whether each outcome is desired, (n,), 0 or 1.
         weights: The weight of each row, (n,).
         units: The number of each row's unit, (n,) long.
-        cases: The number of cases in each half.
-        seconds: The duration of all fits and decisions of each method.
         worth: What a desired outcome is worth, where values are less the costs of decisions; else None.
     """
 

@@ -41,7 +41,6 @@ class Capabilities:
     """What a method can do, by the classes of its parts.
 
     Attributes:
-        question: The kind of problem that it decides for; None for any.
         costs: Whether it can weigh costs against the worth of a desired outcome, or never acts.
         imputation: Whether its estimates can be pooled over imputed tables.
         intervals: Whether it has an interval of the difference between two actions.
@@ -83,9 +82,7 @@ def capabilities(method: str) -> Capabilities:
 
 
 def methods(question: Kind) -> list[str]:
-    """The methods for a kind of problem, the usual one first, the others in alphabetical order; with `AUTO`,
-    which takes one of them.
-    """
+    """The methods for a kind of problem, with `AUTO`: the usual one first, the others by alphabet."""
     names = [name for name in options("decision") if decides_for(name, question)]
     return sorted(names, key=lambda name: (name != USUAL[question][0], name))
 

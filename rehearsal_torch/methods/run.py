@@ -71,8 +71,8 @@ class Run(Method):
     Attributes:
         surrogate: Returns the unfitted surrogate; the same at every call, unless it is called with
             settled=False: its initial weights are then drawn from the current random state.
-        trainer: Returns the trainer for a folder, or for None, which stores nothing; returns None if nothing
-            needs training.
+        trainer: Returns the trainer for a folder, or for None, which stores nothing; None if nothing needs
+            training.
         learn: Whether the run is online: the surrogate is refitted after each round.
         config: The configuration of what was built, as plain data, every reference resolved.
     """
@@ -241,12 +241,8 @@ def learning(config: DictConfig, problem: Problem) -> bool:
 
 @dataclass(frozen=True)
 class Fitted:
-    """A fitted surrogate, with time and losses of the fit.
-
-    Attributes:
-        seconds: The duration of the fit alone, without sampling the data.
-        readings: The losses, as (step, name, value).
-        held_out: The held-out rows; None if they were not used.
+    """A fitted surrogate, with the seconds of the fit alone, the losses as (step, name, value), and the
+    held-out rows that it used.
     """
 
     surrogate: Surrogate
@@ -264,11 +260,10 @@ def fitted(
     quiet: bool = True,
     workers: int = 1,
 ) -> Fitted:
-    """Fits the surrogate of a run, ready to predict; nothing is written but what the trainer keeps.
+    """Fits the surrogate of a run, ready to predict; nothing is written but what the trainer keeps in the
+    folder `training`.
 
     Args:
-        training: The folder for the trainer's files; None for none.
-        surrogate: The run's unfitted surrogate, if it was built before.
         validated: Whether held-out rows are used for early stopping.
         quiet: Whether parts with a solver show no progress.
         workers: The number of processes that share the fits of members (`training.shared_members`).
@@ -288,12 +283,8 @@ def cross_fitted_claims(
     run: Run, told: Callable[[str], None] | None = None, workers: int = 1
 ) -> CrossFittedClaims:
     """The cross-fitted claims of a run. All fits use the held-out rows of the problem for early stopping, as
-    that of the run does.
-
-    Args:
-        told: Is told of the progress, one line per fold; None for silence.
-        workers: The number of processes that share the folds, unless these train on GPUs, or with several
-            processes each.
+    that of the run does; those that train on GPUs, or with several processes each, are shared by no
+    `workers`.
 
     Raises:
         UserError: if the run decides for other problems than cases of a table, or a fold cannot be fitted to.
@@ -335,13 +326,7 @@ def judged_by_graphs(
     told: Callable[[str], None] | None = None,
 ) -> Claims | None:
     """The claims of a run, followed by the graphs under which its decisions stand (`member_graphs`); the
-    claims alone if no graphs are named.
-
-    Args:
-        surrogate: Its fitted surrogate, under the graph of the task.
-        written: The graphs (`graphs.graph_class`); None for none.
-        claims: Replaces the claims of the decisions; None keeps the method's own.
-        told: Is told of the progress, one line per fit; None for silence.
+    claims alone if no graphs are `written` (`graphs.graph_class`).
 
     Raises:
         UserError: if the graphs cannot be read or do not suit the task, or the run does not decide for cases
