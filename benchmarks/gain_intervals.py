@@ -2,7 +2,7 @@
 
     python benchmarks/gain_intervals.py --worlds lin_syn1 non_syn1 non_syn2 bank --seeds 930 931 932 933
 
-`methods.choice` compares methods by models of halves of the rows, and gives the gain of each over doing
+`method_choice` compares methods by models of halves of the rows, and gives the gain of each over doing
 nothing with a 95 % interval. The world knows the gain of the same method in its own cases, fitted to halves
 of the rows, of which the comparison speaks, and to all rows, with which a run decides. Written are one row
 per world, seed and method: the gain, its interval, and both truths.
@@ -24,10 +24,8 @@ from rehearsal_torch.loop import rounds
 from rehearsal_torch.methods.build import problem_of
 from rehearsal_torch.methods.choice import NOTHING, applicable, chosen, with_method
 from rehearsal_torch.methods.comparison import Limits, compared
-from rehearsal_torch.methods.conf import CONF
 from rehearsal_torch.methods.run import build
-from rehearsal_torch.training.fit import fit
-from rehearsal_torch.training.folds import folds_of
+from rehearsal_torch.training.fit import fit, folds_of
 
 FIELDS = ("world", "seed", "method", "gain", "lower", "upper", "true", "true_all", "seconds")
 # Truths of nonlinear worlds are simulated.
@@ -37,7 +35,7 @@ ERROR = 1e-3
 def run(world: str, seed: int, methods: Sequence[str], asked: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """The methods in one world and seed."""
     sizes = [f"dataset.size.rows={asked.rows}", f"dataset.size.contexts={asked.cases}"]
-    config, _ = composed(CONF, [f"dataset={world}", f"seed={seed}", "decision=auto", *sizes], multirun=False)
+    config, _ = composed([f"dataset={world}", f"seed={seed}", "decision=auto", *sizes], multirun=False)
     problem, began = problem_of(config), time.process_time()
     some = [each for each in applicable(config, problem)[0] if each.name in methods]
     limits = Limits(asked.rows, asked.compared, asked.repeats)

@@ -2,7 +2,7 @@
 
     python benchmarks/method_choice.py --worlds lin_syn1 non_syn2 bank --seeds 790 791 792 793
 
-For every world and seed the methods are compared on the world's rows (`methods.choice`), one is taken, and
+For every world and seed the methods are compared on the world's rows (`method_choice`), one is taken, and
 each is fitted to all rows and decides for the world's cases. Written are one row per world and seed: the mean
 true probability of a desired outcome after the decisions of each method, of no action and of the best
 alteration, which method was taken, and its value in the comparison.
@@ -22,7 +22,6 @@ from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.loop import rounds
 from rehearsal_torch.methods.build import problem_of
 from rehearsal_torch.methods.choice import PARTS, SIMPLEST_FIRST, choose, with_method
-from rehearsal_torch.methods.conf import CONF
 from rehearsal_torch.methods.run import build
 from rehearsal_torch.training.fit import fit
 
@@ -34,7 +33,7 @@ def run(world: str, seed: int, rows: int, cases: int, limits: Sequence[str]) -> 
     """One world and seed."""
     sizes = [f"dataset.size.rows={rows}", f"dataset.size.contexts={cases}"]
     typed = [f"dataset={world}", f"seed={seed}", "decision=auto", *sizes, *limits]
-    config, _ = composed(CONF, typed, multirun=False)
+    config, _ = composed(typed, multirun=False)
     problem = problem_of(config)
     began = time.process_time()
     choice = choose(config, problem)

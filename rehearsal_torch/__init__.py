@@ -3,6 +3,7 @@
 The names below are imported on first use, so that importing the package is cheap.
 """
 
+import random
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -39,8 +40,7 @@ if TYPE_CHECKING:
     from rehearsal_torch.surrogates.counterfactual import counterfactual, recover, sample
     from rehearsal_torch.surrogates.surrogate import Surrogate
     from rehearsal_torch.training.fit import fit
-    from rehearsal_torch.training.lightning_parts import lightning_parts
-    from rehearsal_torch.training.module import TrainingData, TrainingModule
+    from rehearsal_torch.training.module import TrainingData, TrainingModule, lightning_parts
 
 __version__ = "0.2.0"
 
@@ -79,7 +79,7 @@ _HOME = {
     "fit": "training.fit",
     "TrainingData": "training.module",
     "TrainingModule": "training.module",
-    "lightning_parts": "training.lightning_parts",
+    "lightning_parts": "training.module",
     "Decisions": "api.decisions",
     "Explanation": "api.explanation",
     "Comparison": "api.what_if",
@@ -146,7 +146,11 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it offers {', '.join(__all__)}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    state = random.getstate()
+    module = import_module(f"{__name__}.{_HOME[name]}")
+    # A library draws a number when it is imported; the caller's state is not ours.
+    random.setstate(state)
+    return getattr(module, name)
 
 
 def __dir__() -> list[str]:

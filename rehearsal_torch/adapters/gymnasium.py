@@ -61,6 +61,7 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.problems.causal.world import CausalWorld
 from rehearsal_torch.problems.episodes import cohort as simulator
 from rehearsal_torch.problems.episodes import machines as machine_dynamics
+from rehearsal_torch.problems.episodes.stays import STATES
 from rehearsal_torch.problems.rehearsal.bermuda import Bermuda
 from rehearsal_torch.problems.rehearsal.changing_world import ChangingWorld
 from rehearsal_torch.problems.rehearsal.linear_worlds import RideHailing
@@ -287,12 +288,11 @@ class TrialEnvironment(gymnasium.Env):
 
 # The causal worlds, and the modules in which they are.
 TRIALS: Mapping[str, str] = {
-    **dict.fromkeys(("Ackley", "Branin", "Hartmann", "Levy", "Rosenbrock"), "benchmark_functions"),
-    "Alpine2": "alpine2",
+    **dict.fromkeys(
+        ("Ackley", "Alpine2", "Branin", "Dropwave", "Hartmann", "Levy", "Rosenbrock"), "benchmark_functions"
+    ),
     "Chemostat": "chemostat",
-    "Dropwave": "dropwave",
-    "Epidemic": "epidemic",
-    "PooledTesting": "pooled_testing",
+    **dict.fromkeys(("Epidemic", "PooledTesting"), "epidemics"),
 }
 
 
@@ -318,7 +318,7 @@ class SepsisUnits:
         levels: How many levels each of these has.
     """
 
-    features = ("gender", "re_admission", "age", "mechvent", *simulator.STATES)
+    features = ("gender", "re_admission", "age", "mechvent", *STATES)
     actions = ("max_dose_vaso", "input_4hourly")
     levels = (len(simulator.VASOPRESSOR), len(simulator.FLUID))
 

@@ -174,8 +174,8 @@ class RehearsalDecider(RegressorMixin, BaseEstimator):
             NotFittedError: before `fit`.
             ValueError: if there is no region, columns are missing, or a value is missing or infinite.
         """
-        nothing = [np.nan] * len(self._actions)
         settings = [each.alteration for each in self.decisions(contexts)]
+        nothing = [np.nan] * len(self._actions)
         rows = [nothing if each is None else each.values.tolist() for each in settings]
         return np.array(rows, dtype=np.float64).reshape(len(rows), len(self._actions))
 

@@ -30,8 +30,7 @@ from rehearsal_torch.data.sizes import LARGEST_SEED, check_seed
 from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, read
 from rehearsal_torch.files.dotted import defined_in, mappings
-from rehearsal_torch.files.plain import PlainFileError, yaml_of
-from rehearsal_torch.files.sealed import opened
+from rehearsal_torch.files.plain import PlainFileError, opened, yaml_of
 from rehearsal_torch.methods.build import made, pooled
 from rehearsal_torch.methods.conf import plain
 from rehearsal_torch.methods.presets import check_method

@@ -34,7 +34,7 @@ from rehearsal_torch.data.decision import Decision, DecisionContext
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.tables.in_memory import library_of
-from rehearsal_torch.graphs.graph_class import graph_class
+from rehearsal_torch.graphs.written_graph import graph_class
 from rehearsal_torch.methods.choice import Choice, Noted, sentence, sentences
 from rehearsal_torch.methods.run import Run, cross_fitted_claims, fitted_under, judged_by_graphs
 from rehearsal_torch.objectives.objective import AlterationObjective, class_of

@@ -46,7 +46,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from rehearsal_torch.seeding import world_generator
+from rehearsal_torch.seeding import numpy_generator
 
 # Cycles of each chain, and rows of which one gives its cell.
 CYCLES, DONORS = 10, 5
@@ -74,10 +74,9 @@ def lacking() -> str:
     if numbers >= LEAST:
         return ""
     which = f"{found} is installed" if found else "it is not installed"
-    remedy = (
-        "pip install 'rehearsal-torch[impute]', or leave by out: our own imputation needs no further package"
-    )
-    return f"by: statsmodels needs statsmodels {'.'.join(map(str, LEAST))} or later; {which}: {remedy}"
+    needs = f"by: statsmodels needs statsmodels {'.'.join(map(str, LEAST))} or later; {which}"
+    remedy = "leave by out: our own imputation needs no further package"
+    return f"{needs}: pip install 'rehearsal-torch[impute]', or {remedy}"
 
 
 def residuals(values: np.ndarray) -> np.ndarray:
@@ -136,7 +135,7 @@ class ChainedEquations:
         if self.known.all():
             return self.values.clone()
         self._check()
-        stream = world_generator(seed, PURPOSE, place)
+        stream = numpy_generator(seed, PURPOSE, place)
         some = self.known.any(1)
         made = self.cells.copy()
         made[some] = self._chain(stream)

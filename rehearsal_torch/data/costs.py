@@ -35,6 +35,7 @@ import torch
 from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, WithJsonSchema
 from torch import Tensor
 
+from rehearsal_torch.data.codings.class_actions import offered
 from rehearsal_torch.data.codings.coding import Coding, hinted, listed, spelled, text_of
 from rehearsal_torch.files.schema import Fault, Name, Number, Schema, fault, is_number, mapping, meant
 
@@ -74,11 +75,11 @@ class LevelPrices:
             ValueError: if a level is unknown or named twice, or one that may be set has no price.
         """
         if coding is None:
-            columns, texts = (name,), [text_of(each) or "" for each in levels[name]]
+            texts = [text_of(each) or "" for each in levels[name]]
             rows = tuple((float(each),) for each in levels[name])
         else:
-            columns, texts = coding.columns, list(coding.levels)
-            rows = tuple(map(tuple, coding.rows.tolist()))
+            texts, rows = list(coding.levels), tuple(map(tuple, coding.rows.tolist()))
+        needed = texts if coding is None else [texts[place] for place in offered(coding, levels)]
         named = dict[str, float]()
         for key, price in written.items():
             (text,) = spelled([key], texts)
@@ -89,18 +90,11 @@ class LevelPrices:
             if text in named:
                 raise ValueError(f"{text!r} has two prices: keep one")
             named[text] = price
-        known = [set(levels[column]) for column in columns]
-        needed = [
-            text
-            for text, row in zip(texts, rows, strict=True)
-            if all(value in values for value, values in zip(row, known, strict=True))
-        ]
         if lost := [text for text in needed if text not in named]:
-            raise ValueError(
-                f"no price of {listed(lost)}, which may be set: name each of {listed(needed)}, and 0 for one "
-                "that costs nothing"
-            )
-        return cls(columns, tuple(texts), rows, tuple(named.get(text) for text in texts), coding)
+            remedy = f"name each of {listed(needed)}, and 0 for one that costs nothing"
+            raise ValueError(f"no price of {listed(lost)}, which may be set: {remedy}")
+        columns = (name,) if coding is None else coding.columns
+        return cls(columns, tuple(texts), rows, tuple(map(named.get, texts)), coding)
 
     @property
     def of_classes(self) -> bool:
@@ -174,12 +168,11 @@ class ActionCost:
         up: Cost of a change by one unit upwards, at least 0.
         down: The same downwards.
         fixed: Cost of changing it at all.
-        column: The column of the cases with the cost per unit of each case, which takes the place of `up` and
-            `down`; None if it is the same in all.
+        column: The column with the cost per unit of each case, in place of `up` and `down`; None if it is the
+            same in all.
         usual: The value from which changes are counted where a case has no present value, in the action's
             unit, or the place of its class; None leaves it to the rows.
-        levels: What a change to each of its levels costs, in place of `up` and `down`; None for a cost per
-            unit.
+        levels: What a change to each of its levels costs, in place of `up` and `down`.
 
     Raises:
         ValueError: if a cost is negative or not finite, or `usual` is not finite.
@@ -274,16 +267,13 @@ class CaseCosts:
         if not actions:
             return None
         if missing := [name for name, each in actions.items() if each.column and name not in per_unit]:
-            raise ValueError(
-                f"costs: no cost of {missing[0]} in this case: give its column "
-                f"{actions[missing[0]].column!r} with the cases"
-            )
+            column = actions[missing[0]].column
+            words = f"no cost of {missing[0]} in this case: give its column {column!r} with the cases"
+            raise ValueError(f"costs: {words}")
         now = {name: each.present(name, present) for name, each in actions.items()}
         if lost := [name for name, each in actions.items() if each.usual is None and now[name] is None]:
-            raise ValueError(
-                f"costs: no present value of {lost[0]} in this case, and no usual one: name it in the task, "
-                f"costs: {{{lost[0]}: {{..., usual: NUMBER}}}}"
-            )
+            words = f"no present value of {lost[0]} in this case, and no usual one: name it in the task"
+            raise ValueError(f"costs: {words}, costs: {{{lost[0]}: {{..., usual: NUMBER}}}}")
         made = {
             name: each.per_unit(per_unit[name]) if each.column is not None else each
             for name, each in actions.items()

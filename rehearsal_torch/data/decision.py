@@ -131,7 +131,8 @@ class RehearsalCase:
             known = [bound for bound in (lower, upper) if math.isfinite(bound)] or [1.0]
             # An unbounded interval has no width: the absolute value of its finite bound is used instead.
             ends = (lower, upper) if len(known) == 2 else (0.0, abs(known[0]))
-            slack = float(margin(*torch.tensor(ends, dtype=torch.float64), ROUNDING))
+            low, high = torch.tensor(ends, dtype=torch.float64)
+            slack = float(margin(low, high, ROUNDING))
             levels = self.levels.get(name)
             if levels is not None and bool(((nearest(value.double(), levels) - value).abs() > slack).any()):
                 coding = next((each for each in self.codings if name in (each.name, *each.columns)), None)
@@ -253,9 +254,8 @@ class Decision:
             raise ValueError("an alteration sets at least one variable: use alteration=None for none")
         for what in (self.alteration, self.recommendation):
             if what is not None and not all(map(math.isfinite, what.values.flatten().tolist())):
-                raise ValueError(
-                    f"a decision sets {list(what.names)} to {what.values.tolist()}: expected finite numbers"
-                )
+                setting = f"{list(what.names)} to {what.values.tolist()}"
+                raise ValueError(f"a decision sets {setting}: expected finite numbers")
 
     @property
     def status(self) -> Status:

@@ -65,9 +65,8 @@ class DoseLevels(Solved):
         if not found and bool((self.edges.diff(dim=-1) < 0).any()):
             found.append(f"edges: expected edges that rise along each row; got {self.edges.tolist()}")
         if not found and bool((self.medians[:, 0] != 0).any() or (self.medians < 0).any()):
-            found.append(
-                f"medians: expected doses of at least 0, the first of each row 0; got {self.medians.tolist()}"
-            )
+            expected = "expected doses of at least 0, the first of each row 0"
+            found.append(f"medians: {expected}; got {self.medians.tolist()}")
         return found
 
     @property
@@ -87,10 +86,8 @@ class DoseLevels(Solved):
                 raise ValueError(f"{name}: {words}")
             given = dose[dose > 0]
             if not len(given):
-                raise ValueError(
-                    f"{name}: expected some non-zero doses to divide into levels; all are zero: leave the "
-                    "drug out"
-                )
+                expected = "expected some non-zero doses to divide into levels"
+                raise ValueError(f"{name}: {expected}; all are zero: leave the drug out")
             cuts, grouped = self._cuts(given)
             which = torch.bucketize(given, cuts, right=True)
             inside = [given[which == level] for level in range(self.count - 1)]
@@ -112,14 +109,11 @@ class DoseLevels(Solved):
         if len(rows) != len(self.names) or not all(
             row.ndim == 1 and 2 <= len(row) <= self.count and row.isfinite().all() for row in rows
         ):
-            raise ValueError(
-                f"expected {len(self.names)} rows of 2 to {self.count} finite doses, one for each of "
-                f"{', '.join(self.names)}; got {[row.tolist() for row in rows]}"
-            )
+            each = f"one for each of {', '.join(self.names)}; got {[row.tolist() for row in rows]}"
+            raise ValueError(f"expected {len(self.names)} rows of 2 to {self.count} finite doses, {each}")
         if any(bool((row.diff() <= 0).any()) or float(row[0]) != 0 for row in rows):
-            raise ValueError(
-                f"expected medians that rise from 0 along each row; got {[row.tolist() for row in rows]}"
-            )
+            got = [row.tolist() for row in rows]
+            raise ValueError(f"expected medians that rise from 0 along each row; got {got}")
         self.medians = torch.stack([torch.cat([row, row[-1:].expand(self.count - len(row))]) for row in rows])
         self.edges = torch.stack([_padded(_between(row[1:-1], row[2:]), self.count - 2) for row in rows])
         self.notes = {}
@@ -208,16 +202,11 @@ def _note(parts: Sequence[Tensor], grouped: bool) -> str:
     empty = sum(not len(part) for part in parts)
     if empty:
         kept = len(parts) - empty
-        return (
-            f"{kept} different non-zero dose{'s' * (kept > 1)}, each a level of its own; {empty} of "
-            f"{len(parts)} levels are empty and not used"
-        )
+        unused = f"{empty} of {len(parts)} levels are empty and not used"
+        return f"{kept} different non-zero dose{'s' * (kept > 1)}, each a level of its own; {unused}"
     if not grouped and (sum(map(len, parts)) > FEW or all(len(part) == 1 for part in parts)):
         return ""
     shared = "; ".join(f"{part[0]:g} to {part[-1]:g} ({len(part)} doses)" for part in parts if len(part) > 1)
-    why = (
-        "quantiles coincide because of repeated doses, and levels are groups of them"
-        if grouped
-        else "few different doses, which look like codes"
-    )
+    few, many = "few different doses, which look like codes", "quantiles coincide because of repeated doses"
+    why = f"{many}, and levels are groups of them" if grouped else few
     return f"{why}; these doses share a level: {shared}"

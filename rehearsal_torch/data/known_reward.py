@@ -125,10 +125,8 @@ class FunctionReward(KnownReward):
 
     def to_plain(self) -> dict[str, Any]:
         """Refuses to write a function, which is not plain data."""
-        raise ValueError(
-            "a reward that is a Python function cannot be written to a file: use weights or targets, or keep "
-            "the model in Python"
-        )
+        what = "a reward that is a Python function cannot be written to a file"
+        raise ValueError(f"{what}: use weights or targets, or keep the model in Python")
 
 
 def _numbers(given: Mapping[str, float]) -> dict[str, float]:
@@ -147,7 +145,5 @@ def known_reward(plain: "Mapping[str, Any] | KnownReward | str | Sequence[str]")
         return WeightedSum(plain["weights"])
     if isinstance(plain, Mapping) and "targets" in plain and set(plain) <= {"targets", "mean"}:
         return TargetError(plain["targets"], bool(plain.get("mean", True)))
-    raise ValueError(
-        f"expected a reward: a node's name, {{weights: {{node: weight}}}} or {{targets: {{node: target}}, "
-        f"mean: true}}; got {plain!r}"
-    )
+    expected = "a node's name, {weights: {node: weight}} or {targets: {node: target}, mean: true}"
+    raise ValueError(f"expected a reward: {expected}; got {plain!r}")

@@ -126,12 +126,10 @@ def taken(fitted: Question, asked: Question, used: Sequence[str]) -> Question:
     if isinstance(fitted, CausalTask) and isinstance(asked, CausalTask):
         limits, names = asked.limits, fitted.box.names
         if limits is not None:
-            limits = Polytope(
-                names, limits.normals[:, [limits.names.index(name) for name in names]], limits.offsets
-            )
-        return CausalTask(
-            fitted.graph, asked.box.only(names), fitted.reward if "reward" in used else asked.reward, limits
-        )
+            places = [limits.names.index(name) for name in names]
+            limits = Polytope(names, limits.normals[:, places], limits.offsets)
+        reward = fitted.reward if "reward" in used else asked.reward
+        return CausalTask(fitted.graph, asked.box.only(names), reward, limits)
     return fitted
 
 
@@ -168,8 +166,6 @@ def _reward(reward: KnownReward) -> frozenset[str]:
         return frozenset([f"a function ({reward.function!r}) of {', '.join(reward.nodes)}"])
     found = []
     for key, value in reward.to_plain().items():
-        weighed = isinstance(value, Mapping)
-        found += (
-            [f"{key} {name} {each:.10g}" for name, each in value.items()] if weighed else [f"{key} {value}"]
-        )
+        parts = value.items() if isinstance(value, Mapping) else ()
+        found += [f"{key} {name} {each:.10g}" for name, each in parts] or [f"{key} {value}"]
     return frozenset(found)

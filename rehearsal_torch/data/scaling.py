@@ -128,9 +128,8 @@ class Rescale(Solved):
         """Inconsistent sizes, and ranges with lower > upper."""
         found = super().faults()
         if not found and bool((self.upper < self.lower).any()):
-            found.append(
-                f"upper: expected lower <= upper; got {self.lower.tolist()} and {self.upper.tolist()}"
-            )
+            got = f"{self.lower.tolist()} and {self.upper.tolist()}"
+            found.append(f"upper: expected lower <= upper; got {got}")
         return found
 
     def fix(self, ranges: Mapping[str, Sequence[float]]) -> "Rescale":
@@ -138,10 +137,8 @@ class Rescale(Solved):
         lacking = [name for name in self.names if name not in ranges]
         unknown = [name for name in ranges if name not in self.names]
         if lacking or unknown:
-            raise ValueError(
-                f"expected a range for each of {', '.join(self.names)}; none for {lacking}, and {unknown} "
-                "are not columns of the model"
-            )
+            got = f"none for {lacking}, and {unknown} are not columns of the model"
+            raise ValueError(f"expected a range for each of {', '.join(self.names)}; {got}")
         ends = [torch.as_tensor(ranges[name], dtype=torch.float64) for name in self.names]
         for name, pair in zip(self.names, ends, strict=True):
             if pair.shape != (2,) or not bool(pair.isfinite().all()) or not float(pair[0]) < float(pair[1]):

@@ -156,10 +156,8 @@ class HiddenCause:
 
     def __post_init__(self) -> None:
         if not 0 < self.tipping <= 1 or not 0 <= self.doses <= 1 or not 0 <= self.explained <= 1:
-            raise ValueError(
-                "expected a tipping strength in (0, 1] and partial R^2 in [0, 1]; got "
-                f"{self.tipping}, {self.doses} and {self.explained}"
-            )
+            got = f"{self.tipping}, {self.doses} and {self.explained}"
+            raise ValueError(f"expected a tipping strength in (0, 1] and partial R^2 in [0, 1]; got {got}")
 
     @property
     def yardstick(self) -> float | None:

@@ -52,9 +52,8 @@ def check_seed(seed: object) -> int:
         raise SizeError(f"seed: expected a whole number of at least 0; got {seed!r}")
     if seed > LARGEST_SEED:
         # Python itself writes no whole number of more than 4,300 digits.
-        raise SizeError(
-            f"seed: expected a whole number of at most {LARGEST_SEED}; got one of {seed.bit_length()} bits"
-        )
+        bits = seed.bit_length()
+        raise SizeError(f"seed: expected a whole number of at most {LARGEST_SEED}; got one of {bits} bits")
     return seed
 
 

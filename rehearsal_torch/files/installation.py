@@ -10,8 +10,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 _PACKAGE = Path(str(files(__name__.partition(".")[0])))
-
-
+# Committed results, relative to the checkout: data that is written, not code that writes it.
+RESULTS = Path("docs/results")
 # What `rehearsal explore` needs, which is installed with the extra `app`.
 APP = ("fastapi", "uvicorn")
 
@@ -35,10 +35,6 @@ def conf_folder(package: Path = _PACKAGE) -> Path:
     return package / "conf" if root is None else root / "conf"
 
 
-# Committed results, relative to the checkout: data that is written, not code that writes it.
-RESULTS = Path("docs/results")
-
-
 def commit() -> str | None:
     """The commit of this working copy, with "+changes" if tracked files other than results differ; None if
     there is none.
@@ -46,25 +42,21 @@ def commit() -> str | None:
     root = checkout()
     if root is None or not (root / ".git").exists():
         return None
-    found = _git(root, "rev-parse", "HEAD")
-    if found is None:
-        return None
-    return found + ("+changes" if changed_files(root, RESULTS) else "")
+    head = _git(root, "rev-parse", "HEAD")
+    return head and head + ("+changes" if changed_files(root, RESULTS) else "")
 
 
 def changed_files(root: Path, besides: Path) -> list[str]:
     """The tracked files of a working copy that differ from its commit, except those in a folder."""
     asked = ("status", "--porcelain", "--untracked-files=no", "--", ".", f":(exclude){besides}")
-    return [line[3:] for line in (_git(root, *asked, strip=False) or "").splitlines()]
+    return [line[3:] for line in (_git(root, *asked) or "").splitlines()]
 
 
-def _git(root: Path, *arguments: str, strip: bool = True) -> str | None:
+def _git(root: Path, *arguments: str) -> str | None:
     try:
         answer = subprocess.run(
             ["git", "-C", str(root), *arguments], capture_output=True, text=True, check=False, timeout=10
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    if answer.returncode != 0:
-        return None
-    return answer.stdout.strip() if strip else answer.stdout
+    return answer.stdout.rstrip() if answer.returncode == 0 else None

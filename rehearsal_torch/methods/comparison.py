@@ -76,7 +76,7 @@ from rehearsal_torch.seeding import generator, round_seed, seeded
 from rehearsal_torch.shared_tasks import results, worth
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.surrogate import Surrogate
-from rehearsal_torch.training.folds import folds_of
+from rehearsal_torch.training.fit import folds_of
 
 
 @dataclass(frozen=True)

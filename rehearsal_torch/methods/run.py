@@ -25,8 +25,8 @@ from rehearsal_torch.claims.rules import Claims
 from rehearsal_torch.data.question import Kind
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.graphs.graph_class import graph_class
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.graphs.written_graph import graph_class
 from rehearsal_torch.methods.build import build as built
 from rehearsal_torch.methods.build import (
     made,
@@ -326,7 +326,7 @@ def judged_by_graphs(
     told: Callable[[str], None] | None = None,
 ) -> Claims | None:
     """The claims of a run, followed by the graphs under which its decisions stand (`member_graphs`); the
-    claims alone if no graphs are `written` (`graphs.graph_class`).
+    claims alone if no graphs are `written` (`graphs.written_graph`).
 
     Raises:
         UserError: if the graphs cannot be read or do not suit the task, or the run does not decide for cases

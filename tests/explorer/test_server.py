@@ -7,8 +7,8 @@ import time
 import pytest
 
 import rehearsal_torch.explorer.server as serving
+from rehearsal_torch.explorer.opening import opened
 from rehearsal_torch.explorer.rehearsal_session import RehearsalSession
-from rehearsal_torch.explorer.run_material import opened
 from rehearsal_torch.explorer.server import FRAME, page_file
 from tests.places import ROOT
 from tests.toys.explored import run_folder
@@ -104,8 +104,8 @@ def test_a_fault_is_named_and_printed(capsys):
     class Broken:
         page = "explorer.html"
 
-        def add_routes(self, app):
-            pass
+        def questions(self):
+            return {}
 
         def describe(self):
             raise KeyError("gone")

@@ -5,7 +5,7 @@ import csv
 import pytest
 from omegaconf import OmegaConf
 
-from rehearsal_torch.cli.choice.settled import TABLE, record, recorded
+from rehearsal_torch.cli.settled import TABLE, record, recorded
 from rehearsal_torch.methods.build import problem_of
 from rehearsal_torch.methods.choice import (
     NOT_COMPARED,

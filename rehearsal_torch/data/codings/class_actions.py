@@ -141,9 +141,7 @@ def in_indicators(values: Mapping[str, Any], codings: Sequence[Coding]) -> dict[
             found[name] = value
             continue
         if value not in range(len(coding.levels)):
-            raise ValueError(
-                f"{name}: expected the place of one of {', '.join(coding.levels)}, from 0 to "
-                f"{len(coding.levels) - 1}; got {value!r}"
-            )
+            among = f"{', '.join(coding.levels)}, from 0 to {len(coding.levels) - 1}"
+            raise ValueError(f"{name}: expected the place of one of {among}; got {value!r}")
         found |= dict(zip(coding.columns, coding.rows[int(value)].tolist(), strict=True))
     return found

@@ -40,8 +40,7 @@ from rehearsal_torch.data.codings.coding import Coding, either, listed, spelled,
 from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.schema import Fault
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.spaces.inequalities import InequalityError
-from rehearsal_torch.spaces.worded_inequalities import desired_classes, worded_inequalities
+from rehearsal_torch.spaces.inequalities import InequalityError, desired_classes, inequalities
 
 BY_ROWS = ("binary", "categorical")
 CODINGS = "{variable: [texts in the order of their codes], or {classes: [...], reference: ...}}"
@@ -175,9 +174,8 @@ def _settable(coding: Coding, written: Any) -> dict[str, Any]:
     """What the columns of a variable may be set to, with codes for texts."""
     values = written.get("values") if isinstance(written, Mapping) else None
     if not isinstance(values, list | tuple) or not values:
-        raise ValueError(
-            f"a variable of texts is set to one of these: write {{values: [{listed(coding.levels)}]}}"
-        )
+        example = f"{{values: [{listed(coding.levels)}]}}"
+        raise ValueError(f"a variable of texts is set to one of these: write {example}")
     codes = list[int]()
     for value in values:
         place = coding.place(value)
@@ -190,10 +188,8 @@ def _settable(coding: Coding, written: Any) -> dict[str, Any]:
         raise ValueError(f"each class is offered once; got {listed(spelled(values))}")
     texts = [coding.levels[code] for code in codes]
     if coding.reference not in texts:
-        raise ValueError(
-            f"the reference of {coding.name}, {coding.reference}, is not offered: name one of "
-            f"{listed(texts)} as the reference"
-        )
+        remedy = f"name one of {listed(texts)} as the reference"
+        raise ValueError(f"the reference of {coding.name}, {coding.reference}, is not offered: {remedy}")
     rows = coding.rows[codes]
     return {
         column: {**written, "values": sorted(set(rows[:, place].tolist()))}
@@ -275,8 +271,8 @@ def faces_of_text(written: Any, codings: Mapping[str, Coding] = MappingProxyType
     for place, line in enumerate(lines):
         try:
             # With the lines before it, since classes are named once.
-            worded_inequalities(line, levels, classes)
-            found = worded_inequalities(lines[: place + 1], levels, classes)
+            inequalities(line, levels, classes)
+            found = inequalities(lines[: place + 1], levels, classes)
         except InequalityError as error:
             error.args = (f"inequality {place + 1}, {error}" if isinstance(written, list) else str(error),)
             raise

@@ -28,11 +28,12 @@ from rehearsal_torch.data.decision import Decision, DecisionContext, EpisodeCase
 from rehearsal_torch.data.dose_levels import DoseLevels
 from rehearsal_torch.data.finding import Finding, findings_of, recorded
 from rehearsal_torch.data.reading import TableError, table_file
-from rehearsal_torch.problems.episodes.cohort import STATES, sofa
+from rehearsal_torch.problems.episodes.cohort import sofa
 from rehearsal_torch.problems.episodes.splits import SplitEpisodes, check_split
 from rehearsal_torch.problems.episodes.stays import (
     COLUMNS,
     DOSES,
+    STATES,
     Impossible,
     data_card,
     read_stays,
@@ -205,8 +206,8 @@ class Mimic(SplitEpisodes):
         return card | {"agreement of SOFA with its formula": f"{self.sofa_agreement():.1%} of the steps"}
 
     def sofa_agreement(self) -> float:
-        """The share of steps whose SOFA column equals the score of the same step's other columns. It is lower
-        where single values were imputed after the score had been computed, or were recorded in other steps.
+        """The share of steps whose SOFA column is the score of the others; lower where values were imputed
+        later, or recorded in other steps.
         """
         rows = torch.cat([episode.columns((*STATES, DOSES[0], "SOFA")) for episode in self.stays.episodes])
         return float((sofa(rows[:, :-2], rows[:, -2]) == rows[:, -1]).double().mean())
@@ -214,10 +215,8 @@ class Mimic(SplitEpisodes):
 
 def _file(path: str | Path | None) -> Path:
     if path is None:
-        raise TableError(
-            "no table is named: set path=mimic-table.csv (the four-hour table of a public MIMIC-III sepsis "
-            "pipeline)"
-        )
+        table = "the four-hour table of a public MIMIC-III sepsis pipeline"
+        raise TableError(f"no table is named: set path=mimic-table.csv ({table})")
     file = Path(path)
     if not file.is_file():
         remedy = "check path=, which is relative to the folder the command is typed in"

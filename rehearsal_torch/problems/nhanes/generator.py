@@ -43,6 +43,7 @@ from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.problems.nhanes.trees import BoostedTrees
 
 Array = NDArray[np.float64]
+DAMAGED = "the file is damaged"
 CONTEXT = ("Age", "Sex", "Race", "FamilyHx_Diabetes", "Education", "Income_Ratio")
 ACTIONABLE = ("BMI", "CalIntake", "CarbIntake", "FiberIntake", "Sedentary_min")
 OUTCOMES = ("HbA1c", "FPG")
@@ -93,14 +94,7 @@ def influence_graph(paired: bool = True, chain: bool = False) -> RehearsalGraph:
 
 @dataclass(frozen=True, eq=False)
 class ResidualDistribution:
-    """A quantile function through the means of equally large groups.
-
-    Attributes:
-        means: (Q,), ascending.
-
-    Raises:
-        ValueError: if they are not strictly ascending or not finite.
-    """
+    """A quantile function through the means of Q equally large groups, (Q,), strictly ascending."""
 
     means: Array
 
@@ -124,14 +118,8 @@ class ResidualDistribution:
 
 @dataclass(frozen=True, eq=False)
 class PairedRanks:
-    """The joint distribution of two ranks with uniform margins.
-
-    Attributes:
-        edges: (E,), grid lines, from 0 to 1.
-        shares: (E - 1, E - 1), the probability of each cell; rows and columns sum to the cells' widths.
-
-    Raises:
-        ValueError: if the shares are not such a distribution.
+    """The joint distribution of two ranks: grid lines from 0 to 1, (E,), and the probability of each cell,
+    (E - 1, E - 1), whose rows and columns sum to the cells' widths.
     """
 
     edges: Array
@@ -142,14 +130,10 @@ class PairedRanks:
         widths = np.diff(self.edges)
         from_0_to_1 = (widths > 0).all() and self.edges[0] == 0 and self.edges[-1] == 1
         if self.shares.shape != cells or not (self.shares >= 0).all() or not from_0_to_1:
-            raise ValueError(
-                f"ranks: expected shares of at least 0 in {cells} cells between rising edges from 0 to 1; "
-                "the file is damaged"
-            )
+            expected = f"shares of at least 0 in {cells} cells between rising edges from 0 to 1"
+            raise ValueError(f"ranks: expected {expected}; {DAMAGED}")
         if not all(np.allclose(self.shares.sum(axis), widths, atol=1e-6) for axis in (0, 1)):
-            raise ValueError(
-                "ranks: expected rows and columns that sum to the grid's widths; the file is damaged"
-            )
+            raise ValueError(f"ranks: expected rows and columns that sum to the grid's widths; {DAMAGED}")
 
     @classmethod
     def independent(cls) -> "PairedRanks":
@@ -159,10 +143,7 @@ class PairedRanks:
     def second(self, first: Array, uniform: Array) -> Array:
         """The second rank given the first, from uniform numbers; (...), (...) -> (...)."""
         row = np.clip(np.searchsorted(self.edges, first, side="right") - 1, 0, len(self.edges) - 2)
-        rising = np.concatenate(
-            [np.zeros((len(self.shares), 1)), np.cumsum(self.shares / self.shares.sum(1, keepdims=True), 1)],
-            1,
-        )
+        rising = np.pad(np.cumsum(self.shares / self.shares.sum(1, keepdims=True), 1), ((0, 0), (1, 0)))
         rising[:, -1] = 1.0
         column = np.clip((rising[row, 1:] <= uniform[..., None]).sum(-1), 0, len(self.edges) - 2)
         start, end = rising[row, column], rising[row, column + 1]
@@ -191,12 +172,7 @@ FILES = ("weights.safetensors", "card.yaml")
 
 @dataclass(frozen=True, eq=False)
 class Frequencies:
-    """An empirical categorical distribution.
-
-    Attributes:
-        values: (K,), ascending.
-        shares: (K,), summing to 1.
-    """
+    """An empirical categorical distribution: values, (K,), ascending, and shares, (K,), that sum to 1."""
 
     values: Array
     shares: Array
@@ -204,9 +180,8 @@ class Frequencies:
     def __post_init__(self) -> None:
         one_length = self.values.ndim == 1 and self.values.shape == self.shares.shape
         if not one_length or not (self.shares >= 0).all() or abs(self.shares.sum() - 1) > 1e-6:
-            raise ValueError(
-                "frequencies: expected values and shares of one length that sum to 1; the file is damaged"
-            )
+            expected = "values and shares of one length that sum to 1"
+            raise ValueError(f"frequencies: expected {expected}; {DAMAGED}")
 
     def quantile(self, uniform: Array) -> Array:
         """Values from uniform numbers, (...) -> (...)."""
@@ -216,11 +191,8 @@ class Frequencies:
 
 @dataclass(frozen=True, eq=False)
 class Classifier:
-    """P(v = values_j | parents) = softmax_j of boosted trees.
-
-    Attributes:
-        values: (K,), the classes.
-        scores: K sums of trees; K - 1 if the first class has the score 0.
+    """P(v = values_j | parents) = softmax_j of K sums of boosted trees; K - 1 if the first class has the
+    score 0.
     """
 
     values: Array
@@ -237,13 +209,7 @@ class Classifier:
 
 @dataclass(frozen=True, eq=False)
 class LogEquation:
-    """v = clip(exp(f(parents) + e) - 1).
-
-    Attributes:
-        trees: f.
-        noise: The distribution of e.
-        support: The smallest and the largest v.
-    """
+    """v = clip(exp(f(parents) + e) - 1): f, the distribution of e, and the smallest and the largest v."""
 
     trees: BoostedTrees
     noise: ResidualDistribution
@@ -263,7 +229,6 @@ class Generator:
     """The fitted generator.
 
     Attributes:
-        roots: Context variable to its frequencies.
         chain: Each context variable but the first to its conditional distribution given those before it.
         equations: Every other variable to its equation.
         ranks: The joint distribution of the ranks of the two outcomes' noises.
@@ -312,9 +277,7 @@ class Generator:
     def desired(
         self, columns: Mapping[str, Array], bounds: tuple[float, float], paired: bool = True
     ) -> Array:
-        """P(HbA1c <= bound and FPG <= bound | all variables before them), with the outcomes' noise integrated
-        out exactly.
-        """
+        """P(HbA1c and FPG <= bounds | all variables before them), the outcomes' noise integrated out."""
         ranks = [
             self.equations[name].rank_of([columns[parent] for parent in PARENTS[name]], bound)
             for name, bound in zip(OUTCOMES, bounds, strict=True)

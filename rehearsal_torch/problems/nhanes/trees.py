@@ -31,12 +31,10 @@ class BoostedTrees:
     """f(x) = start + sum_t v_t(x), with T trees of at most L nodes and 8 leaves over p variables.
 
     Attributes:
-        width: p.
-        start: c.
+        width, start: p and c.
         feature: (T, L) int16, the variable that a node compares; -1 at leaves and at unused places.
         threshold: (T, L) float32; a row with x_f <= threshold goes left. x is rounded to float32 first.
-        left: (T, L) int16, the index of the left child, larger than its parent's; 0 at leaves.
-        right: (T, L) int16, the index of the right child, likewise.
+        left, right: (T, L) int16, the indices of the children, larger than their parent's; 0 at leaves.
         value: (T, L) float32, the contribution of a leaf.
 
     Raises:
@@ -55,10 +53,8 @@ class BoostedTrees:
         shape = self.feature.shape
         sides = (self.left, self.right)
         if len(shape) != 2 or any(each.shape != shape for each in (self.threshold, *sides, self.value)):
-            raise ValueError(
-                "trees: expected feature, threshold, left, right and value of one shape (trees, nodes); the "
-                "file is damaged"
-            )
+            names = "feature, threshold, left, right and value"
+            raise ValueError(f"trees: expected {names} of one shape (trees, nodes); the file is damaged")
         inner = self.feature != LEAF
         here = np.broadcast_to(np.arange(shape[1]), shape)
         numbers = (self.threshold, self.value, self.start)
@@ -122,10 +118,8 @@ class BoostedTrees:
     @cached_property
     def thresholds(self) -> tuple[Array, ...]:
         """For each variable, the thresholds of all nodes that compare it, ascending."""
-        return tuple(
-            np.unique(self.threshold[self.feature == variable]).astype(np.float64)
-            for variable in range(self.width)
-        )
+        cuts = (self.threshold[self.feature == variable] for variable in range(self.width))
+        return tuple(np.unique(each).astype(np.float64) for each in cuts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,9 +188,7 @@ class BitTrees:
 
 
 def _walk(trees: BoostedTrees, tree: int) -> tuple[list[tuple[int, float, int]], list[float]]:
-    """The inner nodes of a tree as (variable, threshold, leaves to the left), and its leaves' values from
-    left to right.
-    """
+    """A tree's inner nodes (variable, threshold, leaves to the left), and its leaves' values in order."""
     nodes: list[tuple[int, float, int]] = []
     leaves: list[float] = []
 

@@ -25,7 +25,7 @@ from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.problems.problem import SIMULATED, RehearsalProblem, Verdict, World, ranges_of
 from rehearsal_torch.problems.rehearsal.gaussian_region import Disc
 from rehearsal_torch.problems.world_size import SampleSize, is_number, setting
-from rehearsal_torch.seeding import world_generator
+from rehearsal_torch.seeding import numpy_generator
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
 
@@ -43,9 +43,6 @@ class RehearsalWorld(World, RehearsalProblem):
 
     Attributes:
         details: Entries of the card besides sizes, roles and ranges.
-
-    Raises:
-        ValueError: if `size` is not a `SampleSize`, or the share is out of range.
     """
 
     def __init__(
@@ -84,19 +81,15 @@ class RehearsalWorld(World, RehearsalProblem):
 
     @abstractmethod
     def probability(self, contexts: Tensor, names: Sequence[str], values: Tensor) -> Tensor:
-        """The true P(Y in S | x, alteration): contexts (B, |X|), values (..., B, k) -> (..., B); `names` may
-        be empty, k = 0.
-        """
+        """P(Y in S | x, alteration): (B, |X|), (..., B, k) -> (..., B); `names` may be empty, k = 0."""
 
     @abstractmethod
     def optimal(self, contexts: Tensor, names: Sequence[str]) -> tuple[Tensor, Tensor]:
-        """The best values of one candidate set and their probability, (B, |X|) -> (B, k), (B,), accurate to
-        .003.
-        """
+        """The best values of a candidate set and their probability, (B, k), (B,), accurate to .003."""
 
     def stream(self, purpose: int, index: int = 0) -> np.random.Generator:
         """A random number generator determined by the world's seed, a purpose and an index."""
-        return world_generator(self.seed, purpose, index)
+        return numpy_generator(self.seed, purpose, index)
 
     def reseeded(self, seed: int) -> Self:
         """The same world with another seed, hence with different observations, contexts and noise."""
@@ -147,10 +140,8 @@ class RehearsalWorld(World, RehearsalProblem):
         return self._references(_rehearsal_case(case))[1]
 
     def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:
-        """``probability`` after the decision, ``no_action``, ``oracle``, and ``share``: how much of the
-        oracle's gain over no action was achieved.
-
-        The oracle may choose no action. ``share`` is NaN where the gain is at most 1e-3.
+        """``probability`` after the decision, ``no_action``, ``oracle`` (which may choose no action), and
+        ``share``: how much of the oracle's gain was achieved, NaN where it is at most 1e-3.
 
         Raises:
             ValueError: if the decision sets a variable that may not be set, or sets it outside its bounds or
@@ -165,17 +156,11 @@ class RehearsalWorld(World, RehearsalProblem):
             values = alteration.values.reshape(1, -1).to(context)
             reached = float(self.probability(context, alteration.names, values))
         gain = best - nothing
-        return {
-            "probability": reached,
-            "no_action": nothing,
-            "oracle": best,
-            "share": (reached - nothing) / gain if gain > 1e-3 else float("nan"),
-        }
+        share = (reached - nothing) / gain if gain > 1e-3 else float("nan")
+        return {"probability": reached, "no_action": nothing, "oracle": best, "share": share}
 
     def _references(self, case: RehearsalCase) -> tuple[float, float]:
-        """The probabilities under no action and of the oracle; cached per context, since every method is
-        scored on the same ones.
-        """
+        """The probabilities under no action and of the oracle, cached for each context."""
         context = self.given([case])
         key = tuple(context[0].tolist())
         if key not in self._known:
