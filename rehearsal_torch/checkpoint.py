@@ -342,7 +342,7 @@ METHOD = "method.yaml"
 FILES = {"config.yaml", "weights.safetensors", "card.yaml", METHOD}
 
 
-def written(folder: str | Path, write: Callable[[Path], None]) -> Path:
+def written(folder: str | Path, write: Callable[[Path], object]) -> Path:
     """Writes the folder of a saved model as a whole or not at all: beside its place, and moved there once it
     is complete. It replaces the folder of an earlier saved model, and nothing else.
 

@@ -199,9 +199,9 @@ class RehearsalModel(FittedMethod):
     def _rows_again(self, table: Any) -> FittedRows:
         """The rows of a saved model, given again; its card names them by fingerprint."""
         stated = self.card.get("settings")
-        given = stated if isinstance(stated, Mapping) else {}
+        stated = stated if isinstance(stated, Mapping) else {}
         groups = ("dataset", "trainer")
-        settings = {str(key): given[key] for key in given if str(key).partition(".")[0] in groups}
+        settings = {str(key): stated[key] for key in stated if str(key).partition(".")[0] in groups}
         request = Request.of(table, self.task, self.name, self.seed, settings)
         config, method = request.configured()
         # A model is called by the method that decides, also where that was chosen from the rows.

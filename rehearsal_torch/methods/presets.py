@@ -17,7 +17,7 @@ from rehearsal_torch.methods.conf import composed, options
 from rehearsal_torch.objectives.objective import AlterationObjective, Objective
 from rehearsal_torch.search.search import NoAction, Search
 from rehearsal_torch.surrogates.surrogate import Surrogate
-from rehearsal_torch.user_error import RequestError, did_you_mean
+from rehearsal_torch.user_error import RequestError, choose_from, did_you_mean
 
 # The groups of the configuration that a method consists of.
 GROUPS = ("surrogate", "objective", "search", "certificate")
@@ -120,5 +120,5 @@ def check_method(method: str, question: Kind) -> None:
             f"{_FOR[question]}: choose one of {', '.join(suited)}"
         )
     near = did_you_mean(str(method), suited)
-    hint = f" {near}" if near.startswith("Did") else ""
+    hint = "" if near == choose_from(suited) else f" {near}"
     raise RequestError(f"there is no method {method!r}: choose one of {', '.join(suited)}.{hint}")
