@@ -28,10 +28,9 @@ from rehearsal_torch.cli.run_summary import asked
 from rehearsal_torch.cli.validation import nothing_to_share
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.loop import rounds
-from rehearsal_torch.method_choice.rule import Noted
 from rehearsal_torch.methods.build import seed_and_use_one_thread
-from rehearsal_torch.methods.judged import cross_fitted_claims, judged_by_graphs
-from rehearsal_torch.methods.run import Run
+from rehearsal_torch.methods.choice import Noted
+from rehearsal_torch.methods.run import Run, cross_fitted_claims, judged_by_graphs
 from rehearsal_torch.progress import Progress
 from rehearsal_torch.round_line import Round, answered
 from rehearsal_torch.run_folder import RunFolder

@@ -35,8 +35,7 @@ from omegaconf.errors import OmegaConfBaseException
 from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.dotted import defined_in, found_at, mappings
 from rehearsal_torch.methods.arguments import takes
-from rehearsal_torch.methods.conf import CONF, check_key, check_kind, entries
-from rehearsal_torch.methods.trust import trusted_names
+from rehearsal_torch.methods.conf import CONF, check_key, check_kind, entries, trusted_names
 from rehearsal_torch.user_error import UserError, did_you_mean
 
 PACKAGE = "rehearsal_torch"

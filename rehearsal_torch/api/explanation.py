@@ -5,13 +5,15 @@
     explanation.sentences()      plain text, the recommendation first
     explanation.to_frame()       one row per fact
 
-The facts are collected by `api.explaining.explain`; this module holds them and puts them into words.
+The facts are collected by `api.explain`; this module holds them and puts them into words.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
+
+import pandas as pd
 
 from rehearsal_torch.api.what_if import in_points, in_settings
 from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
@@ -19,9 +21,6 @@ from rehearsal_torch.data.estimate import Intervals, chance_of, ends_of, in_word
 from rehearsal_torch.data.finding import further, outside
 from rehearsal_torch.data.tables.in_memory import in_library
 from rehearsal_torch.reporting.decision_frame import table_html
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Verdict = Literal["stands", "falls", "unknown"]
 COLUMNS = ("part", "about", "says", "number", "lower", "upper")
@@ -49,11 +48,11 @@ class Adjusted:
     def sentence(self) -> str:
         """The covariates in words."""
         every = [*self.context, *self.before, *self.between]
-        known = f"{', '.join(every)}" if every else "nothing"
-        parts = (
-            [f"context {', '.join(self.context)}"] if self.context and len(every) > len(self.context) else []
-        )
-        parts += [f"between the actions {', '.join(self.between)}"] if self.between else []
+        known, parts = ", ".join(every) or "nothing", []
+        if self.context and len(every) > len(self.context):
+            parts.append(f"context {', '.join(self.context)}")
+        if self.between:
+            parts.append(f"between the actions {', '.join(self.between)}")
         detail = f" ({'; '.join(parts)})" if parts else ""
         if self.enters:
             said = f"Setting {', '.join(self.names)} is adjusted for {known}{detail}"
@@ -72,11 +71,10 @@ class NearRows:
     """The rows near an action in a context.
 
     Attributes:
-        count: How many rows lie within `radius`.
+        count: How many of the `compared` rows lie within `radius`.
         radius: In standard deviations of context and action: for 97.5 % of the rows, the 5th nearest row is
             within it (`surrogates.rehearsal_surrogate`).
-        region: Context variables and actions to (smallest, largest) among the near rows; empty if there is
-            none.
+        region: Context variables and actions to (smallest, largest) among the near rows.
         desired: How many of the near rows have a desired outcome; None if the outcomes are not known.
         effective: The effective number of rows near the decision as the method counts it; None if it does
             not.
@@ -90,7 +88,7 @@ class NearRows:
     region: Mapping[str, tuple[float | str, float | str]]
     desired: int | None = None
     effective: float | None = None
-    contents: "pd.DataFrame | None" = field(default=None, repr=False, compare=False)
+    contents: pd.DataFrame | None = field(default=None, repr=False, compare=False)
     classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
@@ -126,15 +124,13 @@ class RunnerUp:
     """The best action that was not chosen.
 
     Attributes:
-        alteration: Name to value.
         of: "set", the best action of another candidate set; or "action", the best one of the same set that
             differs in some variable by at least a tenth of its range, or in its level.
         estimate: The estimate of it; None if the method has none.
         difference: The estimate of the explained action minus this one, with its interval where the method
             has one; None if one of the two has no estimate.
         against: Why the method would not recommend it; empty if there is no reason.
-        basis: How the interval was found where the two set different variables; empty where they set the
-            same, or there is none.
+        basis: How the interval was found where the two set different variables; else empty.
     """
 
     alteration: Mapping[str, float | str]
@@ -145,10 +141,8 @@ class RunnerUp:
     basis: str = ""
 
     def sentence(self, withheld: bool = False) -> str:
-        """The runner-up, and by how much it falls behind.
-
-        Args:
-            withheld: Whether the explained action lies outside the data, so that this has no number.
+        """The runner-up, and by how much it falls behind; no number where the explained action is `withheld`,
+        as it lies outside the data.
         """
         which = "Best of the other candidate sets" if self.of == "set" else "Best clearly different action"
         said = f"{which}: {in_settings(self.alteration)}"
@@ -175,7 +169,6 @@ class WithoutEdge:
 
     Attributes:
         edge: (cause, effect); the effect may be several variables that are joined by bi-directional edges.
-        verdict: "stands", "falls" or "unknown".
         gain: The estimate of the action minus that of no action under the graph without the edge; None if it
             is not known.
         because: How the verdict was found.
@@ -195,11 +188,7 @@ class WithoutEdge:
         return " -> ".join(self.edge)
 
     def sentence(self, withheld: bool = False) -> str:
-        """The verdict in words.
-
-        Args:
-            withheld: Whether the action lies outside the data, so that its gain has no number.
-        """
+        """The verdict in words; no number of an action that is `withheld`, as it lies outside the data."""
         known = None if withheld else self.gain
         gain = "" if known is None else f" (a gain of {Intervals().difference(known)})"
         instead = f"; it would then set {in_settings(self.instead)}" if self.instead else ""
@@ -214,15 +203,13 @@ class Explanation:
     """Why a method decides as it does in one case.
 
     Attributes:
-        considered: The action that is explained, name to value: the recommended one, or the one that the
-            method found and did not recommend; empty if there is none.
+        considered: The action that is explained, name to value: the recommended one, or the one that was
+            found and not recommended; empty if there is none.
         adjusted: What is adjusted for, one entry per candidate set; that of the considered action first.
         rows: The rows near the considered action; None if there is none, or too few rows were kept.
-        runners_up: The best other actions.
         edges: What becomes of the decision without single edges into the action, an outcome, or what lies
             between them.
         notes: What could not be asked, one sentence each.
-        wanted: The desired region in words (`data.codings.texts`); empty where these are too long.
     """
 
     case: RehearsalCase
@@ -262,26 +249,21 @@ class Explanation:
     def sentences(self) -> list[str]:
         """The explanation in plain text, the decision first; no number of a decision outside the data."""
         one, beyond = self.decision, self._beyond
-        found = [
-            self.sentence(),
-            *(each.sentence() for each in self.adjusted[: 1 if self.considered else None]),
-        ]
-        found += [] if self.rows is None else self.rows.sentences()
-        found += [each.sentence(beyond) for each in self.runners_up]
-        found += self._edges()
+        sentences = [self.sentence()]
+        sentences += [each.sentence() for each in self.adjusted[: 1 if self.considered else None]]
+        sentences += [] if self.rows is None else self.rows.sentences()
+        sentences += [*(each.sentence(beyond) for each in self.runners_up), *self._edges()]
         if one.sensitivity is not None and not beyond:
-            found.append(_capital(f"{one.sensitivity.sentence()}."))
-        more = further(one.findings, found[0])
-        return [*found, *(_capital(f"{each.rstrip('.')}.") for each in more), *self.notes]
+            sentences.append(_capital(f"{one.sensitivity.sentence()}."))
+        more = further(one.findings, sentences[0])
+        return [*sentences, *(_capital(f"{each.rstrip('.')}.") for each in more), *self.notes]
 
     def to_frame(self, library: str = "pandas") -> Any:
         """One row per fact: its part (decision, adjustment, rows, region, runner-up, edge, hidden cause),
         what it is about, what it says, and a number with its interval, NaN where there is none (in polars and
         pyarrow, a missing value).
         """
-        import pandas as pd
-
-        frame = pd.DataFrame(self._facts(), columns=list(COLUMNS))
+        frame = pd.DataFrame(list(self._facts()), columns=list(COLUMNS))
         return in_library(frame.astype(dict.fromkeys(COLUMNS[3:], float)), library)
 
     def __str__(self) -> str:
@@ -303,49 +285,46 @@ class Explanation:
 
     def _edges(self) -> list[str]:
         """One sentence for each edge without which the decision does not stand, or another action is clearly
-        preferred; one for those without which it stands, and one for those that were not checked.
+        preferred; one for all others of a kind.
         """
-        told = [each for each in self.edges if each.verdict == "falls"]
-        told += [each for each in self.edges if each.verdict == "stands" and each.instead]
-        found = [each.sentence(self._beyond) for each in told]
-        by_reason: dict[str, list[WithoutEdge]] = {}
-        for each in self.edges:
-            if each.verdict == "unknown":
-                by_reason.setdefault(each.because, []).append(each)
-        if standing := [each for each in self.edges if each.verdict == "stands"]:
-            found.append(f"It stands without {_one_of(standing)}.")
-        found += [f"Not checked without {_one_of(some)}: {why}." for why, some in by_reason.items()]
-        return found
+        standing = [each for each in self.edges if each.verdict == "stands"]
+        unknown = [each for each in self.edges if each.verdict == "unknown"]
+        single = [each for each in self.edges if each.verdict == "falls"]
+        single += [each for each in standing if each.instead]
+        sentences = [each.sentence(self._beyond) for each in single]
+        if standing:
+            sentences.append(f"It stands without {_one_of(standing)}.")
+        for why in dict.fromkeys(each.because for each in unknown):
+            some = [each for each in unknown if each.because == why]
+            sentences.append(f"Not checked without {_one_of(some)}: {why}.")
+        return sentences
 
-    def _facts(self) -> list[dict[str, Any]]:
-        """The rows of the frame; numbers that are missing are NaN there."""
-        decision, rows = self.decision, self.rows
-        facts = [_fact("decision", in_settings(self.considered), self.sentence(), decision.estimate)]
-        facts += [_fact("adjustment", ", ".join(each.names), each.sentence()) for each in self.adjusted]
+    def _facts(self) -> Iterator[tuple[Any, ...]]:
+        """The rows of the frame, with None where there is no number."""
+        decision, rows, beyond = self.decision, self.rows, self._beyond
+        yield "decision", in_settings(self.considered), self.sentence(), *_numbers(decision.estimate)
+        for each in self.adjusted:
+            yield "adjustment", ", ".join(each.names), each.sentence(), None, None, None
         if rows is not None:
-            facts.append(_fact("rows", "near", rows.sentences()[0]) | {"number": float(rows.count)})
+            yield "rows", "near", rows.sentences()[0], float(rows.count), None, None
             for name, (low, high) in rows.region.items():
                 texts = isinstance(low, str)
-                region = _fact("region", name, f"{low} to {high}" if texts else "")
-                facts.append(region if texts else region | {"lower": low, "upper": high})
-            facts += [_fact("region", name, " or ".join(each)) for name, each in rows.classes.items()]
+                says, ends = (f"{low} to {high}", (None, None)) if texts else ("", (low, high))
+                yield "region", name, says, None, *ends
+            for name, classes in rows.classes.items():
+                yield "region", name, " or ".join(classes), None, None, None
         for other in self.runners_up:
-            text = other.sentence(self._beyond)
-            facts.append(_fact("runner-up", in_settings(other.alteration), text, other.difference))
-        facts += [
-            _fact("edge", edge.text, edge.sentence(self._beyond)) | {"number": edge.gain}
-            for edge in self.edges
-        ]
+            says, numbers = other.sentence(beyond), _numbers(other.difference)
+            yield "runner-up", in_settings(other.alteration), says, *numbers
+        for edge in self.edges:
+            yield "edge", edge.text, edge.sentence(beyond), edge.gain, None, None
         if (hidden := decision.sensitivity) is not None:
-            facts.append(_fact("hidden cause", "tipping", hidden.sentence()) | {"number": hidden.tipping})
-        return facts
+            yield "hidden cause", "tipping", hidden.sentence(), hidden.tipping, None, None
 
 
-def _fact(part: str, about: str, says: str, estimate: Estimate | None = None) -> dict[str, Any]:
-    """A row of the frame, with the point and the interval of an estimate."""
-    lower, upper = (None, None) if estimate is None else ends_of(estimate) or (None, None)
-    point = None if estimate is None else estimate.point
-    return dict(zip(COLUMNS, (part, about, says, point, lower, upper), strict=True))
+def _numbers(estimate: Estimate | None) -> tuple[float | None, ...]:
+    """The point and the interval of an estimate."""
+    return (None,) * 3 if estimate is None else (estimate.point, *(ends_of(estimate) or (None, None)))
 
 
 def _number(value: float | None, withheld: bool) -> str:
@@ -357,7 +336,6 @@ def _end(value: float | str) -> str:
 
 
 def _worse(difference: Estimate) -> str:
-    """By how much another action falls behind; the numbers follow where they have an interval."""
     way = "worse" if difference.point >= 0 else "better"
     if difference.lower is not None:
         return f"{way} by the estimate"

@@ -8,19 +8,18 @@ import torch
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.method_choice.comparison import Compared
-from rehearsal_torch.method_choice.rule import (
+from rehearsal_torch.methods.choice import (
     NOT_COMPARED,
     PARTS,
     SIMPLEST_FIRST,
     Noted,
     Standing,
     chosen,
-    place,
     unit_error,
     value_error,
+    with_method,
 )
-from rehearsal_torch.methods.applicable import with_method
+from rehearsal_torch.methods.comparison import Compared
 from rehearsal_torch.methods.presets import AUTO, methods
 from rehearsal_torch.methods.run import build
 from rehearsal_torch.training.fit import fit
@@ -62,7 +61,7 @@ def found(values, nothing, predicted=None, panel=None, judges=None):
 
 
 def taken(*given, **more):
-    return chosen(found(*given, **more), ROWS, SIMPLEST_FIRST)
+    return chosen(found(*given, **more), ROWS)
 
 
 NOTHING = [0.3, 0.31, 0.29, 0.3]
@@ -96,7 +95,7 @@ def test_a_simpler_method_that_is_told_apart_is_not_taken():
 def test_net_values_are_in_the_unit_of_the_costs():
     values = {"care": [0.5, 0.51, 0.5, 0.5], "cme_stack": [0.6, 0.61, 0.6, 0.6]}
     plain = taken(values, NOTHING)
-    priced = chosen(replace(found(values, NOTHING), worth=200.0), ROWS, SIMPLEST_FIRST)
+    priced = chosen(replace(found(values, NOTHING), worth=200.0), ROWS)
     assert (priced.chosen, priced.worth) == (plain.chosen, 200.0)
     for name in ("value", "gain", "gain_lower", "gain_upper", "behind", "behind_error"):
         one, other = (getattr(each.standing("care"), name) for each in (priced, plain))
@@ -139,11 +138,11 @@ def test_a_method_that_predicts_worse_than_a_constant_is_not_taken():
 def test_where_nothing_cannot_be_done_an_action_is_taken():
     backward = 0.5 - 0.3 * ((torch.arange(ROWS) % 2).double() - 0.5)
     given = found({"care": [0.2, 0.2, 0.3, 0.2], "cme": [0.25] * 4}, NOTHING)
-    assert chosen(given, ROWS, SIMPLEST_FIRST, idle=False).chosen == "cme"
+    assert chosen(given, ROWS, idle=False).chosen == "cme"
     given = found({"care": [0.6] * 4}, NOTHING, predicted={"care": backward})
-    assert chosen(given, ROWS, SIMPLEST_FIRST).chosen == "none"
+    assert chosen(given, ROWS).chosen == "none"
     with pytest.raises(ValueError, match="care predict held-out rows worse than a constant: name the method"):
-        chosen(given, ROWS, SIMPLEST_FIRST, idle=False)
+        chosen(given, ROWS, idle=False)
 
 
 def test_the_bias_is_what_the_best_of_each_half_has_more():
@@ -155,7 +154,7 @@ def test_the_bias_is_what_the_best_of_each_half_has_more():
 
 def test_methods_that_were_not_compared_stand_last():
     other = Standing("micns", True, False, "costs")
-    choice = chosen(found({"care": [0.6] * 4}, NOTHING), 900, SIMPLEST_FIRST, [other])
+    choice = chosen(found({"care": [0.6] * 4}, NOTHING), 900, [other])
     assert choice.standings[-1] is other
     assert math.isnan(other.value)
     assert (choice.rows, choice.of, choice.cases, choice.halves) == (ROWS, 900, 10, 4)
@@ -181,9 +180,7 @@ def test_every_method_for_cases_of_a_table_is_compared_or_has_a_reason_why_not()
 
 def test_linear_equations_stand_before_kernels_and_kernels_before_stacks():
     order = ["none", "care", "outcome_regression", "cme", "cme_stack"]
-    assert sorted(order, key=place) == order
-    with pytest.raises(ValueError, match=r"expected a method that is compared: none, care, .* got 'micns'"):
-        place("micns")
+    assert sorted(order, key=list(SIMPLEST_FIRST).index) == order
 
 
 @pytest.mark.slow

@@ -7,8 +7,7 @@ import pytest
 import yaml
 
 import rehearsal_torch as rt
-from rehearsal_torch.api.saving.saved_folder import FILES
-from rehearsal_torch.checkpoint import CheckpointError
+from rehearsal_torch.checkpoint import FILES, CheckpointError
 from rehearsal_torch.data.question import fingerprint
 from rehearsal_torch.surrogates.stored_state import labels_in
 from rehearsal_torch.surrogates.surrogate import Surrogate

@@ -2,8 +2,7 @@
 
 import pytest
 
-from rehearsal_torch.api.saving.saved_folder import FILES, written
-from rehearsal_torch.checkpoint import CheckpointError
+from rehearsal_torch.checkpoint import FILES, CheckpointError, written
 
 
 def files(*names):

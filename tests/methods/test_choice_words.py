@@ -2,9 +2,17 @@
 
 from dataclasses import replace
 
-from rehearsal_torch.method_choice.rule import SIMPLEST_FIRST, Standing, chosen
-from rehearsal_torch.method_choice.words import MEANING, NET_MEANING, gained, rows, sentence, sentences
-from tests.method_choice.test_rule import NOTHING, ROWS, found, taken
+from rehearsal_torch.methods.choice import (
+    MEANING,
+    NET_MEANING,
+    Standing,
+    chosen,
+    gained,
+    rows,
+    sentence,
+    sentences,
+)
+from tests.methods.test_choice import NOTHING, ROWS, found, taken
 
 BEST, NEAR = [0.60, 0.64, 0.62, 0.62], [0.61, 0.61, 0.62, 0.60]
 
@@ -37,7 +45,7 @@ def test_that_nothing_helps_is_told():
 def test_all_that_was_left_out_is_told_with_its_reason():
     others = [Standing("qwz23_offline", False, False, "a bow"), Standing("micns", True, False, "costs")]
     given = found({"care": NEAR, "cme_stack": BEST}, NOTHING)
-    told = sentences(chosen(given, 900, SIMPLEST_FIRST, others))
+    told = sentences(chosen(given, 900, others))
     assert told[1] == "Over doing nothing, care gains +31.0 percentage points (95% interval +26.0 to +36.0)."
     assert told[2] == (
         f"3 methods were compared on {ROWS} of 900 rows, in 4 halves with 10 cases each. Choosing among them "
@@ -51,7 +59,7 @@ def test_all_that_was_left_out_is_told_with_its_reason():
 
 
 def test_net_values_are_told_as_such():
-    priced = chosen(replace(found({"care": NEAR, "cme": BEST}, NOTHING), worth=100.0), ROWS, SIMPLEST_FIRST)
+    priced = chosen(replace(found({"care": NEAR, "cme": BEST}, NOTHING), worth=100.0), ROWS)
     assert sentence(priced) == (
         "auto took care: its net value 61 lies within one standard error (2.041) of the best, cme 62, and it "
         "is simpler (doing nothing 30)"
@@ -69,7 +77,7 @@ def test_a_gain_that_is_not_told_from_zero_is_told_as_such():
 
 def test_the_table_has_a_row_for_each_method():
     others = [Standing("micns", True, False, "costs")]
-    first, second, third = rows(chosen(found({"care": NEAR}, NOTHING), ROWS, SIMPLEST_FIRST, others))
+    first, second, third = rows(chosen(found({"care": NEAR}, NOTHING), ROWS, others))
     assert (first["method"], first["value"], first["brier"], first["chosen"]) == ("none", "0.3", "", "no")
     assert (second["method"], second["value"], second["chosen"]) == ("care", "0.61", "yes")
     assert (third["compared"], third["value"], third["reason"]) == ("no", "", "costs")

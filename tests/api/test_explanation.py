@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from rehearsal_torch.api.explaining.explanation import (
+from rehearsal_torch.api.explanation import (
     COLUMNS,
     Adjusted,
     Explanation,

@@ -32,21 +32,21 @@ import math
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pandas as pd
 import torch
 from torch import Tensor
 
-from rehearsal_torch.api.configured import decisions
-from rehearsal_torch.api.explaining.explanation import (
+from rehearsal_torch.api.configured import decided
+from rehearsal_torch.api.explanation import (
     Adjusted,
     Explanation,
     NearRows,
     RunnerUp,
-    Verdict,
     WithoutEdge,
 )
-from rehearsal_torch.api.new_cases import NewCases
+from rehearsal_torch.api.request import NewCases
 from rehearsal_torch.api.what_if import FittedMethod, difference_of, number, objectives_in
 from rehearsal_torch.claims.member_graphs import fault, fit_key, gains
 from rehearsal_torch.data.codings.class_actions import cycled
@@ -62,9 +62,6 @@ from rehearsal_torch.spaces.box import Alteration, Box
 from rehearsal_torch.surrogates.rehearsal_surrogate import ROUNDING, RehearsalSurrogate
 from rehearsal_torch.user_error import RequestError
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 POINTS = 512
 # By which share of its range a variable differs clearly.
 APART = 0.1
@@ -72,11 +69,8 @@ APART = 0.1
 
 @dataclass(frozen=True)
 class FittedRows:
-    """The rows of a fit, which a saved model does not hold.
-
-    Attributes:
-        observations: Returns them.
-        under: Returns the method fitted to them under another graph of the task's variables.
+    """The rows of a fit, which a saved model does not hold, and the method fitted to them under another
+    graph.
     """
 
     observations: Callable[[], Table]
@@ -95,7 +89,7 @@ def explain(
     action = _considered(decision)
     names = () if action.alteration is None else action.alteration.names
     adjusted = tuple(
-        _adjusted(model, each) for each in sorted(model.task.candidates, key=lambda one: one != names)
+        _adjusted(model, each) for each in sorted(model.task.candidates, key=lambda own: own != names)
     )
     if action.alteration is None:
         return Explanation(case, decision, {}, adjusted, None, (), (), wanted=wanted_in(model.task))
@@ -105,9 +99,9 @@ def explain(
     near = _near(model, case, action, observed, rows)
     if near is None:
         notes.append("There are too few rows to say which are near.")
+    edges: tuple[WithoutEdge, ...] = ()
     with in_numbers("the fitted surrogate"), torch.random.fork_rng(devices=[]):
         others = _runners_up(model, objectives_in(model, [case]), action)
-        edges: tuple[WithoutEdge, ...] = ()
         if len(model.surrogate.overlap.graphs) > 1:
             notes.append("Single edges were not taken out: the method weighs several graphs itself.")
         elif decision.undecided:
@@ -129,19 +123,11 @@ def explain(
 
 
 def check_explained(refits: object, rows: object) -> None:
-    """Refuses arguments of `RehearsalModel.explain` of the wrong kind.
-
-    Raises:
-        RequestError: with what was expected.
-    """
+    """Refuses arguments of `RehearsalModel.explain` of the wrong kind."""
     if isinstance(refits, bool) or not isinstance(refits, int) or refits < 0:
         raise RequestError(f"refits: expected a whole number of at least 0; got {refits!r}")
     if not isinstance(rows, bool):
         raise RequestError(f"rows: expected True or False; got {rows!r}")
-
-
-def _value(decision: Decision) -> float:
-    return decision.value if math.isfinite(decision.value) else -math.inf
 
 
 def _considered(decision: Decision) -> Decision:
@@ -155,11 +141,10 @@ def _considered(decision: Decision) -> Decision:
 
 def _adjusted(model: FittedMethod, names: tuple[str, ...]) -> Adjusted:
     task = model.task
-    found = adjustment(task.graph, task.context, names, task.outcomes)
-    by = model.surrogate.by_adjustment
-    own, context, before, between = map(task.variables, (names, task.context, found.before, found.between))
-    reasons = tuple(sentence_in_words(each, task.coded) for each in found.reasons)
-    return Adjusted(own, context, before, between, reasons, by)
+    sets = adjustment(task.graph, task.context, names, task.outcomes)
+    own, context, before, between = map(task.variables, (names, task.context, sets.before, sets.between))
+    reasons = tuple(sentence_in_words(each, task.coded) for each in sets.reasons)
+    return Adjusted(own, context, before, between, reasons, model.surrogate.by_adjustment)
 
 
 def _near(
@@ -183,14 +168,14 @@ def _near(
     region, classes = _in_words(model.task, region, columns, used)
     desired, frame = None, None
     if observed is not None:
-        inside = model.task.region.contains(observed.columns(model.task.outcomes)[order])
-        desired = int(inside.sum())
+        desired = int(model.task.region.contains(observed.columns(model.task.outcomes)[order]).sum())
     if shown:
-        import pandas as pd
-
         source, heads = (values, known.names) if observed is None else (observed.values, observed.names)
         frame = pd.DataFrame(source[order].numpy(), columns=list(heads))
-        frame = _frame_in_words(model.task, frame).assign(distance=distances[order].numpy())
+        if model.task.codings:
+            rows: list[Any] = frame.to_dict("records")
+            frame = pd.DataFrame([model.task.worded(row) for row in rows], index=frame.index)
+        frame = frame.assign(distance=distances[order].numpy())
     effective = number(action.trace.get("support"))
     return NearRows(len(order), len(values), radius, region, desired, effective, frame, classes)
 
@@ -199,7 +184,7 @@ def _in_words(
     task: RehearsalTask, region: Mapping[str, tuple[float, float]], columns: Tensor, used: Sequence[str]
 ) -> tuple[dict[str, tuple[Any, Any]], dict[str, tuple[str, ...]]]:
     """The region with texts in place of codes, and for each variable of classes those that occur."""
-    said: dict[str, tuple[Any, Any]] = dict(region)
+    worded: dict[str, tuple[Any, Any]] = dict(region)
     classes: dict[str, tuple[str, ...]] = {}
     for coding in task.codings:
         if not set(coding.columns) <= set(region):
@@ -207,25 +192,13 @@ def _in_words(
         if coding.reference is None:
             low, high = (coding.text([end]) for end in region[coding.name])
             if low is not None and high is not None:
-                said[coding.name] = (low, high)
+                worded[coding.name] = (low, high)
             continue
         rows = columns[:, [used.index(name) for name in coding.columns]].tolist()
-        found = {coding.text(row) for row in rows}
-        classes[coding.name] = tuple(each for each in coding.levels if each in found)
-        said = {name: ends for name, ends in said.items() if name not in coding.columns}
-    return said, classes
-
-
-def _frame_in_words(task: RehearsalTask, frame: "pd.DataFrame") -> "pd.DataFrame":
-    """Rows with texts in place of codes."""
-    if not task.codings:
-        return frame
-    import pandas as pd
-
-    return pd.DataFrame(
-        [task.worded({str(name): cell for name, cell in row.items()}) for row in frame.to_dict("records")],
-        index=frame.index,
-    )
+        present = {coding.text(row) for row in rows}
+        classes[coding.name] = tuple(each for each in coding.levels if each in present)
+        worded = {name: ends for name, ends in worded.items() if name not in coding.columns}
+    return worded, classes
 
 
 def _runners_up(
@@ -233,22 +206,22 @@ def _runners_up(
 ) -> tuple[RunnerUp, ...]:
     """The best action of the other sets, and the best other action of the same set."""
     assert action.alteration is not None
-    names, found = action.alteration.names, list[RunnerUp]()
+    names, runners_up = action.alteration.names, list[RunnerUp]()
     search = copy(model.method.search)
     search.declines = False
-    others = [
-        Candidates(objective.cases, [one], objective.surrogate)
-        for one in objective.whole
-        if one.names != names
-    ]
-    sets = [search(one) for one in others]
-    if sets and (best := _considered(max(sets, key=_value))).alteration is not None:
-        found.append(_compared(objective, action, best, "set"))
-    one = next((each for each in objective.whole if each.names == names), None)
-    other = None if one is None else _elsewhere(one, model.task.box.only(names), action.alteration.values)
+    sets = []
+    for each in objective.whole:
+        if each.names != names:
+            alone = Candidates(objective.cases, [each], objective.surrogate)
+            sets.append(search(alone))
+    finite = [each.value if math.isfinite(each.value) else -math.inf for each in sets]
+    if sets and (best := _considered(sets[finite.index(max(finite))])).alteration is not None:
+        runners_up.append(_compared(objective, action, best, "set"))
+    own = next((each for each in objective.whole if each.names == names), None)
+    other = None if own is None else _elsewhere(own, model.task.box.only(names), action.alteration.values)
     if other is not None:
-        found.append(_compared(objective, action, Decision(Alteration(names, other), 0.0), "action"))
-    return tuple(found)
+        runners_up.append(_compared(objective, action, Decision(Alteration(names, other), 0.0), "action"))
+    return tuple(runners_up)
 
 
 @torch.no_grad()
@@ -288,14 +261,6 @@ def _compared(
     return RunnerUp(setting, of, estimate, apart, str(against or ""), basis)
 
 
-@dataclass(frozen=True)
-class _Judged:
-    """The gain of an action under a fit, and what the method would set there."""
-
-    gain: float
-    instead: dict[str, float]
-
-
 def _without_edges(
     model: FittedMethod,
     case: RehearsalCase,
@@ -307,60 +272,55 @@ def _without_edges(
     """What becomes of a decision without each edge into an altered variable, an outcome, or between them."""
     assert action.alteration is not None
     task, names, recommended = model.task, action.alteration.names, decision.alteration is not None
-    objective = model.method.objective
-    (own,) = gains(objective, model.surrogate, [case], [action]).tolist()
-    known: dict[Hashable, _Judged] = {fit_key(model.surrogate, task, task.graph): _Judged(own, {})}
-    made, found = 0, list[WithoutEdge]()
-    for edge, graph, problem in _without(task, _ends(task.graph, names, task.outcomes)):
-        against = problem or ("" if graph is None else fault(task, graph))
-        if graph is None or against:
-            found.append(WithoutEdge(edge, "unknown", None, f"the graph would be no valid one ({against})"))
-            continue
+    (own,) = gains(model.method.objective, model.surrogate, [case], [action]).tolist()
+    # By fit: the gain of the action, and what the method would set.
+    first = fit_key(model.surrogate, task, task.graph)
+    known: dict[Hashable, tuple[float, dict[str, float]]] = {first: (own, {})}
+
+    def verdict(edge: tuple[str, str], graph: RehearsalGraph | None, problem: str) -> WithoutEdge:
+        if graph is None or (problem := fault(task, graph)):
+            return WithoutEdge(edge, "unknown", None, f"the graph would be no valid one ({problem})")
         if not reaches((graph,), names, task.outcomes):
-            own_names = ", ".join(task.variables(names))
-            where = f"no directed path leads from {own_names} to {', '.join(task.outcomes)} then"
-            found.append(WithoutEdge(edge, "falls" if recommended else "stands", 0.0, where))
-            continue
-        key, why = fit_key(model.surrogate, task, graph), "the fit does not change"
-        if key not in known:
-            if past is None:
-                why = "that needs the rows of the fit, which were not saved: explain(case, table=...)"
-                found.append(WithoutEdge(edge, "unknown", None, why))
-                continue
-            if made == refits:
-                why = f"more than {refits} fits are needed, the limit of this explanation (refits=...)"
-                found.append(WithoutEdge(edge, "unknown", None, why))
-                continue
-            made += 1
+            altered, outcomes = ", ".join(task.variables(names)), ", ".join(task.outcomes)
+            where = f"no directed path leads from {altered} to {outcomes} then"
+            return WithoutEdge(edge, "falls" if recommended else "stands", 0.0, where)
+        key = fit_key(model.surrogate, task, graph)
+        if key not in known and past is None:
+            why = "that needs the rows of the fit, which were not saved: explain(case, table=...)"
+            return WithoutEdge(edge, "unknown", None, why)
+        if key not in known and len(known) > refits:
+            why = f"more than {refits} fits are needed, the limit of this explanation (refits=...)"
+            return WithoutEdge(edge, "unknown", None, why)
+        if key not in known and past is not None:
             known[key] = _judged(model, case, action, past.under(graph))
-        if len(known) > 1 and key != next(iter(known)):
-            why = "fitted again under the graph without it"
-        one = known[key]
-        if not math.isfinite(one.gain):
-            found.append(WithoutEdge(edge, "unknown", None, "the method has no estimate of the gain"))
-            continue
-        verdict: Verdict = "stands" if (one.gain > 0) == recommended else "falls"
-        found.append(WithoutEdge(edge, verdict, one.gain, why, one.instead))
-    return tuple(found)
+        why = "the fit does not change" if key == first else "fitted again under the graph without it"
+        gain, instead = known[key]
+        if not math.isfinite(gain):
+            return WithoutEdge(edge, "unknown", None, "the method has no estimate of the gain")
+        return WithoutEdge(edge, "stands" if (gain > 0) == recommended else "falls", gain, why, instead)
+
+    edges = _without(task, _ends(task.graph, names, task.outcomes))
+    return tuple(verdict(edge, graph, problem) for edge, graph, problem in edges)
 
 
 def _judged(
     model: FittedMethod, case: RehearsalCase, action: Decision, surrogate: RehearsalSurrogate
-) -> _Judged:
+) -> tuple[float, dict[str, float]]:
+    """The gain of an action under a fit, and what the method would set there, if that differs clearly."""
     (gain,) = gains(model.method.objective, surrogate, [case], [action]).tolist()
     stated = () if case.costs is None else [case.costs.stated()]
     problem = NewCases(
         surrogate.task, surrogate.task.given([case]), [case.identity], [case.present], unit_costs=stated
     )
-    (again,) = decisions(problem, surrogate, model.method, model.seed, overturning=model.overturning)
-    one, own = again.alteration, action.alteration
+    (again,) = decided(problem, surrogate, model.method, model.seed, overturning=model.overturning)
+    other, own = again.decision.alteration, action.alteration
     assert own is not None
-    if one is None or (
-        one.names == own.names
-        and not bool(clearly_apart(model.task.box.only(own.names), one.values, own.values))
+    same = other is not None and other.names == own.names
+    if other is None or (
+        same and not clearly_apart(model.task.box.only(own.names), other.values, own.values)
     ):
-        return _Judged(gain, {})
-    return _Judged(gain, dict(zip(one.names, one.values.tolist(), strict=True)))
+        return gain, {}
+    return gain, dict(zip(other.names, other.values.tolist(), strict=True))
 
 
 def clearly_apart(box: Box, points: Tensor, action: Tensor) -> Tensor:

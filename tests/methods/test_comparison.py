@@ -12,9 +12,15 @@ from rehearsal_torch.data.costs import ActionCost
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.method_choice import comparison
-from rehearsal_torch.method_choice.comparison import LARGEST, compared, panel_weights, row_weights
-from rehearsal_torch.method_choice.one_split import Candidate, Limits
+from rehearsal_torch.methods import comparison
+from rehearsal_torch.methods.comparison import (
+    LARGEST,
+    Candidate,
+    Limits,
+    compared,
+    panel_weights,
+    row_weights,
+)
 from rehearsal_torch.seeding import round_seed
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
