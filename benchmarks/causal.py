@@ -30,9 +30,8 @@ from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 from torch import Tensor
 
-from rehearsal_torch.objectives.trials.expected_reward import CausalObjective
-from rehearsal_torch.problems.causal.alpine2 import Alpine2
-from rehearsal_torch.problems.causal.benchmark_functions import Dropwave
+from rehearsal_torch.objectives.expected_reward import CausalObjective
+from rehearsal_torch.problems.causal.benchmark_functions import Alpine2, Dropwave
 from rehearsal_torch.problems.causal.world import CausalWorld
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel

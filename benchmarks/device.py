@@ -34,7 +34,6 @@ from rehearsal_torch.checkpoint import load
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.data.part import Solved
 from rehearsal_torch.mechanisms.location_scale import LocationScale
-from rehearsal_torch.methods.conf import CONF
 from rehearsal_torch.methods.run import Run, build
 from rehearsal_torch.objectives.objective import objective_for
 from rehearsal_torch.search.search import BatchSearch
@@ -92,7 +91,7 @@ def kernel_fit(rows: int) -> Work:
 
 def built(*typed: str) -> Run:
     """A run of the configuration."""
-    return build(composed(CONF, [*typed, "quiet=true", "workers=1"], multirun=False)[0])
+    return build(composed([*typed, "quiet=true", "workers=1"], multirun=False)[0])
 
 
 def decisions(sizes: Sequence[int], rows: int) -> Iterator[tuple[int, Work]]:

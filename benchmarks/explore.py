@@ -37,11 +37,9 @@ from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.evaluation.recorded_run import Recorded
 from rehearsal_torch.explorer.episode_session import EpisodeSession
 from rehearsal_torch.explorer.loopback import listening
-from rehearsal_torch.explorer.recorded_episodes import OpenedEpisodes
+from rehearsal_torch.explorer.opening import OpenedEpisodes, opened
 from rehearsal_torch.explorer.rehearsal_session import RehearsalSession
-from rehearsal_torch.explorer.run_material import opened
 from rehearsal_torch.explorer.server import server
-from rehearsal_torch.methods.conf import CONF
 from rehearsal_torch.methods.run import build
 from rehearsal_torch.reporting.page.material import Material
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
@@ -165,7 +163,7 @@ def of_cases(count: int) -> dict[str, list[float]]:
 
 def of_episodes(count: int) -> dict[str, list[float]]:
     """Replays, and searches for the best single change."""
-    config, _ = composed(CONF, MACHINES, multirun=False)
+    config, _ = composed(MACHINES, multirun=False)
     run = build(config)
     surrogate = run.surrogate()
     fit(surrogate, run.problem.observations(), run.trainer(None))

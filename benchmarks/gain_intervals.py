@@ -26,7 +26,6 @@ from rehearsal_torch.method_choice.one_split import Limits
 from rehearsal_torch.method_choice.rule import NOTHING, SIMPLEST_FIRST, chosen
 from rehearsal_torch.methods.applicable import applicable, with_method
 from rehearsal_torch.methods.build import problem_of
-from rehearsal_torch.methods.conf import CONF
 from rehearsal_torch.methods.run import build
 from rehearsal_torch.training.fit import fit
 from rehearsal_torch.training.folds import folds_of
@@ -39,7 +38,7 @@ ERROR = 1e-3
 def run(world: str, seed: int, methods: Sequence[str], asked: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """The methods in one world and seed."""
     sizes = [f"dataset.size.rows={asked.rows}", f"dataset.size.contexts={asked.cases}"]
-    config, _ = composed(CONF, [f"dataset={world}", f"seed={seed}", "decision=auto", *sizes], multirun=False)
+    config, _ = composed([f"dataset={world}", f"seed={seed}", "decision=auto", *sizes], multirun=False)
     problem, began = problem_of(config), time.process_time()
     some = [each for each in applicable(config, problem)[0] if each.name in methods]
     limits = Limits(asked.rows, asked.compared, asked.repeats)

@@ -23,7 +23,6 @@ from rehearsal_torch.loop import rounds
 from rehearsal_torch.method_choice.rule import PARTS, SIMPLEST_FIRST
 from rehearsal_torch.methods.applicable import choose, with_method
 from rehearsal_torch.methods.build import problem_of
-from rehearsal_torch.methods.conf import CONF
 from rehearsal_torch.methods.run import build
 from rehearsal_torch.training.fit import fit
 
@@ -35,7 +34,7 @@ def run(world: str, seed: int, rows: int, cases: int, limits: Sequence[str]) -> 
     """One world and seed."""
     sizes = [f"dataset.size.rows={rows}", f"dataset.size.contexts={cases}"]
     typed = [f"dataset={world}", f"seed={seed}", "decision=auto", *sizes, *limits]
-    config, _ = composed(CONF, typed, multirun=False)
+    config, _ = composed(typed, multirun=False)
     problem = problem_of(config)
     began = time.process_time()
     choice = choose(config, problem)

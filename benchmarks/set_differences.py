@@ -25,7 +25,6 @@ from rehearsal_torch.api.configured import learnt
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.methods.build import problem_of
-from rehearsal_torch.methods.conf import CONF
 from rehearsal_torch.methods.run import build
 from rehearsal_torch.objectives.objective import objective_for
 from rehearsal_torch.objectives.set_difference import between_sets
@@ -49,7 +48,7 @@ def differences(world: str, method: str, seed: int, rows: int, cases: int) -> li
     """
     sizes = [f"dataset.size.rows={rows}", f"dataset.size.contexts={cases}"]
     typed = [f"dataset={world}", f"decision={method}", f"seed={seed}", *sizes]
-    config, _ = composed(CONF, typed, multirun=False)
+    config, _ = composed(typed, multirun=False)
     problem = problem_of(config)
     chosen = build(config, problem)
     surrogate, draws, found = learnt(chosen), np.random.default_rng(seed), []

@@ -19,7 +19,7 @@ the workers of a Dask cluster that joblib's context names (`shared_tasks`). All 
 depend on (seed, index) alone, so that the rounds do not depend on the process that computes them or on their
 order.
 
-Trials whose results are waited for are heeded (`search.trials.pending`): they are not proposed again.
+Trials whose results are waited for are heeded (`search.trials.proposal`): they are not proposed again.
 
 A batch search (`BatchSearch`) is given the cases in batches. Batches are cut from the whole list of indices,
 so that a resumed run meets the same batches.
@@ -41,9 +41,9 @@ from rehearsal_torch.claims.rules import RULES, Claims, Judged, Overturned, Over
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.objectives.counterfactual_return import trajectory_record
 from rehearsal_torch.objectives.objective import objective_for
-from rehearsal_torch.objectives.sequences.return_record import trajectory_record
-from rehearsal_torch.objectives.sequences.sequence_overturning import SequenceOverturning
+from rehearsal_torch.objectives.sequence_overturning import SequenceOverturning
 from rehearsal_torch.problems.problem import Problem, World
 from rehearsal_torch.round_line import Round
 from rehearsal_torch.search.search import BatchSearch, Search
@@ -100,7 +100,7 @@ class _Method:
             return objective, self.search.batch_search(objective)
         if (log := self.problem.facts().waiting) is not None:
             # Only trials need BoTorch, which takes as long to load as a table to decide for.
-            from rehearsal_torch.search.trials.pending import decided_beside
+            from rehearsal_torch.search.trials.proposal import decided_beside
 
             make: Any = self.objective
             model: Any = self.surrogate

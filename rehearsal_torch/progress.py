@@ -54,15 +54,12 @@ class Progress:
     """A phase of work, to be used in a with statement.
 
     Args:
-        phase: What is being done, such as ``deciding``.
         total: The number of steps; None if it is unknown.
         done: The number of steps that were done before, which the estimate of the time left does not count.
         steps: What the steps are called, such as ``epoch``; empty for none.
         at_most: Whether the phase may end before the last step.
-        quiet: Whether nothing is written.
         whole: Whether its steps are phases of their own, whose lines are written while one is under way.
         stream: Where to write; None for the standard error.
-        clock: Returns the time in seconds.
     """
 
     def __init__(

@@ -33,11 +33,7 @@ def begin(parent: int) -> None:
 
 @contextmanager
 def threads(count: int | None) -> Iterator[None]:
-    """Sets torch's number of threads, and restores it afterwards.
-
-    Args:
-        count: The number; None keeps it.
-    """
+    """Sets torch's number of threads, and restores it afterwards."""
     import torch
 
     before = torch.get_num_threads()
@@ -49,11 +45,8 @@ def threads(count: int | None) -> Iterator[None]:
 
 
 def end_with(parent: int) -> None:
-    """Ends this process soon after its parent has ended; called again with the same parent, it does nothing.
-
-    Args:
-        parent: The parent's process id, as reported by the parent itself, so that a parent that has already
-            ended is noticed, too.
+    """Ends this process soon after its parent has ended, whose process id the parent itself reports, so that
+    one that has already ended is noticed, too.
     """
     if parent == os.getpid() or parent in _watched:
         return

@@ -2,7 +2,7 @@
 
 import sys
 
-from rehearsal_torch.cli.subcommand import run
+from rehearsal_torch.program import run
 
 if __name__ == "__main__":
     sys.exit(run("check"))

@@ -4,8 +4,7 @@
 
 import sys
 
-from rehearsal_torch.cli.main import main
-from rehearsal_torch.cli.tasks import cross_validate
+from rehearsal_torch.program import run
 
 if __name__ == "__main__":
-    sys.exit(main(cross_validate))
+    sys.exit(run("cross_validate"))

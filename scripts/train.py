@@ -2,8 +2,7 @@
 
 import sys
 
-from rehearsal_torch.cli.main import main
-from rehearsal_torch.cli.tasks import train
+from rehearsal_torch.program import run
 
 if __name__ == "__main__":
-    sys.exit(main(train))
+    sys.exit(run("train"))

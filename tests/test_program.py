@@ -204,10 +204,8 @@ def test_what_the_page_shows_can_be_typed(started, monkeypatch, capsys, line):
         (started / name).write_text("")
     (started / "checkpoints").symlink_to(ROOT / "checkpoints")
     handed = []
-    monkeypatch.setattr(
-        command_line, "_hand_over", lambda task, arguments, conf: handed.append(task.__name__)
-    )
-    monkeypatch.setattr(command_line, "finish", lambda *_: 0)
+    monkeypatch.setattr(command_line, "_hand_over", lambda task, arguments: handed.append(task.__name__))
+    monkeypatch.setattr("rehearsal_torch.cli.verbs.collect.finish", lambda *_: 0)
     if (
         line
         and line[0] in ("train", "decide", "cross-validate")

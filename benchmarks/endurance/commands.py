@@ -72,7 +72,7 @@ def preload() -> None:
     import torch
 
     import rehearsal_torch.api.optimiser
-    import rehearsal_torch.cli.verbs.fitting
+    import rehearsal_torch.cli.verbs.train
     import rehearsal_torch.reporting.page.run_page
     import rehearsal_torch.reporting.run_report  # noqa: F401
 
@@ -94,8 +94,7 @@ def finished(shared: Path) -> int:
 
 def _typed(verb: str, arguments: Sequence[str], out: str = "run") -> int:
     """Types a command, with resume= where its folder holds a run."""
-    from rehearsal_torch.cli.main import main
-    from rehearsal_torch.cli.tasks import decide, train
+    from rehearsal_torch.cli.main import decide, main, train
 
     configured = arguments[:2] if arguments[0] == "--config-dir" else ()
     begun = Path(out, "run.json").is_file()
@@ -104,7 +103,7 @@ def _typed(verb: str, arguments: Sequence[str], out: str = "run") -> int:
 
 
 def _reported() -> int:
-    from rehearsal_torch.cli.subcommand import run
+    from rehearsal_torch.program import run
 
     return run("report", ["run", "cases=3"])
 

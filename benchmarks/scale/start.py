@@ -36,8 +36,8 @@ def main(known: str, folder: str, *arguments: str) -> int:
     for name in json.loads(modules.read_text(encoding="utf-8")) if modules.exists() else []:
         with suppress(ImportError):
             import_module(name)
+    from rehearsal_torch.cli.main import decide
     from rehearsal_torch.cli.main import main as run
-    from rehearsal_torch.cli.tasks import decide
 
     marks = [cpu()]
 

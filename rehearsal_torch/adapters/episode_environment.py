@@ -31,6 +31,7 @@ from torch import Tensor
 
 from rehearsal_torch.problems.episodes import cohort as simulator
 from rehearsal_torch.problems.episodes import machines as machine_dynamics
+from rehearsal_torch.problems.episodes.stays import STATES
 
 # Imported by name, so that type checks pass where it is not installed.
 gymnasium: Any = import_module("gymnasium")
@@ -77,7 +78,7 @@ class SepsisUnits(SimulatedUnits):
         reward: "organs" or "score".
     """
 
-    features = ("gender", "re_admission", "age", "mechvent", *simulator.STATES)
+    features = ("gender", "re_admission", "age", "mechvent", *STATES)
     actions = ("max_dose_vaso", "input_4hourly")
     levels = (len(simulator.VASOPRESSOR), len(simulator.FLUID))
 

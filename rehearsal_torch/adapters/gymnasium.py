@@ -184,7 +184,7 @@ def bermuda(rounds: int = 10_000, seed: int = 0, preset: str = "qwz23") -> Rehea
 # The causal worlds, and the modules in which they are.
 TRIALS: Mapping[str, str] = {
     "Ackley": "benchmark_functions",
-    "Alpine2": "alpine2",
+    "Alpine2": "benchmark_functions",
     "Branin": "benchmark_functions",
     "Chemostat": "chemostat",
     "Dropwave": "benchmark_functions",

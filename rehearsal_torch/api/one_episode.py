@@ -22,7 +22,7 @@ from rehearsal_torch.methods.conf import plain
 from rehearsal_torch.methods.presets import check_method
 from rehearsal_torch.methods.run import Method, method_of
 from rehearsal_torch.objectives.reward import LinearReward, Reward
-from rehearsal_torch.objectives.sequences.sequence_overturning import SequenceOverturning
+from rehearsal_torch.objectives.sequence_overturning import SequenceOverturning
 from rehearsal_torch.problems.problem import Problem
 from rehearsal_torch.reporting.wording import Wording
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, Surrogate

@@ -14,7 +14,7 @@ share the fit until another trial is completed.
 A batch of actions is selected sequentially: the outcome of each pending action is imputed by its posterior
 mean, which removes the epistemic uncertainty of the mechanisms near it, and the next action is selected under
 that model; failed actions are imputed likewise, so that they are not repeated. Hyper-parameters are kept
-fixed meanwhile. Objectives that take pending actions are told of them instead (`search.trials.pending`).
+fixed meanwhile. Objectives that take pending actions are told of them instead (`search.trials.proposal`).
 Pending or failed settings are never suggested again.
 
 Every call is atomic: a call that raises an error has changed nothing, neither in memory nor in the file.
@@ -48,20 +48,20 @@ from rehearsal_torch.methods.build import made
 from rehearsal_torch.methods.conf import plain
 from rehearsal_torch.methods.presets import check_method
 from rehearsal_torch.methods.run import method_of
-from rehearsal_torch.objectives.trials.expected_reward import CausalObjective, PosteriorMean
+from rehearsal_torch.objectives.expected_reward import CausalObjective, PosteriorMean
 from rehearsal_torch.problems.causal.own_experiments import FRAME, causal_task, experiments_and_waiting
 from rehearsal_torch.problems.written.recognised import problem_content
 from rehearsal_torch.problems.written.trials_file import TrialsProblem, trials_problem
 from rehearsal_torch.reporting.trial_view import TrialView
 from rehearsal_torch.search.search import Search
-from rehearsal_torch.search.trials.pending import aware_of_pending
+from rehearsal_torch.search.trials.acquisition import recommend, sureness
 from rehearsal_torch.search.trials.proposal import (
+    aware_of_pending,
     check_settable,
     designed_action,
     lacking_for_model,
     searched_action,
 )
-from rehearsal_torch.search.trials.recommendation import recommend, sureness
 from rehearsal_torch.surrogates.network.causal_model import CausalModel
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import KeptFit

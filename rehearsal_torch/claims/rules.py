@@ -9,7 +9,7 @@ them twice changes nothing. After them,
                          graphs that may be true (`claims.member_graphs`), or those of a chosen method
     Overturned           what hidden cause would overturn a decision about cases of a table
                          (`surrogates.overturning`), with its certificate where the estimate has no interval
-    OverturnedSequences  the same for the changes of an episode (`objectives.sequences.sequence_overturning`)
+    OverturnedSequences  the same for the changes of an episode (`objectives.sequence_overturning`)
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ from rehearsal_torch.claims.support import support
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.objectives.objective import Appraisal, Candidates
-from rehearsal_torch.objectives.sequences.sequence_overturning import SequenceOverturning
+from rehearsal_torch.objectives.sequence_overturning import SequenceOverturning
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.overturning import Overturning
 

@@ -25,6 +25,7 @@ from rehearsal_torch.claims.cross_fitting import CrossFittedClaims
 from rehearsal_torch.claims.row_cases import Untouched
 from rehearsal_torch.claims.rules import Claims
 from rehearsal_torch.cli.run_summary import asked
+from rehearsal_torch.cli.validation import nothing_to_share
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.loop import rounds
 from rehearsal_torch.method_choice.rule import Noted
@@ -43,11 +44,7 @@ Told = Callable[[str], None] | None
 
 
 class Trials:
-    """Progress lines of trials, with the best expected reward so far.
-
-    Args:
-        before: Decisions of earlier rounds, as lines of ``decisions.jsonl``, if a run is resumed.
-    """
+    """Progress lines of trials, with the best expected reward so far."""
 
     def __init__(self, before: Sequence[Mapping[str, Any]] = ()) -> None:
         self._best = max(
@@ -59,9 +56,6 @@ class Trials:
     def line(self, each: Round, total: int) -> str:
         """The line of a round: number, action, observed reward, the best expected reward so far if the world
         provides it, and the seconds since the previous line.
-
-        Args:
-            each: A round with an action and a reward.
         """
         now = time.perf_counter()
         spent, self._before = now - self._before, now
@@ -92,15 +86,9 @@ def played(
     answers: Sequence[Table] = (),
     workers: int = 1,
 ) -> Iterator[Round]:
-    """The rounds of a run, after all random states have been seeded.
-
-    Args:
-        surrogate: The fitted surrogate; refitted in place in an online run.
-        indices: The cases; None for all.
-        claims: Replaces the claims of the decisions; None keeps the method's own.
-        begin: The number of leading cases to skip.
-        answers: The responses of the skipped rounds, for an online run.
-        workers: The number of processes that share the rounds.
+    """The rounds of a run, after all random states have been seeded, without the first `begin` ones, whose
+    `answers` an online run needs. An online run refits the surrogate in place. None stands for all cases, and
+    for the claims of the method.
     """
     seed_and_use_one_thread(run.seed)
     return rounds(
@@ -129,37 +117,21 @@ def decide(
     sweep: bool = False,
     choice: Noted | None = None,
 ) -> int:
-    """Decides for the cases of a run that are still undecided.
-
-    Args:
-        folder: The run folder to which decisions are written.
-        limit: The maximum number of cases over all shards; None for all.
-        sweep: Whether the job is part of a sweep.
-        choice: What decisions say of the choice of the method; None if it was not chosen from the rows.
-
-    Returns:
-        The number of decisions in the folder.
-
-    Raises:
-        UserError: if the folder holds decisions for other cases, or a cluster cannot share the rounds.
+    """Decides for the cases of a run that are still undecided, of all shards at most `limit`; returns the
+    number of decisions in the folder. `choice` is what they say of the choice of the method.
     """
     total = run.problem.count()
     count = total if limit is None else min(int(limit), total)
     planned = of_shard(count, run.search, int(run.config["shard"]), int(run.config["shards"]))
     before = folder.mend()
     done = [decision["index"] for decision in before]
+    wrong = ""
     if done != planned[: len(done)]:
-        raise UserError(
-            "decisions.jsonl holds other cases than those of this run",
-            str(folder.path),
-            "Choose another out=",
-        )
-    if run.learn and any("answer" not in decision for decision in before):
-        raise UserError(
-            "decisions.jsonl holds decisions without the world's responses, which an online run needs",
-            str(folder.path),
-            "Choose another out=",
-        )
+        wrong = "other cases than those of this run"
+    elif run.learn and any("answer" not in decision for decision in before):
+        wrong = "decisions without the world's responses, which an online run needs"
+    if wrong:
+        raise UserError(f"decisions.jsonl holds {wrong}", str(folder.path), "Choose another out=")
     told = teller(run.config, sweep)
     claims: Claims | None = None
     if planned:
@@ -190,14 +162,7 @@ def decide(
 
 
 def of_shard(count: int, search: Search[Any], shard: int, shards: int) -> list[int]:
-    """The cases of a shard, in order: every N-th batch of the search, from the shard's own on.
-
-    Args:
-        count: The number of cases of all shards.
-        search: The search, with the size of its batches.
-        shard: The number of the shard, 0 ... N - 1.
-        shards: N.
-    """
+    """The cases of a shard, in order: every N-th batch of the search, from the shard's own on."""
     size = search.batch_size if isinstance(search, BatchSearch) else 1
     firsts = range(shard * size, count, shards * size)
     return [index for first in firsts for index in range(first, min(first + size, count))]
@@ -237,11 +202,7 @@ def _written(untouched: Untouched, units: Sequence[str] | None) -> str:
 
 
 def teller(config: Mapping[str, Any] | DictConfig, sweep: bool) -> Told:
-    """Prints lines of progress to the standard error; None for a job of a sweep, or a quiet run.
-
-    Args:
-        sweep: Whether the job is part of a sweep.
-    """
+    """Prints lines of progress to the standard error; None for a job of a sweep, or a quiet run."""
     return None if sweep or config.get("quiet", False) else partial(print, file=sys.stderr, flush=True)
 
 
@@ -249,24 +210,13 @@ def teller(config: Mapping[str, Any] | DictConfig, sweep: bool) -> Told:
 def sharing(config: Mapping[str, Any] | DictConfig, learn: bool, sweep: bool, told: Told) -> Iterator[int]:
     """The number of processes that share fits and rounds, which are there as long as the context: those of
     this machine, or the workers of a Dask cluster (``parallel=dask``). Within such a context, its cluster.
-
-    Args:
-        sweep: Whether the job is part of a sweep.
-        told: Receives the link to the cluster's dashboard; None says nothing.
-
-    Raises:
-        UserError: if the run is online and a cluster is asked for, or the cluster cannot share the rounds.
     """
     asked_for = config["workers"]
     if config.get("parallel", "local") == "local":
         yield 1 if learn else processes(asked_for, sweep)
         return
     if learn:
-        raise UserError(
-            "each round of an online run needs those before it, so that a cluster has nothing to share",
-            "parallel=dask",
-            "Leave it out",
-        )
+        raise nothing_to_share()
     from rehearsal_torch.cluster import ClusterError, connected, named_cluster
 
     address = config["dask"]["address"]
@@ -308,12 +258,8 @@ def watched(
     tables: bool = False,
     quiet: bool = False,
 ) -> Iterator[Round]:
-    """Yields the rounds, and shows progress while they last; at the end, one line says how many there were.
-
-    Args:
-        done: The number of rounds that were made before.
-        trials: Tells what came of each trial; None for rounds that are no trials.
-        tables: Whether each trial is printed as a line of its own.
+    """Yields the rounds, `done` of which were made before, and shows progress while they last, with `tables`
+    a line for each of the `trials`; at the end, one line says how many rounds there were.
     """
     wins, asked, began, number = 0, 0, time.perf_counter(), done
     with Progress("deciding", total, done, quiet=quiet) as line:

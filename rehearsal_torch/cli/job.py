@@ -22,11 +22,17 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from rehearsal_torch.cli.errors import UNWRITABLE, lies_in, writing_to
+from rehearsal_torch.cli.errors import (
+    ELSEWHERE,
+    UNWRITABLE,
+    lies_in,
+    obey_cluster,
+    of_edited_file,
+    writing_to,
+)
+from rehearsal_torch.cli.main import raised, recordable
 from rehearsal_torch.cli.resume import HYDRA, agree, cleared
-from rehearsal_torch.cli.signals import obey_cluster
 from rehearsal_torch.cli.spelling import typed_as
-from rehearsal_torch.cli.tasks import ELSEWHERE, raised, recordable
 from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.installation import commit
 from rehearsal_torch.methods.build import screen
@@ -70,14 +76,8 @@ Work = Callable[[DictConfig, RunFolder, bool], str]
 
 
 def carry_out(script: str, work: Work, config: DictConfig) -> None:
-    """Runs a command's work in its run folder; outside a sweep, an error is stored in `raised`.
-
-    Args:
-        work: The work, a function of the configuration, the folder and whether the job is part of a sweep; it
-            returns a one-sentence summary of the result.
-
-    Raises:
-        UserError: in a sweep, if the folder holds something else.
+    """Runs a command's work in its run folder; outside a sweep, an error is stored in `raised`. The work gets
+    the configuration, the folder and whether it is part of a sweep, and returns a sentence on the result.
     """
     if HydraConfig.get().mode == RunMode.MULTIRUN:
         if current_process().name != "MainProcess":
@@ -180,11 +180,7 @@ def _write_hydra(folder: RunFolder, config: DictConfig) -> None:
 
 
 def one_device(config: DictConfig) -> None:
-    """Gives a job of a sweep one device: GPUs in turn, where there are several.
-
-    Raises:
-        UserError: if it asks for several.
-    """
+    """Gives a job of a sweep one device: GPUs in turn, where there are several."""
     devices = OmegaConf.select(config, "trainer.devices")
     if devices > 1 if isinstance(devices, int) else len(devices or ()) > 1:
         raise UserError(
@@ -221,15 +217,10 @@ def _as_user_error(error: BaseException, folder: RunFolder, *, resumed: bool) ->
             return UserError(wrong.what, wrong.where, COPIED if resumed else ELSEWHERE)
         unnamed = isinstance(error, OSError) and not wrong.where
         return UserError(wrong.what, str(folder.path), wrong.remedy) if unnamed else wrong
-    if resumed and isinstance(error, LookupError | TypeError | AttributeError | ValueError):
-        text = beginning(" ".join(str(error).split()), 200)
-        what = f"the run cannot be resumed from the content of the folder ({type(error).__name__}: {text})"
-        remedy = (
-            "Restore changed files from a copy, or start again with another out=; error.txt there shows "
-            "where it failed"
-        )
-        return UserError(what, str(folder.path), remedy)
-    return error
+    where = "error.txt there shows where it failed"
+    remedy = f"Restore changed files from a copy, or start again with another out=; {where}"
+    edited = of_edited_file(error, "the run cannot be resumed from", folder.path, remedy)
+    return edited if resumed and edited is not None else error
 
 
 def _sentence(error: BaseException, folder: RunFolder) -> str:

@@ -34,9 +34,8 @@ from omegaconf.errors import OmegaConfBaseException
 
 from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.dotted import defined_in, found_at, mappings
-from rehearsal_torch.files.installation import conf_folder
 from rehearsal_torch.methods.arguments import takes
-from rehearsal_torch.methods.conf import check_key, check_kind, entries
+from rehearsal_torch.methods.conf import CONF, check_key, check_kind, entries
 from rehearsal_torch.methods.trust import trusted_names
 from rehearsal_torch.user_error import UserError, did_you_mean
 
@@ -50,15 +49,7 @@ GIVEN = ("surrogate", "case", "cases", "names", "contexts")
 
 
 def refuse_unknown(overrides: Sequence[Override], config: DictConfig, before: DictConfig) -> None:
-    """Refuses the first key that is added and that nothing takes.
-
-    Args:
-        config: The configuration composed with them.
-        before: The configuration composed with the choices of groups alone.
-
-    Raises:
-        UserError: with what may be meant.
-    """
+    """Refuses the first key that is added and that nothing takes."""
     added = [each for each in overrides if each.is_add() or each.is_force_add()]
     if not added:
         return
@@ -151,30 +142,20 @@ KEPT = 64
 
 
 def composed(
-    conf: Path,
     overrides: Sequence[str],
     multirun: bool,
     extra: str | None = None,
     *,
     complete: bool = True,
 ) -> tuple[DictConfig, list[list[str]]]:
-    """The configuration composed with the overrides, and the jobs of a sweep.
-
-    Args:
-        conf: The folder with config.yaml.
-        multirun: Whether values may be swept.
-        extra: A further folder of configurations (``--config-dir``).
-        complete: Whether a value that must be given (``???``) is refused where it is missing.
-
-    Returns:
-        The configuration of the first job, with Hydra's own node, and each job's overrides in Hydra's order.
-
-    Raises:
-        UserError: for any error in the overrides.
+    """The configuration of the first job, with Hydra's own node, and each job's overrides in Hydra's order.
+    With `complete`, a value that must be given (``???``) is refused where it is missing.
     """
+    if extra and not Path(extra).is_dir():
+        raise UserError("there is no such folder", f"--config-dir {extra}", "Give a folder like conf")
     GlobalHydra.instance().clear()
-    with initialize_config_dir(str(conf.resolve()), version_base="1.3"):
-        read = _Reader(conf, extra)
+    with initialize_config_dir(str(CONF.resolve()), version_base="1.3"):
+        read = _Reader(extra)
         parsed = [read_override(text) for text in overrides]
         for override in parsed:
             _whole_or_swept(override, multirun)
@@ -236,23 +217,16 @@ def _with_values(read: "_Reader", groups: Sequence[Override], values: Sequence[O
     return config
 
 
-def deferred(conf: Path, overrides: Sequence[str], extra: str | None = None) -> list[str]:
+def deferred(overrides: Sequence[str], extra: str | None = None) -> list[str]:
     """The overrides of a sweep in the form in which they are passed to Hydra.
 
     Before any job, Hydra composes the configuration without the swept overrides. Keys that exist only under
     swept choices are missing there: their values become sweeps of one value, ``key=choice(value)``, which
     Hydra leaves out of that configuration and passes to every job.
-
-    Args:
-        conf: The folder with config.yaml.
-        extra: A further folder of configurations (``--config-dir``).
-
-    Raises:
-        UserError: if a key that exists only under swept choices is to be deleted.
     """
     GlobalHydra.instance().clear()
-    with initialize_config_dir(str(conf.resolve()), version_base="1.3"):
-        read = _Reader(conf, extra)
+    with initialize_config_dir(str(CONF.resolve()), version_base="1.3"):
+        read = _Reader(extra)
         parsed = [read_override(text) for text in overrides]
         groups = [override for override in parsed if read.options(override.key_or_group)]
         if not any(override.is_sweep_override() for override in groups):
@@ -289,11 +263,10 @@ class _Reader:
     _composed: ClassVar[dict[tuple[str, ...], DictConfig]] = {}
     _groups: ClassVar[dict[str, list[str]]] = {}
 
-    def __init__(self, conf: Path, extra: str | None) -> None:
+    def __init__(self, extra: str | None) -> None:
         self.extra = [f"hydra.searchpath=['file://{Path(extra).resolve()}']"] if extra else []
-        own = not extra and conf.resolve() == conf_folder().resolve()
-        self.composed = self._composed if own else {}
-        self.groups = self._groups if own else {}
+        self.composed = {} if extra else self._composed
+        self.groups = {} if extra else self._groups
 
     def options(self, group: str) -> list[str]:
         """The options of a group; empty if it is not a group."""
@@ -320,11 +293,7 @@ class _Reader:
 
 
 def read_override(text: str) -> Override:
-    """An override as parsed by Hydra; nothing is resolved.
-
-    Raises:
-        UserError: if it cannot be parsed.
-    """
+    """An override as parsed by Hydra; nothing is resolved."""
     if len(text) > LONGEST:
         raise UserError(
             f"expected at most {LONGEST} characters in an override; {beginning(text, 40)}... has {len(text)}"
@@ -387,11 +356,7 @@ def _option(override: Override, read: _Reader) -> None:
 
 
 def single_overrides(override: Override) -> list[str]:
-    """An override without sweeps, one for each of its values.
-
-    Raises:
-        UserError: if its values cannot be listed, or there are too many.
-    """
+    """An override without sweeps, one for each of its values."""
     if not override.is_sweep_override():
         return [str(override.input_line)]
     if not override.is_discrete_sweep():

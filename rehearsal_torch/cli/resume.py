@@ -52,20 +52,7 @@ _RECORD = ("script", "overrides")
 
 
 def recorded(directory: str, typed: Sequence[str], script: str) -> tuple[list[str], bool]:
-    """The overrides that a run was started with, together with the new ones.
-
-    Args:
-        directory: The value of ``resume=``.
-        script: The command that resumes the run.
-
-    Returns:
-        Overrides, and whether it was a sweep.
-
-    Raises:
-        UserError: if there is no such run, another command made it, an override contradicts it, or the folder
-            contains settings that are never taken from a folder.
-        PlainFileError: if its files are damaged.
-    """
+    """The overrides that a run was started with, together with the new ones, and whether it was a sweep."""
     folder = RunFolder(directory)
     sweep, run = folder.read_json(SWEEP, (*_RECORD, "decisive")), folder.read_json("run.json", _RECORD)
     before = sweep or run
@@ -147,12 +134,7 @@ def _refers(value: Any) -> bool:
 
 
 def agree(folder: RunFolder, config: Mapping[str, Any]) -> None:
-    """Checks that a folder may hold a run of this configuration, without changing it.
-
-    Raises:
-        UserError: if it holds something else.
-        PlainFileError: if its files are damaged.
-    """
+    """Checks that a folder may hold a run of this configuration, without changing it."""
     _here(folder)
     foreign = _foreign(folder)
     if foreign is None:

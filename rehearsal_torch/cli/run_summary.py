@@ -1,9 +1,11 @@
 """Console output at the start and end of a run: data card, report, run folder and next command."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.method_choice.rule import Noted
+from rehearsal_torch.methods.run import Run
 from rehearsal_torch.problems.problem import Problem
 from rehearsal_torch.reporting import card_lines
 from rehearsal_torch.reporting.run_report import report
@@ -18,12 +20,6 @@ def described(
     records the data's fingerprint and the kind of problem. The card is printed in short, and whole if
     `tables` is set. For episodes with a task it also records what units and columns are called, and the
     reward and actions that the task brought (`Run.config`).
-
-    Returns:
-        The fingerprint of the observations.
-
-    Raises:
-        UserError: if the run was started with other data.
     """
     table, run = problem.observations(), folder.read_json("run.json")
     fingerprint, before = table.fingerprint(), run.get("data_fingerprint")
@@ -80,26 +76,17 @@ def asked(config: Mapping[str, Any] | None, key: str) -> bool:
 
 
 def closing(
-    folder: RunFolder,
-    sweep: bool,
-    following: str,
-    *,
-    tables: bool = False,
-    told: Sequence[str] = (),
-    part: bool = False,
+    run: Run, folder: RunFolder, sweep: bool, following: str, choice: Noted | None, *, part: bool = False
 ) -> None:
-    """Writes the report, and prints it with folder and next command; in a sweep, prints one line.
-
-    Args:
-        sweep: Whether the job is part of a sweep.
-        tables: Whether the tables are printed, too.
-        told: Notes that were printed before the fit, and are not repeated among the warnings.
-        part: Whether the run is a shard: the report is that of the merged run.
+    """Writes the report, and prints it with folder and next command; in a sweep, prints one line. The report
+    of a part, a shard, is that of the merged run.
     """
     if part:
         print(f"Done: {folder.path}{'' if sweep else ', whose report is written when the parts are merged'}")
         return
-    text = report(folder.path, tables=tables, told=told)
+    # What was said before the fit is not repeated among the warnings.
+    said = [*run.problem.facts().notes, *([] if choice is None else [choice.why])]
+    text = report(folder.path, tables=asked(run.config, "tables"), told=said)
     print(
         f"Done: {folder.path}" if sweep else f"{text}\nRun folder: {folder.path}\nNext: {following}",
         flush=True,

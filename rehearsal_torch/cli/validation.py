@@ -6,8 +6,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from rehearsal_torch.cli.choice.unread_file import refuse_unread
-from rehearsal_torch.cli.spelling import on_file, spoken
+from rehearsal_torch.cli.spelling import is_table, of_table, on_file, spoken
 from rehearsal_torch.cluster import check_reachable, require_dask
 from rehearsal_torch.data.sizes import check_seed
 from rehearsal_torch.files.addresses import check_no_user
@@ -18,6 +17,8 @@ from rehearsal_torch.files.plain import read_yaml
 from rehearsal_torch.methods.conf import CONF
 from rehearsal_torch.user_error import UserError, as_user_error, choose_from, did_you_mean
 
+# The overrides that choose the data set of a run.
+_CHOOSING = ("+experiment=", "dataset=")
 # The overrides that determine the data of a run.
 _DATA = ("+experiment=", "dataset=", "dataset.", "+dataset.", "++dataset.", "path=", "checkpoint=")
 
@@ -25,21 +26,24 @@ _DATA = ("+experiment=", "dataset=", "dataset.", "+dataset.", "++dataset.", "pat
 def check(config: DictConfig, script: str, jobs: Sequence[Sequence[str]], typed: Sequence[str]) -> None:
     """Checks that numbers are in range, that input files and folders exist, and that the data of the run are
     given.
-
-    Raises:
-        UserError: for the first key that is out of range.
     """
     with as_user_error(""):
         check_seed(config.seed)
-    for key in ("limit", "preview", "workers"):
-        _whole(key, config[key], 1, optional=key != "preview")
+    for key, least in (
+        ("limit", 1),
+        ("preview", 1),
+        ("workers", 1),
+        ("folds", 2),
+        ("shards", 1),
+        ("shard", 0),
+    ):
+        _whole(key, config[key], least, optional=key in ("limit", "workers"))
     for key in ("tables", "quiet"):
         if not isinstance(config[key], bool):
             raise UserError(f"expected true or false; got {config[key]}", key)
     _one_of("split", config.split, ("train", "validation", "test"))
     if "changes" in config.objective:
-        _whole("objective.changes", config.objective.changes, 0, optional=False)
-    _whole("folds", config.folds, 2, optional=False)
+        _whole("objective.changes", config.objective.changes, 0)
     unless = "Choose by=patient, unless a comparison requires the other"
     _one_of("by", config.by, ("patient", "transition"), unless)
     _parallel(config)
@@ -49,17 +53,11 @@ def check(config: DictConfig, script: str, jobs: Sequence[Sequence[str]], typed:
                 check_no_user(node.get("tracking_uri"), f"logger.{name}.tracking_uri")
     _claims(config)
     _choice(config, typed)
-    _whole("shards", config.shards, 1, optional=False)
-    _whole("shard", config.shard, 0, optional=False)
-    shards = {int(text.partition("=")[2]) for job in jobs for text in job if text.startswith("shard=")} or {
-        int(config.shard)
-    }
-    if max(shards) >= int(config.shards):
-        raise UserError(
-            f"expected shards 0 to {int(config.shards) - 1}; got {max(shards)}",
-            "shard",
-            f"Give shards={max(shards) + 1}, or another shard",
-        )
+    shards = [int(text.partition("=")[2]) for job in jobs for text in job if text.startswith("shard=")]
+    last = max(shards, default=int(config.shard))
+    if last >= int(config.shards):
+        what = f"expected shards 0 to {int(config.shards) - 1}; got {last}"
+        raise UserError(what, "shard", f"Give shards={last + 1}, or another shard")
     if "path" in config.dataset and config.dataset.path is None:
         raise UserError("this data set is read from a file, which must be given", "path", "Add path=FILE")
     if config.path is not None and not Path(config.path).exists():
@@ -75,17 +73,16 @@ def check(config: DictConfig, script: str, jobs: Sequence[Sequence[str]], typed:
 
 def _what_to_type(script: str) -> str:
     """Example commands, for a command line without data."""
-    line = spoken(script)
+    line, task = spoken(script), "dataset.task=task.yaml"
     experiments = ", ".join(path.stem for path in sorted((CONF / "experiment").glob("*.yaml")))
     words = [f"Type, for example, {line} +experiment=sepsis (experiments: {experiments})"]
     if script == "decide":
-        words.append(f"or your own table: {line} +experiment=own_table path=table.csv dataset.task=task.yaml")
-        words.append(f"or your own problem file: {on_file(script, 'problem.yaml')}")
-        words.append(
-            f"or your own experiments: {line} +experiment=own_system path=experiments.csv "
-            "dataset.task=task.yaml"
-        )
-        words.append(f"or with a trained surrogate: {line} +experiment=sepsis checkpoint=FOLDER")
+        words += [
+            f"or your own table: {line} +experiment=own_table path=table.csv {task}",
+            f"or your own problem file: {on_file(script, 'problem.yaml')}",
+            f"or your own experiments: {line} +experiment=own_system path=experiments.csv {task}",
+            f"or with a trained surrogate: {line} +experiment=sepsis checkpoint=FOLDER",
+        ]
     return "; ".join([*words, f"{line} --help shows all options"])
 
 
@@ -112,7 +109,7 @@ def _sizes(config: DictConfig) -> None:
             )
 
 
-def _whole(key: str, value: object, minimum: int, *, optional: bool) -> None:
+def _whole(key: str, value: object, minimum: int, *, optional: bool = False) -> None:
     if value is None and optional:
         return
     if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
@@ -133,19 +130,15 @@ def _one_of(key: str, value: object, choices: Sequence[str], remedy: str = "") -
 
 def _parallel(config: DictConfig) -> None:
     """Checks who shares the cases: a cluster must be able to, and something must listen at its address."""
-    kind, address = config.parallel, config.dask.address
-    _one_of("parallel", kind, ("local", "dask"))
-    if kind == "local":
+    address = config.dask.address
+    _one_of("parallel", config.parallel, ("local", "dask"))
+    if config.parallel == "local":
         if address is not None:
-            raise UserError(
-                "an address is given, and no cluster is asked for",
-                f"dask.address={address}",
-                "Add parallel=dask, or leave it out",
-            )
+            what = "an address is given, and no cluster is asked for"
+            raise UserError(what, f"dask.address={address}", "Add parallel=dask, or leave it out")
         return
     if config.learn:
-        what = "each round of an online run needs those before it"
-        raise UserError(f"{what}, so that a cluster has nothing to share", "parallel=dask", "Leave it out")
+        raise nothing_to_share()
     with as_user_error("parallel=dask" if address is None else f"dask.address={address}"):
         require_dask()
         if address is not None:
@@ -158,17 +151,12 @@ def _claims(config: DictConfig) -> None:
     if config.claims == "in_sample":
         return
     if config.learn:
-        raise UserError(
-            "an online run fits again after each round, so that its claims have no fixed rows",
-            "claims=cross_fitted",
-            "Leave one of claims= and learn= out",
-        )
+        what = "an online run fits again after each round, so that its claims have no fixed rows"
+        raise UserError(what, "claims=cross_fitted", "Leave one of claims= and learn= out")
     if config.checkpoint is not None:
-        raise UserError(
-            "cross-fitted claims need fits to parts of the rows, and a checkpoint holds one fit",
-            "claims=cross_fitted",
-            "Leave checkpoint= out, so that the surrogate is fitted here",
-        )
+        what = "cross-fitted claims need fits to parts of the rows, and a checkpoint holds one fit"
+        remedy = "Leave checkpoint= out, so that the surrogate is fitted here"
+        raise UserError(what, "claims=cross_fitted", remedy)
 
 
 def _choice(config: DictConfig, typed: Sequence[str]) -> None:
@@ -178,63 +166,86 @@ def _choice(config: DictConfig, typed: Sequence[str]) -> None:
     parts = ("surrogate", "objective", "search", "certificate")
     given = next((text for text in typed if text.lstrip("+~").startswith(parts)), None)
     if given is not None:
-        raise UserError(
-            f"methods are compared with their own settings, so that {given} would belong to none of them",
-            "decision=auto",
-            "Leave it out, or name the method that it is for",
-        )
+        what = f"methods are compared with their own settings, so that {given} would belong to none of them"
+        raise UserError(what, "decision=auto", "Leave it out, or name the method that it is for")
     if config.learn or config.checkpoint is not None:
-        raise UserError(
-            "methods are compared on the rows of a table, each fitted several times",
-            "decision=auto",
-            f"Leave {'learn=' if config.learn else 'checkpoint='} out, or name a method",
-        )
+        what = "methods are compared on the rows of a table, each fitted several times"
+        remedy = f"Leave {'learn=' if config.learn else 'checkpoint='} out, or name a method"
+        raise UserError(what, "decision=auto", remedy)
 
 
 def _checkpoint(config: DictConfig, script: str, jobs: Sequence[Sequence[str]]) -> None:
     if config.checkpoint is None:
-        if int(config.shards) > 1 and script == "decide":
-            raise UserError(
-                "each shard would fit its own surrogate",
-                "checkpoint",
-                "Train first, then give checkpoint=FOLDER",
-            )
+        if script == "decide":
+            refuse_shards_without_checkpoint(config)
         return
     if script != "decide":
+        what = "this command fits surrogates, and does not load one"
+        raise UserError(what, "checkpoint", f"Use {spoken('decide')}, or leave checkpoint= out")
+    words = [text for job in jobs for text in job]
+    folder = checkpoint_in(config.checkpoint)
+    if folder is None or not checked(read_yaml(folder / "config.yaml"), str(folder / "config.yaml"), {}):
+        there = Path(config.checkpoint).is_dir()
+        own = next((text for text in words if text.startswith("+experiment=")), "+experiment=sepsis")
         raise UserError(
-            "this command fits surrogates, and does not load one",
-            "checkpoint",
-            f"Use {spoken('decide')}, or leave checkpoint= out",
-        )
-    if not surrogate_in(str(config.checkpoint)):
-        own = [text for job in jobs for text in job if text.startswith("+experiment=")]
-        raise UserError(
-            "this folder holds no checkpoint"
-            if Path(config.checkpoint).is_dir()
-            else "there is no such folder",
+            "this folder holds no checkpoint" if there else "there is no such folder",
             f"checkpoint={config.checkpoint}",
-            suggestion(config.checkpoint)
-            or f"Train one: {spoken('train')} {own[0] if own else '+experiment=sepsis'}",
+            suggestion(config.checkpoint) or f"Train one: {spoken('train')} {own}",
         )
-    bound = next(
-        (text for job in jobs for text in job if text.lstrip("+").startswith(("surrogate=", "surrogate."))),
-        None,
-    )
+    bound = next((text for text in words if text.lstrip("+").startswith(("surrogate=", "surrogate."))), None)
     if bound is not None:
-        raise UserError(
-            f"a checkpoint brings its own surrogate, so {bound} would change nothing",
-            "checkpoint",
-            "Leave one of the two out",
+        what = f"a checkpoint brings its own surrogate, so {bound} would change nothing"
+        raise UserError(what, "checkpoint", "Leave one of the two out")
+
+
+def refuse_shards_without_checkpoint(config: DictConfig) -> None:
+    """Refuses a shard that would fit a surrogate of its own."""
+    if config.checkpoint is None and int(config.shards) > 1:
+        what = "each shard would fit its own surrogate"
+        raise UserError(what, "checkpoint", "Train first, then give checkpoint=FOLDER")
+
+
+def nothing_to_share() -> UserError:
+    """What is said of an online run with a cluster."""
+    what = "each round of an online run needs those before it, so that a cluster has nothing to share"
+    return UserError(what, "parallel=dask", "Leave it out")
+
+
+def refuse_unread(
+    config: DictConfig, script: str, jobs: Sequence[Sequence[str]], typed: Sequence[str]
+) -> None:
+    """Refuses a file that the data set of the run does not read."""
+    if config.path is None or _reads_path(OmegaConf.to_container(config, resolve=False)):
+        return
+    # A sweep over data sets may have the file for another of its jobs.
+    if len({tuple(text for text in job if text.startswith(_CHOOSING)) for job in jobs}) > 1:
+        return
+    file = str(config.path)
+    if Path(file).is_dir():
+        remedy = (
+            "Name a problem file (.yaml); a run is continued by resume=FOLDER, and what a run has fitted is "
+            "named by checkpoint=FOLDER"
         )
+    elif is_table(file):
+        remedy = of_table(
+            file, on_file(script if script in ("train", "options") else "decide", "problem.yaml")
+        )
+    else:
+        first = on_file("init", "table.csv", "data")
+        remedy = f"Name a problem file (.yaml), which is made of a table by {first}"
+    named = next((text for text in typed if text.startswith(_CHOOSING)), "")
+    who = (
+        f"the data of {named} are not read from a file"
+        if named
+        else "neither a problem file nor an experiment says what is asked of it"
+    )
+    raise UserError(f"{who}, so that it would be ignored", file, remedy)
 
 
-def surrogate_in(checkpoint: str) -> dict[str, object]:
-    """The configuration of a checkpoint, read without building it; empty if there is none.
-
-    Raises:
-        PlainFileError: if its configuration cannot be read.
-    """
-    found = checkpoint_in(checkpoint)
-    if found is None:
-        return {}
-    return checked(read_yaml(found / "config.yaml"), str(found / "config.yaml"), {})
+def _reads_path(node: Any) -> bool:
+    """Whether a value of the configuration is the path, or is made of it."""
+    if isinstance(node, dict):
+        return any(_reads_path(value) for key, value in node.items() if key != "hydra")
+    if isinstance(node, list):
+        return any(map(_reads_path, node))
+    return isinstance(node, str) and "${path}" in node

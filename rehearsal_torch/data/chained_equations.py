@@ -74,10 +74,9 @@ def lacking() -> str:
     if numbers >= LEAST:
         return ""
     which = f"{found} is installed" if found else "it is not installed"
-    remedy = (
-        "pip install 'rehearsal-torch[impute]', or leave by out: our own imputation needs no further package"
-    )
-    return f"by: statsmodels needs statsmodels {'.'.join(map(str, LEAST))} or later; {which}: {remedy}"
+    needs = f"by: statsmodels needs statsmodels {'.'.join(map(str, LEAST))} or later; {which}"
+    remedy = "leave by out: our own imputation needs no further package"
+    return f"{needs}: pip install 'rehearsal-torch[impute]', or {remedy}"
 
 
 def residuals(values: np.ndarray) -> np.ndarray:

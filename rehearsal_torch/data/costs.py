@@ -74,11 +74,11 @@ class LevelPrices:
             ValueError: if a level is unknown or named twice, or one that may be set has no price.
         """
         if coding is None:
-            columns, texts = (name,), [text_of(each) or "" for each in levels[name]]
+            texts = [text_of(each) or "" for each in levels[name]]
             rows = tuple((float(each),) for each in levels[name])
         else:
-            columns, texts = coding.columns, list(coding.levels)
-            rows = tuple(map(tuple, coding.rows.tolist()))
+            texts, rows = list(coding.levels), tuple(map(tuple, coding.rows.tolist()))
+        columns = (name,) if coding is None else coding.columns
         named = dict[str, float]()
         for key, price in written.items():
             (text,) = spelled([key], texts)

@@ -131,7 +131,8 @@ class RehearsalCase:
             known = [bound for bound in (lower, upper) if math.isfinite(bound)] or [1.0]
             # An unbounded interval has no width: the absolute value of its finite bound is used instead.
             ends = (lower, upper) if len(known) == 2 else (0.0, abs(known[0]))
-            slack = float(margin(*torch.tensor(ends, dtype=torch.float64), ROUNDING))
+            low, high = torch.tensor(ends, dtype=torch.float64)
+            slack = float(margin(low, high, ROUNDING))
             levels = self.levels.get(name)
             if levels is not None and bool(((nearest(value.double(), levels) - value).abs() > slack).any()):
                 coding = next((each for each in self.codings if name in (each.name, *each.columns)), None)

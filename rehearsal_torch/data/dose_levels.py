@@ -65,9 +65,8 @@ class DoseLevels(Solved):
         if not found and bool((self.edges.diff(dim=-1) < 0).any()):
             found.append(f"edges: expected edges that rise along each row; got {self.edges.tolist()}")
         if not found and bool((self.medians[:, 0] != 0).any() or (self.medians < 0).any()):
-            found.append(
-                f"medians: expected doses of at least 0, the first of each row 0; got {self.medians.tolist()}"
-            )
+            expected = "expected doses of at least 0, the first of each row 0"
+            found.append(f"medians: {expected}; got {self.medians.tolist()}")
         return found
 
     @property
@@ -117,9 +116,8 @@ class DoseLevels(Solved):
                 f"{', '.join(self.names)}; got {[row.tolist() for row in rows]}"
             )
         if any(bool((row.diff() <= 0).any()) or float(row[0]) != 0 for row in rows):
-            raise ValueError(
-                f"expected medians that rise from 0 along each row; got {[row.tolist() for row in rows]}"
-            )
+            got = [row.tolist() for row in rows]
+            raise ValueError(f"expected medians that rise from 0 along each row; got {got}")
         self.medians = torch.stack([torch.cat([row, row[-1:].expand(self.count - len(row))]) for row in rows])
         self.edges = torch.stack([_padded(_between(row[1:-1], row[2:]), self.count - 2) for row in rows])
         self.notes = {}

@@ -71,10 +71,12 @@ def net(
     """worth p - cost - less, p a probability or a difference, with its interval; None if one is unknown."""
     if estimate is None or worth is None or cost is None:
         return None
-    point, *ends = (
-        round(worth * each - (cost + less), 9) for each in (estimate.point, *(ends_of(estimate) or ()))
+    point, lower, upper = (
+        None if each is None else round(worth * each - (cost + less), 9)
+        for each in (estimate.point, estimate.lower, estimate.upper)
     )
-    return Estimate(point, of, *ends, level=estimate.level)
+    assert point is not None
+    return Estimate(point, of, lower, upper, estimate.level)
 
 
 Ends = tuple[float, float] | None

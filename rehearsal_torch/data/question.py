@@ -168,8 +168,6 @@ def _reward(reward: KnownReward) -> frozenset[str]:
         return frozenset([f"a function ({reward.function!r}) of {', '.join(reward.nodes)}"])
     found = []
     for key, value in reward.to_plain().items():
-        weighed = isinstance(value, Mapping)
-        found += (
-            [f"{key} {name} {each:.10g}" for name, each in value.items()] if weighed else [f"{key} {value}"]
-        )
+        parts = value.items() if isinstance(value, Mapping) else ()
+        found += [f"{key} {name} {each:.10g}" for name, each in parts] or [f"{key} {value}"]
     return frozenset(found)

@@ -196,7 +196,7 @@ def _kind(run: Mapping[str, Any], path: Path) -> Kind | None:
 
 
 SCORES = {"true": "SOFA", "true_organs": "organ SOFA"}
-# The related return of a record (objectives.step_score) for each truth.
+# The related return of a record (objectives.episode_reward) for each truth.
 _RELATED = {"true_organs": "without doses", "true": "with doses"}
 
 

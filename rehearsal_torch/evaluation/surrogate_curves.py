@@ -29,7 +29,7 @@ from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.known_reward import WeightedSum
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.mechanisms.mechanism import NodeMechanism
-from rehearsal_torch.objectives.trials.expected_reward import CHUNK, PLAUSIBLE, PosteriorMean
+from rehearsal_torch.objectives.expected_reward import CHUNK, PLAUSIBLE, PosteriorMean
 from rehearsal_torch.problems.causal.world import CausalWorld
 from rehearsal_torch.problems.problem import CausalProblem, Problem
 from rehearsal_torch.round_line import answered

@@ -38,7 +38,8 @@ from rehearsal_torch.evaluation.recorded_run import SCORES, counterpart
 from rehearsal_torch.evaluation.sepsis_truth import gain_parts, true_return
 from rehearsal_torch.mechanisms.trajectory import replay
 from rehearsal_torch.problems.causal.world import CausalWorld
-from rehearsal_torch.problems.episodes.cohort import STATES, SepsisSimulated, sofa
+from rehearsal_torch.problems.episodes.cohort import SepsisSimulated, sofa
+from rehearsal_torch.problems.episodes.stays import STATES
 from rehearsal_torch.problems.problem import Problem
 from rehearsal_torch.round_line import decision_of
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive

@@ -63,10 +63,6 @@ def densities(
 ) -> dict[str, Any] | None:
     """The outcomes that the model expects after a setting, and with no action, beside the desired region.
 
-    Args:
-        setting: Values for all variables of a candidate set.
-        before: Whether to show those of no action, too.
-
     Returns:
         The weight of the draws in the claim, their shares in the region, and for each coordinate its label,
         bounds, edges and densities; None if the model has no draws of the outcomes.

@@ -52,12 +52,11 @@ from rehearsal_torch.claims.rules import ruled
 from rehearsal_torch.data.decision import Decision, EpisodeCase
 from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.explorer.recorded_episodes import OpenedEpisodes
-from rehearsal_torch.explorer.replies import PATIENCE, Turns, reply
+from rehearsal_torch.explorer.opening import OpenedEpisodes
+from rehearsal_torch.explorer.server import PATIENCE, Turns, reply
 from rehearsal_torch.methods.run import Method
-from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, given_doses, return_record
 from rehearsal_torch.objectives.objective import objective_for
-from rehearsal_torch.objectives.sequences.return_record import given_doses, return_record
 from rehearsal_torch.reporting.page.assumptions import SEQUENCES
 from rehearsal_torch.reporting.page.cautions import of_the_run
 from rehearsal_torch.reporting.page.material import counted, finite, mapping, shown
@@ -65,8 +64,7 @@ from rehearsal_torch.reporting.page.question import question
 from rehearsal_torch.reporting.page.sequence_sentences import said_of_episode
 from rehearsal_torch.reporting.wording import Wording
 from rehearsal_torch.round_line import Round
-from rehearsal_torch.search.budget import Budget
-from rehearsal_torch.search.search import Search
+from rehearsal_torch.search.search import Budget, Search
 from rehearsal_torch.search.sequences.decision_process import Effort, sequence_decision
 from rehearsal_torch.user_error import RequestError, UserError
 
@@ -102,11 +100,6 @@ def course(
     objective: CounterfactualReturn, sequence: Tensor, record: Mapping[str, Any], words: Wording, shown: bool
 ) -> dict[str, Any]:
     """The rewards and the states at each step, as observed and under a sequence.
-
-    Args:
-        sequence: The actions, (H,) long.
-        record: `return_record` of the sequence.
-        shown: Whether the replay may be shown.
 
     Returns:
         ``rewards`` and ``states``, lists of series with ``name``, ``observed``, ``after``, ``lower`` and
@@ -189,10 +182,6 @@ def sequence_answer(
 ) -> dict[str, Any]:
     """What the page shows of a decision for an episode.
 
-    Args:
-        decision: The decision, of a search or put together by hand.
-        searched: Whether a search found it, so that there is something to say of a proof.
-
     Returns:
         Plain data; ``value`` and all else that is replayed is None, with the reason under ``withheld``,
         where the replay lies outside the data.
@@ -234,13 +223,7 @@ def sequence_answer(
 
 
 def optimality(decision: Decision, changes: int, words: Wording, hidden: bool = False) -> str:
-    """Whether a sequence is proven to be the best, and how far it may be from it; empty for a refusal.
-
-    Args:
-        decision: The decision of a search.
-        changes: k.
-        hidden: Whether the numbers of the replay are withheld.
-    """
+    """Whether a sequence is proven to be the best, and how far it may be from it; empty for a refusal."""
     if decision.undecided:
         return ""
     trace, most = decision.trace, f"at most {counted(changes, 'changed action')}"

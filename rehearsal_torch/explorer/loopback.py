@@ -42,14 +42,7 @@ HEADERS = (
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A socket that listens on a loopback address.
-
-    Args:
-        port: The port; 0 for one that is free.
-
-    Raises:
-        UserError: if the host is another one, or the port cannot be had.
-    """
+    """A socket that listens on a loopback address."""
     if host not in HOSTS:
         raise UserError(
             "the page is for this machine alone and has no password: no other address is served",
@@ -77,11 +70,7 @@ def authorities(port: int) -> frozenset[str]:
 
 
 class Guard:
-    """Refuses every request that does not come from a page of this server, and limits the others.
-
-    Args:
-        port: The port of this server.
-    """
+    """Refuses every request that does not come from a page of this server, and limits the others."""
 
     def __init__(self, app: App, port: int) -> None:
         self.app, self.hosts = app, authorities(port)

@@ -39,8 +39,8 @@ from rehearsal_torch.data.estimate import ends_of, percents
 from rehearsal_torch.data.finding import OUTSIDE, Finding, outside
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.explorer.charts import curves, densities
-from rehearsal_torch.explorer.replies import Turns, reply
-from rehearsal_torch.explorer.run_material import Opened
+from rehearsal_torch.explorer.opening import Opened
+from rehearsal_torch.explorer.server import Turns, reply
 from rehearsal_torch.files.schema import LARGEST
 from rehearsal_torch.reporting.page.assumptions import ALTERATIONS
 from rehearsal_torch.reporting.page.cautions import of_the_run
@@ -74,20 +74,16 @@ class SettingAsked(CaseAsked):
 def answer(
     claim: WhatIf, unknown: Sequence[Finding], present: Mapping[str, Any], left: Sequence[Finding] = ()
 ) -> dict[str, Any]:
-    """What the page shows of a claim.
-
-    Args:
-        unknown: Why the context lies outside the data, so that no action has no number either; empty if it
-            does not.
-        present: The present values of actions in the case, in words.
-        left: Why leaving these would lie outside the data, so that it has no number; empty if it would not.
+    """What the page shows of a claim. `unknown` says why the context lies outside the data, so that no action
+    has no number either, `left` why leaving the `present` values has none.
     """
     beyond, more = outside(claim.findings)
+    if unknown:
+        claim = replace(claim, baseline=None)
     if left and claim.unchanged is not None:
         claim = replace(claim, unchanged=None, net_gain=None)
         more = [*more, f"leaving the present values has no number: {outside(left)[0]}"]
     withheld = f"refused: {claim.refused}" if claim.refused else beyond
-    baseline = None if unknown else _numbers(claim.baseline)
     apart = (*OUTSIDE, "no_gain", *(["gain"] if withheld else []))
     others = [finding.text for finding in claim.findings if finding.kind not in apart]
     return {
@@ -95,12 +91,12 @@ def answer(
         "withheld": withheld,
         "also": beyond if claim.refused else "",
         "estimate": None if withheld else _numbers(claim.estimate),
-        "baseline": baseline,
+        "baseline": _numbers(claim.baseline),
         "unchanged": None if withheld else _numbers(claim.unchanged),
         "cost": claim.cost,
         "net_gain": None if withheld or unknown else _numbers(claim.net_gain),
-        "told": None if withheld else _told(replace(claim, baseline=None) if unknown else claim),
-        "sentence": withheld or _sentence(claim, bool(unknown), present),
+        "told": None if withheld else _told(claim),
+        "sentence": withheld or _sentence(claim, present),
         "warnings": list(dict.fromkeys([*more, *others])),
         "against": "" if withheld or not claim.against else f"The method would not set this: {claim.against}",
         "near": None if withheld or claim.distance is None else round(claim.distance, 2),
@@ -114,14 +110,7 @@ def decision_answer(
     wanted: str = "",
     units: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """What the page shows of a decision of the method: headline and sentences, in the words of a report.
-
-    Args:
-        present: The present values of actions in the case.
-        codings: What texts are as numbers; None for none.
-        wanted: The desired region in words; empty where these are too long.
-        units: Variable to its unit; None for none.
-    """
+    """What the page shows of a decision of the method: headline and sentences, in the words of a report."""
     setting = decision.to_dict()["alteration"]
     plain = said(decision.to_dict() | {"present": dict(present)}, codings or {})
     beyond, more = outside(decision.findings)
@@ -154,22 +143,18 @@ def _told(claim: WhatIf) -> dict[str, str]:
     beside = {"baseline": claim.baseline, "unchanged": claim.unchanged}
     # What the claim is compared with has its decimals.
     compared = "baseline" if claim.unchanged is None else "unchanged"
-    return {
-        "point": point,
-        "interval": f"{100 * float(estimate.level or 0):g}% interval {ends[0]} to {ends[1]}" if ends else "",
-        **{
-            name: ""
-            if estimate_beside is None
-            else percents([estimate_beside.point], claim.decimals if name == compared else 0)[0]
-            for name, estimate_beside in beside.items()
-        },
+    texts = {
+        name: percents([other.point], claim.decimals if name == compared else 0)[0] if other else ""
+        for name, other in beside.items()
     }
+    interval = f"{100 * float(estimate.level or 0):g}% interval {ends[0]} to {ends[1]}" if ends else ""
+    return {"point": point, "interval": interval, **texts}
 
 
-def _sentence(claim: WhatIf, unknown: bool, present: Mapping[str, Any]) -> str:
+def _sentence(claim: WhatIf, present: Mapping[str, Any]) -> str:
     """The claim in a sentence, with that of the present values and of no action if there is one."""
     left = " and ".join(f"{name} left at {shown(present[name])}" for name in claim.setting if name in present)
-    return replace(claim, baseline=None if unknown else claim.baseline).claim(left or "the present values")
+    return claim.claim(left or "the present values")
 
 
 def asked(task: RehearsalTask, ranges: Mapping[str, list[float]]) -> list[dict[str, Any]]:
@@ -178,8 +163,7 @@ def asked(task: RehearsalTask, ranges: Mapping[str, list[float]]) -> list[dict[s
     """
     variables: list[dict[str, Any]] = []
     for name in task.variables(task.context):
-        coding = task.coded.get(name)
-        if coding is None:
+        if (coding := task.coded.get(name)) is None:
             variables.append({"name": name, "range": ranges.get(name)})
             continue
         rows = zip(coding.levels, coding.rows.tolist(), strict=True)
@@ -192,22 +176,17 @@ def offered(task: RehearsalTask, ranges: Mapping[str, list[float]]) -> dict[str,
     """What the page offers for each action: its ``bounds``, or its ``levels``, with their ``texts`` if it has
     some, and the ``range`` of the observations. The levels of classes are their places.
     """
-    bounds, actions = task.box.bounds(), dict[str, dict[str, Any]]()
+    actions: dict[str, dict[str, Any]] = {}
     for name in task.variables(task.box.names):
         coding = task.coded.get(name)
-        texts = None if coding is None else list(coding.levels)
         if coding is not None and coding.reference is not None:
-            places = [float(index) for index in offered_places(coding, task.box.levels)]
-            ends = [places[0], places[-1]]
-            actions[name] = {"bounds": ends, "levels": places, "texts": texts, "range": ends}
-            continue
-        levels = list(task.box.levels[name]) if name in task.box.levels else None
-        actions[name] = {
-            "bounds": list(bounds[name]),
-            "levels": levels,
-            "texts": texts,
-            "range": ranges.get(name),
-        }
+            levels = [float(index) for index in offered_places(coding, task.box.levels)]
+            ends, known = [levels[0], levels[-1]], [levels[0], levels[-1]]
+        else:
+            levels = list(task.box.levels.get(name, ()))
+            ends, known = list(task.box.bounds()[name]), ranges.get(name, [])
+        texts = None if coding is None else list(coding.levels)
+        actions[name] = {"bounds": ends, "levels": levels or None, "texts": texts, "range": known or None}
     return actions
 
 
@@ -301,7 +280,7 @@ class RehearsalSession:
             "cases": [
                 {
                     "name": name_of(decision),
-                    "given": self._given(decision),
+                    "given": _numbers_of(decision, "given", self.model.task.context),
                     "bounds": self._bounds(decision),
                     "present": in_places(self._present(decision), task.codings),
                     "set": in_places(mapping(decision.get("alteration")), task.codings) or None,
@@ -426,29 +405,19 @@ class RehearsalSession:
         if odd:
             raise RequestError(f"{odd[0].name}: expected one of {', '.join(odd[0].levels)}")
         row = torch.tensor([[float(given[name]) for name in task.context]], dtype=torch.float64)
-        bounds = {} if case is None else self._bounds(self.recorded[case])
-        present = {} if case is None else self._present(self.recorded[case])
-        stated = {} if case is None else self._unit_costs(self.recorded[case])
+        recorded = {} if case is None else self.recorded[case]
+        costs = _numbers_of(recorded, "costs", tuple(mapping(recorded.get("costs"))))
+        stated = {name: cost for name, cost in costs.items() if cost >= 0}
         if any(coding.column and name not in stated for name, coding in task.costs.items()):
             # Costs that each case states are not known of a case that somebody makes up.
             task = replace(task, costs={}, worth=None)
+        bounds = {name: (low, high) for name, (low, high) in self._bounds(recorded).items()}
         given_row = row.reshape(1, len(task.context))
-        return NewCases(task, given_row, ("the case",), (present,), _pairs(bounds), (stated,))
-
-    def _unit_costs(self, decision: Mapping[str, Any]) -> dict[str, float]:
-        """The costs per unit that a recorded case states."""
-        stated = {name: finite(value) for name, value in mapping(decision.get("costs")).items()}
-        return {name: value for name, value in stated.items() if value is not None and value >= 0}
+        return NewCases(task, given_row, ("the case",), (self._present(recorded),), bounds, (stated,))
 
     def _present(self, decision: Mapping[str, Any]) -> dict[str, float]:
         """The present values of actions that a recorded case states."""
-        stated = {name: finite(value) for name, value in mapping(decision.get("present")).items()}
-        return {name: value for name in self.model.task.box.names if (value := stated.get(name)) is not None}
-
-    def _given(self, decision: Mapping[str, Any]) -> dict[str, float]:
-        """The context of a recorded case, as far as it is one of numbers."""
-        stated = {name: finite(value) for name, value in mapping(decision.get("given")).items()}
-        return {name: value for name in self.model.task.context if (value := stated.get(name)) is not None}
+        return _numbers_of(decision, "present", self.model.task.box.names)
 
     def _bounds(self, decision: Mapping[str, Any]) -> dict[str, list[float]]:
         """The bounds that a recorded case has of its own, within those of the task."""
@@ -478,5 +447,8 @@ def _withheld(claim: WhatIf) -> bool:
     return bool(claim.refused) or any(finding.kind in OUTSIDE for finding in claim.findings)
 
 
-def _pairs(bounds: Mapping[str, list[float]]) -> dict[str, tuple[float, float]]:
-    return {name: (low, high) for name, (low, high) in bounds.items()}
+def _numbers_of(decision: Mapping[str, Any], part: str, names: Sequence[str]) -> dict[str, float]:
+    """What a recorded case states under these names, as far as it is a number."""
+    stated = mapping(decision.get(part))
+    numbers = {name: finite(stated[name]) for name in names if name in stated}
+    return {name: value for name, value in numbers.items() if value is not None}

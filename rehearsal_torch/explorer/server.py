@@ -6,8 +6,10 @@
     POST  /api/...           the questions of the session (`rehearsal_session`, `episode_session`,
                              `trials`)
 
-What cannot be answered comes back as {message}, with a status of 400 or more. FastAPI is used without its
-pages of documentation, which load scripts from elsewhere.
+What cannot be answered comes back as {message}, with a status of 400 or more: 422 where the question is at
+fault, 409 where another one is still being answered. One answer at a time: a method draws from torch's random
+state, and searches want the whole processor. FastAPI is used without its pages of documentation, which load
+scripts from elsewhere.
 
 uvicorn ends an idle connection after a response, but waits without end for the rest of a request. As many
 connections as are answered at once (`MOST`), each with half a request, would keep everybody else out. A
@@ -22,24 +24,72 @@ import sys
 import traceback
 import webbrowser
 from asyncio import TimerHandle, Transport
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.resources import files
+from threading import Lock
 from typing import Any, Protocol
 
 import h11
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import Response
+from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 from uvicorn import Config, Server
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from rehearsal_torch.explorer.loopback import App, Guard
-from rehearsal_torch.explorer.replies import message, reply
 from rehearsal_torch.reporting.page.document import CSS
+from rehearsal_torch.round_line import nulls_for_nan
+from rehearsal_torch.user_error import user_error_from
 
 # What all pages share, and what stands in it for what is a page's own.
 FRAME, SCRIPT, SECTIONS = "frame.html", "{{script}}", "{{sections}}"
 KINDS = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
+
+
+# Seconds for which a question waits for its turn, where answers may take minutes.
+PATIENCE = 1.0
+
+
+class BusyError(Exception):
+    """Another question is still being answered."""
+
+
+class Turns:
+    """Lets one question be answered at a time."""
+
+    def __init__(self, patience: float | None = None) -> None:
+        self._lock, self._patience = Lock(), -1.0 if patience is None else patience
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """The time in which one question is answered."""
+        if not self._lock.acquire(timeout=self._patience):
+            raise BusyError("another question is still being answered: ask again when it is")
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+
+def reply(answer: Callable[[], Any]) -> Response:
+    """An answer, or the reason for which there is none."""
+    try:
+        content = answer()
+    except BusyError as error:
+        return message(409, str(error))
+    except Exception as error:
+        known = user_error_from(error)
+        if known is None and not isinstance(error, ValueError):
+            raise
+        return message(422, str(error if known is None else known))
+    return JSONResponse(nulls_for_nan(content))
+
+
+def message(status: int, text: str) -> Response:
+    """The reason for which there is no answer."""
+    return JSONResponse({"message": text}, status)
 
 
 class Session(Protocol):
@@ -59,11 +109,7 @@ class Session(Protocol):
 
 
 def server(session: Session, port: int) -> App:
-    """The application, behind its guard.
-
-    Args:
-        port: The port on which it will be served.
-    """
+    """The application, behind its guard."""
     app = FastAPI(title="rehearsal explore", docs_url=None, redoc_url=None, openapi_url=None)
     _pages(app, session)
     session.add_routes(app)
@@ -168,12 +214,7 @@ class TimedProtocol(H11Protocol):
 
 
 def serve(session: Session, listener: socket.socket, host: str, browser: bool) -> None:
-    """Serves until it is interrupted.
-
-    Args:
-        listener: A socket that listens (`loopback.listening`).
-        browser: Whether a browser is opened.
-    """
+    """Serves until it is interrupted."""
     port = int(listener.getsockname()[1])
     address = f"http://{'[::1]' if host == '::1' else host}:{port}/"
 
@@ -190,11 +231,7 @@ def serve(session: Session, listener: socket.socket, host: str, browser: bool) -
 
 
 def configured(session: Session, port: int) -> Config:
-    """uvicorn's settings for the server of a session.
-
-    Args:
-        port: The port on which it will be served.
-    """
+    """uvicorn's settings for the server of a session."""
     return Config(
         server(session, port),
         http=TimedProtocol,

@@ -3,36 +3,21 @@
 A file of trials is named itself, or is the only one in a folder.
 """
 
-import socket
 from pathlib import Path
 
 from rehearsal_torch.api.optimiser import METHOD, CausalOptimiser
 from rehearsal_torch.api.saving.saved_folder import METHOD as SAVED
 from rehearsal_torch.data.trials.store import BYTES, FAMILY
 from rehearsal_torch.explorer.episode_session import EpisodeSession
-from rehearsal_torch.explorer.recorded_episodes import opened_episodes
+from rehearsal_torch.explorer.opening import existing, opened, opened_episodes, recorded
 from rehearsal_torch.explorer.rehearsal_session import RehearsalSession
-from rehearsal_torch.explorer.run_material import existing, opened, recorded
-from rehearsal_torch.explorer.server import Session, serve
-from rehearsal_torch.explorer.trials.recorded_trials import RecordedTrials
-from rehearsal_torch.explorer.trials.trial_session import TrialSession
+from rehearsal_torch.explorer.server import Session
+from rehearsal_torch.explorer.trial_session import RecordedTrials, TrialSession
 from rehearsal_torch.user_error import UserError
 
 
-def serve_folder(folder: Path, method: str, listener: socket.socket, host: str, browser: bool) -> None:
-    """Opens a folder, or a file of trials, and serves its page (`server.serve`)."""
-    serve(session_for(folder, method), listener, host, browser)
-
-
 def session_for(folder: Path, method: str = METHOD) -> Session:
-    """What answers for a folder; one answer has been tried.
-
-    Args:
-        folder: The folder of a run, or of a saved model; or a file of trials, or a folder that holds one.
-
-    Raises:
-        UserError: if the folder cannot be explored, or the method is one for trials and there are none.
-    """
+    """What answers for a folder; one answer has been tried."""
     try:
         file = file_of(folder)
         if file is not None:
@@ -68,14 +53,7 @@ RUN = ("run.json", "config.yaml", "sweep.json")
 
 
 def file_of(path: Path) -> Path | None:
-    """The file of trials that a path stands for; None if it stands for something else.
-
-    Args:
-        path: A file that ends in .json, or a folder with one file of trials.
-
-    Raises:
-        UserError: if a folder holds several.
-    """
+    """The file of trials that a path stands for; None if it stands for something else."""
     if path.suffix == ".json" and not path.is_dir():
         return path
     if not path.is_dir() or any((path / name).exists() for name in RUN):
@@ -88,11 +66,7 @@ def file_of(path: Path) -> Path | None:
 
 
 def opened_trials(file: Path, method: str) -> TrialSession:
-    """The session of a file of trials.
-
-    Raises:
-        ValueError: if it cannot be read, holds something else, or there is no such method for trials.
-    """
+    """The session of a file of trials."""
     session = TrialSession(CausalOptimiser.load(file, method=method), file, method)
     session.trials()
     return session

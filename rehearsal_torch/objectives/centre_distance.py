@@ -40,7 +40,6 @@ n_e are ours.
 """
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass
 from typing import Literal, Self, get_args
 
@@ -53,8 +52,7 @@ from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.objectives.objective import (
     AlterationObjective,
     Appraisal,
-    chance,
-    no_improvement,
+    appraised,
     normal_quantile,
 )
 from rehearsal_torch.spaces.polytope import Polytope
@@ -98,9 +96,7 @@ def centre_and_radius(region: Polytope, lowest: Tensor, highest: Tensor) -> tupl
 
 
 def _inmost(rows: np.ndarray, bounds: np.ndarray) -> tuple[np.ndarray, float]:
-    """The centre of the largest ball that keeps farthest from the other faces, and its radius; minus infinity
-    if the region is empty.
-    """
+    """The centre of the largest ball that keeps farthest from the other faces, and its radius, else -inf."""
     length, width = np.linalg.norm(rows, axis=1), rows.shape[1]
     free, kept, radius, centre = np.ones(len(rows), dtype=bool), np.zeros(len(rows)), -np.inf, np.zeros(width)
     while free.any():
@@ -139,19 +135,12 @@ TRAINING, VALIDATION, TEST = 0, 1, 2
 
 @dataclass(frozen=True)
 class Aim:
-    """The target from which distances are measured, in standardised outcomes.
+    """The target from which distances are measured, in standardised outcomes."""
 
-    Attributes:
-        region: The desired region.
-        centre: o, (|Y|,).
-        radius: r.
-        loss: The distance.
-    """
-
-    region: Polytope
-    centre: Tensor
-    radius: float
-    loss: Loss
+    region: Polytope  # The desired region
+    centre: Tensor  # o, (|Y|,)
+    radius: float  # r
+    loss: Loss  # The distance
 
     def distance(self, outcomes: Tensor) -> Tensor:
         """The distance of outcomes, (..., |Y|) -> (...)."""
@@ -169,17 +158,13 @@ class Aim:
 
 
 class CentreDistance(AlterationObjective):
-    """Minus the expected distance to the centre, for one set of altered variables in B cases.
-
-    Args:
-        names: The k altered variables.
-        aim: The target from which distances are measured.
-        pushforward: Push-forwards of the draws for training (the search), validation and test.
-        before: Share of desired test draws without an alteration, (B,).
-        level: Coverage probability of the interval.
+    """Minus the expected distance to the centre, for one set of altered variables in B cases, by
+    push-forwards of the draws for training, validation and test; `before` is the share of desired test draws
+    without an alteration.
     """
 
     takes = (FlowStructural,)
+    level: float
 
     def __init__(
         self,
@@ -193,7 +178,8 @@ class CentreDistance(AlterationObjective):
     ) -> None:
         super().__init__(cases, names, before.device)
         self.surrogate, self.aim, self.pushforward, self.before = surrogate, aim, tuple(pushforward), before
-        self.level, self._quantile = level, normal_quantile(level)
+        normal_quantile(level)  # refuses what is none
+        self.level = level
 
     @classmethod
     def for_sets(
@@ -214,9 +200,6 @@ class CentreDistance(AlterationObjective):
             evaluation_draws: Number of draws in each of the samples for validation and test.
             precision: 32 or 64 bits for the push-forward.
             level: Coverage probability of the interval.
-
-        Raises:
-            ValueError: if a number is out of range or the loss is unknown.
         """
         if loss not in get_args(Loss) or min(draws, evaluation_draws) < 1 or precision not in (32, 64):
             settings = (
@@ -265,8 +248,8 @@ class CentreDistance(AlterationObjective):
     def values_and_shares(
         self, actions: Tensor, draws: int | None = None, which: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Minus the expected distance, and the share of draws in the region without gradient, (..., B, k) ->
-        (..., B) each, of the first `draws` only, or of the cases `which` only, where these are given.
+        """Minus the expected distance, and the share of draws in the region, (..., B, k) -> (..., B) each; of
+        the first `draws` or the cases `which` only, where these are given.
         """
         pushforward = self.pushforward[TRAINING] if draws is None else self.pushforward[TRAINING].first(draws)
         outcomes = self._outcomes(pushforward if which is None else pushforward.of(which), actions)
@@ -287,40 +270,25 @@ class CentreDistance(AlterationObjective):
         """The share of desired validation draws, by which the search compares sets."""
         return self.share(actions, VALIDATION)
 
-    def at_level(self, level: float) -> Self:
-        """See `AlterationObjective.at_level`."""
-        other = copy(self)
-        other.level, other._quantile = level, normal_quantile(level)
-        return other
-
     def appraise(self, actions: Tensor) -> list[Appraisal]:
         """The share of desired test draws with its interval, and that without an alteration."""
         shares, draws = self.share(actions, TEST), self._draws()
         ends = self._ends(shares.to(torch.float64).cpu(), actions, draws)
         rows = zip(shares.tolist(), self.before.tolist(), ends, strict=True)
-        return [
-            Appraisal(
-                chance(achieved, *interval, self.level),
-                chance(baseline_share),
-                declined=no_improvement(achieved, baseline_share) if achieved < baseline_share else None,
-                draws=draws or None,
-            )
-            for achieved, baseline_share, interval in rows
-        ]
+        known = draws or None
+        return [appraised(self.level, share, none, *pair, draws=known) for share, none, pair in rows]
 
     def _draws(self) -> int:
         """The number of test draws."""
         return len(next(iter(self.pushforward[TEST].noise.values()), ()))
 
     def _ends(self, shares: Tensor, actions: Tensor, draws: int) -> list[tuple[float | None, float | None]]:
-        """Lower and upper end of each interval, for shares (B,) and actions (B, k); None if the model knows
-        no rows.
-        """
+        """The ends of each interval, for shares (B,), actions (B, k); None if the model knows no rows."""
         overlap = self.surrogate.overlap
         if not overlap.known or not draws:
             return [(None, None)] * len(shares)
         leverage = overlap.leverage(self.names, self.surrogate.task.given(self.cases), actions)
-        square = self._quantile**2 * (leverage.cpu() + 1 / draws)
+        square = normal_quantile(self.level) ** 2 * (leverage.cpu() + 1 / draws)
         centre, half = shares + square / 2, (square * (shares * (1 - shares) + square / 4)).sqrt()
         lower, upper = ((centre + sign * half) / (1 + square) for sign in (-1, 1))
         return list(zip(lower.clamp(0, 1).tolist(), upper.clamp(0, 1).tolist(), strict=True))

@@ -23,7 +23,6 @@ constant out); the choice of tau: Qin et al. (2025b), Sec. 5.
 """
 
 from collections.abc import Mapping, Sequence
-from copy import copy
 from dataclasses import replace
 from typing import Any, Self
 
@@ -50,9 +49,7 @@ class ChanceCost(AlterationObjective):
 
     Args:
         success: The success probability of the same alteration.
-        weights: w, (k,).
         usual: z0 of a case without present values, (k,), in the variables' units.
-        level: tau.
         reference: z0 of each case, (B, k); None takes the usual one for all.
     """
 
@@ -66,11 +63,11 @@ class ChanceCost(AlterationObjective):
         success: GaussianSuccess,
         weights: Tensor,
         usual: Tensor,
-        level: float,
+        tau: float,
         reference: Tensor | None = None,
     ) -> None:
         super().__init__(success.cases, success.names)
-        self.success, self.level = success, level
+        self.success, self.tau = success, tau
         self.lower, self.upper = success.lower, success.upper
         self.weights, self.usual = weights, usual
         self.reference = usual.expand(len(success.cases), -1) if reference is None else reference
@@ -96,8 +93,7 @@ class ChanceCost(AlterationObjective):
             interval_level: Coverage probability of the interval of the success probability.
 
         Raises:
-            ValueError: if a level is out of range, a weight is not positive, or a cost is given for a
-                variable that cannot be altered.
+            ValueError: if a level is out of range, or `check` refuses weights or references.
         """
         cls.check(surrogate, weights=weights, reference=reference)
         weights, reference = dict(weights or {}), dict(reference or {})
@@ -129,7 +125,7 @@ class ChanceCost(AlterationObjective):
         if level is None:
             chosen = best_level(surrogate, made)
             for one in made:
-                one.level = chosen
+                one.tau = chosen
         return made
 
     @classmethod
@@ -160,9 +156,8 @@ class ChanceCost(AlterationObjective):
 
     def within(self, lower: Tensor, upper: Tensor, fixed: Mapping[str, float]) -> Self:
         """With the success probability in the same bounds."""
-        made = super().within(lower, upper, fixed)
-        made.success = self.success.within(lower, upper, fixed)
-        return made
+        inside = self.success.within(lower, upper, fixed)
+        return super().within(lower, upper, fixed).changed(success=inside)
 
     def __call__(self, actions: Tensor) -> Tensor:
         """Minus the cost, or minus infinity where infeasible, (..., B, k) -> (..., B)."""
@@ -181,17 +176,15 @@ class ChanceCost(AlterationObjective):
 
     def constraints(self) -> tuple[Tensor, Tensor]:
         """The faces of the chance constraint: normals (l, k), offsets (B, l)."""
-        return _faces(self.success, self.success.base, self.level)
+        return _faces(self.success, self.success.base, self.tau)
 
     def cheapest(self) -> Projected:
         """The cheapest feasible actions, (B, k), and whether there are any."""
-        return _cheapest(self, self.success.base, self.lower, self.upper, self.level, self.reference)
+        return _cheapest(self, self.success.base, self.lower, self.upper, self.tau, self.reference)
 
     def at_level(self, level: float) -> Self:
         """See `AlterationObjective.at_level`; tau stays."""
-        other = copy(self)
-        other.success = self.success.at_level(level)
-        return other
+        return self.changed(success=self.success.at_level(level))
 
     def starts(self, count: int) -> Tensor:
         """The cheapest actions in the box, feasible or not, then the starts of the success probability."""
@@ -203,16 +196,14 @@ class ChanceCost(AlterationObjective):
         return self.success.contrast(first, second)
 
     def appraise(self, actions: Tensor) -> list[Appraisal]:
-        """The assessment by the success probability. Trace: ``cost``, ``level`` (tau), ``qualifies`` (whether
-        the chance constraint holds).
-        """
+        """The assessment by the success probability. Trace: ``cost``, ``level`` (tau), ``qualifies``."""
         costs, qualifies = self.cost(actions).tolist(), self(actions).isfinite().tolist()
-        text = f"the chance constraint cannot be met at level {self.level:g}"
+        text = f"the chance constraint cannot be met at level {self.tau:g}"
         unmet = () if all(qualifies) else (Finding("constraint", text),)
         return [
             replace(
                 appraisal,
-                trace=appraisal.trace | {"cost": cost, "level": self.level, "qualifies": met},
+                trace=appraisal.trace | {"cost": cost, "level": self.tau, "qualifies": met},
                 findings=appraisal.findings if met else (*appraisal.findings, *unmet),
             )
             for appraisal, cost, met in zip(self.success.appraise(actions), costs, qualifies, strict=True)
@@ -223,9 +214,7 @@ class ChanceCost(AlterationObjective):
 def best_level(
     surrogate: LinearSurrogate, sets: Sequence[ChanceCost], levels: Sequence[float] = LEVELS
 ) -> float:
-    """The level that maximises the method's own mean success over observed contexts, within the task's
-    bounds; the first one among equals.
-    """
+    """The level of the largest mean success of the method over observed contexts; the first among equals."""
     contexts = surrogate.contexts.values
     baseline_response = surrogate.response(())
     region = surrogate.task.region

@@ -18,6 +18,9 @@ The worst member's return is no sum over steps: searches carry one sum for each 
 end (`sums`, `joined`). A change is recommended only if every member predicts a gain, unless `agreement` is
 "none" (`claims.sequences`); under the worst member's return, they all do.
 
+The record of a decision holds its effect step by step. The rewards of the steps add up to the return; where
+the worst member counts, they are those of the member with the smallest return.
+
 Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 7-9, Def. 1 and Sec. 5; the ways to join members are ours.
 """
 
@@ -54,8 +57,7 @@ class CounterfactualReturn(Objective):
         agreement: Which members have to predict a gain, so that a change is recommended: "all" or "none".
 
     Raises:
-        ValueError: if k is negative, the mask of fixed actions does not have the length of the episode, or
-            there is no such use of the members.
+        ValueError: if k is negative, the mask of fixed actions has another length, or a use is unknown.
     """
 
     kind: Kind | None = "look_back"
@@ -84,8 +86,7 @@ class CounterfactualReturn(Objective):
 
     @classmethod
     def check(cls, surrogate: Surrogate, **settings: Any) -> None:
-        """Checks that the surrogate models every variable on which the reward depends, and the use of the
-        members.
+        """Checks the use of the members, and that the surrogate models every variable that the reward reads.
 
         Raises:
             ValueError: if it does not, or there is no such use.
@@ -116,9 +117,7 @@ class CounterfactualReturn(Objective):
 
     @cached_property
     def related(self) -> Mapping[str, Reward]:
-        """The rewards that are reported beside R (`Reward.related`), those of which the surrogate has the
-        doses, if it has those of all.
-        """
+        """The rewards reported beside R (`Reward.related`), if the surrogate has the doses of all of them."""
         scale, found = self.surrogate.state_scale(), self._exact.related()
         if any(set(each.reads_doses) - set(self.surrogate.dose_names) for each in found.values()):
             return {}
@@ -163,23 +162,17 @@ class CounterfactualReturn(Objective):
         return (doses == doses[self.observed].unsqueeze(1)).all(-1)
 
     def settled(self, actions: Tensor) -> Tensor:
-        """Replaces actions that have the same doses as the observed one by the latter, (..., H) long ->
-        (..., H) long.
-        """
+        """The actions, (..., H) long, with the observed one in place of those that have the same doses."""
         step = torch.arange(len(self.observed), device=self.observed.device)
         return torch.where(self._same[step, actions], self.observed, actions)
 
     def candidate_actions(self, time: int) -> Tensor:
-        """The actions to which the observed one at time t may be changed, (<= A - 1,) long, ascending; empty
-        if the action is fixed.
-        """
+        """The actions to which the observed one at time t may be changed, ascending; none if it is fixed."""
         return self.choices[time].nonzero()[:, 0]
 
     @cached_property
     def doses(self) -> Doses:
-        """The doses of each action at each step, (T, A, p): an action stands for the doses of its levels, the
-        observed one for the doses that were given.
-        """
+        """The doses of each action at each step, (T, A, p): of its level, or those given if observed."""
         surrogate, trajectory = self.surrogate, self.trajectory
         every = torch.arange(self.actions, device=trajectory.observed.device)
         values = surrogate.doses(every).to(torch.float64).expand(self.horizon, -1, -1).clone()
@@ -189,31 +182,23 @@ class CounterfactualReturn(Objective):
         return Doses(surrogate.dose_names, values)
 
     def rewards(self, states: Tensor, time: int | None = None) -> Tensor:
-        """R of states in the coordinates of the trajectory, the mean over the members: at one step, (..., D),
-        or along whole trajectories, (..., T, D). Returns (..., A), or (..., 1) if the reward does not
-        depend on the action.
+        """R of states in the trajectory's coordinates, the mean over the members: at one step, (..., D), or
+        along trajectories, (..., T, D). Returns (..., A), or (..., 1) if the reward does not depend on the
+        action.
         """
         if self.surrogate.members > 1:
             return self.member_rewards(states, time).mean(-2)
         return self.reward(self.surrogate.units(states), self.surrogate.names, self._dosed(time, self.reward))
 
     def member_rewards(self, states: Tensor, time: int | None = None, reward: Reward | None = None) -> Tensor:
-        """R, or another reward, of each of the M members of the surrogate; see `rewards`.
-
-        Returns:
-            (..., M, A), or (..., M, 1) if the reward does not depend on the action.
-        """
+        """R, or another reward, of each member, (..., M, A) or (..., M, 1); see `rewards`."""
         reward = reward or self.reward
         doses = self._dosed(time, reward)
         doses = None if doses is None else Doses(doses.names, doses.values.unsqueeze(-3))
         return reward(self.surrogate.member_units(states), self.surrogate.names, doses)
 
     def sums(self, states: Tensor, time: int | None = None) -> Tensor:
-        """What adds up over the steps of an episode to what `joined` takes; see `rewards`.
-
-        Returns:
-            `rewards`; or `member_rewards`, (..., M, A) or (..., M, 1), if the worst member counts.
-        """
+        """What adds up over steps for `joined`: `rewards`, or `member_rewards` if the worst counts."""
         return self.member_rewards(states, time) if self.worst else self.rewards(states, time)
 
     @property
@@ -226,11 +211,9 @@ class CounterfactualReturn(Objective):
         return totals.amin(-1) if self.worst else totals
 
     def highest_rewards(self, lower: Tensor, upper: Tensor, time: int, actions: Tensor) -> Tensor:
-        """Upper bounds on R over boxes of states at one step, (..., D) or (..., M D) for an ensemble, in the
-        coordinates of the trajectory, under given actions, (A',) long.
-
-        Returns:
-            (..., *lanes, A'), or (..., *lanes, 1) if the reward does not depend on the action.
+        """Upper bounds on R over boxes of states at one step, (..., D) or (..., M D) for an ensemble, under
+        given actions, (A',) long: (..., *lanes, A'), or (..., *lanes, 1) if the reward does not depend on the
+        action.
 
         Raises:
             TypeError: if the reward has no bound over boxes.
@@ -265,9 +248,7 @@ class CounterfactualReturn(Objective):
         return taken(rewards, actions.expand(len(rewards), -1))
 
     def gradient(self) -> Tensor | None:
-        """dR/dx in the coordinates of the trajectory, (D,), or (M D,) for an ensemble; None if R is not
-        linear in them: neither are other rewards, nor is the worst member's return.
-        """
+        """dR/dx in the trajectory's coordinates, (D,), or (M D,) for an ensemble; None if not linear."""
         if self.worst or not isinstance(self.reward, LinearReward):
             return None
         members = self.surrogate.members
@@ -289,9 +270,8 @@ class CounterfactualReturn(Objective):
     def rounding(self, share: float, size: float) -> float:
         """The tolerance within which two returns count as equal: `share` of their size, in the reward's unit.
 
-        If the size comes from an offset of the reward, or all returns are small, this could exceed what
-        returns differ by; it is therefore limited to `share` of a thousand times what the states can change,
-        plus the floating-point error at this size.
+        As an offset of the reward could make this exceed what returns differ by, it is at most `share` of a
+        thousand times what the states can change, plus the floating-point error at this size.
         """
         return min(
             share * size,
@@ -312,9 +292,7 @@ class CounterfactualReturn(Objective):
         return self.joined(rewards.sum((-1, -2 - len(self.lanes))))
 
     def replay(self, actions: Tensor) -> Tensor:
-        """The states under action sequences, (n, H) long -> (n, T, D), in the trajectory's coordinates; the
-        observed ones as long as the actions are.
-        """
+        """The states under actions, (n, H) long -> (n, T, D), in the trajectory's coordinates."""
         return replay(self.trajectory, actions)
 
     def outcome(self) -> float:
@@ -335,8 +313,7 @@ class CounterfactualReturn(Objective):
         """The action sequence under a decision, (H,) long.
 
         Raises:
-            ValueError: if the decision makes more than k changes, changes an action that is not open to
-                change, or names an unknown action.
+            ValueError: if it makes more than k changes, or one that is not open, or names an unknown action.
         """
         chosen, open_steps = self.observed.clone(), self.open.tolist()
         different = [
@@ -380,3 +357,92 @@ def taken(rewards: Tensor, actions: Tensor) -> Tensor:
     if rewards.shape[-1] > 1:
         rewards = rewards.gather(-1, actions.unsqueeze(-1))
     return rewards[..., 0]
+
+
+@torch.no_grad()
+def return_record(objective: CounterfactualReturn, decision: Decision) -> dict[str, Any]:
+    """The effect of a decision step by step, as plain data.
+
+    Returns:
+        ``horizon`` T, ``changes`` k, ``actions`` and ``observed_actions``, ``rewards`` and
+        ``observed_rewards`` (T numbers each); by step ``observed_doses``, as they were given,
+        ``level_doses``, those of the observed actions' levels, and ``doses``, those of the actions, where a
+        dose that keeps its level stays as it was given; the returns ``value`` and ``observed``, and
+        ``improvement`` (value - observed) / |observed|. For an ensemble ``member_gains`` (M), and
+        ``rewards_lower`` and ``rewards_upper``, the range of the members' rewards at each step; ``related``,
+        the returns ``value`` and ``observed`` by each related reward (`Reward.related`).
+    """
+    sequence, observed, outcome = objective.sequence(decision), objective.observed, objective.outcome()
+    given, levels = given_doses(objective), objective.surrogate.doses(observed)
+    chosen = objective.surrogate.doses(sequence)
+    before = objective.trajectory.states
+    changed = bool((sequence != observed).any())
+    value = float(objective(sequence)) if changed else outcome
+    states = objective.replay(sequence.unsqueeze(0))[0] if changed else before
+    return {
+        "horizon": objective.horizon,
+        "changes": objective.changes,
+        "actions": sequence.tolist(),
+        "observed_actions": observed.tolist(),
+        "rewards": _steps(objective, states, sequence),
+        "observed_rewards": _steps(objective, before, observed),
+        "doses": torch.where(chosen == levels, given, chosen).tolist(),
+        "observed_doses": given.tolist(),
+        "level_doses": levels.tolist(),
+        "value": value,
+        "observed": outcome,
+        "improvement": (value - outcome) / abs(outcome) if outcome else 0.0,
+        **_bands(objective, states, sequence),
+        **_related(objective, states, sequence),
+    }
+
+
+def trajectory_record(objective: Any, decision: Decision) -> dict[str, Any]:
+    """The same, or nothing for a decision that has no steps."""
+    return return_record(objective, decision) if isinstance(objective, CounterfactualReturn) else {}
+
+
+def given_doses(objective: CounterfactualReturn) -> Tensor:
+    """The doses given with each action that may be changed, (H, p); those of its level if none are known."""
+    names, episode = objective.surrogate.dose_names, objective.case.episode
+    levels = objective.surrogate.doses(objective.observed)
+    if not names or not all(name in episode.names for name in names):
+        return levels
+    return episode.columns(names)[: len(levels)].to(levels)
+
+
+def _steps(objective: CounterfactualReturn, states: Tensor, actions: Tensor) -> list[float]:
+    """The reward at each step, T numbers."""
+    if objective.worst:
+        every = objective.by_member(states, actions)
+        rewards = every[int(every.sum(-1).argmin())]
+    else:
+        rewards = taken(objective.rewards(states), actions)
+    found: list[float] = rewards.tolist()
+    return found
+
+
+def _bands(objective: CounterfactualReturn, states: Tensor, actions: Tensor) -> dict[str, Any]:
+    """The members' gains, and the range of their rewards at each step; empty for a single model."""
+    if objective.surrogate.members == 1:
+        return {}
+    every = objective.by_member(states, actions)
+    return {
+        "member_gains": (every.sum(-1) - objective.member_returns(objective.observed)).tolist(),
+        "rewards_lower": every.amin(0).tolist(),
+        "rewards_upper": every.amax(0).tolist(),
+    }
+
+
+def _related(objective: CounterfactualReturn, states: Tensor, actions: Tensor) -> dict[str, Any]:
+    """The returns by the related rewards; empty if there are none, or the surrogate lacks their doses."""
+    before, observed = objective.trajectory.states, objective.trajectory.observed
+    whole = torch.cat([actions, observed[len(actions) :]])
+    found = {}
+    for name, each in objective.related.items():
+        ends = {"value": (states, whole), "observed": (before, observed)}
+        returns = {end: objective.by_member(*path, each).sum(-1) for end, path in ends.items()}
+        found[name] = {
+            end: float(every.amin() if objective.worst else every.mean()) for end, every in returns.items()
+        }
+    return {"related": found} if found else {}

@@ -19,7 +19,6 @@ probability is ours.
 
 import math
 from collections.abc import Sequence
-from copy import copy
 from typing import Self
 
 import torch
@@ -29,22 +28,19 @@ from rehearsal_torch.data.decision import Estimate, RehearsalCase
 from rehearsal_torch.objectives.objective import (
     AlterationObjective,
     Appraisal,
-    chance,
+    appraised,
     difference,
-    no_improvement,
     normal_quantile,
 )
-from rehearsal_torch.objectives.region_probability.polygon import (
+from rehearsal_torch.objectives.region_probability import (
+    Expansion,
     PolygonProbability,
     PolytopeProbability,
-    probability,
-    vertices_of,
-)
-from rehearsal_torch.objectives.region_probability.rectangle import (
-    Expansion,
     RegionProbability,
     log_interval,
+    probability,
     rectangle_of,
+    vertices_of,
 )
 from rehearsal_torch.seeding import sobol
 from rehearsal_torch.spaces.polytope import Polytope
@@ -56,10 +52,7 @@ class GaussianSuccess(AlterationObjective):
     """log P(Y in S | x, z) for one set of altered variables in B cases.
 
     Args:
-        names: The k altered variables.
-        contexts: (B, |X|).
-        region: S.
-        origin: A point of S, (|Y|,).
+        region: S, which holds `origin`, (|Y|,).
         response: The affine response of the outcomes to contexts and actions.
         likely: The same under draws of the parameters, in a leading dimension; None if there are no draws.
         nothing: The predictive probability without an alteration, (B,); None if it is not known.
@@ -72,6 +65,7 @@ class GaussianSuccess(AlterationObjective):
     takes = (LinearSurrogate,)
     of_success = True
     pools = True
+    level: float
 
     def __init__(
         self,
@@ -86,7 +80,8 @@ class GaussianSuccess(AlterationObjective):
         level: float = 0.95,
     ) -> None:
         super().__init__(cases, names, contexts.device)
-        self.level, self._quantile = level, normal_quantile(level)
+        normal_quantile(level)  # refuses what is none
+        self.level = level
         self.region, self.response, self.likely, self.nothing = region, response, likely, nothing
         self.contexts, self.origin = contexts, origin.to(contexts)
         self.root = root = _root(response.covariance)
@@ -106,12 +101,7 @@ class GaussianSuccess(AlterationObjective):
     def for_sets(
         cls, surrogate: LinearSurrogate, cases: Sequence[RehearsalCase], level: float = 0.95
     ) -> list[Self]:
-        """log P(Y in S | x, z) for each candidate set under a fitted linear surrogate; the level is that of
-        the class.
-
-        Raises:
-            ValueError: if the level is not in (0, 1).
-        """
+        """log P(Y in S | x, z) for each candidate set under a fitted linear surrogate."""
         task, found = surrogate.task, []
         contexts = task.given(cases).to(surrogate.contexts.values.device)
         centre, _ = task.region.chebyshev()
@@ -152,9 +142,7 @@ class GaussianSuccess(AlterationObjective):
         return found.value, found.gradient @ self.effect
 
     def starts(self, count: int) -> Tensor:
-        """The action whose mean is closest to the centre of the region (clipped), the centre of the box, then
-        Sobol points.
-        """
+        """The action whose mean is nearest to the region's centre, the box's centre, then Sobol points."""
         middle, width = (self.lower + self.upper) / 2, self.upper - self.lower
         aim = -self.centres(middle) @ torch.linalg.pinv(self.effect).mT
         several = [self.project(middle + aim), middle]
@@ -162,12 +150,6 @@ class GaussianSuccess(AlterationObjective):
             unit = sobol(len(self.names)).draw(count - 2, dtype=torch.float64).to(middle)
             several += list(self.lower + unit.unsqueeze(1) * width)
         return torch.stack(several[:count])
-
-    def at_level(self, level: float) -> Self:
-        """See `AlterationObjective.at_level`."""
-        other = copy(self)
-        other.level, other._quantile = level, normal_quantile(level)
-        return other
 
     def chances(self, actions: Tensor) -> Tensor | None:
         """P under each draw of the parameters, (B, k) -> (draws, B); None if there are no draws."""
@@ -182,10 +164,8 @@ class GaussianSuccess(AlterationObjective):
         return self._asked[1]
 
     def compared_value(self, actions: Tensor) -> Tensor:
-        """The logarithm of the predictive probability, (B, k) -> (B,); log P if there are no draws.
-
-        Sets are compared by it, since the plug-in optimum is the more exaggerated the less precisely the
-        effect of a set is estimated.
+        """The logarithm of the predictive probability, (B, k) -> (B,); log P if there are no draws: the
+        plug-in optimum is the more exaggerated the less precisely the effect of a set is estimated.
         """
         drawn = self.chances(actions)
         return self(actions) if drawn is None else drawn.mean(0).clamp_min(1e-300).log()
@@ -207,22 +187,18 @@ class GaussianSuccess(AlterationObjective):
         return self.compared_value(actions).exp()
 
     def contrast(self, first: Tensor, second: Tensor) -> list[Estimate | None] | None:
-        """See `AlterationObjective.contrast`: by the same draws of the parameters for both, normal; None if
-        there are no draws.
-        """
+        """See `AlterationObjective.contrast`: normal, by the same draws of the parameters for both."""
         drawn = self.chances(first)
         beside = self.chances(second)
         if drawn is None or beside is None:
             return None
         apart = drawn - beside
-        half = self._quantile * apart.std(0)
+        half = normal_quantile(self.level) * apart.std(0)
         rows = zip(apart.mean(0).tolist(), half.tolist(), strict=True)
         return [difference(point, point - width, point + width, self.level) for point, width in rows]
 
     def appraise(self, actions: Tensor) -> list[Appraisal]:
-        """The predictive probability with its interval, and that without an alteration. Trace: ``plug_in``,
-        the plug-in probability.
-        """
+        """The predictive probability with its interval, and that without acting. Trace: ``plug_in``."""
         plug_in = self(actions).exp()
         drawn = self.chances(actions)
         expected = plug_in if drawn is None else drawn.mean(0)
@@ -230,27 +206,14 @@ class GaussianSuccess(AlterationObjective):
         low, high = [None] * len(expected), [None] * len(expected)
         if drawn is not None:
             logit = torch.logit(drawn.clamp(1e-9, 1 - 1e-9))
-            middle, spread = logit.mean(0), logit.std(0)
-            low, high = (
-                torch.sigmoid(middle - self._quantile * spread).tolist(),
-                torch.sigmoid(middle + self._quantile * spread).tolist(),
-            )
+            middle, half = logit.mean(0), normal_quantile(self.level) * logit.std(0)
+            low, high = (torch.sigmoid(middle + sign * half).tolist() for sign in (-1, 1))
         rows = zip(expected.tolist(), before.tolist(), low, high, plug_in.tolist(), strict=True)
-        return [
-            Appraisal(
-                chance(estimated, lower, upper, self.level),
-                chance(baseline),
-                declined=no_improvement(estimated, baseline) if estimated < baseline else None,
-                trace={"plug_in": plain},
-            )
-            for estimated, baseline, lower, upper, plain in rows
-        ]
+        return [appraised(self.level, *row, trace={"plug_in": plain}) for *row, plain in rows]
 
 
 def region_probability_of(normals: Tensor, offsets: Tensor, reach: float = 0.0) -> RegionProbability:
-    """The fastest exact form of P(N w <= s), w ~ N(nu, I), for nu within `reach` of zero in each coordinate:
-    normals (l, m), offsets (l,).
-    """
+    """The fastest exact form of P(N w <= s), w ~ N(nu, I), with each |nu_i| <= `reach`: (l, m), (l,)."""
     rectangle = rectangle_of(normals, offsets)
     if rectangle is not None:
         return rectangle
@@ -296,9 +259,7 @@ def chances(
 
 
 def _root(covariance: Tensor) -> Tensor:
-    """The Cholesky factor, with a billionth of the diagonal added, since outcomes may be functions of each
-    other.
-    """
+    """The Cholesky factor of nearly the covariance: outcomes may be functions of each other."""
     return torch.linalg.cholesky(covariance + 1e-9 * torch.diag_embed(covariance.diagonal(dim1=-2, dim2=-1)))
 
 
@@ -308,7 +269,5 @@ def _whitened(root: Tensor, points: Tensor) -> Tensor:
 
 
 def _reach(centres: Tensor) -> float:
-    """How far from zero centres lie at most in one of their coordinates; those that are not finite do not
-    count.
-    """
+    """The largest distance from zero of a finite coordinate of the centres."""
     return float(centres.nan_to_num(0.0, 0.0, 0.0).abs().amax()) if centres.numel() else 0.0

@@ -16,7 +16,6 @@ Source: Du et al. (2026), Eq. (9); caution, interval and refusals are ours.
 
 import math
 from collections.abc import Sequence
-from copy import copy
 from typing import Self
 
 import torch
@@ -24,7 +23,6 @@ from torch import Tensor
 
 from rehearsal_torch.data.codings.texts import sentence_in_words
 from rehearsal_torch.data.decision import Estimate, RehearsalCase
-from rehearsal_torch.data.estimate import beside
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.graphs.separation import Adjustment
 from rehearsal_torch.objectives.objective import (
@@ -33,6 +31,7 @@ from rehearsal_torch.objectives.objective import (
     chance,
     difference,
     normal_quantile,
+    worse_than_nothing,
 )
 from rehearsal_torch.surrogates.chebyshev import TabulatedValue
 from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue, NestedRidge
@@ -42,7 +41,7 @@ class KernelValue(AlterationObjective):
     """The kernel value of altering one candidate set.
 
     Args:
-        before: Estimate of P(Y in S | x) without an alteration and its standard deviation, (B,) each.
+        before: Estimate of P(Y in S | x) without an alteration, (B,).
         caution: Number of posterior standard deviations that are subtracted when end points of the ascent are
             compared; 0 is the choice in the paper.
         level: Coverage probability of the interval.
@@ -52,27 +51,24 @@ class KernelValue(AlterationObjective):
 
     takes = (NestedRidge,)
     of_success = True
+    level: float
 
     def __init__(
         self,
         surrogate: NestedRidge,
         cases: Sequence[RehearsalCase],
         which: int,
-        before: tuple[Tensor, Tensor],
+        before: Tensor,
         caution: float,
         level: float,
         min_support: float,
         low_support: float,
     ) -> None:
         names = surrogate.task.candidates[which]
-        super().__init__(cases, names, before[0].device)
+        super().__init__(cases, names, before.device)
         self.surrogate, self.which, self.before = surrogate, which, before
-        self.caution, self.level, self.min_support, self.low_support = (
-            caution,
-            level,
-            min_support,
-            low_support,
-        )
+        self.caution, self.level = caution, level
+        self.min_support, self.low_support = min_support, low_support
         self.prepared = self.estimator.prepare(_contexts(surrogate, cases))
         self.table: TabulatedValue | None = None
 
@@ -86,23 +82,16 @@ class KernelValue(AlterationObjective):
         min_support: float = 1.0,
         low_support: float = 5.0,
     ) -> list[Self]:
-        """The kernel value of each candidate set; the settings are those of the class.
-
-        Raises:
-            ValueError: if a number is out of range.
-        """
+        """The kernel value of each candidate set; numbers out of range raise a ValueError."""
         if caution < 0 or not 0 < level < 1 or min_support < 0 or low_support < min_support:
             raise ValueError(
                 f"expected caution >= 0, level in (0, 1), 0 <= min_support <= low_support; got {caution}, "
                 f"{level}, {min_support}, {low_support}"
             )
         surrogate.require_fitted()
-        before = surrogate.no_action(_contexts(surrogate, cases))[:, 1]
-        no_std = torch.zeros_like(before)
-        return [
-            cls(surrogate, cases, which, (before, no_std), caution, level, min_support, low_support)
-            for which in range(len(surrogate.task.candidates))
-        ]
+        before, count = surrogate.no_action(_contexts(surrogate, cases))[:, 1], len(surrogate.task.candidates)
+        settings = (caution, level, min_support, low_support)
+        return [cls(surrogate, cases, which, before, *settings) for which in range(count)]
 
     @property
     def estimator(self) -> AlterationValue:
@@ -112,7 +101,7 @@ class KernelValue(AlterationObjective):
     @property
     def baseline(self) -> Tensor:
         """The probability without an alteration, (B,)."""
-        return self.before[0].clamp(0, 1)
+        return self.before.clamp(0, 1)
 
     def indicated(self, actions: Tensor) -> Tensor:
         """The probability by the indicator, without caution, (..., B, k) -> (..., B)."""
@@ -145,24 +134,16 @@ class KernelValue(AlterationObjective):
         standardised = self.standardised(actions)
         if self.table is not None:
             value, std = self.table.value_and_std(standardised)
-            return value - self.caution * std
-        if not self.caution:
+        elif self.caution:
+            value, std = self.estimator.value_and_std(self.prepared, standardised)
+        else:
             return self.estimator.value(self.prepared, standardised)
-        value, std = self.estimator.value_and_std(self.prepared, standardised)
         return value - self.caution * std
 
     def tabulated(self) -> Self:
         """See `AlterationObjective.tabulated`; it is the comparison value that is tabulated."""
-        made = copy(self)
         bounds = self.standardised(self.lower), self.standardised(self.upper)
-        made.table = self.estimator.tabulated(self.prepared, *bounds)
-        return made
-
-    def at_level(self, level: float) -> Self:
-        """See `AlterationObjective.at_level`."""
-        other = copy(self)
-        other.level = level
-        return other
+        return self.changed(table=self.estimator.tabulated(self.prepared, *bounds))
 
     def contrast(self, first: Tensor, second: Tensor) -> list[Estimate | None] | None:
         """See `AlterationObjective.contrast`: from the posterior of the difference; None for an estimator
@@ -188,16 +169,12 @@ class KernelValue(AlterationObjective):
         return support.reshape(standardised.shape[:-1]) >= self.min_support
 
     def frame(self) -> tuple[Tensor, Tensor]:
-        """Mean and standard deviation of each action over the observations, (k,) each: the coordinates of the
-        estimator.
-        """
+        """Mean and standard deviation of each action over the observations, (k,) each."""
         return self.surrogate.scaler.moments(self.names)
 
     def starts(self, count: int) -> Tensor:
-        """The historical actions with the largest estimator weights in each case, projected onto the box,
-        (count, B, k).
-
-        Source: Du et al. (2026), Alg. 1, line 13.
+        """The historical actions with the largest estimator weights in each case (Alg. 1, line 13), projected
+        onto the box, (count, B, k).
         """
         actions = self.estimator.actions
         weights = self.estimator.weights(self.prepared)
@@ -205,9 +182,7 @@ class KernelValue(AlterationObjective):
         return self.project(self.surrogate.scaler.units(self.names, actions[best].transpose(0, 1)))
 
     def appraise(self, actions: Tensor) -> list[Appraisal]:
-        """See `AlterationObjective.appraise`. Trace: ``support``, the number of observations near the
-        decision under the fitted kernel.
-        """
+        """See `AlterationObjective.appraise`. Trace: ``support``, the number of observations near it."""
         standardised = self.standardised(actions)
         probability, std = self.estimator.value_and_std(self.prepared, standardised, 1)
         half_width = normal_quantile(self.level) * std
@@ -216,11 +191,8 @@ class KernelValue(AlterationObjective):
         reasons = [sentence_in_words(each, coded) for each in self.adjustment.reasons]
         appraisals = []
         for index in range(len(self.cases)):
-            estimated, baseline = _clipped(probability[index]), _clipped(self.before[0][index])
-            lower, upper = (
-                _clipped(probability[index] - half_width[index]),
-                _clipped(probability[index] + half_width[index]),
-            )
+            here, half, baseline = probability[index], half_width[index], _clipped(self.before[index])
+            estimated, lower, upper = (_clipped(end) for end in (here, here - half, here + half))
             near = round(float(support[index]), 2)
             refused = declined = None
             findings = [Finding("adjustment", reason) for reason in reasons]
@@ -234,19 +206,9 @@ class KernelValue(AlterationObjective):
                     {"support": near},
                 )
             elif upper < baseline:
-                declined = Finding(
-                    "no_gain", f"predicted worse than doing nothing ({beside(estimated, baseline)})"
-                )
-            appraisals.append(
-                Appraisal(
-                    chance(estimated, lower, upper, self.level),
-                    chance(baseline),
-                    tuple(findings),
-                    refused,
-                    declined,
-                    {"support": near},
-                )
-            )
+                declined = worse_than_nothing(estimated, baseline)
+            claims = chance(estimated, lower, upper, self.level), chance(baseline)
+            appraisals.append(Appraisal(*claims, tuple(findings), refused, declined, {"support": near}))
         return appraisals
 
 

@@ -34,6 +34,7 @@ from torch import Tensor
 from rehearsal_torch.data.codings.class_actions import combinations, parts
 from rehearsal_torch.data.codings.texts import worded
 from rehearsal_torch.data.decision import CHANCE, DIFFERENCE, Decision, Estimate, RehearsalCase
+from rehearsal_torch.data.estimate import beside
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.data.question import Kind
@@ -62,25 +63,14 @@ class Objective(ABC):
 
     @classmethod  # noqa: B027  accepts all by default
     def check(cls, surrogate: Surrogate, **settings: Any) -> None:
-        """Rejects settings that do not fit a surrogate, before it is fitted; accepts all by default.
-
-        Args:
-            settings: The objective's arguments besides surrogate and decision context.
-
-        Raises:
-            ValueError: with the setting, what was expected, and what was given.
+        """Refuses settings, those besides surrogate and decision context, that do not fit a surrogate, before
+        it is fitted: a ValueError with what was expected, and what was given. Accepts all by default.
         """
 
     @classmethod
     def for_cases(cls, surrogate: Any, cases: Sequence[Any], **settings: Any) -> Any:
-        """What a search maximises in cases that are decided in one batch: the objective of a single case, or
-        `Candidates`.
-
-        Args:
-            settings: The objective's arguments besides surrogate and decision context.
-
-        Raises:
-            ValueError: if there are several cases, and the objective is that of one.
+        """What a search maximises in cases that are decided in one batch, with the objective's other
+        arguments as settings: the objective of a single case (of several, a ValueError), or `Candidates`.
         """
         if len(cases) != 1:
             raise ValueError(
@@ -101,26 +91,16 @@ class Objective(ABC):
 
 @dataclass(frozen=True)
 class Appraisal:
-    """A method's assessment of one action in one case.
+    """A method's assessment of one action in one case."""
 
-    Attributes:
-        estimate: The probability of desired outcomes; None if the method has no estimate.
-        baseline: The same without an alteration.
-        findings: What the user must know before acting.
-        refused: Why the method cannot assess it; None if it can.
-        declined: Why no action is better by the method's own rule; None if it is not.
-        trace: Further trace entries (plain numbers and texts).
-        draws: How many independent draws the estimate is a share of, if it is one.
-        unsupported: Why it may not be recommended although it can be assessed; None if it may.
-    """
-
-    estimate: Estimate | None
-    baseline: Estimate | None
-    findings: tuple[Finding, ...] = ()
-    refused: Finding | None = None
-    declined: Finding | None = None
-    trace: dict[str, Any] = field(default_factory=dict)
-    draws: int | None = None
+    estimate: Estimate | None  # The probability of desired outcomes; None if the method has no estimate
+    baseline: Estimate | None  # The same without an alteration
+    findings: tuple[Finding, ...] = ()  # What the user must know before acting
+    refused: Finding | None = None  # Why the method cannot assess it; None if it can
+    declined: Finding | None = None  # Why no action is better by the method's own rule; None if it is not
+    trace: dict[str, Any] = field(default_factory=dict)  # Further trace entries (plain numbers and texts)
+    draws: int | None = None  # How many independent draws the estimate is a share of, if it is one
+    # Why it may not be recommended although it can be assessed; None if it may.
     unsupported: Finding | None = None
 
 
@@ -149,10 +129,7 @@ def difference(point: float, lower: float, upper: float, level: float) -> Estima
 
 def normal_quantile(level: float) -> float:
     """Half the width of the central interval of a normal distribution that holds `level` of it, in standard
-    deviations; 1.959964 for 95 %, as in printed tables.
-
-    Raises:
-        ValueError: if the level is not in (0, 1).
+    deviations; 1.959964 for 95 %, as in printed tables. A level outside (0, 1) raises a ValueError.
     """
     if not 0 < level < 1:
         raise ValueError(f"expected a level in (0, 1); got {level}: 0.95 asks for an interval of 95 %")
@@ -160,9 +137,7 @@ def normal_quantile(level: float) -> float:
 
 
 def gradient(values: Tensor, at: Tensor) -> Tensor:
-    """The gradient of the sum of the values at actions; zero if the values do not depend on them at all, for
-    instance if no path leads from action to outcome.
-    """
+    """The gradient of the sum of the values at actions; zero if the values do not depend on them at all."""
     if not values.requires_grad:
         return torch.zeros_like(at)
     (found,) = torch.autograd.grad(values.sum(), at)
@@ -174,11 +149,21 @@ def no_improvement(estimated: float, baseline: float) -> Finding:
     return Finding("no_gain", f"no alteration helps: {estimated:.3f} at best, {baseline:.3f} without one")
 
 
-class AlterationObjective(Objective, ABC):
-    """The value of altering one set of variables in B cases.
+def worse_than_nothing(estimated: float, baseline: float) -> Finding:
+    """The finding if the whole interval of an alteration lies below the baseline."""
+    return Finding("no_gain", f"predicted worse than doing nothing ({beside(estimated, baseline)})")
 
-    Args:
-        device: The device of its model, on which it takes and gives actions.
+
+def appraised(
+    level: float, estimated: float, baseline: float, lower: float | None, upper: float | None, **more: Any
+) -> Appraisal:
+    """The appraisal by a probability and its interval, declined if the baseline is higher."""
+    declined = no_improvement(estimated, baseline) if estimated < baseline else None
+    return Appraisal(chance(estimated, lower, upper, level), chance(baseline), declined=declined, **more)
+
+
+class AlterationObjective(Objective, ABC):
+    """The value of altering one set of variables in B cases, on the device of its model.
 
     Attributes:
         lower: Lower bounds of the actions in their units, (B, k), on that device.
@@ -190,6 +175,7 @@ class AlterationObjective(Objective, ABC):
         of_success: Whether its values are probabilities of a desired outcome, or follow from them, so that
             they can be weighed against costs (`probability`).
         pools: Whether its estimates can be pooled over imputed tables (`objectives.imputed_success`).
+        level: Coverage probability of its intervals, in (0, 1); None if it has none.
 
     Raises:
         ValueError: if a case does not allow one of the variables to be set, or cases differ in their levels.
@@ -199,6 +185,7 @@ class AlterationObjective(Objective, ABC):
     enumerable: bool = True
     of_success: ClassVar[bool] = False
     pools: ClassVar[bool] = False
+    level: float | None = None
 
     def __init__(
         self, cases: Sequence[RehearsalCase], names: Sequence[str], device: torch.device | None = None
@@ -234,10 +221,8 @@ class AlterationObjective(Objective, ABC):
         cls, surrogate: Any, cases: Sequence[RehearsalCase], *given: Any, **settings: Any
     ) -> list[Self]:
         """One objective for each candidate set of the surrogate's task, in order; by default built from
-        (surrogate, cases, names, and the settings), each by itself.
-
-        Subclasses whose sets share work, such as the noise draws, do it once here. The arguments besides
-        surrogate and cases are the objective's settings in a configuration.
+        (surrogate, cases, names, and the settings), each by itself. Subclasses whose sets share work do it
+        once here. The arguments besides surrogate and cases are the settings in a configuration.
         """
         make: Callable[..., Self] = cls
         return [make(surrogate, cases, names, *given, **settings) for names in surrogate.task.candidates]
@@ -249,9 +234,7 @@ class AlterationObjective(Objective, ABC):
         return self.lower + unit.unsqueeze(1) * (self.upper - self.lower)
 
     def with_alterations(self, alterations: Mapping[int, Alteration | None]) -> Tensor:
-        """Actions (B, k): the given alterations of its variables in some cases (none may be None), anything
-        in the others.
-        """
+        """Actions (B, k): the given alterations of its variables in some cases, anything in the others."""
         start = self.starts(1)[0].to(torch.float64)
         actions = start.expand(len(self.cases), len(self.names)).clone()
         for index, alteration in alterations.items():
@@ -264,12 +247,13 @@ class AlterationObjective(Objective, ABC):
         return torch.minimum(torch.maximum(actions, self.lower.to(actions)), self.upper.to(actions))
 
     def within(self, lower: Tensor, upper: Tensor, fixed: Mapping[str, float]) -> Self:
-        """The same objective with narrower bounds, (B, k) each, in which variables are held at `fixed`
-        values.
-        """
+        """The same objective with narrower bounds, (B, k) each, and variables held at `fixed` values."""
+        return self.changed(lower=lower.to(self.lower), upper=upper.to(self.upper), levels={}, fixed=fixed)
+
+    def changed(self, **attributes: Any) -> Self:
+        """A copy with other attributes."""
         made = copy(self)
-        made.lower, made.upper = lower.to(self.lower), upper.to(self.upper)
-        made.levels, made.fixed = {}, fixed
+        vars(made).update(attributes)
         return made
 
     def tabulated(self) -> Self:
@@ -291,15 +275,11 @@ class AlterationObjective(Objective, ABC):
         return "+".join(found)
 
     def level_value(self, actions: Tensor) -> Tensor:
-        """The value by which combinations of levels are compared, (..., B, k) -> (..., B); by default the
-        comparison value.
-        """
+        """The value by which combinations of levels are compared; by default the comparison value."""
         return self.comparison_value(actions)
 
     def comparison_value(self, actions: Tensor) -> Tensor:
-        """The value by which a search finally compares actions, (..., B, k) -> (..., B); by default the
-        objective itself. Subclasses may be more conservative.
-        """
+        """The value by which a search finally compares actions; by default the objective itself."""
         return self(actions)
 
     def probability(self, actions: Tensor) -> Tensor:
@@ -315,10 +295,7 @@ class AlterationObjective(Objective, ABC):
     @cached_property
     def charge(self) -> Charge | None:
         """What its alterations cost in units of the worth of a desired outcome; None where costs count in no
-        case.
-
-        Raises:
-            ValueError: if costs count, and its values are no probabilities of a desired outcome.
+        case. Where they do and its values are no probabilities of a desired outcome, a ValueError.
         """
         charge = Charge.of(self.cases, self.names)
         if charge is not None and not self.of_success:
@@ -347,17 +324,15 @@ class AlterationObjective(Objective, ABC):
         counts = charge.counts.to(net.device)
         return net if bool(counts.all()) else torch.where(counts, net, free(actions))
 
-    def at_level(self, level: float) -> Self | None:  # noqa: ARG002
-        """The same with intervals of another coverage probability, in (0, 1); None if it has none."""
-        return None
+    def at_level(self, level: float) -> Self | None:
+        """The same with intervals of another level, in (0, 1) or a ValueError; None if it has none."""
+        normal_quantile(level)
+        return None if self.level is None else self.changed(level=level)
 
     def contrast(self, first: Tensor, second: Tensor) -> list[Estimate | None] | None:  # noqa: ARG002
         """By how much the estimate of one action exceeds that of another in each case, (B, k) each, with an
-        interval of the difference: what both have in common, such as a draw of the model, cancels in it.
-
-        Returns:
-            B differences, None where one is not finite; None if the method has no interval of them, as by
-            default.
+        interval of the difference, in which what both have in common cancels; None where one is not finite,
+        and by default, where the method has no such interval.
         """
         return None
 
@@ -366,10 +341,8 @@ class AlterationObjective(Objective, ABC):
         return torch.ones(actions.shape[:-1], dtype=torch.bool, device=actions.device)
 
     def frame(self) -> tuple[Tensor, Tensor]:
-        """Location and scale of the coordinates z = (a - location) / scale in which an ascent works, (k,)
-        each, in the actions' units.
-
-        By default the centre of the box and half its width; the scale is positive.
+        """Location and scale > 0 of the coordinates z = (a - location) / scale in which an ascent works, (k,)
+        each, in the actions' units: by default the centre of the box and half its width.
         """
         lower, upper = self.lower.amin(0), self.upper.amax(0)
         half = 0.5 * (self.upper - self.lower).amax(0)
@@ -384,9 +357,7 @@ class AlterationObjective(Objective, ABC):
         return values.detach(), gradients
 
     def value_and_gradient_in_frame(self, points: Tensor) -> tuple[Tensor, Tensor]:
-        """Values (..., B) and gradients (..., B, k) at points (..., B, k) in the coordinates of `frame`, in
-        the points' precision.
-        """
+        """The same at points (..., B, k) in the coordinates of `frame`, in the points' precision."""
         location, scale = self.frame()
         values, gradients = self.value_and_gradient(location + scale * points.to(location))
         return values.to(points), (gradients * scale).to(points)
@@ -408,10 +379,7 @@ class AlterationObjective(Objective, ABC):
 
     def boxes(self) -> Iterator[Self]:
         """What searches maximise over in place of a set with levels: the best of all combinations where all
-        variables have levels, else one box for every combination.
-
-        Raises:
-            ValueError: if there are too many combinations to be searched one by one.
+        variables have levels, else one box for every combination; too many of these raise a ValueError.
         """
         if not self.levels:
             yield self
@@ -469,17 +437,10 @@ T_co = TypeVar("T_co", bound=AlterationObjective, covariant=True)
 
 
 class Candidates(Generic[T_co]):
-    """One objective for each candidate set of variables, over B cases.
-
-    A task that leaves open which variables to alter has several candidate sets. Their values are comparable,
-    and a search returns the best set for each case.
-
-    Args:
-        surrogate: The surrogate behind them; its graphs and observations determine which answers must be
-            refused or need a warning. None skips these checks.
-
-    Attributes:
-        whole: The objectives as given.
+    """One objective for each candidate set of variables, over B cases: `whole`, as given. A task that leaves
+    open which variables to alter has several; their values are comparable, and a search returns the best set
+    for each case. The surrogate's graphs and observations determine which answers must be refused or need a
+    warning; None skips these checks.
     """
 
     kind: Kind | None = "rehearse"
@@ -501,9 +462,7 @@ class Candidates(Generic[T_co]):
         return tuple(box for one in self.whole for box in one.boxes())
 
     def linked(self, names: tuple[str, ...]) -> bool:
-        """Whether setting variables can change an outcome according to one of the surrogate's graphs; True
-        without a surrogate.
-        """
+        """Whether setting variables can change an outcome by one of the surrogate's graphs, if known."""
         known = self.surrogate
         return (
             known is None
@@ -524,9 +483,7 @@ class Candidates(Generic[T_co]):
         )
 
     def appraisals(self, decisions: Sequence[Decision]) -> list[Appraisal | None]:
-        """What the objectives say of the decisions of all cases, each by that of its variables; None where
-        nothing is altered.
-        """
+        """What each objective says of the decisions of its variables; None where nothing is altered."""
         found: list[Appraisal | None] = [None] * len(decisions)
         for one in self.whole:
             mine = {
@@ -555,12 +512,8 @@ def settings_of(objective: Callable[..., Any]) -> dict[str, Any]:
 def objective_for(
     objective: Callable[..., Any], surrogate: Surrogate, cases: Sequence[Any], *, batch: bool = True
 ) -> Any:
-    """What a search maximises in some cases.
-
-    Args:
-        objective: A class of objectives, or a partial of one with its settings; or a function of (surrogate,
-            cases), or of (surrogate, case) for a search that decides for one case at a time.
-        batch: Whether a function is given all cases, or the only one.
+    """What a search maximises in some cases. The objective is a class, or a partial of one with its settings;
+    or a function of (surrogate, cases), or of (surrogate, case) unless it takes a `batch`.
     """
     made = class_of(objective)
     if made is not None:

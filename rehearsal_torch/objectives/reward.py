@@ -23,22 +23,14 @@ PUBLISHED: Mapping[str, float] = {"SOFA": -1.0}
 
 @dataclass(frozen=True)
 class Doses:
-    """The doses of every action.
+    """The doses of every action."""
 
-    Attributes:
-        names: The p doses.
-        values: (..., A, p), in the doses' units; leading dimensions are broadcast against those of states.
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # The p doses
+    # (..., A, p), in the doses' units; leading dimensions are broadcast against those of states.
     values: Tensor
 
     def column(self, name: str) -> Tensor:
-        """One dose under every action, (..., A).
-
-        Raises:
-            ValueError: if there is no such dose.
-        """
+        """One dose under every action, (..., A); an unknown name raises a ValueError."""
         if name not in self.names:
             raise ValueError(f"expected one of the doses {list(self.names)}; got {name!r}")
         return self.values[..., self.names.index(name)]
@@ -63,8 +55,8 @@ class Reward(ABC):
         return ()
 
     def tolerant(self, names: Sequence[str], state_scale: Tensor) -> Self:  # noqa: ARG002
-        """R of states that a model replays, whose rounding must not decide it, in coordinates of which
-        `state_scale`, (D,), is the unit; may be infinite. R itself by default.
+        """R of states that a model replays, so that rounding does not decide it; `state_scale`, (D,), is the
+        unit of the coordinates and may be infinite. R itself by default.
         """
         return self
 
@@ -78,9 +70,7 @@ class Reward(ABC):
 
     @abstractmethod
     def __call__(self, states: Tensor, names: Sequence[str], doses: Doses | None = None) -> Tensor:
-        """R of states (..., D) and of the doses of each action, -> (..., A), or (..., 1) if it does not
-        depend on the action.
-        """
+        """R of states (..., D) and of each action's doses, (..., A), or (..., 1) if no action counts."""
 
     @abstractmethod
     def lipschitz(self, names: Sequence[str], state_scale: Tensor) -> float:
@@ -96,19 +86,15 @@ class BoundedReward(Reward):
     def highest(
         self, lower: Tensor, upper: Tensor, names: Sequence[str], doses: Doses | None = None
     ) -> Tensor:
-        """At least R(s, a) for every state with lower <= s <= upper, (..., D), (..., D) -> (..., A) or
-        (..., 1).
-        """
+        """At least R(s, a) for every lower <= s <= upper, (..., D), (..., D) -> (..., A) or (..., 1)."""
 
 
 class LinearReward(BoundedReward):
     """A weighted sum of state variables, R(s) = sum_i w_i s_i.
 
     Args:
-        weights: Variable to weight, in 1 / the variable's unit; None for the paper's reward, minus SOFA.
-
-    Raises:
-        ValueError: if there is no weight, or a weight is not a finite number.
+        weights: Variable to weight, in 1 / the variable's unit, finite; None for the paper's reward, minus
+            SOFA.
     """
 
     def __init__(self, weights: Mapping[str, float] | None = None) -> None:

@@ -24,7 +24,6 @@ Eq. 6 and Eq. 9.
 
 from abc import ABC
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from typing import Self
@@ -37,9 +36,8 @@ from rehearsal_torch.objectives.gaussian_success import chances
 from rehearsal_torch.objectives.objective import (
     AlterationObjective,
     Appraisal,
-    chance,
+    appraised,
     difference,
-    no_improvement,
 )
 from rehearsal_torch.seeding import spaced_generator
 from rehearsal_torch.spaces.polytope import Polytope
@@ -56,17 +54,12 @@ ROUNDED = 4 * torch.finfo(torch.float64).eps
 
 @dataclass(frozen=True)
 class Scenarios:
-    """n scenarios for B cases; desired where gains @ z <= slack.
+    """n scenarios for B cases; desired where gains @ z <= slack."""
 
-    Attributes:
-        gains: G, (n, l, k).
-        slack: h, (n, B, l).
-        unit: Scale of the slack of each face, (l,) or a number: a face counts as violated if it is violated
-            by more than `TINY` times this scale.
-    """
-
-    gains: Tensor
-    slack: Tensor
+    gains: Tensor  # G, (n, l, k)
+    slack: Tensor  # h, (n, B, l)
+    # Scale of the slack of each face, (l,) or a number: a face counts as violated if it is violated by more
+    # than `TINY` times this scale.
     unit: Tensor | float = 1.0
 
     def desired(self, actions: Tensor) -> Tensor:
@@ -95,8 +88,8 @@ class Scenarios:
         return self.slack.isfinite().all(-1) & self.gains.isfinite().all((-2, -1)).unsqueeze(-1)
 
     def relative_to(self, origin: Tensor, lower: Tensor, upper: Tensor) -> "Scenarios":
-        """The same scenarios for alterations measured from an origin, in boxes, (B, k) each; a scenario that
-        is not defined is never desired.
+        """The same for alterations measured from an origin, in boxes, (B, k) each; undefined is never
+        desired.
         """
         defined = self.defined()
         kept = self if bool(defined.all()) else self._without(defined)
@@ -124,17 +117,13 @@ class Scenarios:
 
 
 def origin_of(lower: Tensor, upper: Tensor) -> Tensor:
-    """The origin from which alterations in boxes are measured, (B, k): zero, or the corner closest to zero if
-    it is more than `ORDINARY` widths away.
-    """
+    """The origin of alterations in boxes, (B, k): zero, or the nearest corner beyond `ORDINARY` widths."""
     nearest = torch.minimum(torch.maximum(torch.zeros_like(lower), lower), upper)
     return torch.where(nearest.abs() > ORDINARY * (upper - lower), nearest, torch.zeros_like(nearest))
 
 
 def rowwise(outcomes: Tensor, slopes: Tensor, region: Polytope) -> Scenarios:
-    """Scenarios of affine outcomes: a, (n, B, |Y|), at z = 0, and slopes B, (n, |Y|, k); the region's rows
-    are scaled to length one.
-    """
+    """Scenarios of affine outcomes, (n, B, |Y|) at z = 0, with slopes (n, |Y|, k); faces have unit length."""
     length = region.normals.norm(dim=-1)
     normals, offsets = (
         (region.normals / length.unsqueeze(-1)).to(outcomes),
@@ -144,13 +133,8 @@ def rowwise(outcomes: Tensor, slopes: Tensor, region: Polytope) -> Scenarios:
 
 
 class CountObjective(AlterationObjective, ABC):
-    """The share of desired scenarios, for one set of altered variables in B cases.
-
-    Attributes:
-        origin: Origin of the alterations in `search_scenarios` and `validation_scenarios`, (B, k), in the
-            actions' units.
-        search_scenarios: Scenarios for the search, of alterations measured from the origin.
-        validation_scenarios: Scenarios for the validation, likewise.
+    """The share of desired scenarios, for one set of altered variables in B cases. The scenarios of the
+    search and of the validation are of alterations measured from `origin`, (B, k), in the actions' units.
     """
 
     of_success = True
@@ -194,9 +178,7 @@ class CountObjective(AlterationObjective, ABC):
 def scenarios_of(
     response: AffineResponse, contexts: Tensor, region: Polytope, stream: torch.Generator
 ) -> Scenarios:
-    """One scenario for each of n sets of parameters, the leading dimension of the outcomes' response, with
-    its own noise, which all cases share.
-    """
+    """One scenario for each of n sets of parameters, with its own noise, which all cases share."""
     covariance = response.covariance
     # The floor keeps the factor defined if outcomes are functions of each other.
     root = torch.linalg.cholesky(covariance + 1e-9 * torch.diag_embed(covariance.diagonal(dim1=-2, dim2=-1)))
@@ -205,20 +187,12 @@ def scenarios_of(
 
 
 class ScenarioCount(CountObjective):
-    """The share of desired scenarios under a known graph, for one set of altered variables in B cases.
-
-    Args:
-        names: The k altered variables.
-        search_scenarios: Scenarios for the search.
-        validation_scenarios: Scenarios that compare sets.
-        test_scenarios: Sets of parameters for the reported probability.
-        contexts: (B, |X|).
-        region: S.
-        before: The probability of success without an alteration, (B,).
-        level: Coverage probability of the interval.
+    """The share of desired scenarios under a known graph, for one set of altered variables in B cases; the
+    validation scenarios compare sets, the test scenarios are parameters for the reported probability.
     """
 
     takes = (LinearSurrogate,)
+    level: float
 
     def __init__(
         self,
@@ -252,14 +226,14 @@ class ScenarioCount(CountObjective):
         Args:
             surrogate: A fitted linear model with at least as many parameter draws as the three samples need
                 in total.
+            search_scenarios: Number of scenarios for the search.
             validation_scenarios: Number of other scenarios, which compare sets.
             test_scenarios: Number of further sets of parameters, for the reported probability.
             seed: Seed of the noise.
             level: Coverage probability of the interval.
 
         Raises:
-            ValueError: if a number is not positive, the level is not in (0, 1), or the surrogate draws too
-                few sets of parameters.
+            ValueError: if a number is out of range, or the surrogate draws too few sets of parameters.
         """
         counts = (search_scenarios, validation_scenarios, test_scenarios)
         if min(counts) < 1:
@@ -292,37 +266,26 @@ class ScenarioCount(CountObjective):
             found.append(cls(cases, names, search, other, parts[2], contexts, task.region, before, level))
         return found
 
-    def at_level(self, level: float) -> Self:
-        """See `AlterationObjective.at_level`."""
-        other = copy(self)
-        other.level = level
-        return other
-
     def contrast(self, first: Tensor, second: Tensor) -> list[Estimate | None]:
         """See `AlterationObjective.contrast`: by the same sets of parameters for both."""
-        one, other = (
-            success(self.test_scenarios, self.region, self.contexts, each) for each in (first, second)
-        )
-        apart = one - other
-        ends = [round((1 - self.level) / 2, 12), round((1 + self.level) / 2, 12)]
-        low, high = torch.quantile(apart, apart.new_tensor(ends), dim=0)
-        rows = zip(apart.mean(0).tolist(), low.tolist(), high.tolist(), strict=True)
-        return [difference(*row, self.level) for row in rows]
+        rows = self._interval(self._drawn(first) - self._drawn(second))
+        return [difference(*row, self.level) for row in zip(*rows, strict=True)]
 
     def appraise(self, actions: Tensor) -> list[Appraisal]:
         """The probability of success with its interval, and that without an alteration."""
-        drawn = success(self.test_scenarios, self.region, self.contexts, actions)
+        estimated, low, high = self._interval(self._drawn(actions))
+        rows = zip(estimated, self.before.tolist(), low, high, strict=True)
+        return [appraised(self.level, *row) for row in rows]
+
+    def _drawn(self, actions: Tensor) -> Tensor:
+        """P under every set of parameters, (sets, B)."""
+        return success(self.test_scenarios, self.region, self.contexts, actions)
+
+    def _interval(self, drawn: Tensor) -> tuple[list[float], list[float], list[float]]:
+        """The mean of draws, (sets, B), and the ends of its interval."""
         ends = [round((1 - self.level) / 2, 12), round((1 + self.level) / 2, 12)]
         low, high = torch.quantile(drawn, drawn.new_tensor(ends), dim=0)
-        rows = zip(drawn.mean(0).tolist(), self.before.tolist(), low.tolist(), high.tolist(), strict=True)
-        return [
-            Appraisal(
-                chance(estimated, lower, upper, self.level),
-                chance(baseline),
-                declined=no_improvement(estimated, baseline) if estimated < baseline else None,
-            )
-            for estimated, baseline, lower, upper in rows
-        ]
+        return drawn.mean(0).tolist(), low.tolist(), high.tolist()
 
 
 def success(response: AffineResponse, region: Polytope, contexts: Tensor, actions: Tensor) -> Tensor:

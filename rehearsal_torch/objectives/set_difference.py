@@ -36,11 +36,8 @@ def between_sets(
     first: AlterationObjective, one: Tensor, second: AlterationObjective, other: Tensor
 ) -> tuple[Estimate, str] | None:
     """By how much the first alteration of the only case, (1, k), exceeds the second, (1, m), each with the
-    objective of its variables, and how the interval was found.
-
-    Returns:
-        The difference and `JOINT` or `CONSERVATIVE`; None if the method has no interval of single claims, or
-        an estimate is not finite.
+    objective of its variables, and whether `JOINT` or `CONSERVATIVE`; None without intervals or a finite
+    estimate.
     """
     return _jointly(first, one, second, other) or _apart(first, one, second, other)
 

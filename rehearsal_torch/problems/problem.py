@@ -90,9 +90,7 @@ class Experiments(ABC):
 
     @abstractmethod
     def to_begin(self, seed: int = 0) -> Table | None:
-        """The experiments to run before a model can be fitted, actions to set (m, k); None if there are
-        enough.
-        """
+        """Experiments to run before a model can be fitted, actions (m, k); None if there are enough."""
 
     @abstractmethod
     def with_proposals(self, settings: Sequence[Mapping[str, float]]) -> str:
@@ -116,9 +114,7 @@ class Problem(ABC):
         """Observations for early stopping and held-out likelihoods; not used for fitting."""
 
     def question(self) -> Question:
-        """What a surrogate must have been fitted for to decide here; by default the columns of the
-        observations.
-        """
+        """What a surrogate must have been fitted for; by default the columns of the observations."""
         return Columns(self.observations().names)
 
     def facts(self) -> Facts:
@@ -149,9 +145,7 @@ class Problem(ABC):
 
     @abstractmethod
     def card(self) -> Mapping[str, Any]:
-        """A plain description for people and for `card.yaml`: sizes, ranges, missing values, source,
-        fingerprint.
-        """
+        """Plain data for people and `card.yaml`: sizes, ranges, missing values, source, fingerprint."""
 
 
 class OwnData(Problem, ABC):
@@ -233,9 +227,7 @@ class RehearsalProblem(Problem, ABC):
         return self.task
 
     def facts(self) -> Facts:
-        """The task and the candidate graphs for surrogates; the actions with a cost, where no worth is
-        stated.
-        """
+        """Task and candidate graphs for surrogates; actions with a cost, where no worth is stated."""
         graphs = [graph.to_plain() for graph in self.hypotheses]
         unweighed = tuple(self.task.costs) if self.task.worth is None else ()
         return Facts(surrogate={"task": self.task.to_plain(), "hypotheses": graphs}, unweighed=unweighed)

@@ -22,7 +22,7 @@ from rehearsal_torch.reporting.wording import Wording
 Row = dict[str, float | int | str]
 # Sequence, quantity, feature, estimator of a row of ``truth.csv``.
 TruthKey = tuple[str, str, str, str]
-# The names of the related rewards of a step score (objectives.step_score), and of one with costs
+# The names of the related rewards of a step score (objectives.episode_reward), and of one with costs
 # (objectives.episode_reward).
 WITHOUT, WITH = "without doses", "with doses"
 UNPAID, PAID = "without costs", "with costs"

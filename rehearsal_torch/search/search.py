@@ -1,18 +1,23 @@
-"""Base classes of searches, the choice among candidate sets, and the no-action baseline.
+"""Base classes of searches, their time budgets, the choice among candidate sets, and the no-action baseline.
 
 Given an objective, a search returns a decision; it knows nothing of surrogates or data sets.
 
 A `BatchSearch` answers for many cases at once: starts and cases share one tensor, and the answer for a case
 does not depend on the cases in the same batch (up to the last bits of floating-point sums).
 
-`NoAction` never acts. It is the baseline that all other methods are compared with.
+Every search takes `budget_s` and asks one `Budget` between its steps whether the time is up. If so, it
+returns the best action found so far, so that a call never lasts longer than the budget and one step. Each
+search documents what its step is. The first step is always completed, so that there is an answer; cases that
+are decided together share a budget.
 
-Source: Du et al. (2026), Alg. 1 (phase 3), batched over contexts; Table 1 (no action).
+Source: Du et al. (2026), Alg. 1 (phase 3), batched over contexts; algorithms with a valid answer at any time
+are anytime algorithms (Dean and Boddy, 1988).
 """
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from time import perf_counter
 from typing import Any, Generic, TypeVar, get_args, get_origin
 
 import torch
@@ -20,7 +25,9 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.finding import Finding
+from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.data.question import Kind
+from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.objective import (
     AlterationObjective,
     Candidates,
@@ -28,20 +35,88 @@ from rehearsal_torch.objectives.objective import (
     class_of,
     settings_of,
 )
-from rehearsal_torch.search.budget import Budget, checked_budget
 from rehearsal_torch.search.settling import settled
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.surrogate import Surrogate
+
+
+class Remaining(float):
+    """The seconds left of a budget, for a search inside another; `whole` is what was asked for."""
+
+    whole: float
+
+
+class Budget:
+    """The time budget of one call, `limit_s` seconds or None for no limit, from construction on; `ran_out`
+    says whether it ended the search.
+    """
+
+    def __init__(self, limit_s: float | None = None) -> None:
+        self.limit_s, self.ran_out, self._began = limit_s, False, perf_counter()
+
+    def spent(self) -> float:
+        """Seconds since construction."""
+        return perf_counter() - self._began
+
+    def left(self) -> float:
+        """Remaining seconds, at least 0; infinite without a limit."""
+        return math.inf if self.limit_s is None else max(0.0, self.limit_s - self.spent())
+
+    def remaining(self) -> Remaining:
+        """The same for a search inside this one."""
+        seconds = Remaining(self.left())
+        seconds.whole = math.inf if self.limit_s is None else self.limit_s
+        return seconds
+
+    def out(self) -> bool:
+        """Whether the time is up; to be called only while work remains, since it sets `ran_out`."""
+        self.ran_out = self.ran_out or self.left() == 0
+        return self.ran_out
+
+    def reason(self) -> str:
+        """A sentence that says that the budget ended the search."""
+        return f"stopped after budget_s={self._asked():g}"
+
+    def _asked(self) -> float | None:
+        """The seconds that were asked for, of the whole search."""
+        return self.limit_s.whole if isinstance(self.limit_s, Remaining) else self.limit_s
+
+    def facts(self, gap: float | None = None) -> dict[str, Any]:
+        """Trace entries of a search that the budget ended; empty otherwise: ``stopped``, a sentence, ``gap``,
+        how far the optimum may lie above the answer (None if not known), and the budget, ``limit_s``.
+        """
+        return ended(self.reason(), gap) | {"limit_s": self._asked()} if self.ran_out else {}
+
+
+def ended(reason: str, gap: float | None) -> dict[str, Any]:
+    """Trace entries of a search that was ended early; see `Budget.facts`."""
+    return {"stopped": reason if gap is not None else f"{reason}; no gap is known", "gap": gap}
+
+
+UNLIMITED = Budget()
+
+
+def checked_budget(budget_s: float | None) -> float | None:
+    """Returns the limit if it is valid: None or a positive number, else a ValueError."""
+    number = isinstance(budget_s, int | float) and not isinstance(budget_s, bool)
+    if budget_s is not None and not (number and budget_s > 0):
+        raise ValueError(
+            f"expected a budget_s above 0, or None for no limit; got {budget_s}: it is the number of seconds "
+            "after which a search returns the best action found so far"
+        )
+    return budget_s
+
 
 Sought = TypeVar("Sought", bound=Objective | Candidates[Any], contravariant=True)
 Candidate = TypeVar("Candidate")
 
 
 class Search(ABC, Generic[Sought]):
-    """Maximises an objective.
+    """Maximises an objective; settings out of range raise a ValueError that says what was expected.
 
     Attributes:
-        kind: The kind of problem whose objectives it maximises (`Problem.kind`); None for any.
+        kind: The kind of problem whose objectives it maximises (`Problem.kind`), that of `maximises` unless a
+            class says otherwise; None for any.
         declines: Whether the search may decline to act where its own estimate is against acting
             (`claims.rules`); if False, the decision carries a finding instead. Random baselines, presets
             that reproduce a publication and methods that learn online set it to False.
@@ -49,7 +124,7 @@ class Search(ABC, Generic[Sought]):
             against costs (`objectives.net_value`).
         pools: Whether it can decide by estimates that are pooled over imputed tables.
         budget_s: Time limit of a call in seconds, after which the best action found so far is returned
-            (`search.budget`); None for no limit.
+            (`Budget`); None for no limit.
     """
 
     kind: Kind | None = None
@@ -58,16 +133,26 @@ class Search(ABC, Generic[Sought]):
     pools: bool = False
     budget_s: float | None = None
 
+    def __init__(self, budget_s: float | None = None) -> None:
+        self.budget_s = checked_budget(budget_s)
+
+    def __init_subclass__(cls, **given: Any) -> None:
+        super().__init_subclass__(**given)
+        sought = cls.maximises()
+        if sought is not None and "kind" not in vars(cls):
+            cls.kind = sought.kind
+
+    def check_sizes(
+        self, *names: str, fits: bool = True, expected: str = "positive numbers", **others: object
+    ) -> None:
+        """Refuses settings that are not positive or do not fit together, and such a budget: a ValueError."""
+        sizes = {name: getattr(self, name) for name in names}
+        require(min(sizes.values()) > 0 and fits, expected, **sizes, **others)
+        checked_budget(self.budget_s)
+
     def check(self, surrogate: Surrogate, **settings: Any) -> None:
-        """Rejects the objectives that a surrogate and settings amount to, before anything is fitted; accepts
-        all by default.
-
-        Args:
-            surrogate: The surrogate, fitted or not.
-            settings: The objective's arguments besides surrogate and decision context.
-
-        Raises:
-            ValueError: with what was expected, and what to do.
+        """Refuses the objectives that a surrogate and settings (the objective's other arguments) amount to,
+        before anything is fitted, by a ValueError that says what to do; accepts all by default.
         """
 
     @classmethod
@@ -91,7 +176,7 @@ class BatchSearch(Search[Sought]):
     """A search for B cases at once.
 
     Attributes:
-        batch_size: Maximum number of cases that the loop passes in one call.
+        batch_size: Maximum number of cases per call.
     """
 
     batch_size: int = 256
@@ -123,23 +208,21 @@ def chosen(
         actions: The best actions of each set, (B, k) each; only of the first sets if the time ran out before
             the others were searched.
         values: (sets, B), their values; the largest wins, the first one among equals, without those that
-            another set judges better (`better_judged`). A case is refused if all its values are
-            minus infinity or NaN.
-        name: The name of the search, for the trace.
+            another set judges better (`better_judged`). A case is refused if none of its values is finite.
         facts: Further trace entries, one dictionary per case; a finding under ``refused`` withdraws the
             recommendation.
         accepted: Which of the actions the objective accepts, (sets, B) bool: these come before others; None
             for all.
 
     Returns:
-        B decisions. Trace: ``search``, ``altered``, the entries of the objective, `facts`, and the entries
-        of a budget that ended the search.
+        B decisions. Trace: ``search``, which is the name, ``altered``, the entries of the objective, `facts`,
+        and those of a budget that ended the search.
     """
     every = objective.sets
     actions, values, accepted = _with_costs(every, actions, values, accepted, budget)
     sets, connected = every[: len(actions)], any(objective.linked(one.names) for one in every)
     reaching = [objective.linked(one.names) for one in sets]
-    values = values.nan_to_num(nan=-math.inf, posinf=-math.inf, neginf=-math.inf)
+    values = ranked(values)
     if declines and any(reaching):
         values = values.masked_fill(~torch.tensor(reaching, device=values.device).unsqueeze(-1), -math.inf)
     dominated = better_judged(objective, sets).to(values.device)
@@ -156,13 +239,8 @@ def chosen(
     decisions = []
     for index, which in enumerate(best):
         value, found, (where, finite) = reached[index], appraisals[which][index], settings[which][index]
-        trace = {
-            "search": name,
-            "altered": list(sets[which].names),
-            **found.trace,
-            **(facts[index] if facts else {}),
-            **budget.facts(),
-        }
+        trace = {"search": name, "altered": list(sets[which].names), **found.trace}
+        trace |= {**(facts[index] if facts else {}), **budget.facts()}
         refused: Finding | None = trace.pop("refused", None) or found.refused or found.unsupported
         if value == -math.inf and refused is None:
             when = " among those evaluated before the budget was spent" if budget.ran_out else ""
@@ -207,7 +285,7 @@ def _with_costs(
     for place, (one, charge) in enumerate(zip(sets, charges, strict=False)):
         if charge is None:
             continue
-        where, net = settled(one, charge, best[place], budget)
+        where, net = settled(one, charge, best[place], budget.out)
         counts = charge.counts.to(where.device)
         best[place] = torch.where(counts.unsqueeze(-1), where, best[place].to(where))
         compared[place] = torch.where(counts, net, compared[place].to(net))
@@ -216,12 +294,9 @@ def _with_costs(
 
 
 def better_judged(objective: Candidates[AlterationObjective], sets: Sequence[AlterationObjective]) -> Tensor:
-    """Which sets another one judges better in a case, (sets, B) bool: one that also holds the actions which
-    the first leaves at known present values, within their bounds. What is not set is assumed to take what is
-    usual for such a case, and the other set can leave it where it is.
-
-    Args:
-        sets: Its sets, or the first ones.
+    """Which sets another one judges better in a case, (sets, B) bool: one that also holds what the first
+    leaves at known present values, within their bounds. What is not set is assumed to take what is usual for
+    such a case.
     """
     offered = {frozenset(one.names) for one in sets}
     found = torch.zeros(len(sets), len(objective.cases), dtype=torch.bool)
@@ -284,38 +359,22 @@ def check_worth(objective: Callable[..., Any], search: Search[Any], name: str = 
 
 
 def task_actions(objective: Candidates[AlterationObjective]) -> tuple[str, ...]:
-    """All variables of the candidate sets, without duplicates."""
+    """All variables of the candidate sets."""
     return tuple(dict.fromkeys(name for one in objective.sets for name in one.names))
 
 
 class NoAction(BatchSearch[Candidates[AlterationObjective]]):
-    """Never acts.
+    """Never acts: the baseline that all other methods are compared with.
 
     Args:
         budget_s: See `Search`; has no effect.
-
-    Raises:
-        ValueError: if the budget is not positive.
     """
 
-    kind: Kind | None = "rehearse"
     pools = True
-
-    def __init__(self, budget_s: float | None = None) -> None:
-        self.budget_s = checked_budget(budget_s)
 
     def batch_search(self, objective: Candidates[AlterationObjective]) -> list[Decision]:
         """Returns a no-action decision for each case."""
-        budget = Budget(self.budget_s)
-        count = len(objective.cases)
-        each = budget.spent() / max(count, 1)
-        return [
-            Decision(
-                None,
-                0.0,
-                reason=Finding("never_acts", "this method never acts"),
-                trace={"search": "none", "altered": []},
-                seconds=each,
-            )
-            for _ in range(count)
-        ]
+        budget, reason = Budget(self.budget_s), Finding("never_acts", "this method never acts")
+        traces: list[dict[str, Any]] = [{"search": "none", "altered": []} for _ in objective.cases]
+        seconds = budget.spent() / max(len(traces), 1)
+        return [Decision(None, 0.0, reason=reason, trace=trace, seconds=seconds) for trace in traces]

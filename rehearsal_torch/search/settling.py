@@ -28,7 +28,6 @@ from torch import Tensor
 from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.objectives.net_value import Charge
 from rehearsal_torch.objectives.objective import AlterationObjective
-from rehearsal_torch.search.budget import UNLIMITED, Budget
 
 # Points of the grid of a line, and of finer ones around the best, each a third as wide.
 GRID, FINE, ZOOMS, COARSE = 25, 7, 6, 2
@@ -54,7 +53,7 @@ def climb(
     lower: Tensor,
     upper: Tensor,
     origin: Tensor,
-    budget: Budget = UNLIMITED,
+    out: Callable[[], bool] | None = None,
 ) -> tuple[Tensor, Tensor]:
     """The end points from some starts. Returns points (n, B, k) and their values (n, B), n <= S.
 
@@ -72,7 +71,7 @@ def climb(
     for sweep in range(SWEEPS if len(free) > 1 else len(free)):
         before, reached = points, values
         for direction in box.directions(free, points):
-            if budget.out():
+            if out is not None and out():
                 return points, values
             zooms = COARSE if len(free) > 1 and not sweep else ZOOMS
             moved, found = _along(value, points, values, direction, box, zooms, grid=not sweep)
@@ -160,7 +159,9 @@ STARTS, LINE = 24, 17
 
 
 @torch.no_grad()
-def settled(one: AlterationObjective, charge: Charge, found: Tensor, budget: Budget) -> tuple[Tensor, Tensor]:
+def settled(
+    one: AlterationObjective, charge: Charge, found: Tensor, out: Callable[[], bool]
+) -> tuple[Tensor, Tensor]:
     """The actions of one set where costs count, from those that a search has found, (B, k): the best that the
     objective accepts, or the best if it accepts none. Returns them, and their net values (B,) in the unit of
     the costs.
@@ -171,7 +172,7 @@ def settled(one: AlterationObjective, charge: Charge, found: Tensor, budget: Bud
     keep = one.project(torch.where(origin.isnan(), given, origin))
     promising = starts[evaluated(table.sought, starts).argmax(0), range(starts.shape[1])]
     begin = torch.stack([keep, given, (keep + given) / 2, promising])
-    ends, values = climb(table.sought, begin, one.lower, one.upper, origin, budget)
+    ends, values = climb(table.sought, begin, one.lower, one.upper, origin, out)
     best = _accepted(one, table.sought, torch.cat([ends, torch.stack([given, keep])]), values, keep)
     worth = charge.worth.to(best)
     return best, worth * (one.compared_probability(best) - charge(best))

@@ -26,9 +26,9 @@ from torch import Tensor
 
 from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.evaluation.rehearsal_rows import Row, number
-from rehearsal_torch.objectives.trials.expected_reward import CausalObjective, PosteriorMean
+from rehearsal_torch.objectives.expected_reward import CausalObjective, PosteriorMean
 from rehearsal_torch.problems.causal.world import CausalWorld
-from rehearsal_torch.search.trials.recommendation import recommend, sureness
+from rehearsal_torch.search.trials.acquisition import recommend, sureness
 from rehearsal_torch.seeding import generator, round_seed
 from rehearsal_torch.surrogates.network.causal_model import CausalModel
 

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.methods.conf import plain
-from rehearsal_torch.objectives.sequences.return_record import return_record
+from rehearsal_torch.objectives.counterfactual_return import return_record
 from rehearsal_torch.reporting.figures import (
     improvement_distribution,
     lipschitz_grid,

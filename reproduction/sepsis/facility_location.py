@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.search.sequences.astar import Anchors
 from rehearsal_torch.search.sequences.decision_process import CounterfactualProcess
-from rehearsal_torch.search.sequences.lipschitz_bound import Anchors
 from rehearsal_torch.seeding import stream
 from rehearsal_torch.surrogates.transition import TransitionModel
 

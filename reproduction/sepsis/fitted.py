@@ -10,7 +10,7 @@ from typing import Any
 
 from omegaconf import DictConfig
 
-from rehearsal_torch.cli.verbs.fitting import fit
+from rehearsal_torch.cli.verbs.train import fit
 from rehearsal_torch.data.decision import Decision, EpisodeCase
 from rehearsal_torch.methods.build import problem_of, seed_and_use_one_thread
 from rehearsal_torch.methods.conf import plain

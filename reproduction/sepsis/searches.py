@@ -22,9 +22,8 @@ from dataclasses import dataclass
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.search.search import Search
-from rehearsal_torch.search.sequences.astar import AStar
+from rehearsal_torch.search.sequences.astar import Anchors, AStar, MonteCarlo
 from rehearsal_torch.search.sequences.branch_and_bound import BranchAndBound
-from rehearsal_torch.search.sequences.lipschitz_bound import Anchors, MonteCarlo
 from reproduction.plan import study
 from reproduction.sepsis.episode_rows import Case
 from reproduction.sepsis.facility_location import FacilityLocation

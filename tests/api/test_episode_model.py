@@ -8,7 +8,7 @@ import torch
 import yaml
 
 import rehearsal_torch as rt
-from rehearsal_torch.cli.verbs.fitting import fit
+from rehearsal_torch.cli.verbs.train import fit
 from rehearsal_torch.data.reading import TableError
 from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.methods.run import build

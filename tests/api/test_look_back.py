@@ -10,13 +10,12 @@ import torch
 import rehearsal_torch as rt
 from rehearsal_torch.api.one_episode import OneEpisode
 from rehearsal_torch.claims.rules import ruled
-from rehearsal_torch.cli.main import main
-from rehearsal_torch.cli.tasks import decide
+from rehearsal_torch.cli.main import decide, main
 from rehearsal_torch.data.decision import Decision, EpisodeCase
 from rehearsal_torch.data.episode import transitions
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import LinearReward
-from rehearsal_torch.objectives.sequences.sequence_overturning import NO_MODEL, NO_RECORDS
+from rehearsal_torch.objectives.sequence_overturning import NO_MODEL, NO_RECORDS
 from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
 from rehearsal_torch.search.sequences.baselines import GreedyChanges
 from rehearsal_torch.search.sequences.branch_and_bound import BranchAndBound

@@ -19,13 +19,11 @@ from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.reading import TableError
 from rehearsal_torch.data.trials.store import TrialFileError
 from rehearsal_torch.data.trials.trial import TrialError, TrialWarning
+from rehearsal_torch.objectives.expected_reward import PosteriorMean
+from rehearsal_torch.objectives.improvement import FUNCTIONS, BotorchAcquisition, KnowledgeGradient
 from rehearsal_torch.objectives.objective import class_of
-from rehearsal_torch.objectives.trials.botorch_acquisition import FUNCTIONS, BotorchAcquisition
-from rehearsal_torch.objectives.trials.confidence_bound import ConfidenceBound
-from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean
-from rehearsal_torch.objectives.trials.knowledge_gradient import KnowledgeGradient
-from rehearsal_torch.search.trials.acquisition import AcquisitionSearch
-from rehearsal_torch.search.trials.recommendation import recommend
+from rehearsal_torch.objectives.upper_bounds import ConfidenceBound
+from rehearsal_torch.search.trials.acquisition import AcquisitionSearch, recommend
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 from tests.toys.causal_toys import WrittenLaw, WrittenModel

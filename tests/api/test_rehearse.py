@@ -12,8 +12,7 @@ import yaml
 from hydra.core.global_hydra import GlobalHydra
 
 import rehearsal_torch as rt
-from rehearsal_torch.cli.main import main
-from rehearsal_torch.cli.tasks import decide
+from rehearsal_torch.cli.main import decide, main
 from rehearsal_torch.problems.rehearsal.nonlinear_worlds import Loan
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.program import main as program

@@ -11,13 +11,11 @@ import yaml
 from safetensors.torch import load as tensors_of
 
 import rehearsal_torch as rt
-from rehearsal_torch.cli.main import main
+from rehearsal_torch.cli.main import decide, main
 from rehearsal_torch.cli.overrides import composed
-from rehearsal_torch.cli.tasks import decide
 from rehearsal_torch.cli.validation import check
 from rehearsal_torch.files.dotted import defined_in, mappings
 from rehearsal_torch.methods.arguments import takes
-from rehearsal_torch.methods.conf import CONF
 from rehearsal_torch.methods.fitting import fitted
 from rehearsal_torch.methods.run import build
 from rehearsal_torch.objectives.kernel_value import KernelValue
@@ -56,7 +54,7 @@ def typed(name):
 
 def run_of(name):
     """What the command of a card builds."""
-    config, _ = composed(CONF, [*typed(name), "trainer.progress=false"], multirun=False)
+    config, _ = composed([*typed(name), "trainer.progress=false"], multirun=False)
     return build(config)
 
 
@@ -101,7 +99,7 @@ def test_its_card_says_where_it_comes_from_and_what_it_is_not_for(name):
 
 @pytest.mark.parametrize("name", ["sepsis"])
 def test_the_command_of_its_card_composes(name):
-    config, jobs = composed(CONF, typed(name), multirun=False)
+    config, jobs = composed(typed(name), multirun=False)
     check(config, "train", jobs, typed(name))
     assert config.seed == rt.card(FOLDER / name)["seed"]
 

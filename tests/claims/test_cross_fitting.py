@@ -14,8 +14,7 @@ from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance
-from rehearsal_torch.search.budget import Budget
-from rehearsal_torch.search.search import BatchSearch, Search, chosen
+from rehearsal_torch.search.search import BatchSearch, Budget, Search, chosen
 from rehearsal_torch.spaces.box import Alteration, Box
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate

@@ -12,7 +12,7 @@ from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.graphs.graph_class import graph_class
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
-from rehearsal_torch.objectives.outcome.outcome_success import OutcomeSuccess
+from rehearsal_torch.objectives.outcome_success import OutcomeSuccess
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural

@@ -17,10 +17,9 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.graphs.written_graph import graph_of
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
-from rehearsal_torch.objectives.episode_reward import EpisodeReward
+from rehearsal_torch.objectives.episode_reward import WITH_DOSES, WITHOUT_DOSES, EpisodeReward, StepScore
 from rehearsal_torch.objectives.objective import Candidates, chance
 from rehearsal_torch.objectives.reward import LinearReward, Reward
-from rehearsal_torch.objectives.step_score import WITH, WITHOUT, StepScore
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
@@ -473,9 +472,11 @@ def scored(points, agreement="all"):
 @pytest.mark.parametrize("agreement", ["all", "none"])
 def test_a_change_that_pays_for_one_score_by_the_other_is_refused(declines, agreement):
     dear, free = scored(9.0, agreement), scored(9.0, agreement)
-    free = CounterfactualReturn(free.surrogate, free.case, free.related[WITHOUT], 1, agreement=agreement)
+    free = CounterfactualReturn(
+        free.surrogate, free.case, free.related[WITHOUT_DOSES], 1, agreement=agreement
+    )
     seen = set()
-    for objective, other in ((dear, WITHOUT), (free, WITH)):
+    for objective, other in ((dear, WITHOUT_DOSES), (free, WITH_DOSES)):
         for sequence in singles(objective):
             gains = objective.guarded_gains(sequence)
             value = float(objective(sequence))
@@ -495,7 +496,7 @@ def test_a_change_that_pays_for_one_score_by_the_other_is_refused(declines, agre
             assert told.text.startswith(
                 f"by the score {other}, the model predicts a worse outcome (its gain: -"
             )
-    assert {(WITHOUT, True), (WITH, True)} <= seen
+    assert {(WITHOUT_DOSES, True), (WITH_DOSES, True)} <= seen
 
 
 def test_a_reward_with_costs_may_trade_states_for_costs():

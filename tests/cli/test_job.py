@@ -13,9 +13,8 @@ from omegaconf import OmegaConf
 
 from rehearsal_torch.cli import job
 from rehearsal_torch.cli.job import provenance
+from rehearsal_torch.cli.main import recordable
 from rehearsal_torch.cli.overrides import composed
-from rehearsal_torch.cli.tasks import recordable
-from rehearsal_torch.methods.conf import CONF
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.user_error import UserError
 
@@ -196,6 +195,6 @@ def test_jobs_of_a_sweep_that_train_on_gpus_take_them_in_turn(trainer, devices, 
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
     monkeypatch.setattr(job.HydraConfig, "get", lambda: SimpleNamespace(job=SimpleNamespace(num=5)))
-    config, _ = composed(CONF, ["+experiment=sepsis", f"trainer={trainer}"], multirun=False)
+    config, _ = composed(["+experiment=sepsis", f"trainer={trainer}"], multirun=False)
     job.one_device(config)
     assert config.trainer.devices == devices

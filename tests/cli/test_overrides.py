@@ -4,15 +4,12 @@ from itertools import pairwise
 
 import pytest
 
-from rehearsal_torch.cli.main import CONF
 from rehearsal_torch.cli.overrides import composed, deferred
-from rehearsal_torch.files.installation import conf_folder
 from rehearsal_torch.user_error import UserError
 
 
 def test_jobs_are_numbered_as_hydra_numbers_them():
     config, jobs = composed(
-        CONF,
         [
             "+experiment=sepsis",
             "seed=0,1",
@@ -52,18 +49,16 @@ def test_jobs_are_numbered_as_hydra_numbers_them():
 )
 def test_what_is_right_passes(override):
     extra = ["hydra/launcher=joblib"] if override.startswith("hydra.launcher") else []
-    composed(CONF, [*extra, override], multirun=False)
+    composed([*extra, override], multirun=False)
 
 
 def test_weights_that_are_typed_take_the_place_of_the_default():
-    config, _ = composed(
-        CONF, ["reward=linear", "objective.reward.weights={paO2: 1, GCS: 0.5}"], multirun=False
-    )
+    config, _ = composed(["reward=linear", "objective.reward.weights={paO2: 1, GCS: 0.5}"], multirun=False)
     assert dict(config.objective.reward.weights) == {"paO2": 1, "GCS": 0.5}
 
 
 def test_options_may_be_typed_in_quotes():
-    config, _ = composed(CONF, ["decision='greedy'", 'trainer="gpu"'], multirun=False)
+    config, _ = composed(["decision='greedy'", 'trainer="gpu"'], multirun=False)
     assert config.search._target_.endswith(".GreedyChanges")
     assert config.trainer.accelerator == "gpu"
 
@@ -78,16 +73,16 @@ def test_keys_that_only_swept_choices_have_are_handed_over_as_sweeps_of_one_valu
         "+trainer.callbacks.mine=1",
         "surrogate.draws=16",
     ]
-    composed(CONF, typed, multirun=True)
-    assert deferred(CONF, typed) == [*typed[:-1], "surrogate.draws=choice(16)"]
+    composed(typed, multirun=True)
+    assert deferred(typed) == [*typed[:-1], "surrogate.draws=choice(16)"]
     alone = ["+experiment=auf", "decision=micns", "seed=0,1", "surrogate.draws=16"]
-    assert deferred(CONF, alone) == alone
+    assert deferred(alone) == alone
 
 
 def test_what_was_composed_once_is_copied():
-    first, _ = composed(CONF, ["+experiment=auf", "seed=3"], multirun=False)
+    first, _ = composed(["+experiment=auf", "seed=3"], multirun=False)
     first.seed = 99
-    second, _ = composed(CONF, ["+experiment=auf", "seed=3"], multirun=False)
+    second, _ = composed(["+experiment=auf", "seed=3"], multirun=False)
     assert (second.seed, second.name) == (3, "auf")
 
 
@@ -97,12 +92,12 @@ def test_a_folder_of_ones_own_is_read_every_time(tmp_path):
     names = []
     for name in ("one", "other"):
         file.write_text(f"# @package _global_\nname: {name}\n")
-        names.append(composed(CONF, ["+experiment=mine"], False, str(tmp_path))[0].name)
+        names.append(composed(["+experiment=mine"], False, str(tmp_path))[0].name)
     assert names == ["one", "other"]
 
 
 def of(*typed):
-    return composed(conf_folder(), typed, multirun=any("," in text for text in typed))[0]
+    return composed(typed, multirun=any("," in text for text in typed))[0]
 
 
 @pytest.mark.slow

@@ -8,9 +8,8 @@ from contextlib import suppress
 
 import pytest
 
-from rehearsal_torch.cli import signals
-from rehearsal_torch.cli.errors import exit_code
-from rehearsal_torch.cli.signals import Stopped, code_of, obey_cluster, stopping
+from rehearsal_torch.cli import errors as signals
+from rehearsal_torch.cli.errors import Stopped, code_of, exit_code, obey_cluster, stopping
 
 
 @pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGHUP", 129), ("SIGINT", 130)])
@@ -134,7 +133,7 @@ def test_threads_that_fail_after_an_interruption_are_silent_if_they_are_joblibs(
     """Three lines of a traceback stood before the sentence that tells how to continue."""
     told = []
     monkeypatch.setattr(threading, "excepthook", told.append)
-    monkeypatch.setattr("rehearsal_torch.cli.signals.AHEAD", 0.01)
+    monkeypatch.setattr("rehearsal_torch.cli.errors.AHEAD", 0.01)
     at_first = signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def work():

@@ -7,10 +7,19 @@ import pytest
 
 from rehearsal_torch.cli import spelling
 from rehearsal_torch.cli.job import provenance
-from rehearsal_torch.cli.main import main
+from rehearsal_torch.cli.main import main, train
 from rehearsal_torch.cli.overrides import read_override
-from rehearsal_torch.cli.spelling import on_file, quoted, quoted_file, spoken, typed_as
-from rehearsal_torch.cli.tasks import train
+from rehearsal_torch.cli.spelling import (
+    asks_for,
+    on_file,
+    quoted,
+    quoted_file,
+    spoken,
+    typed_again,
+    typed_as,
+    with_asked,
+)
+from rehearsal_torch.problems.written.recognised import is_plain, problem_content
 
 SPELT = [
     ("train", "python scripts/train.py", "rehearsal train"),
@@ -97,3 +106,74 @@ def test_a_command_on_a_file_has_one_spelling(monkeypatch):
     assert on_file("decide", "a=b.yaml") == "rehearsal decide path='a=b.yaml'"
     monkeypatch.setattr(sys, "argv", ["scripts/decide.py"])
     assert on_file("check", "problem.yaml", "problem") == "python scripts/check.py problem=problem.yaml"
+
+
+@pytest.fixture
+def file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def write(text):
+        (tmp_path / "problem.yaml").write_text(text)
+        return "path=problem.yaml"
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("text", "typed", "added"),
+    [
+        ("data: a.csv\n", [], ["+experiment=own_problem"]),
+        ("question: cases\n", [], ["+experiment=own_problem"]),
+        ("question: sequence\n", ["seed=1"], ["+experiment=own_sequence"]),
+        ("question: trials\nmethod: ucb\n", [], ["+experiment=own_trials", "decision=ucb"]),
+        (
+            "question: sequence\nchanges: 5\n",
+            [],
+            ["+experiment=own_sequence", "objective.changes=5"],
+        ),
+        ("question: sequence\nchanges: 5\n", ["objective.changes=2"], ["+experiment=own_sequence"]),
+        ("question: sequence\nchanges: many\n", [], ["+experiment=own_sequence"]),
+        ("question: sequence\nchanges: yes\n", [], ["+experiment=own_sequence"]),
+        ("data: a.csv\nchanges: 5\n", [], ["+experiment=own_problem"]),
+        ("data: a.csv\nmethod: care\n", ["+experiment=own_problem"], ["decision=care"]),
+        ("data: a.csv\nmethod: care\n", ["decision=cme"], ["+experiment=own_problem"]),
+        # What there is not, or is somebody else's to tell, is left to the reader of the file.
+        ("data: a.csv\nmethod: caree\n", [], ["+experiment=own_problem"]),
+        ("data: a.csv\nmethod: ../care\n", [], ["+experiment=own_problem"]),
+        ("question: [1]\nmethod: 3\n", [], ["+experiment=own_problem"]),
+        ("question: {\n", [], ["+experiment=own_problem"]),
+        ("data: a.csv\nmethod: care\n", ["+experiment=own_table"], []),
+        ("question: sequence\n", ["dataset=sequence"], []),
+    ],
+)
+def test_the_words_of_a_problem_file(file, text, typed, added):
+    words = [file(text), *typed]
+    assert with_asked(words) == [*words, *added]
+
+
+def test_other_files_and_other_words_stay(file):
+    assert with_asked(["path=table.csv", "seed=1"]) == ["path=table.csv", "seed=1"]
+    assert with_asked(["+experiment=sepsis"]) == ["+experiment=sepsis"]
+    assert with_asked(["path='problem.yaml'"]) == ["path='problem.yaml'", "+experiment=own_problem"]
+
+
+def test_a_problem_file_is_told_from_other_files(file, tmp_path):
+    file("graph: [a -> b]\nbox: {a: [0, 1]}\n")
+    assert problem_content("problem.yaml") is None
+    assert is_plain("problem.yaml")
+    file("question: trials\n")
+    assert asks_for("problem.yaml") == "trials"
+    file("question: {\n")
+    assert not is_plain("problem.yaml")
+    assert asks_for("problem.yaml") == asks_for("nowhere.yaml") == "cases"
+
+
+def test_a_run_of_a_problem_file_is_typed_again_by_the_file_alone(file, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["rehearsal"])
+    typed = [file("question: trials\nmethod: ucb\n"), "+experiment=own_trials", "decision=ucb", "seed=1"]
+    assert typed_again("decide", typed) == "rehearsal decide problem.yaml seed=1"
+    assert typed_again("decide", [*typed[:2], "decision=excbo"]) == (
+        "rehearsal decide problem.yaml decision=excbo"
+    )
+    other = ["path=table.csv", "+experiment=own_table"]
+    assert typed_again("decide", other) == "rehearsal decide path=table.csv +experiment=own_table"

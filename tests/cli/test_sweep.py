@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from rehearsal_torch.cli.sweep import begin
-from rehearsal_torch.cli.sweep_end import crossed, finish, statuses
+from rehearsal_torch.cli.main import begin_sweep
+from rehearsal_torch.cli.verbs.collect import crossed, finish, statuses
 from rehearsal_torch.run_folder import SECONDS, RunFolder
 from rehearsal_torch.user_error import UserError
 from tests.cli.verbs.test_collect import shard
@@ -41,8 +41,8 @@ def test_a_job_that_still_runs_is_no_failed_one_and_its_folder_stays_as_it_is(tm
 
 
 def test_a_sweeps_folder_is_its_own(tmp_path):
-    begin(tmp_path / "new", "decide", ["seed=0,1", "workers=1"])
-    begin(tmp_path / "new", "decide", ["seed=0,1", "hydra/launcher=joblib"])
+    begin_sweep(tmp_path / "new", "decide", ["seed=0,1", "workers=1"])
+    begin_sweep(tmp_path / "new", "decide", ["seed=0,1", "hydra/launcher=joblib"])
     kept = ["seed=0,1", "workers=1"]
     assert RunFolder(tmp_path / "new").read_json("sweep.json") == {
         "script": "decide",
@@ -50,9 +50,9 @@ def test_a_sweeps_folder_is_its_own(tmp_path):
         "decisive": ["seed=0,1"],
     }
     with pytest.raises(UserError, match="another sweep"):
-        begin(tmp_path / "new", "decide", ["seed=0,2"])
+        begin_sweep(tmp_path / "new", "decide", ["seed=0,2"])
     with pytest.raises(UserError, match="holds no sweep"):
-        begin(tmp_path, "decide", ["seed=0,1"])
+        begin_sweep(tmp_path, "decide", ["seed=0,1"])
 
 
 def test_a_sweep_whose_shards_cannot_be_merged_ends_with_the_reason(tmp_path, capsys):

@@ -9,19 +9,17 @@ import pytest
 from hydra.utils import instantiate
 
 import rehearsal_torch.search
+from rehearsal_torch.objectives.expected_reward import PosteriorMean
+from rehearsal_torch.objectives.improvement import BotorchAcquisition
 from rehearsal_torch.objectives.objective import objective_for
-from rehearsal_torch.objectives.trials.botorch_acquisition import BotorchAcquisition
-from rehearsal_torch.objectives.trials.confidence_bound import ConfidenceBound
-from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean
-from rehearsal_torch.objectives.trials.optimism import Optimism
+from rehearsal_torch.objectives.upper_bounds import ConfidenceBound, Optimism
 from rehearsal_torch.search.search import BatchSearch, Search
 from rehearsal_torch.search.sequences.astar import AStar
 from rehearsal_torch.search.sequences.baselines import GreedyChanges, RandomChanges, TopK
 from rehearsal_torch.search.sequences.branch_and_bound import BranchAndBound
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive
-from rehearsal_torch.search.trials.acquisition import AcquisitionSearch
+from rehearsal_torch.search.trials.acquisition import AcquisitionSearch, SpaceFilling
 from rehearsal_torch.search.trials.optimistic_networks import OptimisticNetworks
-from rehearsal_torch.search.trials.space_filling import SpaceFilling
 from tests.toys.causal_toys import hills, one_case
 from tests.toys.episodes import transition_episode
 from tests.toys.linear_truth import managing
@@ -148,7 +146,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch):
     made = Clock()
-    monkeypatch.setattr("rehearsal_torch.search.budget.perf_counter", made)
+    monkeypatch.setattr("rehearsal_torch.search.search.perf_counter", made)
     return made
 
 

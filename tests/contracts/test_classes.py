@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 import rehearsal_torch as rt
+from rehearsal_torch.explorer.opening import opened
 from rehearsal_torch.explorer.rehearsal_session import RehearsalSession
-from rehearsal_torch.explorer.run_material import opened
 from rehearsal_torch.problems.written.own_problem import OwnProblem
 from rehearsal_torch.program import main as program
 from rehearsal_torch.user_error import RequestWarning

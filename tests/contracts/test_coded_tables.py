@@ -7,8 +7,8 @@ import pytest
 import rehearsal_torch as rt
 from rehearsal_torch.data.problem_file.findings import ProblemError
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.explorer.opening import opened
 from rehearsal_torch.explorer.rehearsal_session import RehearsalSession
-from rehearsal_torch.explorer.run_material import opened
 from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
 from rehearsal_torch.problems.written.own_problem import OwnProblem
 

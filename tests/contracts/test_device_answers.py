@@ -18,8 +18,8 @@ from torch import Tensor
 import rehearsal_torch as rt
 from rehearsal_torch import shared_tasks
 from rehearsal_torch.checkpoint import load
+from rehearsal_torch.explorer.opening import opened
 from rehearsal_torch.explorer.rehearsal_session import RehearsalSession
-from rehearsal_torch.explorer.run_material import opened
 from rehearsal_torch.loop import rounds
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import LinearReward

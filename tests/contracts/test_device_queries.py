@@ -17,7 +17,7 @@ from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.mechanisms.mechanism import GenerativeMechanism
-from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean
+from rehearsal_torch.objectives.expected_reward import PosteriorMean
 from rehearsal_torch.search.trials.acquisition import AcquisitionSearch
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.counterfactual import counterfactual, recover, sample

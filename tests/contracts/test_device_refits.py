@@ -22,7 +22,7 @@ from rehearsal_torch.problems.rehearsal.nonlinear_worlds import Loan
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
 from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton
-from rehearsal_torch.search.trials.pending import impute_pending
+from rehearsal_torch.search.trials.proposal import impute_pending
 from rehearsal_torch.surrogates.imputed import ImputedSurrogate
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
 from rehearsal_torch.training.descent import Descent

@@ -19,9 +19,8 @@ from rehearsal_torch.claims.improvement import with_unchanged
 from rehearsal_torch.credible_bound import CredibleBound
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.estimators.kernel import lower_root
-from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, return_record
 from rehearsal_torch.objectives.objective import objective_for
-from rehearsal_torch.objectives.sequences.return_record import return_record
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.sequences.astar import AStar
 from rehearsal_torch.search.sequences.baselines import GreedyChanges, RandomChanges, TopK

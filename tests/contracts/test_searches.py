@@ -8,9 +8,8 @@ import pytest
 import torch
 
 from rehearsal_torch.data.decision import EpisodeCase
-from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, return_record
 from rehearsal_torch.objectives.reward import LinearReward
-from rehearsal_torch.objectives.sequences.return_record import return_record
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.sequences.astar import AStar
 from rehearsal_torch.search.sequences.baselines import GreedyChanges, RandomChanges, TopK

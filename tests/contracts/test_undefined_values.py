@@ -12,7 +12,9 @@ from rehearsal_torch.data.decision import EpisodeCase, RehearsalCase
 from rehearsal_torch.data.finite import NoFiniteValueError, best_of_all, ranked
 from rehearsal_torch.objectives.chance_cost import ChanceCost
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.objectives.expected_reward import PosteriorMean
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
+from rehearsal_torch.objectives.improvement import FUNCTIONS, BotorchAcquisition
 from rehearsal_torch.objectives.objective import (
     AlterationObjective,
     Appraisal,
@@ -23,10 +25,7 @@ from rehearsal_torch.objectives.objective import (
 from rehearsal_torch.objectives.reward import Reward
 from rehearsal_torch.objectives.scenario_success import CountObjective, Scenarios
 from rehearsal_torch.objectives.success_probability import SuccessProbability
-from rehearsal_torch.objectives.trials.botorch_acquisition import FUNCTIONS, BotorchAcquisition
-from rehearsal_torch.objectives.trials.confidence_bound import ConfidenceBound
-from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean
-from rehearsal_torch.objectives.trials.optimism import Optimism
+from rehearsal_torch.objectives.upper_bounds import ConfidenceBound, Optimism
 from rehearsal_torch.search.alterations.interval_sweep import IntervalSweep
 from rehearsal_torch.search.alterations.mixed_integer import MixedInteger
 from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
@@ -34,9 +33,8 @@ from rehearsal_torch.search.sequences.astar import AStar
 from rehearsal_torch.search.sequences.baselines import GreedyChanges, RandomChanges, TopK
 from rehearsal_torch.search.sequences.branch_and_bound import BranchAndBound
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive
-from rehearsal_torch.search.trials.acquisition import AcquisitionSearch
+from rehearsal_torch.search.trials.acquisition import AcquisitionSearch, SpaceFilling
 from rehearsal_torch.search.trials.optimistic_networks import OptimisticNetworks
-from rehearsal_torch.search.trials.space_filling import SpaceFilling
 from tests.toys.causal_toys import WrittenLaw, WrittenModel, one_case, plain
 from tests.toys.episodes import KnownTruth
 from tests.toys.linear_truth import chain

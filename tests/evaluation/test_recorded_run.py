@@ -14,7 +14,7 @@ from rehearsal_torch.evaluation.recorded_run import (
     search_of,
 )
 from rehearsal_torch.files.plain import PlainFileError
-from rehearsal_torch.objectives.step_score import WITH, WITHOUT
+from rehearsal_torch.objectives.episode_reward import WITH_DOSES, WITHOUT_DOSES
 from rehearsal_torch.run_folder import RunFolder
 
 
@@ -119,8 +119,8 @@ def test_the_return_without_changes_tells_which_score_is_claimed(observed, name)
 def test_without_a_vasopressor_the_returns_with_and_without_doses_tell(value, name):
     # Nothing was given, so that both scores begin alike; the decision gives a vasopressor, which scores.
     related = {
-        WITHOUT: {"observed": -40.0, "value": -30.0},
-        WITH: {"observed": -40.0, "value": -45.0},
+        WITHOUT_DOSES: {"observed": -40.0, "value": -30.0},
+        WITH_DOSES: {"observed": -40.0, "value": -45.0},
     }
     trajectory = {"observed": -40.0, "value": value, "related": related}
     assert counterpart(trajectory, SCORE | {"true_observed": -40.0}) == name

@@ -9,8 +9,7 @@ import torch
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.evaluation.surrogate_curves import MAX_NODES, MOST, CurveRow, curve_rows, curve_table
-from rehearsal_torch.problems.causal.alpine2 import Alpine2
-from rehearsal_torch.problems.causal.benchmark_functions import Ackley, Dropwave
+from rehearsal_torch.problems.causal.benchmark_functions import Ackley, Alpine2, Dropwave
 from rehearsal_torch.problems.causal.noise import MixtureNoise, ModalNoise
 from rehearsal_torch.problems.causal.own_experiments import ExperimentTable
 from rehearsal_torch.problems.causal.world import CausalWorld

@@ -10,8 +10,8 @@ from rehearsal_torch.data.decision import Decision, EpisodeCase, action_name
 from rehearsal_torch.evaluation.truth_panel import TruthRow, random_change, truth_rows
 from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.objectives.episode_reward import StepScore
 from rehearsal_torch.objectives.reward import LinearReward
-from rehearsal_torch.objectives.step_score import StepScore
 from rehearsal_torch.problems.episodes.cohort import STATES, SepsisSimulated
 from rehearsal_torch.problems.episodes.stays import CONTEXTUAL, DOSES, STATIC, VARYING
 from rehearsal_torch.search.sequences.baselines import GreedyChanges

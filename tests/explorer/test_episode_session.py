@@ -19,13 +19,12 @@ from rehearsal_torch.explorer.episode_session import (
     sequence_answer,
     signed,
 )
-from rehearsal_torch.explorer.recorded_episodes import opened_episodes
-from rehearsal_torch.explorer.replies import Turns
-from rehearsal_torch.explorer.run_material import recorded
+from rehearsal_torch.explorer.opening import opened_episodes, recorded
+from rehearsal_torch.explorer.server import Turns
 from rehearsal_torch.explorer.sessions import session_for
 from rehearsal_torch.reporting.page.material import shown
 from rehearsal_torch.reporting.wording import Wording
-from rehearsal_torch.search.budget import Budget
+from rehearsal_torch.search.search import Budget
 from rehearsal_torch.search.sequences.decision_process import Effort, sequence_decision
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive
 from rehearsal_torch.spaces.box import Alteration

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from rehearsal_torch.explorer.replies import BusyError, Turns, message, reply
+from rehearsal_torch.explorer.server import BusyError, Turns, message, reply
 from rehearsal_torch.user_error import UserError
 
 

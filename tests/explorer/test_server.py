@@ -7,8 +7,8 @@ import time
 import pytest
 
 import rehearsal_torch.explorer.server as serving
+from rehearsal_torch.explorer.opening import opened
 from rehearsal_torch.explorer.rehearsal_session import RehearsalSession
-from rehearsal_torch.explorer.run_material import opened
 from rehearsal_torch.explorer.server import FRAME, page_file
 from tests.places import ROOT
 from tests.toys.explored import run_folder

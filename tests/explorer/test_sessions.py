@@ -7,7 +7,7 @@ import pytest
 from rehearsal_torch.explorer.episode_session import EpisodeSession
 from rehearsal_torch.explorer.rehearsal_session import RehearsalSession
 from rehearsal_torch.explorer.sessions import file_of, session_for
-from rehearsal_torch.explorer.trials.trial_session import TrialSession
+from rehearsal_torch.explorer.trial_session import TrialSession
 from rehearsal_torch.user_error import UserError
 from tests.toys.explored import run_folder, small_model
 from tests.toys.explored_episodes import episodes_run

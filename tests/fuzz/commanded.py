@@ -5,8 +5,8 @@ import io
 from pathlib import Path
 
 from rehearsal_torch.cli import main as command_line
-from rehearsal_torch.cli.subcommand import run
-from rehearsal_torch.cli.tasks import decide
+from rehearsal_torch.cli.main import decide
+from rehearsal_torch.program import run
 from tests.fuzz.verdicts import NO_NUMBER, FaultError, lines_of, recorded, worded
 
 # Seconds of the processor and by the clock: a whole command composes, decides and draws.

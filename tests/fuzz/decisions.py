@@ -10,7 +10,7 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.loop import rounds
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
 from rehearsal_torch.objectives.kernel_value import KernelValue
-from rehearsal_torch.objectives.trials.confidence_bound import ConfidenceBound
+from rehearsal_torch.objectives.upper_bounds import ConfidenceBound
 from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
 from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton
 from rehearsal_torch.search.trials.acquisition import AcquisitionSearch

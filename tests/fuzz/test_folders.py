@@ -19,8 +19,7 @@ from rehearsal_torch.checkpoint import card, load, save
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
-from rehearsal_torch.objectives.sequences.return_record import return_record
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, return_record
 from rehearsal_torch.reporting.run_report import report
 from rehearsal_torch.search.sequences.baselines import GreedyChanges
 from rehearsal_torch.spaces.box import Box

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import rehearsal_torch as rt
 from rehearsal_torch.api.episode_model import rows_of as rows_of_units
 from rehearsal_torch.api.optimiser import CausalOptimiser
-from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean
+from rehearsal_torch.objectives.expected_reward import PosteriorMean
 from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable
 from tests.fuzz.decisions import REHEARSALS, TRIALS, bound, experiments, quick, rows_of, search
 from tests.fuzz.strategies import NUMBERS, OTHERS, TEXTS, changed, damaged, rows_changed, text_of

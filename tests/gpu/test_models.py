@@ -14,7 +14,6 @@ import rehearsal_torch as rt
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.loop import rounds
 from rehearsal_torch.mechanisms.location_scale import LocationScale
-from rehearsal_torch.methods.conf import CONF
 from rehearsal_torch.methods.run import build
 from tests.places import ROOT
 
@@ -28,7 +27,7 @@ CASES = 2
 
 @pytest.mark.parametrize("name", CHECKPOINTS)
 def test_a_moved_checkpoint_decides_as_on_the_cpu(name, place):
-    config, _ = composed(CONF, [*CHECKPOINTS[name], "workers=1"], multirun=False)
+    config, _ = composed([*CHECKPOINTS[name], "workers=1"], multirun=False)
     run, model = build(config), rt.load(ROOT / "checkpoints" / name)
     decide = partial(rounds, run.problem, objective=run.objective, search=run.search, indices=range(CASES))
     here = [each.decision for each in decide(surrogate=model)]

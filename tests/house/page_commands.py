@@ -5,24 +5,19 @@ A line counts as a command where it stands in a block or a span of code and begi
 ``.venv/bin/`` before it are left out. A verb of ``rehearsal`` is a script, with ``-`` for ``_``.
 """
 
-import ast
 import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
-from pathlib import Path
-from types import ModuleType
 
 from hydra._internal.utils import get_args_parser
 
-from rehearsal_torch.cli.choice.asked import with_asked
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.cli.resume import recorded
-from rehearsal_torch.cli.subcommand import PREPARE, VERBS
+from rehearsal_torch.cli.spelling import with_asked
 from rehearsal_torch.cli.validation import check
-from rehearsal_torch.methods.conf import CONF
+from rehearsal_torch.program import VERBS
 from tests.places import ROOT
 
 # The changelog tells of commands as they were.
@@ -35,18 +30,6 @@ _BEFORE = r"(?:[A-Z_]+=\S+ )*(?:\.venv/bin/)?"
 _COMMAND = re.compile(_BEFORE + r"((?:python )?scripts/|python benchmarks/|rehearsal |make\b)")
 # A word in capitals stands for whatever the reader puts there.
 _PLACEHOLDER = re.compile(r"(?:^|=)[A-Z]{2,}$|\.\.\.$")
-
-
-# The key that a data file typed first is short for.
-_FILES = {
-    "train": "path",
-    "decide": "path",
-    "cross_validate": "path",
-    "learn_graph": "data",
-    "check": "problem",
-    "options": "path",
-    "init": "data",
-}
 
 
 @dataclass(frozen=True)
@@ -112,8 +95,9 @@ def typed(line: str) -> tuple[str, ...]:
         return ("benchmarks", first.removeprefix("benchmarks/"), *rest)
     script = first.removeprefix("scripts/").removesuffix(".py")
     script = script if script.startswith("-") else script.replace("-", "_")
-    if rest and re.match(r"[^-+~=\[]+$", rest[0]) and script in _FILES:
-        rest = [*rest[1:], f"{_FILES[script]}={rest[0]}"]
+    verb = VERBS.get(script.replace("_", "-"))
+    if verb is not None and verb.file and rest and re.match(r"[^-+~=\[]+$", rest[0]):
+        rest = [*rest[1:], f"{verb.file}={rest[0]}"]
     return (script, *rest)
 
 
@@ -133,41 +117,31 @@ def examined(command: Command) -> None:
     elif first == "benchmarks":
         assert (ROOT / "benchmarks" / rest[0]).is_file(), f"there is no benchmarks/{rest[0]}"
     else:
-        path = ROOT / "scripts" / f"{first}.py"
         if first == "options":
             _overrides("train", rest)
             return
         if first.startswith("--") or command.template:
             return
-        assert path.is_file(), f"there is no scripts/{first}.py"
+        assert (ROOT / "scripts" / f"{first}.py").is_file(), f"there is no scripts/{first}.py"
         if rest != ["--help"]:
-            _arguments(first, tuple(rest), module(path))
+            _arguments(first, tuple(rest))
 
 
 @cache
-def module(script: Path) -> ModuleType:
-    """The module behind a script: the last one of the package that it imports from."""
-    tree = ast.parse(script.read_text(encoding="utf-8"))
-    names = [node.module for node in tree.body if isinstance(node, ast.ImportFrom) and node.module]
-    return import_module(names[-1])
-
-
-@cache
-def _arguments(script: str, arguments: tuple[str, ...], behind: ModuleType) -> None:
-    """Reads a script's arguments as the script does, by whichever way it has."""
-    there = vars(behind)
-    if script == "prepare":
-        told = f"scripts/{script}.py has no verb {arguments[0]}; it has {', '.join(PREPARE)}"
-        assert arguments[0] in PREPARE, told
-        PREPARE[arguments[0]].read(arguments[1:])
-    elif script in VERBS and VERBS[script].paths:
-        VERBS[script].read_with_paths(arguments)
-    elif script in VERBS:
-        VERBS[script].read(arguments)
-    elif script in there:
+def _arguments(script: str, arguments: tuple[str, ...]) -> None:
+    """Reads a script's arguments as the script does."""
+    verb = VERBS[script.replace("_", "-")]
+    if verb.verbs:
+        assert arguments[0] in verb.verbs, (
+            f"{script} has no verb {arguments[0]}; it has {', '.join(verb.verbs)}"
+        )
+        verb.verbs[arguments[0]].read(arguments[1:])
+    elif verb.options is None:
         _overrides(script, arguments)
+    elif verb.paths:
+        verb.read_with_paths(arguments)
     else:
-        assert len(arguments) == 1, f"scripts/{script}.py takes one folder; got {list(arguments)}"
+        verb.read(arguments)
 
 
 def _overrides(script: str, arguments: Sequence[str]) -> None:
@@ -180,5 +154,5 @@ def _overrides(script: str, arguments: Sequence[str]) -> None:
         overrides, several = recorded(taken_up[0], rest, script)
     else:
         overrides = with_asked(overrides)
-    config, jobs = composed(CONF, overrides, several, parsed.config_dir)
+    config, jobs = composed(overrides, several, parsed.config_dir)
     check(config, script, jobs, overrides)

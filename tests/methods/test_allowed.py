@@ -10,9 +10,8 @@ import pytest
 import yaml
 from omegaconf import OmegaConf
 
-from rehearsal_torch.cli.main import main
+from rehearsal_torch.cli.main import decide, main
 from rehearsal_torch.cli.resume import SWEEP, recorded
-from rehearsal_torch.cli.tasks import decide
 from rehearsal_torch.methods.allowed import ROOMS, check_allowed
 from rehearsal_torch.methods.build import screen
 from rehearsal_torch.methods.trust import named_in

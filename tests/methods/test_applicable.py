@@ -5,7 +5,7 @@ import csv
 import pytest
 from omegaconf import OmegaConf
 
-from rehearsal_torch.cli.choice.settled import TABLE, record, recorded
+from rehearsal_torch.cli.settled import TABLE, record, recorded
 from rehearsal_torch.method_choice.rule import NOT_COMPARED, SIMPLEST_FIRST, chosen
 from rehearsal_torch.methods.applicable import (
     applicable,

@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 from omegaconf import OmegaConf
 
-from rehearsal_torch.cli.main import CONF
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.methods.build import problem_of, surrogate_of, tasked, trainer_of
 from rehearsal_torch.methods.run import build as run_of
@@ -22,7 +21,7 @@ from rehearsal_torch.user_error import UserError
     ("dataset", "count"), [("ride_hailing", 3), ("bermuda", 5), ("two_stores", 3), ("manage", 0)]
 )
 def test_graphs_that_may_be_true_are_told(dataset, count):
-    config, _ = composed(CONF, [f"dataset={dataset}", "surrogate=structural_posterior"], multirun=False)
+    config, _ = composed([f"dataset={dataset}", "surrogate=structural_posterior"], multirun=False)
     problem = problem_of(config)
     model = surrogate_of(config, problem)
     assert len(config.surrogate.hypotheses) == count
@@ -32,14 +31,14 @@ def test_graphs_that_may_be_true_are_told(dataset, count):
 @pytest.mark.slow
 def test_a_graph_that_is_chosen_stays():
     config, _ = composed(
-        CONF, ["dataset=bermuda", "surrogate=structural_posterior", "surrogate.hypotheses=[]"], multirun=False
+        ["dataset=bermuda", "surrogate=structural_posterior", "surrogate.hypotheses=[]"], multirun=False
     )
     problem = problem_of(config)
     assert [each.graph for each in surrogate_of(config, problem).hypotheses] == [problem.task.graph]
 
 
 def machines(*more):
-    return composed(CONF, ["dataset=machines", "dataset.machines=40", *more], multirun=False)[0]
+    return composed(["dataset=machines", "dataset.machines=40", *more], multirun=False)[0]
 
 
 def test_episodes_with_a_task_bring_their_columns_and_their_reward():
@@ -70,11 +69,11 @@ def test_columns_and_a_reward_of_ones_own_are_kept():
 
 @pytest.mark.slow
 def test_the_experiment_takes_weights_in_the_place_of_the_reward_of_the_task():
-    config, _ = composed(CONF, ["+experiment=own_episodes", "dataset=machines"], multirun=False)
+    config, _ = composed(["+experiment=own_episodes", "dataset=machines"], multirun=False)
     tasked(config, Machines(machines=40))
     assert method_of(config).objective.keywords["reward"].reads_doses == ("service", "load")
     typed = ["+experiment=own_episodes", "dataset=machines", "objective.reward.weights={wear: -1}"]
-    config, _ = composed(CONF, typed, multirun=False)
+    config, _ = composed(typed, multirun=False)
     tasked(config, Machines(machines=40))
     assert method_of(config).objective.keywords["reward"].weights == {"wear": -1.0}
 
@@ -86,7 +85,7 @@ def test_a_column_that_the_episodes_lack_is_refused():
 
 
 def test_patients_keep_their_columns_and_their_reward():
-    config, _ = composed(CONF, ["dataset=sepsis_simulated", "dataset.patients=30"], multirun=False)
+    config, _ = composed(["dataset=sepsis_simulated", "dataset.patients=30"], multirun=False)
     model = surrogate_of(config, problem_of(config))
     assert "GCS" in model.names
     assert "SOFA" not in model.names
@@ -129,7 +128,7 @@ missing: {impute: 2}
 
 def of_problem(path, *more):
     typed = ["dataset=problem", f"path={path}", *more]
-    config, _ = composed(CONF, typed, multirun=False)
+    config, _ = composed(typed, multirun=False)
     return config
 
 
@@ -174,5 +173,5 @@ def test_without_missing_cells_the_method_stays(with_gaps):
 
 def test_gpus_are_named_by_their_numbers():
     typed = ["+experiment=sepsis", "trainer=gpu", "trainer.devices=[1,3]"]
-    config, _ = composed(CONF, typed, multirun=False)
+    config, _ = composed(typed, multirun=False)
     assert trainer_of(config, None).devices == [1, 3]

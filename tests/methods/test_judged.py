@@ -9,11 +9,9 @@ import yaml
 
 import rehearsal_torch as rt
 from rehearsal_torch.cli.batch_decisions import claimed
-from rehearsal_torch.cli.main import main
+from rehearsal_torch.cli.main import decide, main
 from rehearsal_torch.cli.overrides import composed
-from rehearsal_torch.cli.tasks import decide
 from rehearsal_torch.evaluation.overturning import graphs_overall
-from rehearsal_torch.methods.conf import CONF
 from rehearsal_torch.methods.judged import cross_fitted_claims, judged_by_graphs
 from rehearsal_torch.methods.run import build
 from rehearsal_torch.run_folder import RunFolder
@@ -23,7 +21,7 @@ from tests.scripts.typing_in import lines
 
 
 def run_of(*typed):
-    config, _ = composed(CONF, list(typed), multirun=False)
+    config, _ = composed(list(typed), multirun=False)
     return build(config)
 
 

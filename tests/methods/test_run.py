@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from rehearsal_torch.cli.main import CONF
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.methods.run import build
 from rehearsal_torch.user_error import UserError
@@ -12,7 +11,7 @@ BANK = ("dataset=bank", "dataset.size.rows=30", "decision=micns")
 
 
 def configured(*overrides):
-    return composed(CONF, list(overrides), multirun=False)[0]
+    return composed(list(overrides), multirun=False)[0]
 
 
 def test_a_run_holds_what_the_configuration_names():

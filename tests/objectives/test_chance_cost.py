@@ -94,7 +94,7 @@ def test_an_open_level_is_the_best_of_the_grid_for_the_contexts_seen():
 
     levels = (0.3, 0.5, 0.7, 0.9)
     assert best_level(surrogate, made.sets, levels) == max(levels, key=mean)
-    assert len({one.level for one in made.sets}) == 1
+    assert len({one.tau for one in made.sets}) == 1
 
 
 def _before(surrogate, some_cases):

@@ -9,8 +9,11 @@ from scipy.stats import multivariate_normal, norm
 
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess, region_probability_of
-from rehearsal_torch.objectives.region_probability.polygon import PolygonProbability, PolytopeProbability
-from rehearsal_torch.objectives.region_probability.rectangle import RectangleProbability
+from rehearsal_torch.objectives.region_probability import (
+    PolygonProbability,
+    PolytopeProbability,
+    RectangleProbability,
+)
 from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton
 from rehearsal_torch.seeding import sobol
 from rehearsal_torch.spaces.polytope import Polytope

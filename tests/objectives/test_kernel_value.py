@@ -125,7 +125,7 @@ def test_how_much_support_is_enough_is_a_setting(model):
 
 def test_a_decision_that_is_surely_worse_than_nothing_is_refused(model):
     objective = KernelValue.for_cases(model, some_cases(model.task, 3), level=0.1).sets[0]
-    objective.before = (torch.ones(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64))
+    objective.before = torch.ones(3, dtype=torch.float64)
     assert all(
         "worse than doing nothing" in one.declined.text
         for one in objective.appraise(torch.full((3, 1), -1.0, dtype=torch.float64))
@@ -164,7 +164,7 @@ def test_as_much_as_is_asked_for_is_enough(model):
     near = known.trace["support"]
     assert near == round(near, 2), "in hundredths of an observation"
     objective = KernelValue.for_cases(model, cases, min_support=near, low_support=near).sets[0]
-    objective.before = (torch.tensor([known.estimate.upper]).double(), torch.zeros(1).double())
+    objective.before = torch.tensor([known.estimate.upper]).double()
     (one,) = objective.appraise(at)
     assert one.baseline.point == one.estimate.upper
     assert (one.refused, one.declined, one.findings) == (None, None, ())
@@ -181,7 +181,7 @@ def test_too_few_rows_are_the_reason_even_where_nothing_is_better_than_doing_not
     objective = KernelValue.for_cases(
         model, some_cases(model.task, 3), level=0.1, min_support=1e6, low_support=1e6
     ).sets[0]
-    objective.before = torch.ones(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64)
+    objective.before = torch.ones(3, dtype=torch.float64)
     assert all(
         one.refused.text.startswith("no support")
         for one in objective.appraise(torch.full((3, 1), -1.0, dtype=torch.float64))
@@ -193,7 +193,7 @@ def test_a_wide_interval_around_the_baseline_is_no_reason_to_refuse(model, besid
     objective = KernelValue.for_cases(model, some_cases(model.task, 3), level=0.999).sets[0]
     at = torch.zeros(3, 1, dtype=torch.float64)
     predicted = objective.estimator.value(objective.prepared, objective.standardised(at), 1)
-    objective.before = (predicted + beside, torch.zeros(3, dtype=torch.float64))
+    objective.before = predicted + beside
     for one in objective.appraise(at):
         assert one.estimate.lower < one.baseline.point < one.estimate.upper
         assert not one.refused

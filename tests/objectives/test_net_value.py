@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 import torch
-from rehearsal_torch.data.costs import ActionCost, CaseCosts
 
 from rehearsal_torch.claims.context import Context
 from rehearsal_torch.claims.improvement import costs, nets_no_more, paid
+from rehearsal_torch.data.costs import ActionCost, CaseCosts
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess

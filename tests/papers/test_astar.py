@@ -10,16 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
-from rehearsal_torch.search.sequences.astar import AStar
-from rehearsal_torch.search.sequences.baselines import GreedyChanges, RandomChanges, TopK
-from rehearsal_torch.search.sequences.decision_process import CounterfactualProcess, Effort
-from rehearsal_torch.search.sequences.exhaustive import Exhaustive
-from rehearsal_torch.search.sequences.lipschitz_bound import (
+from rehearsal_torch.search.sequences.astar import (
     Anchors,
+    AStar,
     LipschitzBound,
     MonteCarlo,
     value_constants,
 )
+from rehearsal_torch.search.sequences.baselines import GreedyChanges, RandomChanges, TopK
+from rehearsal_torch.search.sequences.decision_process import CounterfactualProcess, Effort
+from rehearsal_torch.search.sequences.exhaustive import Exhaustive
 from reproduction.sepsis.facility_location import FacilityLocation
 from tests.toys.episodes import equation_episode, partition_episode, transition_episode, value
 from tests.toys.published_astar import published

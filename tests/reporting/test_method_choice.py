@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from rehearsal_torch.cli.choice.settled import record
+from rehearsal_torch.cli.settled import record
 from rehearsal_torch.evaluation.recorded_run import read
 from rehearsal_torch.files.plain import PlainFileError
 from rehearsal_torch.method_choice.rule import SIMPLEST_FIRST, chosen

@@ -35,7 +35,7 @@ def test_help_is_quick(tmp_path, script):
 
 def test_checking_needs_no_torch(tmp_path):
     code = (
-        "import sys\nfrom rehearsal_torch.cli.main import main\nfrom rehearsal_torch.cli.tasks import train\n"
+        "import sys\nfrom rehearsal_torch.cli.main import main\nfrom rehearsal_torch.cli.main import train\n"
     )
     code += (
         "assert main(train, ['seeed=1']) == main(train, []) == 2\nprint(sorted({'torch', 'lightning', "

@@ -11,8 +11,8 @@ import signal
 import pytest
 from playwright.sync_api import expect
 
+from rehearsal_torch.explorer.opening import opened
 from rehearsal_torch.explorer.rehearsal_session import RehearsalSession
-from rehearsal_torch.explorer.run_material import opened
 from tests.scripts.browsing import (
     BOTH_WIDTHS,
     chromium,

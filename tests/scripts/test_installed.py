@@ -13,8 +13,7 @@ import zipfile
 import pytest
 
 from rehearsal_torch import __version__
-from rehearsal_torch.cli.main import main
-from rehearsal_torch.cli.tasks import train
+from rehearsal_torch.cli.main import main, train
 from tests.places import PACKAGE, ROOT
 from tests.scripts.typing_in import Answer, lines
 

@@ -6,9 +6,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from rehearsal_torch.cli.main import main
-from rehearsal_torch.cli.subcommand import run
-from rehearsal_torch.cli.tasks import decide, train
+from rehearsal_torch.cli.main import decide, main, train
+from rehearsal_torch.program import run
 from tests.scripts.typing_in import lines
 
 TYPED = ["+experiment=own_episodes", "path=machines.csv", "dataset.task=machines.yaml", "workers=1"]

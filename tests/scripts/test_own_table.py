@@ -6,8 +6,7 @@ import pytest
 import torch
 import yaml
 
-from rehearsal_torch.cli.main import main
-from rehearsal_torch.cli.tasks import decide
+from rehearsal_torch.cli.main import decide, main
 from rehearsal_torch.problems.rehearsal.nonlinear_worlds import Loan
 from rehearsal_torch.problems.world_size import SampleSize
 from tests.scripts.typing_in import lines

@@ -7,8 +7,7 @@ import pytest
 import yaml
 
 import rehearsal_torch as rt
-from rehearsal_torch.cli.subcommand import run
-from rehearsal_torch.program import main
+from rehearsal_torch.program import main, run
 from tests.problems.written.conftest import TRIALS, experiments
 from tests.scripts.typing_in import lines
 

@@ -6,9 +6,9 @@ import shutil
 import pytest
 
 from rehearsal_torch.api.optimiser import CausalOptimiser
-from rehearsal_torch.cli.subcommand import run
 from rehearsal_torch.data.trials.store import TrialFileError, TrialStore
 from rehearsal_torch.files.lock import locked
+from rehearsal_torch.program import run
 from tests.scripts import typing_in
 from tests.scripts.refusals import little_space
 from tests.scripts.typing_in import TOY, called

@@ -28,7 +28,7 @@ for name in json.loads(Path(known).read_text()) if Path(known).exists() else []:
     with suppress(ImportError):
         import_module(name)
 from rehearsal_torch.cli.main import main
-from rehearsal_torch.cli.tasks import decide
+from rehearsal_torch.cli.main import decide
 began = spent()
 code = main(decide, typed)
 print(f"CPU {spent() - began}")

@@ -15,9 +15,8 @@ from functools import partial
 from io import StringIO
 from pathlib import Path
 
-from rehearsal_torch.cli.main import main
-from rehearsal_torch.cli.subcommand import run
-from rehearsal_torch.cli.tasks import decide, train
+from rehearsal_torch.cli.main import decide, main, train
+from rehearsal_torch.program import run
 from tests.places import ROOT
 
 HERE = Path(__file__).resolve().parent

@@ -19,8 +19,16 @@ from rehearsal_torch.objectives.scenario_success import CountObjective
 from rehearsal_torch.search.alterations.interval_sweep import IntervalSweep
 from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
 from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton
-from rehearsal_torch.search.budget import Budget
-from rehearsal_torch.search.search import BatchSearch, NoAction, Search, chosen, in_time, task_actions
+from rehearsal_torch.search.search import (
+    UNLIMITED,
+    BatchSearch,
+    Budget,
+    NoAction,
+    Search,
+    chosen,
+    in_time,
+    task_actions,
+)
 from rehearsal_torch.search.sequences.astar import AStar
 from rehearsal_torch.search.sequences.branch_and_bound import BranchAndBound
 from rehearsal_torch.search.trials.acquisition import AcquisitionSearch
@@ -249,3 +257,54 @@ def test_seconds_are_shared_among_the_cases(monkeypatch):
 )
 def test_a_search_says_what_it_maximises(search, objective):
     assert search.maximises() is objective
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    hands = [100.0]
+    monkeypatch.setattr("rehearsal_torch.search.search.perf_counter", lambda: hands[0])
+    return hands
+
+
+def test_time_is_counted_from_the_beginning(clock):
+    budget = Budget(2.0)
+    assert (budget.spent(), budget.left(), budget.out()) == (0.0, 2.0, False)
+    clock[0] = 101.5
+    assert (budget.spent(), budget.left(), budget.out()) == (1.5, 0.5, False)
+    clock[0] = 102.0
+    assert (budget.spent(), budget.left()) == (2.0, 0.0)
+    assert not budget.ran_out
+    assert budget.out()
+    assert budget.ran_out
+    clock[0] = 110.0
+    assert (budget.spent(), budget.left()) == (10.0, 0.0)
+
+
+def test_without_a_limit_there_is_always_time(clock):
+    budget = Budget()
+    clock[0] = 1e9
+    assert budget.left() == UNLIMITED.left() == math.inf
+    assert not budget.out()
+    assert not UNLIMITED.out()
+    assert budget.facts() == {}
+
+
+def test_a_trace_says_what_is_known_of_a_search_that_was_ended(clock):
+    budget = Budget(0.5)
+    clock[0] = 101.0
+    assert budget.facts(1.0) == {}, "nothing was ended"
+    assert budget.out()
+    assert budget.facts() == {
+        "stopped": "stopped after budget_s=0.5; no gap is known",
+        "gap": None,
+        "limit_s": 0.5,
+    }
+    assert budget.facts(0.25) == {"stopped": "stopped after budget_s=0.5", "gap": 0.25, "limit_s": 0.5}
+
+
+def test_a_search_inside_another_names_what_was_asked_for(clock):
+    whole = Budget(8.0)
+    clock[0] = 106.0
+    inner = Budget(whole.remaining())
+    assert (inner.left(), inner.reason()) == (2.0, "stopped after budget_s=8")
+    assert min(Budget().remaining(), 5.0) == 5.0

@@ -15,8 +15,7 @@ from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, Candidates, chance
 from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
-from rehearsal_torch.search.budget import Budget
-from rehearsal_torch.search.search import NoAction, check_worth, chosen
+from rehearsal_torch.search.search import Budget, NoAction, check_worth, chosen
 from rehearsal_torch.search.settling import climb, evaluated
 from tests.toys.priced import CASES, COSTS, TASK, WORTH, reached, rows, truths
 
@@ -356,7 +355,7 @@ def test_what_is_undefined_never_wins_and_a_spent_budget_ends_the_climb():
         row(-2.0, -2.0),
         row(2.0, 2.0),
         row(0.0, 0.0),
-        spent,
+        spent.out,
     )
     assert spent.ran_out
     assert float(points[0, 0, 1]) == 0.0

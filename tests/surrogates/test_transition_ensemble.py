@@ -7,15 +7,13 @@ import rehearsal_torch as rt
 from rehearsal_torch.claims.rules import ruled
 from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.mechanisms.location_scale import LocationScale
-from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, return_record
+from rehearsal_torch.objectives.episode_reward import StepScore
 from rehearsal_torch.objectives.reward import LinearReward
-from rehearsal_torch.objectives.sequences.return_record import return_record
-from rehearsal_torch.objectives.step_score import StepScore
-from rehearsal_torch.search.sequences.astar import AStar
+from rehearsal_torch.search.sequences.astar import AStar, UnboundedError
 from rehearsal_torch.search.sequences.baselines import GreedyChanges, RandomChanges, TopK
 from rehearsal_torch.search.sequences.branch_and_bound import BranchAndBound
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive
-from rehearsal_torch.search.sequences.lipschitz_bound import UnboundedError
 from rehearsal_torch.surrogates.transition import TransitionModel
 from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
 from rehearsal_torch.training.descent import Descent

@@ -14,7 +14,7 @@ from rehearsal_torch.checkpoint import save
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.cli.run_summary import described
 from rehearsal_torch.loop import rounds
-from rehearsal_torch.methods.conf import CONF, plain
+from rehearsal_torch.methods.conf import plain
 from rehearsal_torch.methods.run import build
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.training.fit import fit
@@ -60,7 +60,7 @@ def _made(typed: tuple[str, ...]) -> Path:
     folder = home / "run"
     method = typed or ("decision=branch_and_bound",)
     with undisturbed():
-        config, _ = composed(CONF, [*method, *TYPED], multirun=False)
+        config, _ = composed([*method, *TYPED], multirun=False)
         written = yaml.safe_dump(plain(config))
         run = build(config)
         surrogate = run.surrogate()

@@ -3,7 +3,7 @@
 from functools import partial
 
 from rehearsal_torch.api.optimiser import CausalOptimiser
-from rehearsal_torch.explorer.trials.trial_session import TrialSession
+from rehearsal_torch.explorer.trial_session import TrialSession
 from rehearsal_torch.search.trials.acquisition import AcquisitionSearch
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 

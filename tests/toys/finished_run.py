@@ -4,8 +4,7 @@ import shutil
 
 import pytest
 
-from rehearsal_torch.cli.main import main
-from rehearsal_torch.cli.tasks import decide
+from rehearsal_torch.cli.main import decide, main
 from tests.toys.resuming import Finished
 
 SMALL = ["+experiment=auf", "decision=none", "dataset.size.rows=30", "limit=2", "workers=1", "truth=false"]

@@ -20,8 +20,7 @@ from rehearsal_torch.objectives.objective import (
     chance,
 )
 from rehearsal_torch.problems.problem import World
-from rehearsal_torch.search.budget import Budget
-from rehearsal_torch.search.search import BatchSearch, Search, chosen
+from rehearsal_torch.search.search import BatchSearch, Budget, Search, chosen
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.surrogate import Surrogate
 

@@ -12,8 +12,7 @@ from omegaconf import OmegaConf
 
 from rehearsal_torch.cli import job
 from rehearsal_torch.cli import main as command_line
-from rehearsal_torch.cli.main import main
-from rehearsal_torch.cli.tasks import decide
+from rehearsal_torch.cli.main import decide, main
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ class Finished:
     def handing_over(self, monkeypatch, run):
         """From now on, what is typed about a copy of the run gets these configurations."""
 
-        def hand_over(task, arguments, conf):
+        def hand_over(task, arguments):
             (out,) = [text.partition("=")[2].strip("'") for text in arguments if text.startswith("out=")]
             handed = deepcopy(self.hydra)
             OmegaConf.set_readonly(handed, False)
@@ -50,7 +49,7 @@ class Finished:
             monkeypatch.setattr(HydraConfig, "get", staticmethod(lambda: handed))
             task(deepcopy(self.config))
 
-        def composed(conf, typed, multirun, extra):
+        def composed(typed, multirun, extra):
             asked = deepcopy(self.config)
             asked.out = next((text.removeprefix("out=") for text in typed if text.startswith("out=")), None)
             return asked, [list(typed)]

@@ -13,7 +13,6 @@ from rehearsal_torch.training import harness
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.module import TrainingModule
 from rehearsal_torch.user_error import UserError
-from tests.places import CONF
 
 SHORT = {"max_epochs": 2, "batch_size": 32, "progress": False}
 
@@ -76,10 +75,10 @@ def test_flags_that_lightning_refuses_are_one_paragraph():
 
 def test_the_command_line_takes_the_same_flags():
     typed = ["+experiment=sepsis", "+trainer.gradient_clip_val=0.5", "trainer.precision=64-true"]
-    config, _ = composed(CONF, typed, multirun=False)
+    config, _ = composed(typed, multirun=False)
     assert config.trainer.gradient_clip_val == 0.5
     with pytest.raises(UserError, match="Did you mean gradient_clip_"):
-        composed(CONF, ["+experiment=sepsis", "+trainer.gradient_clip_vall=0.5"], multirun=False)
+        composed(["+experiment=sepsis", "+trainer.gradient_clip_vall=0.5"], multirun=False)
 
 
 def test_a_folder_of_other_flags_is_another_training(tmp_path):

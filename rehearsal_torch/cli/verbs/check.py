@@ -10,11 +10,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rehearsal_torch.cli.choice.asked import asks_for
-from rehearsal_torch.cli.choice.unread_file import refuse_table
-from rehearsal_torch.cli.spelling import on_file, spoken, weighed
+from rehearsal_torch.cli.spelling import asks_for, is_table, of_table, on_file, spoken, weighed
 from rehearsal_torch.files.addresses import InputError
 from rehearsal_torch.files.writing import write_text
+from rehearsal_torch.problems.written.recognised import problem_content
 from rehearsal_torch.user_error import UserError, as_user_error
 
 if TYPE_CHECKING:
@@ -22,14 +21,7 @@ if TYPE_CHECKING:
 
 
 def check(options: Mapping[str, str]) -> int:
-    """Checks a problem file, or writes the schema for editors.
-
-    Returns:
-        0 without faults, else 2.
-
-    Raises:
-        UserError: if neither a file nor a schema is asked for, or the schema cannot be written.
-    """
+    """Checks a problem file, or writes the schema for editors."""
     if "schema" in options:
         _write_schema(Path(options["schema"]), options["force"] == "true")
         if "problem" not in options:
@@ -64,6 +56,16 @@ def _checked(path: str) -> int:
     lines += [*_listed(problem.found.warnings), "", f"To decide: {_typed(path)}"]
     print("\n".join(lines))
     return 0
+
+
+def refuse_table(file: str) -> None:
+    """Refuses a table in the place of the problem file that is checked."""
+    if is_table(file) and Path(file).is_file() and problem_content(file) is None:
+        raise UserError(
+            "this is a table, and check reads a problem file",
+            file,
+            of_table(file, on_file("check", "problem.yaml", "problem")),
+        )
 
 
 def _problem(question: str, path: str) -> "OfFile":

@@ -1,4 +1,4 @@
-"""The verb collect: merges the shards of a sweep into one run.
+"""The end of a sweep: its shards are merged (the verb collect), and tables of its jobs are made.
 
 The lines of all shards are sorted by index and otherwise unchanged, so that the merged decisions.jsonl is the
 one of an unsharded run, byte for byte. What every shard writes alike (data card, choice of a method, claims
@@ -10,32 +10,53 @@ merging, by the model and the data that the shards used: the checkpoint and the 
 configuration, with the fingerprint of the data that the shards recorded. Where one of them is no longer
 there, the run is merged without curves, and a sentence says what is missing.
 
-The configuration lies in a folder that others may have written: unless it was typed on this command line,
-nothing is built of it but what a resumed folder may build (`methods.allowed`).
+The configuration lies in a folder that others may have written: unless it was typed on this command line
+(`trusted` is None), nothing is built of it but what a resumed folder may build (`methods.allowed`).
+
+The rows of the cross tables are those of every successful job whose decisions were scored by a world. A
+method is named by its decision and the other overrides that differ between the jobs; a world by its dataset
+and the overrides of it that differ.
 """
 
 import json
 import sys
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from shlex import join
 from typing import Any
 
 from omegaconf import OmegaConf
+from rich.console import Console
+from rich.table import Table
 
 from rehearsal_torch.checkpoint import load
-from rehearsal_torch.cli.choice.settled import settled
-from rehearsal_torch.cli.verbs.fitting import curved
+from rehearsal_torch.cli.main import recordable
+from rehearsal_torch.cli.settled import settled
+from rehearsal_torch.cli.spelling import typed_as
+from rehearsal_torch.cli.verbs.cross_validate import grid
+from rehearsal_torch.cli.verbs.train import curved
+from rehearsal_torch.evaluation import rehearsal_rows, trial_rows
+from rehearsal_torch.evaluation.recorded_run import Recorded, read
+from rehearsal_torch.evaluation.rehearsal_rows import row, scored_by_world, truth_bounds, with_truth, written
+from rehearsal_torch.evaluation.trial_rows import scored
 from rehearsal_torch.files.forms import WHOLE, checked
+from rehearsal_torch.files.lock import holder
+from rehearsal_torch.files.plain import PlainFileError
 from rehearsal_torch.methods.allowed import trusted_modules
 from rehearsal_torch.methods.build import screen
 from rehearsal_torch.methods.run import suits
 from rehearsal_torch.methods.trust import trusted_names
+from rehearsal_torch.reporting import cross_table, trial_table
+from rehearsal_torch.reporting.figures import trial_panels
 from rehearsal_torch.reporting.run_report import report
+from rehearsal_torch.reporting.style import drawing, save
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.user_error import UserError, as_user_error, user_error_from
 
-_WRITTEN = (
+# What a run may hold, the same in each shard.
+_ALIKE = ("data.yaml", "method_choice.csv", "method_choice.json", "claims.json", "untouched.csv")
+_MERGED = (
     "run.json",
     "config.yaml",
     "decisions.jsonl",
@@ -44,47 +65,46 @@ _WRITTEN = (
     "truth.csv",
     "status.json",
 )
-# What a run may hold besides, the same in each shard.
-_ALIKE = ("data.yaml", "method_choice.csv", "method_choice.json", "claims.json", "untouched.csv")
-APART = ("shard", "shards", "out", "resume", "workers")
+_CURVES = {"rehearse": "claims.csv", "optimise": "surrogate.csv"}
+# Keys in which the shards of a cohort differ.
+_OF_SHARDS = ("shard", "shards", "out", "resume", "workers")
+# Overrides that name neither a method nor a world.
+_UNNAMED = (
+    *("seed=", "shard=", "shards=", "workers=", "dataset=", "decision=", "+experiment="),
+    *("out=", "resume=", "limit="),
+)
 
 
-def cohorts(sweep: Path) -> list[list[RunFolder]]:
-    """The shards in a folder, grouped by cohort: jobs that differ in nothing but their shard."""
-    found: dict[str, list[RunFolder]] = defaultdict(list)
-    numbered = (path for path in sweep.iterdir() if path.is_dir() and path.name.isdecimal())
-    for path in sorted(numbered, key=lambda path: int(path.name)):
-        folder = RunFolder(path)
-        if folder.begun and _config(folder)["shards"] > 1:
-            config = {
-                key: value for key, value in folder.read_yaml("config.yaml").items() if key not in APART
-            }
-            found[json.dumps(config, sort_keys=True, default=str)].append(folder)
-    return list(found.values())
+def collect(sweeps: Sequence[Path], given: Mapping[str, str]) -> int:
+    """Merges the shards of sweeps; returns 0."""
+    names = given.get("trusted", "").strip("[]").split(",")
+    trusted = trusted_names([name.strip() for name in names if name.strip()])
+    for sweep in sweeps:
+        shards(sweep)
+        with RunFolder(sweep).lock():
+            conclude(sweep, trusted)
+    return 0
+
+
+def conclude(sweep: Path, trusted: Sequence[str] | None) -> None:
+    """Merges the shards, makes the curves of each merged run, and prints its report."""
+    for merged in merge(sweep):
+        with_curves(merged, trusted)
+        print(report(merged.path), flush=True)
+        print(f"Merged {len(merged.decisions())} decisions into {merged.path}", flush=True)
 
 
 def merge(sweep: Path) -> list[RunFolder]:
-    """Merges the shards in a folder.
-
-    Args:
-        sweep: A sweep's folder. A single cohort is merged into the folder itself, several are merged into
-            subfolders ``cohort-0``, ``cohort-1``, ...
-
-    Raises:
-        UserError: if there is no shard, or one is missing or unfinished.
+    """Merges the shards in a folder: a single cohort into the folder itself, several into subfolders
+    ``cohort-0``, ``cohort-1``, ...
     """
     groups = shards(sweep)
-    return [
-        _merged(parts, sweep if len(groups) == 1 else sweep / f"cohort-{number}")
-        for number, parts in enumerate(groups)
-    ]
+    return [_merged(parts, path) for parts, path in zip(groups, _places(sweep, groups), strict=True)]
 
 
 def shards(sweep: Path) -> list[list[RunFolder]]:
-    """The shards in a sweep's folder, grouped by cohort; at least one.
-
-    Raises:
-        UserError: if there is none, or merging would overwrite other files.
+    """The shards in a sweep's folder, grouped by cohort; refused if there is none, or if merging would
+    overwrite other files.
     """
     if not sweep.is_dir():
         raise UserError(
@@ -95,162 +115,120 @@ def shards(sweep: Path) -> list[list[RunFolder]]:
         raise UserError(
             "holds no shards", str(sweep), "Give the folder of a sweep over shard=range(N) shards=N"
         )
-    for path in (
-        [sweep] if len(groups) == 1 else [sweep / f"cohort-{number}" for number in range(len(groups))]
-    ):
-        there = [name for name in _WRITTEN if (path / name).exists()]
-        if there and "merged_from" not in RunFolder(path).read_json("run.json"):
-            raise UserError(
-                f"holds {' and '.join(there[:3])} that this command did not write",
-                str(path),
-                "Move them elsewhere",
-            )
+    for path in _places(sweep, groups):
+        present = [name for name in _MERGED if (path / name).exists()]
+        if present and "merged_from" not in RunFolder(path).read_json("run.json"):
+            what = f"holds {' and '.join(present[:3])} that this command did not write"
+            raise UserError(what, str(path), "Move them elsewhere")
     return groups
+
+
+def cohorts(sweep: Path) -> list[list[RunFolder]]:
+    """The shards in a folder, grouped by cohort: jobs that differ in nothing but their shard."""
+    groups: dict[str, list[RunFolder]] = defaultdict(list)
+    numbered = (path for path in sweep.iterdir() if path.is_dir() and path.name.isdecimal())
+    for folder in map(RunFolder, sorted(numbered, key=lambda path: int(path.name))):
+        if folder.begun and _config(folder)["shards"] > 1:
+            config = folder.read_yaml("config.yaml")
+            shared = {key: value for key, value in config.items() if key not in _OF_SHARDS}
+            groups[json.dumps(shared, sort_keys=True, default=str)].append(folder)
+    return list(groups.values())
+
+
+def _places(sweep: Path, groups: Sequence[object]) -> list[Path]:
+    return [sweep] if len(groups) == 1 else [sweep / f"cohort-{number}" for number in range(len(groups))]
 
 
 def _merged(parts: list[RunFolder], path: Path) -> RunFolder:
     configs = [_config(shard) for shard in parts]
-    place = {config["shard"]: shard for config, shard in zip(configs, parts, strict=True)}
-    wanted = configs[0]["shards"]
-    if {config["shards"] for config in configs} != {wanted}:
+    count = configs[0]["shards"]
+    if {config["shards"] for config in configs} != {count}:
         raise UserError("its jobs have different numbers of shards", str(path), "Start a new sweep")
+    by_number = {config["shard"]: shard for config, shard in zip(configs, parts, strict=True)}
     missing = [
-        number
-        for number in range(wanted)
-        if number not in place or place[number].read_json("status.json").get("state") != "ok"
+        str(number)
+        for number in range(count)
+        if number not in by_number or by_number[number].read_json("status.json").get("state") != "ok"
     ]
     if missing:
-        names = ", ".join(map(str, missing))
         raise UserError(
-            f"shard {names} of {wanted} is missing or unfinished",
+            f"shard {', '.join(missing)} of {count} is missing or unfinished",
             str(path),
             f"Run the sweep's command again with resume={path}; finished jobs are kept",
         )
-    merged = RunFolder(path)
-    runs = [place[number].read_json("run.json", ("overrides", "seconds")) for number in range(wanted)]
-    apart = [text for text in runs[0]["overrides"] if not text.startswith(("shard=", "shards="))]
-    seconds = round(sum(float(run["seconds"]) for run in runs), 3)
+    merged, ordered = RunFolder(path), [by_number[number] for number in range(count)]
     # Everything is read before anything is written: a damaged shard leaves earlier merged results unchanged.
-    lines: dict[int, str] = {}
-    identities: dict[str, int] = {}
-    for number in range(wanted):
-        for text, line in place[number].decided():
-            lines[line["index"]] = text
-            identities[str(line.get("identity"))] = line["index"]
-    metrics = sorted(
-        (row for number in range(wanted) for row in place[number].metrics()), key=lambda row: (row[1], row[0])
+    runs = [shard.read_json("run.json", ("overrides", "seconds")) for shard in ordered]
+    overrides = [text for text in runs[0]["overrides"] if not text.startswith(("shard=", "shards="))]
+    seconds = round(sum(float(run["seconds"]) for run in runs), 3)
+    decided = [entry for shard in ordered for entry in shard.decided()]
+    texts = {line["index"]: text for text, line in decided}
+    lines = "".join(f"{texts[index]}\n" for index in sorted(texts))
+    metrics = sorted((row for shard in ordered for row in shard.metrics()), key=lambda row: (row[1], row[0]))
+    merged.write_json(
+        "run.json", runs[0] | {"overrides": overrides, "seconds": seconds, "merged_from": count}
     )
-    merged.write_json("run.json", runs[0] | {"overrides": apart, "seconds": seconds, "merged_from": wanted})
     merged.write_yaml("config.yaml", configs[0] | {"shard": 0, "shards": 1, "out": str(path)})
-    decided = "".join(f"{lines[index]}\n" for index in sorted(lines))
-    written = path / "decisions.jsonl"
-    if not written.is_file() or written.read_bytes() != decided.encode():
+    earlier = path / "decisions.jsonl"
+    if not earlier.is_file() or earlier.read_bytes() != lines.encode():
         without_curves(merged)
-    merged.write("decisions.jsonl", decided)
+    merged.write("decisions.jsonl", lines)
     merged.write_metrics(metrics)
     for name in _ALIKE:
-        if (place[0].path / name).is_file():
-            merged.write(name, (place[0].path / name).read_text(encoding="utf-8"))
-    if any((shard.path / "truth.csv").is_file() for shard in parts):
-        merged.write(
-            "truth.csv", _truths([place[number].path / "truth.csv" for number in range(wanted)], identities)
-        )
-    merged.close("ok", f"merged from {wanted} shards", apart, seconds)
+        if (ordered[0].path / name).is_file():
+            merged.write(name, (ordered[0].path / name).read_text(encoding="utf-8"))
+    truths = [shard.path / "truth.csv" for shard in ordered if (shard.path / "truth.csv").is_file()]
+    if truths:
+        order = {str(line.get("identity")): line["index"] for _, line in decided}
+        merged.write("truth.csv", _in_order(truths, order))
+    merged.close("ok", f"merged from {count} shards", overrides, seconds)
     return merged
 
 
 def _config(folder: RunFolder) -> dict[str, Any]:
     """A job's configuration, with its shard."""
-    written = folder.read_yaml("config.yaml")
+    config = folder.read_yaml("config.yaml")
     # Keys stay in their order: the merged file is that of a single job.
-    content = written | {key: value for key, value in (("shard", 0), ("shards", 1)) if key not in written}
-    return checked(content, str(folder.path / "config.yaml"), {"shard": WHOLE, "shards": WHOLE})
+    config |= {key: value for key, value in (("shard", 0), ("shards", 1)) if key not in config}
+    return checked(config, str(folder.path / "config.yaml"), {"shard": WHOLE, "shards": WHOLE})
 
 
-def _truths(paths: list[Path], order: dict[str, int]) -> str:
+def _in_order(truths: list[Path], order: dict[str, int]) -> str:
     """The shards' comparisons with the ground truth, in the order of the cases."""
-    texts = [path.read_text(encoding="utf-8").splitlines() for path in paths if path.is_file()]
-    rows = sorted(
-        (row for text in texts for row in text[1:]),
-        key=lambda row: order.get(row.partition(",")[0], len(order)),
-    )
+    texts = [path.read_text(encoding="utf-8").splitlines() for path in truths]
+    rows = [row for text in texts for row in text[1:]]
+    rows.sort(key=lambda row: order.get(row.partition(",")[0], len(order)))
     return "\n".join([texts[0][0], *rows, ""])
 
 
-def conclude(sweep: Path, trusted: Sequence[str] | None = ()) -> None:
-    """Merges the shards, makes the curves of each merged run, and prints its report.
-
-    Args:
-        trusted: Modules and classes outside this package that may be built for the curves; None if the
-            sweep's configuration was typed on this command line.
-    """
-    for merged in merge(sweep):
-        with_curves(merged, trusted)
-        print(report(merged.path), flush=True)
-        print(f"Merged {len(merged.decisions())} decisions into {merged.path}", flush=True)
-
-
-def collect(sweeps: Sequence[Path], given: Mapping[str, str]) -> int:
-    """Merges the shards of sweeps; returns 0.
-
-    Raises:
-        UserError: if there is no shard, one is missing, or a name in ``trusted=[...]`` is none.
-    """
-    names = given.get("trusted", "").strip("[]").split(",")
-    trusted = trusted_names([name.strip() for name in names if name.strip()])
-    for sweep in sweeps:
-        shards(sweep)
-        with RunFolder(sweep).lock():
-            conclude(sweep, trusted)
-    return 0
-
-
-_FILES = {"rehearse": "claims.csv", "optimise": "surrogate.csv"}
-
-
 def without_curves(merged: RunFolder) -> None:
-    """Removes the curves of an earlier merging, whose decisions were others, with their figures.
-
-    Args:
-        merged: The folder of the merged run.
-    """
-    for name in _FILES.values():
+    """Removes the curves of an earlier merging, whose decisions were others, with their figures."""
+    for name in _CURVES.values():
         (merged.path / name).unlink(missing_ok=True)
         for drawn in (merged.path / "figures").glob(f"{name.removesuffix('.csv')}*"):
             drawn.unlink()
 
 
 def with_curves(merged: RunFolder, trusted: Sequence[str] | None) -> bool:
-    """Makes the curves of a merged run, as a run of its own would have; for episodes there are none.
-
-    Args:
-        merged: The folder of the merged run.
-        trusted: Modules and classes outside this package that may be built; None if the configuration was
-            typed on this command line.
-
-    Returns:
-        Whether they were made, or there are none to make; otherwise it was said why.
+    """Makes the curves of a merged run, as a run of its own would have, or says why they are not made; for
+    episodes there are none.
     """
-    name = _FILES.get(merged.read_json("run.json").get("kind", ""))
+    name = _CURVES.get(merged.read_json("run.json").get("kind", ""))
     if name is None or (merged.path / name).is_file():
         return True
     try:
-        _made(merged, trusted)
+        _write_curves(merged, trusted)
     except Exception as error:
         wrong = user_error_from(error)
         if wrong is None:
             raise
-        print(
-            f"Merged without {name} and its figure, for which the checkpoint and the data are read again: "
-            f"{wrong}",
-            file=sys.stderr,
-            flush=True,
-        )
+        why = f"and its figure, for which the checkpoint and the data are read again: {wrong}"
+        print(f"Merged without {name} {why}", file=sys.stderr, flush=True)
         return False
     return True
 
 
-def _made(merged: RunFolder, trusted: Sequence[str] | None) -> None:
+def _write_curves(merged: RunFolder, trusted: Sequence[str] | None) -> None:
     content = merged.read_yaml("config.yaml") | {"trusted": None if trusted is None else list(trusted)}
     config = OmegaConf.create(content)
     if config.get("checkpoint") is None:
@@ -261,3 +239,143 @@ def _made(merged: RunFolder, trusted: Sequence[str] | None) -> None:
         surrogate = load(config.checkpoint, task=run.problem.question(), trusted=trusted_modules(run.config))
     suits(run, surrogate)
     curved(run, merged, surrogate)
+
+
+def finish(
+    out: Path,
+    jobs: list[list[str]],
+    script: str,
+    again: Sequence[str] = (),
+    trusted: Sequence[str] | None = None,
+) -> int:
+    """Merges shards if all are done, and prints the table of jobs; then, if a world scored the decisions, the
+    table of worlds by methods. Returns 0 if every job succeeded, else 1. `again` are the arguments that must
+    be repeated to resume, besides the folder.
+    """
+    rows = statuses(out, jobs)
+    good = all(row["state"] == "ok" for row in rows)
+    damaged = False
+    try:
+        if cohorts(out) and good:
+            conclude(out, trusted)
+        elif cohorts(out):
+            following = join([*typed_as(script), f"resume={out}", *again])
+            print(f"Not merged, as not all jobs are done. Continue with: {following}", flush=True)
+        if script == "cross_validate":
+            grid(out)
+    except (PlainFileError, UserError) as error:
+        damaged = True
+        print(f"Not merged: {error}", file=sys.stderr, flush=True)
+    _print(out, rows)
+    try:
+        if table := crossed(out, rows):
+            print(table, flush=True)
+    except PlainFileError as error:
+        damaged = True
+        print(f"Not tabulated: {error}", file=sys.stderr, flush=True)
+    return 0 if good and not damaged else 1
+
+
+def statuses(sweep: Path, jobs: list[list[str]]) -> list[dict[str, Any]]:
+    """The status of each job of a sweep; those that were never started are marked as skipped. Where another
+    process works in a job's folder, as a job of a cluster may, nothing is written to it.
+    """
+    rows = []
+    for number, overrides in enumerate(jobs):
+        folder, kept = RunFolder(sweep / str(number)), recordable(overrides)
+        try:
+            status = folder.read_json("status.json", ("state", "message"))
+        except PlainFileError:
+            status = {}
+        if not status and (held := holder(folder.path)) is not None:
+            status = {"state": "running", "message": f"in use {held}", "overrides": kept}
+        elif not status and folder.begun:
+            status = {"state": "failed", "message": "ended without a status: killed, or out of memory"}
+        elif not status:
+            status = {"state": "skipped", "message": "never started"}
+        if "overrides" not in status:
+            folder.close(status["state"], status["message"], kept, 0.0)
+        rows.append({"job": number, "overrides": kept, "seconds": 0.0, **status, "folder": str(folder.path)})
+    return rows
+
+
+def _print(out: Path, rows: list[dict[str, Any]]) -> None:
+    words = [[_as_typed(text) for text in row["overrides"]] for row in rows]
+    common = set.intersection(*map(set, words)) if len(words) > 1 else set[str]()
+    table = Table(title=f"{len(rows)} jobs in {out}", title_justify="left")
+    for heading in ("job", "state", "overrides", "seconds", "message"):
+        table.add_column(
+            heading, justify="right" if heading in ("job", "seconds") else "left", overflow="fold"
+        )
+    for job, overrides in zip(rows, words, strict=True):
+        own = " ".join(text for text in overrides if text not in common)
+        table.add_row(str(job["job"]), job["state"], own, f"{job['seconds']:.1f}", job["message"])
+    console = Console()
+    (console if console.is_terminal else Console(width=160)).print(table, markup=False)
+
+
+def _as_typed(override: str) -> str:
+    """An override whose truth value is spelt as on a command line: Hydra hands jobs of a sweep `True`."""
+    name, equals, value = override.partition("=")
+    return name + equals + (value.lower() if value in ("True", "False") else value)
+
+
+def crossed(out: Path, jobs: Sequence[dict[str, Any]]) -> str:
+    """Writes ``table1.csv``, ``table1.md`` and ``figures/table1.*`` into a sweep's folder; for trials
+    ``traces.csv``, ``regret.md`` and ``figures/rounds.*``. Returns the table, for a terminal; empty, without
+    any files, if no world scored any decision.
+    """
+    cases, trials = [], []
+    for run, world, method, seed in _named(jobs):
+        if run.kind == "rehearse":
+            cases += [
+                row(world, method, seed, decision) | truth_bounds(decision)
+                for decision in run.decisions
+                if scored_by_world(decision)
+            ]
+        elif run.kind == "optimise" and all(map(scored, run.decisions)):
+            trials += trial_rows.trial_rows(world, "", method, seed, run.decisions)
+    if cases:
+        return _table_of_cases(out, cases)
+    if not trials:
+        return ""
+    folder = RunFolder(out)
+    folder.write("traces.csv", written(trials, trial_rows.COLUMNS))
+    folder.write("regret.md", "\n".join(trial_table.markdown(trials)) + "\n")
+    with drawing():
+        save(trial_panels.draw(trial_table.grouped_rows(trials)), out / "figures", "rounds")
+    names = f"traces.csv, regret.md, figures/rounds.png in {out} (figure as .svg, too)"
+    return f"Written: {names}\n{trial_table.as_text(trials)}"
+
+
+def _table_of_cases(out: Path, rows: list[dict[str, Any]]) -> str:
+    """The table of cases, sorted by world, method and seed."""
+    worlds, methods = (list(dict.fromkeys(row[key] for row in rows)) for key in ("dataset", "method"))
+    rows.sort(key=lambda row: (worlds.index(row["dataset"]), methods.index(row["method"]), row["seed"]))
+    cells, folder = cross_table.cells(rows), RunFolder(out)
+    folder.write("table1.csv", written(rows, with_truth(rehearsal_rows.COLUMNS, rows)))
+    folder.write("table1.md", "\n".join(cross_table.markdown(cells)) + "\n")
+    with drawing():
+        save(cross_table.draw(cells), out / "figures", "table1")
+    seeds = len({row["seed"] for row in rows})
+    several = f", mean ± sd over {seeds} seeds" if seeds > 1 else ""
+    title = f"True probability of a desired outcome{several}; {len(rows)} decisions"
+    names = f"table1.csv, table1.md, figures/table1.png in {out} (figure as .svg, too)"
+    return f"Written: {names}\n{cross_table.as_text(cells, title)}"
+
+
+def _named(jobs: Sequence[dict[str, Any]]) -> Iterator[tuple[Recorded, str, str, int]]:
+    """The run of every successful job, with its world, method and seed."""
+    good = [
+        job for job in jobs if job["state"] == "ok" and (Path(job["folder"]) / "decisions.jsonl").is_file()
+    ]
+    shared = set.intersection(*(set(job["overrides"]) for job in good)) if good else set[str]()
+    for job in good:
+        run = read(job["folder"])
+        own = [text for text in job["overrides"] if text not in shared and not text.startswith(_UNNAMED)]
+        own = [text.lstrip("+") for text in own]
+        of_world = [text.removeprefix("dataset.") for text in own if text.startswith("dataset.")]
+        of_method = [text for text in own if not text.startswith("dataset.")]
+        world = " ".join([run.choices.get("dataset", "data"), *of_world])
+        method = " ".join([run.choices.get("decision", "decision"), *of_method])
+        yield run, world, method, int(run.config.get("seed", 0))

@@ -9,7 +9,6 @@ Source: Tsirtsis and Gomez-Rodriguez (2023), App. G.2 and Fig. 6.
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -20,7 +19,6 @@ from omegaconf import DictConfig
 
 from rehearsal_torch.cli.batch_decisions import sharing, teller
 from rehearsal_torch.cli.run_summary import described
-from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.evaluation.rehearsal_rows import number
 from rehearsal_torch.files.rows import as_csv, read_rows
 from rehearsal_torch.methods.run import Run, build
@@ -43,85 +41,6 @@ def work(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
         return "validated before"
     run = build(config)
     described(run.problem, folder, sweep)
-    episodes = _episodes(run)
-    shared = sharing(config, False, sweep, teller(config, sweep))
-    with as_user_error("cross-validation"), shared as workers:
-        found = validated(
-            episodes,
-            partial(_model, run),
-            partial(_trainer, run),
-            int(config.folds),
-            run.seed,
-            str(config.by),
-            workers,
-        )
-    folder.write_metrics(
-        [
-            (score.fold, f"held_out/{name}", value)
-            for score in found.folds
-            for name, value in _numbers(asdict(score)).items()
-        ]
-    )
-    folder.write(TABLE, as_csv([asdict(score) for score in found.folds], "nan"))
-    print(
-        f"{len(found.folds)} folds by {found.by}: held-out log-likelihood of a transition {found.scaled:.4f} "
-        f"+- {found.std:.4f} in {folder.path}",
-        flush=True,
-    )
-    return f"held-out log-likelihood {found.scaled:.4f}"
-
-
-def grid(sweep: Path) -> None:
-    """Writes grid.csv of a sweep over Lipschitz constants, and its figure if there is an unconstrained cell.
-
-    Args:
-        sweep: The sweep's folder. Jobs that failed are left out.
-    """
-    cells: dict[tuple[Any, Any], float] = {}
-    for path in sorted(
-        (path for path in sweep.iterdir() if path.name.isdecimal()), key=lambda path: int(path.name)
-    ):
-        folder = RunFolder(path)
-        if not (path / TABLE).is_file():
-            continue
-        mechanism = folder.read_yaml("config.yaml")["surrogate"]["mechanism"]
-        folds = read_rows(path / TABLE, ("scaled",), ("scaled",))
-        cells[mechanism["location_constant"], mechanism["scale_constant"]] = (
-            fmean(number(row["scaled"]) for row in folds) if folds else math.nan
-        )
-    if not cells:
-        return
-    free = cells.get((None, None))
-    decrease = {
-        cell: None if free is None else percentage_decrease(value, free) for cell, value in cells.items()
-    }
-    rows = [
-        {
-            "location_constant": location,
-            "scale_constant": scale,
-            "log_likelihood": cells[location, scale],
-            "decrease_percent": decrease[location, scale],
-        }
-        for location, scale in cells
-    ]
-    RunFolder(sweep).write(GRID, as_csv(rows, "nan"))
-    print(f"Written: {sweep / GRID}", flush=True)
-    shown = {cell: value for cell, value in decrease.items() if value is not None and None not in cell}
-    if shown:
-        _drawn(shown, sweep)
-
-
-def _drawn(decrease: dict[tuple[Any, Any], float], sweep: Path) -> None:
-    with drawing():
-        save(draw(decrease), sweep / "figures", "lipschitz_grid")
-
-
-def _numbers(score: dict[str, Any]) -> dict[str, float]:
-    return {name: float(value) for name, value in score.items() if name not in ("fold", "train", "held_out")}
-
-
-def _episodes(run: Run) -> Sequence[Episode]:
-    """The patients of the training split; the test patients are not used."""
     episodes = run.problem.facts().episodes
     if episodes is None:
         raise UserError(
@@ -129,7 +48,52 @@ def _episodes(run: Run) -> Sequence[Episode]:
             "dataset",
             "Choose sepsis_simulated or mimic",
         )
-    return episodes("train")
+    # The patients of the training split; the test patients are not used.
+    patients, parts = episodes("train"), (partial(_model, run), partial(_trainer, run))
+    shared = sharing(config, False, sweep, teller(config, sweep))
+    with as_user_error("cross-validation"), shared as workers:
+        scores = validated(patients, *parts, int(config.folds), run.seed, str(config.by), workers)
+    rows = [asdict(score) for score in scores.folds]
+    folder.write_metrics(
+        [
+            (row["fold"], f"held_out/{name}", float(value))
+            for row in rows
+            for name, value in row.items()
+            if name not in ("fold", "train", "held_out")
+        ]
+    )
+    folder.write(TABLE, as_csv(rows, "nan"))
+    print(
+        f"{len(rows)} folds by {scores.by}: held-out log-likelihood of a transition {scores.scaled:.4f} "
+        f"+- {scores.std:.4f} in {folder.path}",
+        flush=True,
+    )
+    return f"held-out log-likelihood {scores.scaled:.4f}"
+
+
+def grid(sweep: Path) -> None:
+    """Writes grid.csv of a sweep over Lipschitz constants, and its figure if a cell is unconstrained."""
+    cells: dict[tuple[Any, Any], float] = {}
+    numbered = [path for path in sweep.iterdir() if path.name.isdecimal() and (path / TABLE).is_file()]
+    for path in sorted(numbered, key=lambda path: int(path.name)):
+        mechanism = RunFolder(path).read_yaml("config.yaml")["surrogate"]["mechanism"]
+        scores = [number(row["scaled"]) for row in read_rows(path / TABLE, ("scaled",), ("scaled",))]
+        cell = mechanism["location_constant"], mechanism["scale_constant"]
+        cells[cell] = fmean(scores) if scores else math.nan
+    if not cells:
+        return
+    free = cells.get((None, None))
+    decrease = {
+        cell: None if free is None else percentage_decrease(value, free) for cell, value in cells.items()
+    }
+    columns = ("location_constant", "scale_constant", "log_likelihood", "decrease_percent")
+    rows = [dict(zip(columns, (*cell, cells[cell], decrease[cell]), strict=True)) for cell in cells]
+    RunFolder(sweep).write(GRID, as_csv(rows, "nan"))
+    print(f"Written: {sweep / GRID}", flush=True)
+    drawn = {cell: value for cell, value in decrease.items() if value is not None and None not in cell}
+    if drawn:
+        with drawing():
+            save(draw(drawn), sweep / "figures", "lipschitz_grid")
 
 
 def _model(run: Run) -> Surrogate:

@@ -18,33 +18,27 @@ from omegaconf import DictConfig
 from rehearsal_torch.checkpoint import card, load
 from rehearsal_torch.cli.batch_decisions import decide as decide_cases
 from rehearsal_torch.cli.batch_decisions import sharing, teller
-from rehearsal_torch.cli.choice.asked import typed_again
-from rehearsal_torch.cli.choice.settled import settled
-from rehearsal_torch.cli.run_summary import asked, closing
-from rehearsal_torch.cli.spelling import typed_as
-from rehearsal_torch.cli.verbs.fitting import compared, curved, fit, record_built
+from rehearsal_torch.cli.run_summary import closing
+from rehearsal_torch.cli.settled import settled
+from rehearsal_torch.cli.spelling import typed_again, typed_as
+from rehearsal_torch.cli.validation import refuse_shards_without_checkpoint
+from rehearsal_torch.cli.verbs.train import compared, curved, fit, record_built
 from rehearsal_torch.files.installation import has_app
 from rehearsal_torch.methods.allowed import trusted_modules
 from rehearsal_torch.methods.presets import USUAL
-from rehearsal_torch.methods.run import suits
+from rehearsal_torch.methods.run import Run, suits
 from rehearsal_torch.problems.problem import Problem, World
 from rehearsal_torch.problems.written.recognised import YAML
 from rehearsal_torch.run_folder import RunFolder
-from rehearsal_torch.user_error import UserError, as_user_error
+from rehearsal_torch.surrogates.surrogate import Surrogate
+from rehearsal_torch.user_error import as_user_error
 
 NEXT = "next.csv"
 
 
 def write_initial_design(problem: Problem, folder: RunFolder, seed: int) -> str:
     """Prints the experiments of the initial design that are still to be run, and writes them to
-    start_design.csv and next.csv.
-
-    Args:
-        seed: Scrambles the design.
-
-    Returns:
-        A sentence for the run's status; empty if there are enough experiments, or the problem is of another
-        kind.
+    start_design.csv and next.csv. Returns a sentence for the run's status; empty if there are enough.
     """
     facts = problem.facts()
     design = None if facts.experiments is None else facts.experiments.to_begin(seed)
@@ -66,34 +60,21 @@ def write_initial_design(problem: Problem, folder: RunFolder, seed: int) -> str:
     settings = [dict(zip(design.names, row, strict=True)) for row in design.values.tolist()]
     blank = write_next(problem, folder, settings)
     filled = f"{blank} is this table with these rows, to be filled in.\n" if blank else ""
-    then = (
-        f"Run these, add a row for each with the measured values of {nodes}, and run the same command again:"
-    )
-    print(f"{lacking} {then}\n{text}{filled}Run folder: {folder.path}", flush=True)
+    measured = f"add a row for each with the measured values of {nodes}"
+    print(f"{lacking} Run these, {measured}, and run the same command again:", flush=True)
+    print(f"{text}{filled}Run folder: {folder.path}", flush=True)
     return f"{have}, too few for a model; {len(design)} to run first"
 
 
 def write_proposals(problem: Problem, folder: RunFolder) -> str:
-    """Writes the proposed experiments of a run to next.csv.
-
-    Args:
-        folder: The run's folder, with its decisions.
-
-    Returns:
-        The name of the file; empty if nothing is proposed, or the problem is no table of experiments.
-    """
-    settings = [one["alteration"] for one in folder.decisions() if one.get("alteration")]
+    """Writes the proposed experiments of a run to next.csv (`write_next`)."""
+    settings = [line["alteration"] for line in folder.decisions() if line.get("alteration")]
     return write_next(problem, folder, settings) if settings else ""
 
 
 def write_next(problem: Problem, folder: RunFolder, settings: Sequence[Mapping[str, float]]) -> str:
-    """Writes the table with a row for each setting, which waits for its result.
-
-    Args:
-        settings: What to set, action to value.
-
-    Returns:
-        The name of the file; empty if the problem is no table of experiments.
+    """Writes the table with a row for each setting, which waits for its result. Returns the name of the file;
+    empty if the problem is no table of experiments.
     """
     experiments = problem.facts().experiments
     if experiments is None:
@@ -104,64 +85,46 @@ def write_next(problem: Problem, folder: RunFolder, settings: Sequence[Mapping[s
 
 def work(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
     """The decisions for one cohort, or one shard of it; returns a sentence on them."""
+    refuse_shards_without_checkpoint(config)
     with sharing(config, config.learn, sweep, teller(config, sweep)) as workers:
-        return _decided(config, folder, sweep, workers)
-
-
-def _decided(config: DictConfig, folder: RunFolder, sweep: bool, workers: int) -> str:
-    if config.checkpoint is None and int(config.shards) > 1:
-        raise UserError(
-            "each shard would fit its own surrogate",
-            "checkpoint",
-            "Train first, then give checkpoint=FOLDER",
-        )
-    run, fingerprint, choice = settled(config, folder, sweep, workers)
-    if first := write_initial_design(run.problem, folder, run.seed):
-        return first
-    if config.checkpoint is None:
-        print("Fitting the model first (no checkpoint= was given).", flush=True)
-        surrogate = fit(run, folder, workers)
-    else:
-        with as_user_error(f"checkpoint={config.checkpoint}"):
-            trusted = trusted_modules(run.config)
-            surrogate = load(config.checkpoint, task=run.problem.question(), trusted=trusted)
-            known = card(config.checkpoint)
-        recorded = known.get("data_fingerprint")
-        trained_on = recorded if isinstance(recorded, str) else None
-        seen_by = run.problem.facts().seen_by
-        seen = False if seen_by is None else seen_by(trained_on)
-        faults = known.get("training_faults")
-        facts = {"held_out_seen": seen} | ({"training_faults": faults} if isinstance(faults, list) else {})
-        folder.write_json("run.json", folder.read_json("run.json") | facts)
-        if seen:
-            print(
-                f"Note: {config.checkpoint} was fitted to all rows of this run's table, those held out "
-                "included.",
-                flush=True,
-            )
-        elif trained_on is not None and run.problem.observations().fingerprint() != trained_on:
-            print(
-                f"Note: {config.checkpoint} was fitted to other data than this run's ({trained_on[:12]}, "
-                f"here {fingerprint[:12]}).",
-                flush=True,
-            )
-    suits(run, surrogate)
-    record_built(run, folder, surrogate)
-    count = decide_cases(run, folder, surrogate, limit=config.limit, sweep=sweep, choice=choice)
-    if config.truth:
-        compared(run, folder, surrogate)
-    curved(run, folder, surrogate)
-    used = config.checkpoint if config.checkpoint is not None else folder.path / "checkpoint"
-    following = _following(folder, run.problem, str(used), write_proposals(run.problem, folder))
-    closing(
-        folder,
-        sweep,
-        following,
-        tables=asked(run.config, "tables"),
-        told=[*run.problem.facts().notes, *([] if choice is None else [choice.why])],
-        part=int(config.shards) > 1,
-    )
+        run, fingerprint, choice = settled(config, folder, sweep, workers)
+        if first := write_initial_design(run.problem, folder, run.seed):
+            return first
+        if config.checkpoint is None:
+            print("Fitting the model first (no checkpoint= was given).", flush=True)
+            surrogate = fit(run, folder, workers)
+        else:
+            surrogate = _loaded(run, folder, str(config.checkpoint), fingerprint)
+        suits(run, surrogate)
+        record_built(run, folder, surrogate)
+        count = decide_cases(run, folder, surrogate, limit=config.limit, sweep=sweep, choice=choice)
+        if config.truth:
+            compared(run, folder, surrogate)
+        curved(run, folder, surrogate)
+    checkpoint = config.checkpoint if config.checkpoint is not None else folder.path / "checkpoint"
+    following = _following(folder, run.problem, str(checkpoint), write_proposals(run.problem, folder))
+    closing(run, folder, sweep, following, choice, part=int(config.shards) > 1)
     return f"decided for {count} cases"
+
+
+def _loaded(run: Run, folder: RunFolder, checkpoint: str, fingerprint: str) -> Surrogate:
+    """The surrogate of a checkpoint; says whether it was fitted to other data, or to those held out."""
+    with as_user_error(f"checkpoint={checkpoint}"):
+        surrogate = load(checkpoint, task=run.problem.question(), trusted=trusted_modules(run.config))
+        known = card(checkpoint)
+    recorded, seen_by = known.get("data_fingerprint"), run.problem.facts().seen_by
+    trained_on = recorded if isinstance(recorded, str) else None
+    seen = False if seen_by is None else seen_by(trained_on)
+    faults = known.get("training_faults")
+    facts = {"held_out_seen": seen} | ({"training_faults": faults} if isinstance(faults, list) else {})
+    folder.write_json("run.json", folder.read_json("run.json") | facts)
+    if seen:
+        data = "all rows of this run's table, those held out included."
+        print(f"Note: {checkpoint} was fitted to {data}", flush=True)
+    elif trained_on is not None and run.problem.observations().fingerprint() != trained_on:
+        data = f"other data than this run's ({trained_on[:12]}, here {fingerprint[:12]})."
+        print(f"Note: {checkpoint} was fitted to {data}", flush=True)
+    return surrogate
 
 
 def _following(folder: RunFolder, problem: Problem, checkpoint: str, blank: str = "") -> str:
@@ -175,8 +138,8 @@ def _following(folder: RunFolder, problem: Problem, checkpoint: str, blank: str 
         # A problem file names its table.
         table = str(problem.card()["source"]) if read.endswith(YAML) else read or "the table of experiments"
         again = typed_again("decide", [text for text in typed if not text.startswith("checkpoint=")])
-        made = folder.decisions()
-        if made and not any(one.get("alteration") for one in made):
+        decided = folder.decisions()
+        if decided and not any(line.get("alteration") for line in decided):
             return f"fill in the results that {table} waits for, and type {again}"
         filled = f" (it is the last row of {blank}, to be filled in)" if blank else ""
         return f"run the experiment, add it as a row to {table}{filled}, and type {again}"

@@ -7,27 +7,14 @@ from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from rehearsal_torch.cli.signals import Stopped
-from rehearsal_torch.cli.spelling import spoken
+from rehearsal_torch.cli.errors import Stopped
 from rehearsal_torch.explorer.loopback import listening
 from rehearsal_torch.files.installation import APP
 from rehearsal_torch.user_error import UserError
 
 
 def explore(folders: Sequence[Path], given: Mapping[str, str]) -> int:
-    """Serves the page until Ctrl-C, and returns 0.
-
-    Raises:
-        UserError: for an error in the arguments or the folder, or where what the page needs is not installed.
-    """
-    if len(folders) != 1:
-        raise UserError(
-            f"expected one run folder; got {len(folders)}",
-            "",
-            f"For example: {spoken('explore')} runs/own_problem/FOLDER",
-        )
-    if not (given["port"].isascii() and given["port"].isdecimal()) or int(given["port"]) > 65535:
-        raise UserError("expected a whole number from 0 to 65535", f"port={given['port']}")
+    """Serves the page until Ctrl-C, and returns 0."""
     missing = [name for name in APP if find_spec(name) is None]
     if missing:
         raise UserError(
@@ -35,11 +22,13 @@ def explore(folders: Sequence[Path], given: Mapping[str, str]) -> int:
             "",
             "Type pip install 'rehearsal-torch[app]'",
         )
-    from rehearsal_torch.explorer.sessions import serve_folder
+    from rehearsal_torch.explorer.server import serve
+    from rehearsal_torch.explorer.sessions import session_for
 
     listener = listening(given["host"], int(given["port"]))
     try:
-        serve_folder(folders[0], given["method"], listener, given["host"], browser=given["open"] == "true")
+        session = session_for(folders[0], given["method"])
+        serve(session, listener, given["host"], browser=given["open"] == "true")
     except KeyboardInterrupt as error:
         # Ctrl-C is how the page is meant to end; a termination signal keeps its exit code.
         if isinstance(error, Stopped) and str(error) != "SIGINT":

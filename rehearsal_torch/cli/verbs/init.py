@@ -15,11 +15,7 @@ from rehearsal_torch.user_error import UserError, as_user_error
 
 
 def init(options: Mapping[str, str]) -> int:
-    """Writes a first problem file.
-
-    Raises:
-        UserError: if the table cannot be used, or the file exists.
-    """
+    """Writes a first problem file."""
     out = Path(options["out"])
     if out.suffix.lower() not in YAML:
         raise UserError("expected a file that ends in .yaml", f"out={out}", "For example: out=problem.yaml")

@@ -7,8 +7,7 @@ Exit codes: 0 success; 2 an error in the arguments; 130 interrupted.
 Source: Qin et al. (2023), App. A.3 and Eq. 7.
 """
 
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from rehearsal_torch.files.plain import read_yaml
 from rehearsal_torch.graphs.bidirection import Background
 from rehearsal_torch.graphs.bootstrap import GraphPosterior, bootstrap
 from rehearsal_torch.graphs.learning import learn
+from rehearsal_torch.progress import Progress
 from rehearsal_torch.reporting.figures.learnt_graphs import write_learnt
 from rehearsal_torch.user_error import UserError, as_user_error
 
@@ -28,27 +28,23 @@ _LISTED = 5
 
 
 def learn_graph(options: Mapping[str, str]) -> int:
-    """Learns graphs from the whole table and from resamples, writes and draws them, and prints a summary.
-
-    Raises:
-        UserError: if the table, the background knowledge or an option cannot be used.
-    """
-    level, resamples, max_graphs, seed = (
-        _number(options, key, kind)
-        for key, kind in (("level", float), ("resamples", int), ("max_graphs", int), ("seed", int))
-    )
+    """Learns graphs from the whole table and from resamples, writes and draws them, and prints a summary."""
+    resamples, max_graphs, seed = (int(options[key]) for key in ("resamples", "max_graphs", "seed"))
+    try:
+        level = float(options["level"])
+    except ValueError:
+        raise UserError("expected a number", f"level={options['level']}") from None
     out = _folder(options.get("out"))
     with as_user_error("learn_graph"):
-        found = read_table(options["data"], "data")
-        for note in found.notes:
+        table = read_table(options["data"], "data")
+        for note in table.notes:
             print(f"note: {note}")
-        frame = found.frame
-        names = _names(options.get("columns")) or [str(name) for name in frame.columns]
+        names = _names(options.get("columns")) or [str(name) for name in table.frame.columns]
         parts = {part: _names(options.get(part)) for part in ("context", "alterable", "outcomes")}
         for part, listed in parts.items():
             if unknown := [name for name in listed if name not in names]:
                 raise UserError(f"no column {unknown[0]!r}", part, f"There are {', '.join(names)}")
-        values = number_columns(frame, names, options["data"], min_rows=5, varying=True)
+        values = number_columns(table.frame, names, options["data"], min_rows=5, varying=True)
         known = _background(options.get("background"), names, parts)
         test, bidirected = options["test"], options["bidirected"] == "true"
         whole = learn(values, names, test, level, known, bidirected, max_graphs)
@@ -64,22 +60,13 @@ def learn_graph(options: Mapping[str, str]) -> int:
         )
         for note in whole.notes:
             print(f"  note: {note}")
+        # Without resamples, the graphs of the equivalence class of the whole table are equally probable.
+        shares = (1 / graphs,) * graphs
+        posterior = GraphPosterior(tuple(whole.graphs), shares, shares, 0, {})
         if resamples:
-            posterior = bootstrap(
-                values,
-                names,
-                resamples,
-                seed,
-                options["weights"],
-                test,
-                level,
-                known,
-                bidirected,
-                max_graphs,
-                _progress(resamples),
-            )
-        else:
-            posterior = _certain(whole.graphs)
+            how = (options["weights"], test, level, known, bidirected, max_graphs)
+            with Progress("resampling", resamples) as line:
+                posterior = bootstrap(values, names, resamples, seed, *how, line.at)
         with locked(out):
             written = write_learnt(out, options, whole, posterior, parts)
     _tell(posterior, resamples)
@@ -91,12 +78,6 @@ def learn_graph(options: Mapping[str, str]) -> int:
     )
     print(f"With graphs={out / 'graphs.yaml'} it says under which of these graphs a decision stands")
     return 0
-
-
-def _certain(graphs: Sequence[Any]) -> GraphPosterior:
-    """The equivalence class of the whole table with equal probabilities, for runs without resamples."""
-    share = 1 / len(graphs)
-    return GraphPosterior(tuple(graphs), (share,) * len(graphs), (share,) * len(graphs), 0, {})
 
 
 def _tell(posterior: GraphPosterior, resamples: int) -> None:
@@ -114,21 +95,6 @@ def _tell(posterior: GraphPosterior, resamples: int) -> None:
     )
     for (one, line, other), share in shown[:_LISTED]:
         print(f"  {one} {line} {other}: {share:.2f}")
-
-
-def _progress(resamples: int) -> Callable[[int], None]:
-    """A callback that prints the number of finished resamples in place, on a terminal."""
-
-    def say(done: int) -> None:
-        if sys.stderr.isatty():
-            print(
-                f"\r  resample {done} of {resamples}",
-                end="\n" if done == resamples else "",
-                file=sys.stderr,
-                flush=True,
-            )
-
-    return say
 
 
 def _background(path: str | None, names: Sequence[str], parts: Mapping[str, list[str]]) -> Background:
@@ -156,26 +122,14 @@ def _background(path: str | None, names: Sequence[str], parts: Mapping[str, list
         raise UserError("tiers are given twice", str(path), "Leave out tiers, or context= and outcomes=")
     edges = [tuple(plain.get(kind, [])) for kind in ("forbidden", "required")]
     if "tiers" in plain:
-        found = Background(tuple(plain["tiers"]), *edges)
-        found.check(names)
-        return found
+        background = Background(tuple(plain["tiers"]), *edges)
+        background.check(names)
+        return background
     return Background.roles(names, parts["context"], parts["outcomes"], *edges)
 
 
 def _names(text: str | None) -> list[str]:
     return [name.strip() for name in text.strip("[]").split(",") if name.strip()] if text else []
-
-
-def _number(options: Mapping[str, str], key: str, kind: type) -> Any:
-    try:
-        found = kind(options[key])
-    except ValueError:
-        raise UserError(
-            f"expected {'a number' if kind is float else 'a whole number'}", f"{key}={options[key]}"
-        ) from None
-    if kind is int and found < (1 if key == "max_graphs" else 0):
-        raise UserError(f"expected {'1' if key == 'max_graphs' else '0'} or more", f"{key}={options[key]}")
-    return found
 
 
 def _folder(typed: str | None) -> Path:

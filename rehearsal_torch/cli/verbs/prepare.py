@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from rehearsal_torch.cli.errors import begins, check_output
+from rehearsal_torch.cli.errors import check_output, check_own_file
 from rehearsal_torch.cli.spelling import on_file
 from rehearsal_torch.files.lock import locked
 from rehearsal_torch.files.schema import plain_of
@@ -24,28 +24,13 @@ from rehearsal_torch.files.writing import write_text
 from rehearsal_torch.problems.episodes.machines import TASK, simulate
 from rehearsal_torch.problems.rehearsal.bermuda import figures, refit
 from rehearsal_torch.problems.written.sequence_file import problem_of
-from rehearsal_torch.user_error import UserError, as_user_error
+from rehearsal_torch.user_error import as_user_error
 
 
 def bermuda(options: Mapping[str, str]) -> int:
-    """Refits Bermuda's equations, compares them with the shipped ones, and writes them.
-
-    Args:
-        options: `source`, the measurements as CSV; `out`, optionally, the file for the coefficients.
-
-    Raises:
-        UserError: for an unknown option, or a table that is missing or lacks a column.
-    """
-    if (
-        "out" in options
-        and Path(options["out"]).exists()
-        and not begins(Path(options["out"]), '{\n "source": "')
-    ):
-        raise UserError(
-            "exists already, and was not written by this command",
-            f"out={options['out']}",
-            "Name another file, or move it elsewhere",
-        )
+    """Refits Bermuda's equations, compares them with the shipped ones, and writes them."""
+    if "out" in options:
+        check_own_file(Path(options["out"]), '{\n "source": "')
     with as_user_error("bermuda"):
         fitted = refit(options["source"])
     shipped = figures()
@@ -81,38 +66,18 @@ _FIRST = "# The task of machines.csv, simulated machines in maintenance.\n"
 
 
 def machines(options: Mapping[str, str]) -> int:
-    """Writes simulated machines as a table of episodes, with its task and as a problem file.
-
-    Args:
-        options: `out`, a folder; `machines` and `seed`, whole numbers.
-
-    Raises:
-        UserError: if a number is out of range, or the folder holds other files of these names.
-    """
-    counts = {}
-    for name in ("machines", "seed"):
-        text = options[name]
-        if (
-            not text.isascii()
-            or not text.isdigit()
-            or len(text) > 9
-            or (name == "machines" and int(text) < 1)
-        ):
-            raise UserError(
-                f"expected a whole number of at least {int(name == 'machines')}; got {text}", name
-            )
-        counts[name] = int(text)
+    """Writes simulated machines as a table of episodes, with its task and as a problem file."""
     out = Path(options["out"])
     check_output(out, (_TABLE, _TASK, _PROBLEM), _TASK, _FIRST)
-    fleet = simulate(counts["machines"], counts["seed"])
+    fleet = simulate(int(options["machines"]), int(options["seed"]))
     with as_user_error(f"out={out}"), locked(out):
         write_text(out / _TABLE, fleet.frame().to_csv(index=False, lineterminator="\n"))
         write_text(out / _TASK, _FIRST + yaml.safe_dump(plain_of(TASK), sort_keys=False))
         problem = plain_of(problem_of(TASK, _TABLE))
         write_text(out / _PROBLEM, yaml.safe_dump(problem, sort_keys=False))
     print(
-        f"{counts['machines']} machines in {out / _TABLE}, what is asked of them in {out / _PROBLEM} (and as "
-        f"a task of dataset=episodes in {out / _TASK}). Then type\n"
+        f"{options['machines']} machines in {out / _TABLE}, what is asked of them in {out / _PROBLEM} (and "
+        f"as a task of dataset=episodes in {out / _TASK}). Then type\n"
         f"  {on_file('check', str(out / _PROBLEM), 'problem')}\n"
         f"  {on_file('decide', str(out / _PROBLEM))}"
     )

@@ -7,9 +7,7 @@ drawn each time, and the figures where that is asked for, from the records of th
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rehearsal_torch.cli.errors import begins
-from rehearsal_torch.cli.spelling import spoken
-from rehearsal_torch.files.addresses import beginning
+from rehearsal_torch.cli.errors import check_own_file, of_edited_file
 from rehearsal_torch.files.writing import write_text
 from rehearsal_torch.reporting.page.document import MARK
 from rehearsal_torch.reporting.page.material import Material, material
@@ -19,21 +17,9 @@ from rehearsal_torch.reporting.run_report import draw
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.user_error import UserError, user_error_from
 
-MOST = 10_000
-
 
 def report(runs: Sequence[Path], given: Mapping[str, str]) -> int:
-    """Writes the pages of runs, and the one that compares them; returns 0.
-
-    Raises:
-        UserError: for an error in the arguments, or of one of the folders.
-    """
-    if not runs:
-        raise UserError(
-            "expected at least one run folder", "", f"For example: {spoken('report')} runs/auf/FOLDER"
-        )
-    if not given["cases"].isdecimal() or not 1 <= int(given["cases"]) <= MOST:
-        raise UserError(f"expected a whole number from 1 to {MOST:,}", f"cases={given['cases']}")
+    """Writes the pages of runs, and the one that compares them; returns 0."""
     if "out" in given:
         if len(runs) < 2:
             raise UserError(
@@ -41,7 +27,7 @@ def report(runs: Sequence[Path], given: Mapping[str, str]) -> int:
                 f"out={given['out']}",
                 "Leave it out: the page of a run is report.html in its folder",
             )
-        _check_free(Path(given["out"]))
+        check_own_file(Path(given["out"]), MARK)
     pages, faults = list[Material](), list[UserError]()
     for run in runs:
         try:
@@ -79,31 +65,12 @@ def _written(path: Path, given: Mapping[str, str]) -> Material:
     return content
 
 
-def _check_free(path: Path) -> None:
-    """Refuses to overwrite what this command did not write."""
-    if path.is_dir():
-        raise UserError("is a folder", f"out={path}", "Name a file, such as comparison.html")
-    if path.exists() and not begins(path, MARK):
-        raise UserError(
-            "exists already, and was not written by this command", f"out={path}", "Name another file"
-        )
-
-
 def _as_user_error(error: Exception, run: Path) -> UserError | None:
-    """An error of one run in words; None for a bug.
-
-    What would otherwise count as a bug is most often caused by an edited file of the folder.
-    """
+    """An error of one run in words; None for a bug."""
     if isinstance(error, FileNotFoundError):
         return UserError(str(error), "", "Give the folder of a run, such as runs/auf/FOLDER")
     known = user_error_from(error)
     if known is not None:
         return known if run.name in str(known) else UserError(str(error), str(run))
-    if isinstance(error, LookupError | TypeError | AttributeError | ValueError):
-        text = beginning(" ".join(str(error).split()), 200)
-        return UserError(
-            f"no page can be made of the content of the folder ({type(error).__name__}: {text})",
-            str(run),
-            "Restore changed files from a copy, or run it again in another folder",
-        )
-    return None
+    remedy = "Restore changed files from a copy, or run it again in another folder"
+    return of_edited_file(error, "no page can be made of", run, remedy)

@@ -198,9 +198,9 @@ def spelled(levels: Iterable[Any], texts: Sequence[str] = ()) -> list[str]:
         raise ValueError(f"expected a list of texts; got the text {beginning(levels, 60)!r}")
     found = []
     for each in levels:
-        text = (
-            (_word_of(each, texts) or ("yes" if each else "no")) if isinstance(each, bool) else text_of(each)
-        )
+        text = text_of(each)
+        if isinstance(each, bool):
+            text = _word_of(each, texts) or ("yes" if each else "no")
         if text is None:
             raise ValueError(f"expected texts or numbers; got {beginning(str(each), 60)!r}: put it in quotes")
         found.append(text)

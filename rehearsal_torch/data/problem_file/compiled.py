@@ -260,17 +260,12 @@ def _consistent(
         if name not in variables:
             found.fault("desired", f"{name!r} is not under variables; {meant(name, variables)}")
         elif variables[name].role != "outcome":
-            found.fault(
-                "desired",
-                f"{name} is of the role {variables[name].role}; expected outcomes: write "
-                f"{name}: outcome, or take it out",
-            )
+            words = f"{name} is of the role {variables[name].role}; expected outcomes"
+            found.fault("desired", f"{words}: write {name}: outcome, or take it out")
     for name in of_role(variables, "outcome"):
         if name not in names:
-            found.fault(
-                key("variables", name),
-                "an outcome of which desired says nothing: add an inequality, or write the role other",
-            )
+            words = "an outcome of which desired says nothing: add an inequality, or write the role other"
+            found.fault(key("variables", name), words)
 
 
 def _names_in(desired: Any, codings: Mapping[str, Coding]) -> list[str] | None:
@@ -290,9 +285,8 @@ def _task(
 ) -> RehearsalTask | None:
     """The task by the reader of tasks; its faults with the keys of the problem file."""
     try:
-        return RehearsalTask.of(
-            {part: each for part, each in plain.items() if each is not None}, found.source
-        )
+        parts = {part: each for part, each in plain.items() if each is not None}
+        return RehearsalTask.of(parts, found.source)
     except TaskError as error:
         for each in error.faults:
             if placed := _in_the_file(each, found, complete, columns):
@@ -362,15 +356,9 @@ def untold_worth(form: Mapping[str, Any], costs: Mapping[str, Any], found: Findi
     if costs.get("costs") and costs.get("worth") is None:
         named = ", ".join(costs["costs"])
         path = "costs" if form.get("costs") else f"{key('variables', next(iter(costs['costs'])))}.cost"
-        found.warn(
-            path,
-            "unused",
-            f"the cost of {named} is told with each decision, and does not count: to weigh it, add the line "
-            "worth: NUMBER, what a desired outcome is worth in the unit of the costs",
-        )
+        words = f"the cost of {named} is told with each decision, and does not count"
+        remedy = "add the line worth: NUMBER, what a desired outcome is worth in the unit of the costs"
+        found.warn(path, "unused", f"{words}: to weigh it, {remedy}")
     if costs.get("worth") is not None and not costs.get("costs"):
-        found.warn(
-            "worth",
-            "unused",
-            "no action has a cost, so that nothing is weighed against it: add cost: to actions",
-        )
+        words = "no action has a cost, so that nothing is weighed against it: add cost: to actions"
+        found.warn("worth", "unused", words)

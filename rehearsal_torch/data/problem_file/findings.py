@@ -133,19 +133,17 @@ def role_faults(variables: Mapping[str, Variable], roles: Sequence[str], found: 
 
 def graph_faults(variables: Mapping[str, Variable], graph: RehearsalGraph, found: Findings) -> None:
     """Faults of names that only the graph or only the variables have; of the role other, a warning."""
-    for name in graph.names:
-        if name not in variables:
-            found.fault("graph", f"{name!r} is not under variables; {meant(name, variables)}")
     unnamed = [each for each in graph.names if each not in variables]
+    for name in unnamed:
+        found.fault("graph", f"{name!r} is not under variables; {meant(name, variables)}")
     for name, about in variables.items():
         if name in graph.names:
             continue
         if about.role == "other":
             found.of_variable(name, "unused", "is in no edge of the graph, and so is not used")
         else:
-            found.fault(
-                key("variables", name), f"is in no edge of the graph; {meant(name, unnamed or graph.names)}"
-            )
+            words = f"is in no edge of the graph; {meant(name, unnamed or graph.names)}"
+            found.fault(key("variables", name), words)
 
 
 def column_faults(names: Iterable[tuple[str, str]], rows: ReadTable, found: Findings) -> None:
@@ -237,9 +235,8 @@ def _remedy(error: PlainFileError, text: str) -> str:
         return ""
     start = error.line if error.since is None or error.line - error.since > NEAR else error.since
     # Braces and commas have a meaning of their own in YAML's lists in brackets.
-    if _BRACES.search(
-        re.sub(r"\"[^\"]*\"|'[^']*'", "", "\n".join(text.splitlines()[start - 1 : error.line]))
-    ):
+    near = "\n".join(text.splitlines()[start - 1 : error.line])
+    if _BRACES.search(re.sub(r"\"[^\"]*\"|'[^']*'", "", near)):
         return ': put arrows with braces in quotes, such as "{a b} -> c"'
     return next((f": {remedy}" for words, remedy in _REMEDIES.items() if words in str(error)), "")
 

@@ -241,6 +241,7 @@ class VariableForm(Schema):
 
 Source = Annotated[DataForm, BeforeValidator(_source, json_schema_input_type=str | DataForm)]
 _STRINGS = [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]
+Loose = Annotated[Any, WithJsonSchema({"anyOf": [*_STRINGS, {"type": "object"}]})]
 
 
 class ProblemForm(Schema):
@@ -254,11 +255,11 @@ class ProblemForm(Schema):
         ],
         mapping("{variable: {role: ...}}"),
     ] = Field(description="{variable: {role: context, action, outcome or other, ...}}")
-    graph: Annotated[Any, WithJsonSchema({"anyOf": [*_STRINGS, {"type": "object"}]})] = Field(
+    graph: Loose = Field(
         description="edges such as [cause -> effect, ...], an order, a file (.dagitty, .pdag, "
         ".txt, .dot, .gml, .graphml, .yaml), or learn"
     )
-    desired: Annotated[Any, WithJsonSchema({"anyOf": [*_STRINGS, {"type": "object"}]})] = Field(
+    desired: Loose = Field(
         description="inequalities of the outcomes, such as 0.6 <= repayment, joined by and, or a list of them"
     )
     cases: Annotated[

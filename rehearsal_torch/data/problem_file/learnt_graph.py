@@ -79,19 +79,18 @@ def _share(level: float) -> float:
     return level
 
 
+Arrows = Annotated[list[str], list_of("a list of arrows, [cause -> effect, ...]")]
+
+
 class LearnForm(Schema):
     """How a graph is learnt."""
 
     learn: Literal[True] = Field(description="true")
     level: Annotated[Number, AfterValidator(_share)] = Field(
-        default=0.05, description="the significance level of the tests"
+        0.05, description="the tests' significance level"
     )
-    forbidden: Annotated[list[str], list_of("a list of arrows, [cause -> effect, ...]")] = Field(
-        default_factory=list, description="arrows that do not exist"
-    )
-    required: Annotated[list[str], list_of("a list of arrows, [cause -> effect, ...]")] = Field(
-        default_factory=list, description="arrows that exist"
-    )
+    forbidden: Arrows = Field(default_factory=list, description="arrows that do not exist")
+    required: Arrows = Field(default_factory=list, description="arrows that exist")
 
 
 @dataclass(frozen=True)

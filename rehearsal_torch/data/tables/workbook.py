@@ -110,9 +110,8 @@ def _rows(sheet: Any) -> Iterator[tuple[int, list[Any]]]:
                 raise ValueError(f"row {number} stands after row {last}")
             last = number
             columns = [0, *(cell["column"] for cell in cells)]
-            if any(later <= earlier for earlier, later in pairwise(columns)) or any(
-                cell["row"] != number for cell in cells
-            ):
+            ordered = all(earlier < later for earlier, later in pairwise(columns))
+            if not ordered or any(cell["row"] != number for cell in cells):
                 raise ValueError(f"the cells of row {number} are numbered wrongly")
             filled = {cell["column"]: cell["value"] for cell in cells if cell["value"] is not None}
             if filled:

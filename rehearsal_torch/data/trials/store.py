@@ -109,10 +109,8 @@ def campaign_of(plain: Any, where: str) -> Campaign:
     made = plain.get("format") if isinstance(plain, Mapping) else None
     if made != FORMAT:
         if isinstance(made, str) and made.startswith(f"{FAMILY}/"):
-            remedy = "it was written by another version of rehearsal_torch, read it with that version"
-            raise TrialFileError(
-                f"{where}: expected the format {FORMAT}; got {beginning(made, 60)}: {remedy}"
-            )
+            got = f"got {beginning(made, 60)}: it was written by another version of rehearsal_torch"
+            raise TrialFileError(f"{where}: expected the format {FORMAT}; {got}, read it with that version")
         expected = f'expected a file of trials with "format": "{FORMAT}"'
         raise TrialFileError(f"{where}: {expected}; got {_kind(plain)}: is it the right file?")
     try:
@@ -245,10 +243,8 @@ class TrialStore:
         if found is not None:
             own = self.campaign(self.log)
             if (found.task, found.seed, found.initial) != (own.task, own.seed, own.initial):
-                words = (
-                    "another process changed the task, the seed or the initial design: load the file again"
-                )
-                raise TrialFileError(f"{self.file}: {words}")
+                words = "another process changed the task, the seed or the initial design"
+                raise TrialFileError(f"{self.file}: {words}: load the file again")
             self.log, self._text = self._going_with(found.trials), text
         return self.log
 

@@ -1,5 +1,5 @@
 """Test functions of optimisation as causal networks, each with a known optimum: Branin, Hartmann, Levy,
-Ackley, Rosenbrock and Dropwave.
+Ackley, Rosenbrock, Dropwave and Alpine2.
 
 Branin, two actions and two nodes, x_0 = 15 a_0 - 5 and x_1 = 15 a_1:
 
@@ -35,7 +35,7 @@ Rosenbrock, five actions and a chain of four nodes, with a narrow curved ridge, 
 
 Actions 1, 2, 3 enter two nodes each. The maximum of E[X_3 | a] is sum_i E U_i, at x = 1, a = .75: exact.
 
-The noise is additive, so that E[r | a] is exact. By default it has two well-separated modes.
+Of these five the noise is additive, so that E[r | a] is exact. By default it has two well-separated modes.
 
 Dropwave: two actions and two nodes; the reward forms rings around a centre.
 
@@ -54,25 +54,51 @@ The maximum is certified on a grid of r with step h: the wave's second derivativ
 value, and so is that of its mean; hence no r is better than the best grid point by more than
 80 (h / 2)^2 / 2 = 1e-5.
 
+Alpine2: six actions and a chain of six nodes, whose values multiply.
+
+With s(x) = sqrt(x) sin x and x_i = 10 a_i,
+
+    anm      X_0 = -s(x_0) + lambda U_0               X_i = s(x_i) X_{i-1} + lambda U_i
+    non_dgm  X_0 = -s(x_0 + lambda U_0)               X_i = s(x_i + lambda U_i) X_{i-1}
+    dgm      X_0 = -s(x_0) + (cos x_0 + 1.2) lambda U_0^4
+             X_i = s(x_i) X_{i-1} + .1 (cos x_i + X_{i-1}^2 + 1.2) lambda U_i^4,        i = 1 ... 5,
+
+and the reward is X_5. A negative argument of s counts as 0; the paper does not say. `dgm_bounded` has X^2 /
+(1 + X^2 / 100) in place of X^2: repeated squaring has moments that explode with lambda and sigma, so that no
+number of draws estimates the mean.
+
+For the first two mechanisms E[X_5 | a] is exact, and multilinear in the means E s(x_i + ...): the best action
+is one of 2^6 corners, each a_i either at the largest or at the smallest mean. For the other two it is
+*defined* as the mean over 65,536 Sobol draws of the first five noises; X_5 is linear in U_5^4, whose mean
+stands for it. For `dgm` a recursion of moments gives the exact mean as well: the two agree to .1 % at lambda
+= .3, sigma = .2; but at lambda = .3, sigma = .4 the exact mean is 10^38 at actions whose reward has a median
+of 4, dominated by draws too rare ever to be observed.
+
 Source: Surjanovic and Bingham (2013) (Branin, Hartmann, Levy, and their optima; constants as in BoTorch;
 their networks are ours); Sussex et al. (2023), released code, and Astudillo and Frazier (2021) (Ackley); Ren
 et al. (2025), earlier version, Sec. C.2 (Rosenbrock), Sec. 7.2, 11.2 and 11.10 (Table 2), Eq. 6 (Dropwave;
-three modes are ours).
+three modes are ours), Eq. 7, Eq. 8, Sec. 11.3, 11.4 and 11.10 (Table 3) (Alpine2; the bounded variant is
+ours).
 """
 
 import math
 from collections.abc import Mapping
 from functools import cached_property, partial
-from typing import Any
+from itertools import product
+from typing import Any, Literal, get_args
 
 import torch
 from scipy.optimize import minimize_scalar
 from torch import Tensor
 
-from rehearsal_torch.problems.causal.noise import RANGES, ModalNoise, quantiles
+from rehearsal_torch.data.causal_task import CausalTask
+from rehearsal_torch.data.known_reward import WeightedSum
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.problems.causal.noise import RANGES, ModalNoise, quantiles, sobol_draws
 from rehearsal_torch.problems.causal.optimum import best_action
-from rehearsal_torch.problems.causal.world import AdditiveWorld, NetworkTable, Node, in_parts
-from rehearsal_torch.problems.world_size import Rounds
+from rehearsal_torch.problems.causal.world import AdditiveWorld, CausalWorld, NetworkTable, Node, in_parts
+from rehearsal_torch.problems.world_size import Rounds, setting
+from rehearsal_torch.spaces.box import Box
 
 # Two modes, four of their standard deviations apart.
 MODES = RANGES | {2: ((-0.1, 0.1), (0.25, 0.25)), 3: ((-0.2, 0.0, 0.2), (0.25, 0.25, 0.25))}
@@ -91,10 +117,8 @@ def negative_branin(first: Tensor, squares: Tensor) -> Tensor:
 
 
 class Branin(AdditiveWorld):
-    """Branin's function as a network of two nodes.
-
-    The optimum is the best value that an ascent from the known optima and from 2,048 points finds; for noise
-    with mean zero -(.397887 + 100 lambda^2 Var U) / 50.
+    """Branin's function; the optimum is the best value that an ascent from the known optima and from 2,048
+    points finds; for noise with mean zero -(.397887 + 100 lambda^2 Var U) / 50.
     """
 
     table = NetworkTable(
@@ -149,9 +173,8 @@ def bump(number: int, *actions: Tensor) -> Tensor:
 
 
 class Hartmann(AdditiveWorld):
-    """Hartmann's function of six variables as four nodes that all actions influence.
-
-    The optimum is 3.32237, and the mean of the noise: an ascent from the known optimum and from 2,048 points.
+    """Hartmann's function; the optimum is 3.32237, and the mean of the noise: an ascent from the known
+    optimum and from 2,048 points.
     """
 
     table = NetworkTable(
@@ -177,9 +200,8 @@ def levy_term(place: int, action: Tensor) -> Tensor:
 
 
 class Levy(AdditiveWorld):
-    """Levy's function of four variables as a chain.
-
-    The optimum is lambda sum_i E U_i at a = .55 (x = 1), exactly: no term is negative, and there all are 0.
+    """Levy's function; the optimum is lambda sum_i E U_i at a = .55 (x = 1), exactly: there all terms, of
+    which none is negative, are 0.
     """
 
     table = NetworkTable(
@@ -220,10 +242,7 @@ def height(squares: Tensor) -> Tensor:
 
 
 class Ackley(AdditiveWorld):
-    """Ackley's function of two nodes that all six actions influence.
-
-    The optimum is E[Y | a = .5], the unique maximum; 0 without noise.
-    """
+    """Ackley's function; the optimum is E[Y | a = .5], the unique maximum; 0 without noise."""
 
     table = NetworkTable(
         equations={
@@ -238,9 +257,7 @@ class Ackley(AdditiveWorld):
     )
 
     def expected(self, actions: Tensor) -> Tensor:
-        """E[Y | a]: the mean of the root term over 4096 equally likely values of U_0, that of the exponential
-        in closed form.
-        """
+        """The mean of the root over 4096 equally likely U_0; that of the exponential in closed form."""
         distribution = self.noise["X1"]
         rise = sum(
             w * math.exp(self.scale * m + (self.scale * d) ** 2 / 2)
@@ -275,10 +292,7 @@ def on_the_ridge(first: Tensor, second: Tensor, before: Tensor) -> Tensor:
 
 
 class Rosenbrock(AdditiveWorld):
-    """Rosenbrock's function as a chain of four nodes.
-
-    The optimum is lambda sum_i E U_i at a = .75, the unique maximum, exactly.
-    """
+    """Rosenbrock's function; the optimum is lambda sum_i E U_i at a = .75, the unique maximum, exactly."""
 
     table = NetworkTable(
         equations={
@@ -401,8 +415,141 @@ class Dropwave(AdditiveWorld):
 
     def details(self) -> Mapping[str, Any]:
         """The radius of the best ring, the value at the centre, and the bound on the optimality gap."""
+        radius, centre = round(self.best_radius, 6), torch.full((2,), 0.5, dtype=torch.float64)
+        facts = {"best_radius": radius, "at the centre": float(self.expected(centre))}
+        return facts | {"optimum is certified to": self.gap}
+
+
+Mechanism = Literal["anm", "non_dgm", "dgm", "dgm_bounded"]
+CHAIN = tuple(f"X{place}" for place in range(6))
+BOUND = 100.0
+# Where s has its largest and smallest value, and a local maximum and minimum.
+EXTREMES = (0.4815842, 0.7917053, 0.2028757, 1.0)
+POWER, SEARCHED = 16, 11
+
+
+def hill(argument: Tensor) -> Tensor:
+    """sqrt(x) sin x, any shape; 0 where x < 0."""
+    inside = argument.clamp_min(0)
+    # The square root has no finite gradient at 0, where the sine is 0 as well.
+    return inside.clamp_min(torch.finfo(inside.dtype).tiny).sqrt() * torch.sin(inside)
+
+
+class Alpine2(CausalWorld):
+    """The Alpine2 world.
+
+    Args:
+        mechanism: "anm", "non_dgm", "dgm" or "dgm_bounded".
+        noise: Level and modes of the noise. Table 3 of the paper: mechanism "anm", sigma 1, scale 1, 1 mode.
+        scale: lambda, which multiplies the noise; None for .3 with "dgm" and "dgm_bounded", where it enters
+            to the fourth power, and for 1 with the other two.
+        size: Number of rounds and of experiments in the start design; by default 100 and 14.
+    """
+
+    source = "Ren et al. (2025), Sec. 11.3 and 11.4"
+
+    def __init__(
+        self,
+        mechanism: Mechanism = "dgm",
+        noise: ModalNoise = ModalNoise(0.2),
+        scale: float | None = None,
+        size: Rounds = Rounds(),
+        seed: int = 0,
+    ) -> None:
+        if scale is None:
+            scale = 0.3 if mechanism in ("dgm", "dgm_bounded") else 1.0
+        if mechanism not in get_args(Mechanism) or not scale >= 0:
+            expected = f"expected a mechanism of {get_args(Mechanism)} and a scale of at least 0"
+            raise ValueError(f"{expected}; got {mechanism!r} and {scale}")
+        self.mechanism, self.scale = mechanism, float(scale)
+        parents = {node: (*CHAIN[max(link - 1, 0) : link], SIX[link]) for link, node in enumerate(CHAIN)}
+        box = Box.of(dict.fromkeys(SIX, (0.0, 1.0)))
+        task = CausalTask(RehearsalGraph.of(parents), box, WeightedSum({CHAIN[-1]: 1.0}))
+        self.distribution = setting("noise", noise, ModalNoise).mixture()
+        super().__init__(task, dict.fromkeys(CHAIN, self.distribution), size, seed)
+
+    def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:
+        """One link of the chain."""
+        link = CHAIN.index(node)
+        before = inputs[CHAIN[link - 1]] if link else torch.full_like(noise, -1.0)
+        argument = 10 * inputs[SIX[link]]
+        if self.mechanism == "anm":
+            return hill(argument) * before + self.scale * noise
+        if self.mechanism == "non_dgm":
+            return hill(argument + self.scale * noise) * before
+        level = torch.cos(argument) + 1.2
+        if link:
+            level = 0.1 * (level + self._square(before))
+        return hill(argument) * before + level * self.scale * noise**4
+
+    def recoverable(self, node: str, noise: Tensor) -> Tensor:  # noqa: ARG002
+        """u^4 for "dgm" and "dgm_bounded"; u for the others, though "non_dgm" has no such part."""
+        return noise**4 if self.mechanism in ("dgm", "dgm_bounded") else noise
+
+    def _square(self, values: Tensor) -> Tensor:
+        return values**2 if self.mechanism == "dgm" else values**2 / (1 + values**2 / BOUND)
+
+    def expected(self, actions: Tensor) -> Tensor:
+        """E[X_5 | a]: exact for "anm" and "non_dgm"; the mean over 65,536 Sobol draws for the others."""
+        actions = actions.double()
+        if self.mechanism not in ("anm", "non_dgm"):
+            return self.averaged(actions, self._even)
+        factors, mean = self._mean_hill(actions), -torch.ones(actions.shape[:-1], dtype=torch.float64)
+        shift = self.scale * self.distribution.mean if self.mechanism == "anm" else 0.0
+        for factor in factors.unbind(-1):
+            mean = factor * mean + shift
+        return mean
+
+    def _mean_hill(self, actions: Tensor) -> Tensor:
+        if self.mechanism == "anm":
+            return hill(10 * actions)
+        points, weights = (torch.from_numpy(array) for array in self.distribution.nodes(128))
+        return hill(10 * actions[..., None] + self.scale * points) @ weights
+
+    def _draws(self, power: int) -> Tensor:
+        """2^power Sobol draws of U_0 ... U_4, and a U_5 whose fourth power is its mean, (2^power, 6)."""
+        points, weights = self.distribution.nodes(80)
+        draws = sobol_draws([self.distribution] * 5, power)
+        last = torch.full((len(draws), 1), float(weights @ points**4) ** 0.25, dtype=torch.float64)
+        return torch.cat([draws, last], -1)
+
+    @cached_property
+    def _even(self) -> Tensor:
+        return self._draws(POWER)
+
+    def best(self) -> tuple[Tensor, float]:
+        """Exact for "anm" and "non_dgm"; else the best found from 4096 corners and 256 Sobol points by local
+        search. Any component may be the one with the smallest value of s.
+        """
+        if self.mechanism in ("anm", "non_dgm"):
+            return self._best_corner()
+        corners = torch.tensor(list(product(EXTREMES, repeat=6)), dtype=torch.float64)
+        draws = self._draws(SEARCHED)
+        with torch.no_grad():
+            first = corners[self.averaged(corners, draws[:256]).topk(256).indices]
+        action, _ = best_action(
+            lambda tried: self.averaged(tried, draws), self.task.box, first, spread=256, refined=6, steps=50
+        )
+        return best_action(self.expected, self.task.box, action[None], spread=1, refined=1, steps=30)
+
+    def _best_corner(self) -> tuple[Tensor, float]:
+        axis = torch.linspace(0, 1, 20_001, dtype=torch.float64)
+        values = torch.cat([self._mean_hill(part[:, None])[:, 0] for part in axis.split(2000)])
+        corners = torch.stack([axis[values.argmax()], axis[values.argmin()]])
+        tried = corners[torch.tensor(list(product((0, 1), repeat=6)))]
+        return best_action(self.expected, self.task.box, tried, spread=1, refined=2)
+
+    def median(self, actions: Tensor) -> Tensor:
+        """The median of X_5 under actions, (..., 6) -> (...), over 65,536 draws: the typical reward where
+        rare draws dominate the mean.
+        """
+        draws = sobol_draws([self.distribution] * 6, POWER)
+        return self.simulate(actions.double()[..., None, :], draws)[..., -1].median(-1).values
+
+    def details(self) -> Mapping[str, Any]:
+        """The mechanism, the best action, and the median reward under it."""
         return {
-            "best_radius": round(self.best_radius, 6),
-            "at the centre": float(self.expected(torch.full((2,), 0.5, dtype=torch.float64))),
-            "optimum is certified to": self.gap,
+            "mechanism": self.mechanism,
+            "best_action": [round(value, 5) for value in self.optimal_action.tolist()],
+            "median at the optimum": float(self.median(self.optimal_action)),
         }

@@ -196,9 +196,7 @@ class FittedProcesses:
 
 
 class _Process:
-    """One Gaussian process: squared-exponential kernel with a length scale for each input, on standardised
-    values; constant inputs are dropped.
-    """
+    """A squared-exponential process on standardised values; constant inputs are dropped."""
 
     def __init__(self, inputs: Tensor, values: Tensor) -> None:
         self.kept = inputs.std(0) > 0

@@ -124,11 +124,8 @@ class Epidemic(CausalWorld):
             group, period = int(node[1]), int(node[2])
             before = [f"I{source_group}{period - 1}" for source_group in GROUPS] if period > 1 else []
             rows = GROUPS if inputs == "block" else (group,)
-            parents[node] = [
-                *before,
-                *(rate(row, source, period) for row in rows for source in GROUPS),
-                *([RECOVERS] if actions == 13 else []),
-            ]
+            met = [rate(row, source, period) for row in rows for source in GROUPS]
+            parents[node] = [*before, *met, *([RECOVERS] if actions == 13 else [])]
         truth = [value for block in RATES for row in block for value in row] + [RECOVERY] * (actions == 13)
         self.true_action = torch.tensor(truth, dtype=torch.float64)
         task = CausalTask(RehearsalGraph.of(parents), box, TargetError(_targets()))
@@ -159,9 +156,7 @@ class Epidemic(CausalWorld):
         return torch.cat([points, points.new_full((len(points), 2), distribution.mean)], -1), weights
 
     def best(self) -> tuple[Tensor, float]:
-        """The best value found from the true rates and the seven best of 1024 Sobol points; six targets do
-        not determine all rates.
-        """
+        """The best found from the true rates and the seven best of 1024 Sobol points."""
         starts = self.true_action[None]
         return best_action(self.expected, self.task.box, starts, spread=1024, refined=8, steps=500)
 
@@ -178,10 +173,8 @@ class Epidemic(CausalWorld):
 def _targets() -> dict[str, float]:
     state, targets = [START, START], {}
     for period, rates in zip(PERIODS, RATES, strict=True):
-        state = [
-            own * (1 - RECOVERY) + (1 - own / 100) * (row[0] * state[0] + row[1] * state[1])
-            for own, row in zip(state, rates, strict=True)
-        ]
+        met = [row[0] * state[0] + row[1] * state[1] for row in rates]
+        state = [own * (1 - RECOVERY) + (1 - own / 100) * each for own, each in zip(state, met, strict=True)]
         targets.update({f"I{group}{period}": value for group, value in zip(GROUPS, state, strict=True)})
     return targets
 
@@ -206,16 +199,12 @@ class Errors:
 
 
 def side(pool: Tensor, whole: bool = True) -> Tensor:
-    """G, the number of households in a pool of `pool` people, any shape: whole households, or the average
-    number, which is at least 1.
-    """
+    """G of a pool of `pool` people, any shape: whole households, or the average number, at least 1."""
     return torch.ceil(pool / AVERAGE) if whole else (pool / AVERAGE).clamp_min(1.0)
 
 
 def primary_rate(prevalence: Tensor) -> Tensor:
-    """r, any shape, by Newton's method from 0, which increases monotonically to the root as the prevalence is
-    concave in r.
-    """
+    """r, any shape, by Newton's method from 0, monotone as the prevalence is concave in r."""
     shares = [size * share / (AVERAGE * sum(SIZES)) for size, share in enumerate(SIZES, 1)]
     rate = torch.zeros_like(prevalence)
     for _ in range(12):
@@ -256,9 +245,7 @@ GOOD = torch.tensor(
 
 
 def pooled_errors(prevalence: Tensor, groups: Tensor) -> Errors:
-    """Error rates and tests per person, in the broadcast shape of the share of people who are infected, in
-    (0, 1), and G.
-    """
+    """Rates in the broadcast shape of G and the share of people infected, in (0, 1)."""
     members = infected_members(primary_rate(prevalence))
     count = torch.arange(LARGEST + 1, dtype=prevalence.dtype)
     sizes = torch.arange(1, LARGEST + 1, dtype=prevalence.dtype)[:, None]
@@ -276,7 +263,7 @@ def pooled_errors(prevalence: Tensor, groups: Tensor) -> Errors:
     return Errors(1 - (shares[0] * positive**2).sum(-1), (shares[1] * positive**2).sum(-1), tests)
 
 
-ACTIONS = ("a1", "a2", "a3")
+ACTIONS, LOSSES = ("a1", "a2", "a3"), ("L1", "L2", "L3")
 BETA = 14 / 3 * math.log(2)
 LARGEST_POOL = 200.0
 TEST, ISOLATION = 0.001, 0.01
@@ -332,11 +319,8 @@ class PooledTesting(CausalWorld):
         for time, action in enumerate(ACTIONS, 1):
             parents.update({f"I{time}": (*before[time], action), f"L{time}": (*before[time], action)})
             parents.update({f"R{time}": before[time]} if time > 1 else {})
-        task = CausalTask(
-            RehearsalGraph.of(parents),
-            Box.of(dict.fromkeys(ACTIONS, (0.0, 1.0))),
-            WeightedSum({f"L{time}": -1.0 for time in (1, 2, 3)}),
-        )
+        box, reward = Box.of(dict.fromkeys(ACTIONS, (0.0, 1.0))), WeightedSum(dict.fromkeys(LOSSES, -1.0))
+        task = CausalTask(RehearsalGraph.of(parents), box, reward)
         self.distribution = setting("noise", noise, ModalNoise).mixture()
         super().__init__(task, dict.fromkeys(task.nodes, self.distribution), size, seed)
 
@@ -359,9 +343,7 @@ class PooledTesting(CausalWorld):
         return side((LARGEST_POOL - 1) * actions.double() + 1, self.whole)
 
     def expected(self, actions: Tensor) -> Tensor:
-        """E[r | a]: Gauss rules for the noise of I_1, R_1, I_2 and R_2; that of the losses enters by its
-        mean.
-        """
+        """E[r | a]: Gauss rules for the noise of I_1, R_1, I_2, R_2; the mean of that of the losses."""
         (first, past, second, later), weights = self._rule
         start = torch.tensor([[BEFORE["I0"]], [BEFORE["R0"]]], dtype=torch.float64)
 
@@ -413,9 +395,7 @@ class PooledTesting(CausalWorld):
         return best_action(self.expected, self.task.box, actions, spread=1, refined=2, steps=60)
 
     def _best_of_steps(self, actions: Tensor) -> tuple[Tensor, float]:
-        """The best action, (3,), for a reward with steps: the best of `actions` (n, 3), refined by coordinate
-        search over all 82 steps.
-        """
+        """The best of actions (n, 3), refined by coordinate search over all 82 steps: (3,)."""
         values = self.expected(actions)
         best, value = actions[values.argmax()], float(values.max())
         steps = (((self.sides() - 0.5) * AVERAGE).clamp(1, LARGEST_POOL) - 1) / (LARGEST_POOL - 1)

@@ -130,10 +130,8 @@ class ModalNoise:
             known = all(is_number(number) and math.isfinite(number) for number in numbers)
             wrong = ""
             if len(numbers) != self.modes or not known:
-                wrong = (
-                    f"expected {self.modes} numbers, one for each mode; got {given}: give as many, or change "
-                    "noise.modes"
-                )
+                remedy = "give as many, or change noise.modes"
+                wrong = f"expected {self.modes} numbers, one for each mode; got {given}: {remedy}"
             elif name == "factors" and min(numbers) < 0:
                 wrong = f"expected numbers of at least 0; got {given}"
             elif name == "weights" and (min(numbers) <= 0 or abs(sum(numbers) - 1) > 1e-9):
@@ -162,9 +160,7 @@ FINE = 20_001
 
 
 def quantiles(distribution: MixtureNoise, levels: Tensor) -> Tensor:
-    """F^{-1} of a mixture, (...) in (0, 1) -> (...): linear between 20,001 points within nine standard
-    deviations.
-    """
+    """F^{-1}, (...) in (0, 1) -> (...): linear between 20,001 points within nine standard deviations."""
     means, stds = np.asarray(distribution.means), np.asarray(distribution.stds)
     if stds.max() == 0:
         order = np.argsort(means)

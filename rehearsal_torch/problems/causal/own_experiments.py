@@ -85,11 +85,9 @@ def waiting_note(frame: pd.DataFrame, task: CausalTask, source: str) -> str:
     more = f" and {len(lines) - MOST_LINES} more" if len(lines) > MOST_LINES else ""
     what, s = " and ".join(task.reward.names), "" if len(lines) == 1 else "s"
     waits, its, they_are = ("waits", "its", "it is") if len(lines) == 1 else ("wait", "their", "they are")
-    return (
-        f"{source}: {len(lines)} row{s} without a value of {what} {waits} for {its} result (line{s} "
-        f"{', '.join(map(str, lines[:MOST_LINES]))}{more}): {they_are} not learnt from, and not proposed "
-        "again"
-    )
+    shown = f"line{s} {', '.join(map(str, lines[:MOST_LINES]))}{more}"
+    rows = f"{len(lines)} row{s} without a value of {what} {waits} for {its} result"
+    return f"{source}: {rows} ({shown}): {they_are} not learnt from, and not proposed again"
 
 
 def with_proposals(
@@ -142,9 +140,7 @@ NEAR = 0.01  # The share of an action's range within which two settings count as
 def start_point(
     task: CausalTask, number: int, initial: int, seed: int, held: Mapping[str, Sequence[float]] | None = None
 ) -> Tensor:
-    """Point `number` (from 0) of the start design of at least `initial`, (k,), in the actions' units; `held`
-    as in `CausalTask.region`.
-    """
+    """Point `number` (from 0) of the start design of at least `initial`, (k,), in the actions' units."""
     region = task.region(held)
     return region.units(region.spread(max(initial, number + 1), seed)[number])
 
@@ -262,9 +258,7 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
             self.task.check(self.past)
 
     def to_begin(self, seed: int = 0) -> Table | None:
-        """The experiments to run before there is a model: points of the start design that are not in the
-        table yet; None once there are enough rows. Returns actions to set, (m, k).
-        """
+        """Points of the start design that are not in the table yet; None once there are enough rows."""
         if len(self.past) >= MIN_ROWS:
             return None
         done = torch.cat([self.past.columns(self.task.actions), self.waiting])

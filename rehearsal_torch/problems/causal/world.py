@@ -79,9 +79,7 @@ class CausalWorld(World, CausalProblem):
 
     @abstractmethod
     def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:
-        """f_i: a node's value from its inputs, name to (...), and its noise (...) -> (...), in torch
-        operations.
-        """
+        """f_i of inputs, name to (...), and noise (...) -> (...), in torch operations."""
 
     @abstractmethod
     def best(self) -> tuple[Tensor, float]:
@@ -108,11 +106,7 @@ class CausalWorld(World, CausalProblem):
         return {}
 
     def recoverable(self, node: str, noise: Tensor) -> Tensor:  # noqa: ARG002
-        """f_c(u), the part of a node's noise that is identifiable from data, (...) -> (...); u itself by
-        default.
-
-        Source: Ren et al. (2025), Thm. 4.1.
-        """
+        """f_c(u), the part of a node's noise that data identify (Ren et al., 2025, Thm. 4.1); here u."""
         return noise
 
     def mean_of(self, node: str, inputs: Mapping[str, Tensor]) -> Tensor | None:
@@ -124,10 +118,8 @@ class CausalWorld(World, CausalProblem):
         return (values * weights).sum(-1)
 
     def simulate(self, actions: Tensor, noise: Tensor) -> Tensor:
-        """Node values under actions and noise, (..., k), (..., N) -> (..., N), in the order of the task's
-        nodes; dimensions are broadcast.
-
-        Override it where a node is measured with an error that does not propagate.
+        """Node values under actions and noise, (..., k), (..., N) -> (..., N), broadcast. Override it where a
+        node is measured with an error that does not propagate.
         """
         values = dict(zip(self.task.actions, actions.unbind(-1), strict=True))
         for node, own in zip(self.task.nodes, noise.unbind(-1), strict=True):
@@ -215,11 +207,7 @@ class CausalWorld(World, CausalProblem):
         return RehearsalCase(str(index), {}, self.task.box.bounds(), levels=self.task.box.levels)
 
     def respond(self, case: DecisionContext, decision: Decision) -> Table:
-        """The outcome of the action of a decision, one row; several rows for a batch of actions.
-
-        Raises:
-            ValueError: if the decision sets no action, or one outside its bounds.
-        """
+        """What follows a decision, a row for each action; ValueError if it sets none that may be."""
         actions = self._actions(decision)
         return self.experiments(actions, self.noise_rows(len(actions), self.stream(2, int(case.identity))))
 
@@ -267,14 +255,10 @@ class CausalWorld(World, CausalProblem):
         return alteration.values.double().reshape(-1, len(order))[:, order]
 
     def card(self) -> Mapping[str, Any]:
-        """Sizes, roles, noise distributions, ranges, the optimum, the fingerprint of the start design, and
-        what only this world has.
-        """
+        """Sizes, roles, noise, ranges, optimum, fingerprint of the start design, and `details`."""
         table = self.observations()
-        distributions = {
-            node: {name: list(numbers) for name, numbers in asdict(distribution).items()}
-            for node, distribution in self.noise.items()
-        }
+        plain = ((node, asdict(noise).items()) for node, noise in self.noise.items())
+        distributions = {node: {name: list(numbers) for name, numbers in parts} for node, parts in plain}
         return {
             "world": type(self).__name__,
             "caution": SIMULATED,
@@ -345,9 +329,8 @@ class AdditiveWorld(CausalWorld):
         seed: int = 0,
     ) -> None:
         if not scale >= 0:
-            raise ValueError(
-                f"scale: expected a number of at least 0, which multiplies the noise; got {scale}"
-            )
+            expected = "expected a number of at least 0, which multiplies the noise"
+            raise ValueError(f"scale: {expected}; got {scale}")
         table, self.scale, modal = self.table, float(scale), setting("noise", noise, ModalNoise)
         self.source = table.source
         box = Box.of({f"a{index}": (0.0, 1.0) for index in range(table.width)})
@@ -366,8 +349,6 @@ class AdditiveWorld(CausalWorld):
         return self.scale * self.noise[node].mean
 
     def expected(self, actions: Tensor) -> Tensor:
-        """E[r | a], by the means of the noise: exact where no node bends what a noisy one passes on. Override
-        it elsewhere.
-        """
+        """E[r | a] by mean noise: exact where no node bends what a noisy one passes on; else override it."""
         means = [self.noise[node].mean for node in self.task.nodes]
         return self.rewards(self.simulate(actions.double(), torch.tensor(means, dtype=torch.float64)))

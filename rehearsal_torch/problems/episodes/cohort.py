@@ -63,7 +63,7 @@ from rehearsal_torch.problems.episodes.splits import (
     episode_of,
     what_followed,
 )
-from rehearsal_torch.problems.episodes.stays import DOSES, data_card, read_stays
+from rehearsal_torch.problems.episodes.stays import DOSES, STATES, VARYING, data_card, read_stays
 from rehearsal_torch.problems.problem import World
 from rehearsal_torch.seeding import patient_generator
 
@@ -95,9 +95,7 @@ def _count(*reached: Tensor) -> Tensor:
     return total
 
 
-STATES = ("FiO2_1", "paO2", "Platelets_count", "Total_bili", "GCS", "MeanBP", "Creatinine", "output_4hourly")
-LONGEST = 20
-"""Longest horizon by default, in steps of four hours."""
+LONGEST = 20  # Longest horizon by default, in steps of four hours.
 VASOPRESSOR = torch.tensor([0.0, 0.04, 0.113, 0.225, 0.788], dtype=torch.float64)  # mcg/kg/min
 FLUID = torch.tensor([0.0, 30.0, 80.0, 279.0, 850.0], dtype=torch.float64)  # mL in four hours
 
@@ -188,9 +186,7 @@ class Cohort:
         return sofa(emit(self.latent), self.doses[..., 0])
 
     def frame(self) -> pd.DataFrame:
-        """The table in the format of the public pipelines: one row per step, AI-Clinician's column names and
-        units.
-        """
+        """The table as public pipelines have it: a row per step, AI-Clinician's column names and units."""
         patient, step = (torch.arange(self.latent.shape[1]) < self.horizon[:, None]).nonzero(as_tuple=True)
         columns = {"icustayid": patient, "bloc": step + 1}
         columns |= dict(zip(("gender", "re_admission", "age"), self.static[patient].T, strict=True))
@@ -271,9 +267,7 @@ class _Policy:
 
 
 def true_trajectory(cohort: Cohort, patient: int, doses: Tensor) -> Tensor:
-    """Latent states (n, T, 8) under whole sequences of doses, (n, T, 2) in their units, with the patient's
-    own noise; the first state stays.
-    """
+    """Latent states (n, T, 8) under sequences of doses, (n, T, 2), with the patient's own noise."""
     states = [cohort.latent[patient, :1].expand(len(doses), -1)]
     for time in range(doses.shape[1] - 1):
         vent = cohort.ventilated[patient, time]
@@ -288,9 +282,7 @@ def true_scores(cohort: Cohort, patient: int, doses: Tensor) -> Tensor:
 
 
 def dose_options(episode: Episode, levels: DoseLevels) -> Tensor:
-    """The doses of each action at each step, (T, A, 2): the observed action has its own dose, the others
-    their levels' medians.
-    """
+    """The doses of each action at each step, (T, A, 2): the observed dose, else the levels' medians."""
     doses = episode.columns(levels.names)
     every = torch.arange(levels.actions)
     observed = levels.digitise(doses)
@@ -383,12 +375,9 @@ class SepsisSimulated(World, SplitEpisodes):
         observed, altered = (doses[: episode.horizon] for doses in both)
         changed = (altered != observed).any(-1, keepdim=True)
         doses = torch.where(changed, altered, episode.columns(DOSES))
-        return what_followed(
-            episode,
-            dict(zip((*STATES, "SOFA"), self.true_states(episode, decision).T, strict=True)),
-            dict(zip(DOSES, doses.T, strict=True)),
-            changed.expand(-1, len(DOSES)),
-        )
+        states = dict(zip(VARYING, self.true_states(episode, decision).T, strict=True))
+        given = dict(zip(DOSES, doses.T, strict=True))
+        return what_followed(episode, states, given, changed.expand(-1, len(DOSES)))
 
     def optimum(self, case: DecisionContext) -> float:
         """The best true value with at most `changes` changed actions, by enumeration; ValueError if doses are

@@ -149,9 +149,7 @@ class Fleet:
 
 
 def simulate(machines: int = 600, seed: int = 0, min_length: int = 10) -> Fleet:
-    """Draws a fleet; machine i is the same in a fleet of any size. Horizons are uniform from `min_length`, 2
-    ... 16, to 16.
-    """
+    """Draws a fleet, whose machine i is the same in any size; horizons are uniform up to 16."""
     if machines < 1 or not 2 <= min_length <= LONGEST:
         expected = f"expected machines >= 1 and 2 <= min_length <= {LONGEST}"
         raise ValueError(f"{expected}; got {machines}, {min_length}")
@@ -182,9 +180,7 @@ def _chosen(states: Tensor, chance: Tensor) -> Tensor:
 
 
 def true_trajectory(fleet: Fleet, machine: int, actions: Tensor) -> Tensor:
-    """Latent states (n, T, 3) under whole sequences of actions, (n, T, 2) long, with the machine's own noise;
-    the first state stays.
-    """
+    """Latent states (n, T, 3) under sequences of actions, (n, T, 2) long, with the machine's noise."""
     states = [fleet.latent[machine, :1].expand(len(actions), -1)]
     static = fleet.static[machine].expand(len(actions), -1)
     for week in range(actions.shape[1] - 1):

@@ -28,11 +28,12 @@ from rehearsal_torch.data.decision import Decision, DecisionContext, EpisodeCase
 from rehearsal_torch.data.dose_levels import DoseLevels
 from rehearsal_torch.data.finding import Finding, findings_of, recorded
 from rehearsal_torch.data.reading import TableError, table_file
-from rehearsal_torch.problems.episodes.cohort import STATES, sofa
+from rehearsal_torch.problems.episodes.cohort import sofa
 from rehearsal_torch.problems.episodes.splits import SplitEpisodes, check_split
 from rehearsal_torch.problems.episodes.stays import (
     COLUMNS,
     DOSES,
+    STATES,
     Impossible,
     data_card,
     read_stays,
@@ -214,10 +215,8 @@ class Mimic(SplitEpisodes):
 
 def _file(path: str | Path | None) -> Path:
     if path is None:
-        raise TableError(
-            "no table is named: set path=mimic-table.csv (the four-hour table of a public MIMIC-III sepsis "
-            "pipeline)"
-        )
+        table = "the four-hour table of a public MIMIC-III sepsis pipeline"
+        raise TableError(f"no table is named: set path=mimic-table.csv ({table})")
     file = Path(path)
     if not file.is_file():
         remedy = "check path=, which is relative to the folder the command is typed in"

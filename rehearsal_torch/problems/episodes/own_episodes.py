@@ -229,9 +229,7 @@ class EpisodeTable(OwnData, SplitEpisodes):
         return levels
 
     def _note(self, found: Findings) -> None:
-        """Few units, or short ones; levels that few or no units had; amounts that share levels; what was
-        left out.
-        """
+        """Few or short units; rare or unseen levels; amounts that share levels; what was left out."""
         units, learnt = self.roles.words.units, len(self.splits["train"])
         if learnt < FEW_UNITS:
             words = f"{learnt} {units} to learn from: below {FEW_UNITS}, claims are worth little"
@@ -260,21 +258,17 @@ class EpisodeTable(OwnData, SplitEpisodes):
     def _features(self, rows: Tensor) -> dict[str, dict[str, float | str]]:
         """Range and median of each column of steps, (n, d), with its unit."""
         units = {feature.name: feature.unit for feature in self.roles.features}
-        return {
-            name: {
-                "min": float(column.min()),
-                "median": float(column.median()),
-                "max": float(column.max()),
-                **({"unit": units[name]} if units.get(name) else {}),
-            }
-            for name, column in zip(self.roles.names, rows.T, strict=True)
-        }
+        features: dict[str, dict[str, float | str]] = {}
+        for name, column in zip(self.roles.names, rows.T, strict=True):
+            ends = {"min": column.min(), "median": column.median(), "max": column.max()}
+            features[name] = {key: float(value) for key, value in ends.items()}
+            if units.get(name):
+                features[name]["unit"] = units[name]
+        return features
 
 
 def in_retrospect(episode: Episode, keep_last: int, first: int | None = None) -> EpisodeCase:
-    """An episode to look back at, whose last `keep_last` actions stay as they were; `first` is the time of
-    its first step, if known.
-    """
+    """An episode whose last `keep_last` actions stay; `first` is the time of its first step, if known."""
     fixed = torch.zeros(episode.horizon if keep_last else 0, dtype=torch.bool)
     fixed[max(episode.horizon - keep_last, 0) :] = True
     return EpisodeCase(episode, fixed, first=first)
@@ -295,19 +289,18 @@ def fixed_columns(roles: EpisodeRoles, least: Tensor, largest: Tensor) -> list[s
     lows = dict(zip(roles.names, least.tolist(), strict=True))
     highs = dict(zip(roles.names, largest.tolist(), strict=True))
     units, settings = roles.words.units, roles.surrogate_settings()
+    constant = "a constant carries no information, take the column out"
     faults = [
-        f"{name}: all values of the {units} to learn from are {lows[name]:g}: a constant carries no "
-        "information, take the column out"
+        f"{name}: all values of the {units} to learn from are {lows[name]:g}: {constant}"
         for name in (*settings["varying"], *settings["contextual"])
         if lows[name] == highs[name]
     ]
     for action in roles.actions:
         lowest = action.levels[0] if action.levels else "0"
         if highs[action.name] == 0:
-            faults.append(
-                f"{action.name}: it is {lowest} in all rows of the {units} to learn from: nothing can be "
-                "learnt about other actions, take the column out"
-            )
+            words = f"it is {lowest} in all rows of the {units} to learn from"
+            remedy = "nothing can be learnt about other actions, take the column out"
+            faults.append(f"{action.name}: {words}: {remedy}")
         elif lows[action.name] != 0:
             remedy = "take this level out" if action.levels else "subtract the usual amount, or give levels"
             never = f"it is never {lowest} among the {units} to learn from"
@@ -316,9 +309,7 @@ def fixed_columns(roles: EpisodeRoles, least: Tensor, largest: Tensor) -> list[s
 
 
 def _needed(task: TaskLike, names: Sequence[str]) -> Sequence[str]:
-    """The columns that a task needs, of a file with these names; all of them where it has faults or the file
-    lacks some, since messages say what there is.
-    """
+    """The columns that a task needs; all of them where there are faults, as messages say what there is."""
     try:
         roles = episode_task(task)
     except TaskError:

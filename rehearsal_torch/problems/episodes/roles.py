@@ -15,8 +15,7 @@ from typing import Any
 
 from rehearsal_torch.problems.episodes.stays import COLUMNS, CONTEXTUAL, DOSES, STATIC, VARYING
 
-LEVELS = 5
-"""Levels of a dose, where a configuration says nothing else."""
+LEVELS = 5  # Levels of a dose, where a configuration says nothing else.
 _DEFAULTS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "varying": (VARYING, VARYING[:-1]),
     "static": (STATIC,),
@@ -107,7 +106,7 @@ class EpisodeRoles:
         actions: The coordinates of an action.
         count: Levels of every action.
         weights: State to weight in the reward.
-        score: Part to criteria, as in `objectives.step_score`.
+        score: Part to criteria, as in `objectives.episode_reward`.
         reward_name: Empty if the reward was not named.
     """
 
@@ -133,7 +132,7 @@ class EpisodeRoles:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that are read beside unit and time."""
-        return tuple(column.name for column in (*self.features, *self.actions))
+        return (*(column.name for column in self.features), *(action.name for action in self.actions))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -168,10 +167,9 @@ class EpisodeRoles:
         }
 
     def wording(self) -> dict[str, Any]:
-        """The words for reports, as plain data: those of units and steps, the units of columns, and the names
-        of the levels of actions.
-        """
-        units = {column.name: column.unit for column in (*self.varying, *self.actions) if column.unit}
+        """The words for reports: of units and steps, units of columns, and names of levels of actions."""
+        measured: list[Column | Action] = [*self.varying, *self.actions]
+        units = {column.name: column.unit for column in measured if column.unit}
         return {
             "unit": self.words.unit,
             "units": self.words.units,
@@ -205,11 +203,6 @@ def gives_way(reward: Mapping[str, Any] | None, columns: Sequence[str]) -> bool:
     components = reward.get("components")
     if not isinstance(components, Mapping):
         return not reward.get("weights") and not reward.get("costs")
-    read = {
-        name.strip()
-        for criteria in components.values()
-        if isinstance(criteria, Mapping)
-        for quantity in criteria
-        for name in str(quantity).split("/")
-    }
+    quantities = [quantity for part in components.values() if isinstance(part, Mapping) for quantity in part]
+    read = {name.strip() for quantity in quantities for name in str(quantity).split("/")}
     return read <= set(COLUMNS) and not read & set(columns)

@@ -24,17 +24,14 @@ SHARES: Mapping[str, float] = {"train": 0.7, "validation": 0.1, "test": 0.2}
 def split(
     patients: Sequence[str], fractions: Mapping[str, float], seed: int, called: str = "patient"
 ) -> dict[str, list[int]]:
-    """Assigns episodes to splits by the patient of each: split to the positions of its episodes, ascending;
-    ValueError if a split is empty.
-    """
+    """Split to the positions of its episodes, ascending; ValueError if a split is empty."""
     positions: dict[str, list[int]] = {name: [] for name in fractions}
     for position, patient in enumerate(patients):
         positions[split_of(patient, fractions, seed)].append(position)
     if empty := [name for name in fractions if not positions[name]]:
-        raise ValueError(
-            f"no {called} fell into split {empty} of {len(set(patients))} {called}s: use more {called}s, "
-            "larger shares or another seed"
-        )
+        remedy = f"use more {called}s, larger shares or another seed"
+        few = f"no {called} fell into split {empty} of {len(set(patients))} {called}s"
+        raise ValueError(f"{few}: {remedy}")
     return positions
 
 

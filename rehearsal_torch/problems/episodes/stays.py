@@ -72,10 +72,10 @@ RANGES: Mapping[str, tuple[float, float, str]] = {
     "input_4hourly": (0, 50000, "mL in four hours"),
 }
 BINARY = ("gender", "re_admission", "mechvent")
+# The columns whose impossible cells may be dropped or clipped, and the largest share of a column that may be
+# impossible; more of it suggests a wrong unit.
 MEASURED = tuple(name for name in RANGES if name not in (*BINARY, "age"))
-"""The columns whose impossible cells may be dropped or clipped."""
 MOST = 0.02
-"""The largest share of a column that may be impossible; more of it suggests a wrong unit."""
 
 
 def recognised(frame: pd.DataFrame) -> pd.DataFrame:
@@ -97,14 +97,8 @@ def recognised(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def settled(table: pd.DataFrame, impossible: Impossible) -> tuple[pd.DataFrame, dict[str, int]]:
-    """Applies the policy for impossible cells.
-
-    Returns:
-        The table without impossible measured cells (with them under "refuse", which leaves the message to the
-        validation), and what was done, reason to count.
-
-    Raises:
-        ValueError: if there is no such policy.
+    """The table without impossible measured cells (with them under "refuse", which leaves the message to the
+    validation), and what was done, reason to count.
     """
     if impossible not in get_args(Impossible):
         raise ValueError(f"impossible: expected {', '.join(get_args(Impossible))}; got {impossible!r}")
@@ -133,17 +127,8 @@ def settled(table: pd.DataFrame, impossible: Impossible) -> tuple[pd.DataFrame, 
     return table.assign(**changed), counts
 
 
-VARYING = (
-    "FiO2_1",
-    "paO2",
-    "Platelets_count",
-    "Total_bili",
-    "GCS",
-    "MeanBP",
-    "Creatinine",
-    "output_4hourly",
-    "SOFA",
-)
+STATES = ("FiO2_1", "paO2", "Platelets_count", "Total_bili", "GCS", "MeanBP", "Creatinine", "output_4hourly")
+VARYING = (*STATES, "SOFA")
 STATIC = ("gender", "re_admission", "age")
 CONTEXTUAL = ("mechvent",)
 DOSES = ("max_dose_vaso", "input_4hourly")
@@ -155,12 +140,8 @@ FEW_STAYS = 400
 
 @dataclass(frozen=True)
 class Stays:
-    """Episodes of a table.
-
-    Attributes:
-        episodes: Each with the columns `COLUMNS`; a stay cut at gaps gives "12", "12+1", "12+2", ...
-        patients: The patient of each episode, as text.
-        drops: Reason to number of rows or episodes excluded.
+    """Episodes with the columns `COLUMNS` (a stay that is cut at gaps gives "12", "12+1", ...), the patient
+    of each, as text, and what was excluded, reason to number of rows or episodes.
     """
 
     episodes: tuple[Episode, ...]
@@ -209,12 +190,8 @@ def read_stays(
     other, gap = np.diff(stay) != 0, np.diff(bloc) != 1
     begins = np.r_[0, np.nonzero(other | gap)[0] + 1, len(stay)]
     drops = Counter({**changes, "stays cut at a gap in bloc": len(np.unique(stay[1:][~other & gap]))})
-    late, behind, short, of_these = (
-        "rows lost to action_lag",
-        "rows behind the longest horizon",
-        f"episodes shorter than {min_length} steps",
-        "rows of these",
-    )
+    late, behind = "rows lost to action_lag", "rows behind the longest horizon"
+    short, of_these = f"episodes shorter than {min_length} steps", "rows of these"
     # Reasons stand in this order, whatever happens first.
     drops.update(dict.fromkeys((late, behind, short, of_these), 0))
     episodes, patients, piece = [], [], Counter[int]()
@@ -297,23 +274,17 @@ def _patients(table: pd.DataFrame) -> list[str]:
         return []
     nobody = table["subject_id"].isna().to_numpy()
     if nobody.any():
-        return [
-            f"subject_id: {int(nobody.sum())} rows name no patient{_at(nobody)}; fill them in, or drop the "
-            "column to split by stay"
-        ]
+        remedy = "fill them in, or drop the column to split by stay"
+        return [f"subject_id: {int(nobody.sum())} rows name no patient{_at(nobody)}; {remedy}"]
     several = (table.groupby("icustayid")["subject_id"].transform("nunique") > 1).to_numpy()
     if several.any():
-        return [
-            f"subject_id: expected one patient per stay; stay {table['icustayid'][several].iloc[0]} has "
-            f"several{_at(several)}"
-        ]
+        stay = table["icustayid"][several].iloc[0]
+        return [f"subject_id: expected one patient per stay; stay {stay} has several{_at(several)}"]
     return []
 
 
 def _texts(numbers: pd.Series) -> np.ndarray:
-    """Patients' numbers as text, also "70" for 70.0, so that a patient's split does not depend on the
-    column's type.
-    """
+    """Patients' numbers as text, "70" for 70.0 too: a split does not depend on the column's type."""
     if pd.api.types.is_float_dtype(numbers) and (numbers % 1 == 0).all():
         numbers = numbers.astype(np.int64)
     return np.asarray(numbers.astype(str))
@@ -331,15 +302,11 @@ def _outside(name: str, column: np.ndarray, age_unit: str) -> list[str]:
         young = in_days and bool(np.nanmax(column) < 150)
     faults = []
     if bad.any():
-        faults.append(
-            f"{name}: expected {lowest:g} to {largest:g} ({unit}); got {column[bad][0]:g}{_at(bad)}, "
-            f"{int(bad.sum())} such rows{_remedy(name, bad)}"
-        )
+        got = f"{column[bad][0]:g}{_at(bad)}, {int(bad.sum())} such rows{_remedy(name, bad)}"
+        faults.append(f"{name}: expected {lowest:g} to {largest:g} ({unit}); got {got}")
     if young:
-        faults.append(
-            f"age: expected days; the largest is {np.nanmax(column):g}, which looks like years: set "
-            "dataset.age_unit=years"
-        )
+        years = f"the largest is {np.nanmax(column):g}, which looks like years: set dataset.age_unit=years"
+        faults.append(f"age: expected days; {years}")
     return faults
 
 
@@ -363,9 +330,7 @@ def data_card(
     levels: DoseLevels,
     missing: Mapping[str, int] | None = None,
 ) -> dict[str, Any]:
-    """The data card as plain data. `missing` counts the values of each column that were imputed upstream;
-    None if the table does not mark them.
-    """
+    """The data card; `missing` counts the values of each column that were imputed upstream."""
     rows = torch.cat([episode.values for episode in stays.episodes])
     lengths = sorted(episode.horizon for episode in stays.episodes)
     shown = {}
@@ -405,8 +370,6 @@ def _findings(stays: int, levels: Mapping[str, str]) -> list[Finding]:
     findings = [Finding("values", f"levels of {name}: {note}") for name, note in levels.items()]
     if stays >= FEW_STAYS:
         return findings
-    words = (
-        f"{stays} stays to learn from: below {FEW_STAYS}, claims about the simulated cohort are worth little "
-        "(docs/results/calibration)"
-    )
+    worth = "claims about the simulated cohort are worth little (docs/results/calibration)"
+    words = f"{stays} stays to learn from: below {FEW_STAYS}, {worth}"
     return [Finding("rows", words, {"stays": stays}), *findings]

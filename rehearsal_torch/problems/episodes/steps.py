@@ -37,11 +37,10 @@ from rehearsal_torch.data.reading import TableError, numbers_of
 from rehearsal_torch.files.schema import LARGEST, Fault, listed, meant, shown
 from rehearsal_torch.problems.episodes.roles import Action, Column, EpisodeRoles
 
+# The columns of the result beside those of the episodes; no task can name such columns.
 UNIT, TIME, LINE = "\x1funit", "\x1ftime", "\x1fline"
-"""The columns of the result beside those of the episodes; no task can name such columns."""
 SECONDS_OF_A_DAY = 86400.0
 REMEDY = "add them, or say what to do with `missing: drop` or `missing: {carry: 1}`"
-"""What to do about missing values and steps."""
 
 
 def unit_rows(frame: pd.DataFrame, roles: EpisodeRoles, faults: list[str]) -> pd.DataFrame:
@@ -241,8 +240,7 @@ def _doses(each: Action, cells: pd.Series, whose: _Lines, faults: list[str]) -> 
 STEP = "\x1fstep"
 # A time that begins so late is a date in numbers.
 DATES = 10_000
-SLACK = 1e-6
-"""The share of a step by which a row may lie beside its time."""
+SLACK = 1e-6  # The share of a step by which a row may lie beside its time.
 
 
 @dataclass(frozen=True)
@@ -276,9 +274,8 @@ def read_episodes(
     task's own counts before it).
 
     Raises:
-        TableError: if a column is missing, a cell cannot be read, is outside its range or, unless the task
-            says otherwise, missing, a static column changes, or steps differ in length; all faults are
-            listed.
+        TableError: with all faults: columns that are missing, cells that cannot be read, are outside their
+            range or, unless the task says otherwise, missing, static columns that change, uneven steps.
         ValueError: if a length is out of range.
     """
     if min_length < 2 or (max_length is not None and max_length < min_length):
@@ -351,9 +348,7 @@ def _first(rows: pd.DataFrame, length: float) -> int | None:
 
 
 def usual_distance(apart: np.ndarray) -> float:
-    """The most frequent of some distances (n,), the smallest of ties; distances that agree to six digits are
-    one.
-    """
+    """The most frequent distance, the smallest of ties; those that agree to six digits are one."""
     middle = float(np.median(apart))
     _, which, often = np.unique(np.round(apart / middle, 6), return_inverse=True, return_counts=True)
     return float(np.median(apart[which == often.argmax()]))
@@ -363,9 +358,7 @@ def _changing(rows: pd.DataFrame, roles: EpisodeRoles) -> list[str]:
     """The faults of static columns with several values within a unit."""
     faults = []
     for each in roles.static:
-        for name in each.names:
-            if name not in rows:
-                continue
+        for name in (name for name in each.names if name in rows):
             first = rows.groupby(UNIT, sort=False)[name].transform("first")
             other = (rows[name].notna() & (rows[name] != first)).to_numpy()
             if other.any():

@@ -51,8 +51,8 @@ from rehearsal_torch.problems.episodes.roles import Action, Carry, Column, Episo
 # A task as a file, as its content, or as it was read.
 TaskLike = str | Path | Mapping[str, Any] | EpisodeRoles | None
 MOST_LEVELS = 1000
+# What the reader of a table takes for an empty cell.
 EMPTY = frozenset(("", "NA", "N/A", "n/a", "nan", "NaN", "-nan", "-NaN", "null", "NULL", "None", "<NA>"))
-"""What the reader of a table takes for an empty cell."""
 COLUMNS_AS = "a list of columns, or {column: {unit: mm/s, range: [0, null]}}"
 STATIC_AS = "a list of columns, or {column: {unit: years}} or {column: {values: [A, B]}}"
 ACTIONS_AS = (
@@ -288,11 +288,8 @@ def _reward_faults(reward: RewardForm, states: Sequence[str], actions: Sequence[
     faults = list[Fault]()
     if not reward.weights and not reward.score and not any(action.costs for action in actions):
         faults.append(Fault("reward", f"expected {REWARD_AS}; got none, and no action has a cost"))
-    faults += [
-        Fault("reward.weights", f"{name!r} is no varying column; {meant(name, states)}")
-        for name in reward.weights or {}
-        if states and name not in states
-    ]
+    for name in (name for name in reward.weights or {} if states and name not in states):
+        faults.append(Fault("reward.weights", f"{name!r} is no varying column; {meant(name, states)}"))
     offered = [*states, *(action.name for action in actions)]
     for part, criteria in (reward.score or {}).items():
         where = f"reward.score.{part}"
@@ -301,11 +298,9 @@ def _reward_faults(reward: RewardForm, states: Sequence[str], actions: Sequence[
             continue
         for quantity, rules in criteria.items():
             names = [each.strip() for each in str(quantity).split("/")]
-            faults += [
-                Fault(where, f"{name!r} is neither a varying column nor an action; {meant(name, offered)}")
-                for name in names
-                if states and name not in offered
-            ]
+            for name in (name for name in names if states and name not in offered):
+                words = f"{name!r} is neither a varying column nor an action; {meant(name, offered)}"
+                faults.append(Fault(where, words))
             if wrong := _wrong_rule(rules):
                 expected = 'a comparison and points of at least 0, such as "> 70": 3'
                 faults.append(Fault(where, f"expected {expected}; got {wrong}"))
@@ -346,8 +341,9 @@ def _roles(found: Mapping[str, Any], actions: tuple[Action, ...]) -> EpisodeRole
 
 
 def _columns(forms: Mapping[str, FeatureForm]) -> tuple[Column, ...]:
-    values = {name: form.values or () for name, form in forms.items() if isinstance(form, StaticForm)}
-    return tuple(
-        Column(name, form.unit or "", *(form.range or (None, None)), tuple(values.get(name, ())))
-        for name, form in forms.items()
-    )
+    columns = []
+    for name, form in forms.items():
+        low, high = form.range or (None, None)
+        values = tuple(form.values or ()) if isinstance(form, StaticForm) else ()
+        columns.append(Column(name, form.unit or "", low, high, values))
+    return tuple(columns)

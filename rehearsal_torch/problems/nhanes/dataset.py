@@ -121,31 +121,22 @@ class Nhanes(RehearsalWorld):
         return Table(VARIABLES, torch.from_numpy(rows), altered)
 
     def probability(self, contexts: Tensor, names: Sequence[str], values: Tensor) -> Tensor:
-        """P(Y in S | x, alteration), contexts (B, 6), values (..., B, k) -> (..., B); values are clipped to
-        the box.
-        """
+        """P(Y in S | x, alteration), (B, 6), (..., B, k) -> (..., B); values are clipped to the box."""
         shape = values.shape[:-1]
         rows = contexts.expand(*shape, len(CONTEXT)).reshape(-1, len(CONTEXT))
         flat = self._probability(rows, names, values.reshape(len(rows), len(names)), POINTS)
         return torch.from_numpy(flat).to(values).reshape(shape)
 
     def optimal(self, contexts: Tensor, names: Sequence[str]) -> tuple[Tensor, Tensor]:
-        """The best values found and their probability, (B, 6) -> (B, k), (B,); a search with ten times the
-        effort found less than .001 more.
-        """
+        """By `_searched`; a search with ten times the effort found less than .001 more."""
         oracles = [self._best(context, tuple(names)) for context in contexts]
         values, reached = zip(*oracles, strict=True)
         return torch.from_numpy(np.stack(values)).to(contexts), contexts.new_tensor(reached)
 
     def card(self) -> Mapping[str, Any]:
         """Sizes, roles, ranges, units, caution, and the generator's own card."""
-        return {
-            **super().card(),
-            "source": SOURCE,
-            "units": dict(UNITS),
-            "caution": CAUTION,
-            "generator": dict(self.generator.card),
-        }
+        own = {"source": SOURCE, "units": UNITS, "caution": CAUTION, "generator": dict(self.generator.card)}
+        return {**super().card(), **own}
 
     def _given(self, contexts: Tensor, names: Sequence[str], values: Tensor) -> dict[str, Array]:
         """Context and altered variables as columns (R, 1)."""
@@ -212,9 +203,7 @@ class Nhanes(RehearsalWorld):
 
 
 def _ascended(value: Callable[[Array], Array], starts: Array, steps: Sequence[Array]) -> Array:
-    """The ends of coordinate ascents, (c, k) -> (at most c, k): one variable at a time, over all its steps,
-    until no variable improves.
-    """
+    """The ends of coordinate ascents over all steps of one variable at a time, (c, k)."""
     ends, reached, open_ = starts.copy(), value(starts), np.ones(starts.shape, dtype=bool)
     for _ in range(_SWEEPS):
         for variable, line in enumerate(steps):

@@ -43,6 +43,7 @@ from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.problems.nhanes.trees import BoostedTrees
 
 Array = NDArray[np.float64]
+DAMAGED = "the file is damaged"
 CONTEXT = ("Age", "Sex", "Race", "FamilyHx_Diabetes", "Education", "Income_Ratio")
 ACTIONABLE = ("BMI", "CalIntake", "CarbIntake", "FiberIntake", "Sedentary_min")
 OUTCOMES = ("HbA1c", "FPG")
@@ -142,14 +143,10 @@ class PairedRanks:
         widths = np.diff(self.edges)
         from_0_to_1 = (widths > 0).all() and self.edges[0] == 0 and self.edges[-1] == 1
         if self.shares.shape != cells or not (self.shares >= 0).all() or not from_0_to_1:
-            raise ValueError(
-                f"ranks: expected shares of at least 0 in {cells} cells between rising edges from 0 to 1; "
-                "the file is damaged"
-            )
+            expected = f"shares of at least 0 in {cells} cells between rising edges from 0 to 1"
+            raise ValueError(f"ranks: expected {expected}; {DAMAGED}")
         if not all(np.allclose(self.shares.sum(axis), widths, atol=1e-6) for axis in (0, 1)):
-            raise ValueError(
-                "ranks: expected rows and columns that sum to the grid's widths; the file is damaged"
-            )
+            raise ValueError(f"ranks: expected rows and columns that sum to the grid's widths; {DAMAGED}")
 
     @classmethod
     def independent(cls) -> "PairedRanks":
@@ -159,10 +156,7 @@ class PairedRanks:
     def second(self, first: Array, uniform: Array) -> Array:
         """The second rank given the first, from uniform numbers; (...), (...) -> (...)."""
         row = np.clip(np.searchsorted(self.edges, first, side="right") - 1, 0, len(self.edges) - 2)
-        rising = np.concatenate(
-            [np.zeros((len(self.shares), 1)), np.cumsum(self.shares / self.shares.sum(1, keepdims=True), 1)],
-            1,
-        )
+        rising = np.pad(np.cumsum(self.shares / self.shares.sum(1, keepdims=True), 1), ((0, 0), (1, 0)))
         rising[:, -1] = 1.0
         column = np.clip((rising[row, 1:] <= uniform[..., None]).sum(-1), 0, len(self.edges) - 2)
         start, end = rising[row, column], rising[row, column + 1]
@@ -204,9 +198,8 @@ class Frequencies:
     def __post_init__(self) -> None:
         one_length = self.values.ndim == 1 and self.values.shape == self.shares.shape
         if not one_length or not (self.shares >= 0).all() or abs(self.shares.sum() - 1) > 1e-6:
-            raise ValueError(
-                "frequencies: expected values and shares of one length that sum to 1; the file is damaged"
-            )
+            expected = "values and shares of one length that sum to 1"
+            raise ValueError(f"frequencies: expected {expected}; {DAMAGED}")
 
     def quantile(self, uniform: Array) -> Array:
         """Values from uniform numbers, (...) -> (...)."""
@@ -312,9 +305,7 @@ class Generator:
     def desired(
         self, columns: Mapping[str, Array], bounds: tuple[float, float], paired: bool = True
     ) -> Array:
-        """P(HbA1c <= bound and FPG <= bound | all variables before them), with the outcomes' noise integrated
-        out exactly.
-        """
+        """P(HbA1c and FPG <= bounds | all variables before them), the outcomes' noise integrated out."""
         ranks = [
             self.equations[name].rank_of([columns[parent] for parent in PARENTS[name]], bound)
             for name, bound in zip(OUTCOMES, bounds, strict=True)

@@ -55,10 +55,8 @@ class BoostedTrees:
         shape = self.feature.shape
         sides = (self.left, self.right)
         if len(shape) != 2 or any(each.shape != shape for each in (self.threshold, *sides, self.value)):
-            raise ValueError(
-                "trees: expected feature, threshold, left, right and value of one shape (trees, nodes); the "
-                "file is damaged"
-            )
+            names = "feature, threshold, left, right and value"
+            raise ValueError(f"trees: expected {names} of one shape (trees, nodes); the file is damaged")
         inner = self.feature != LEAF
         here = np.broadcast_to(np.arange(shape[1]), shape)
         numbers = (self.threshold, self.value, self.start)
@@ -122,10 +120,8 @@ class BoostedTrees:
     @cached_property
     def thresholds(self) -> tuple[Array, ...]:
         """For each variable, the thresholds of all nodes that compare it, ascending."""
-        return tuple(
-            np.unique(self.threshold[self.feature == variable]).astype(np.float64)
-            for variable in range(self.width)
-        )
+        cuts = (self.threshold[self.feature == variable] for variable in range(self.width))
+        return tuple(np.unique(each).astype(np.float64) for each in cuts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,9 +190,7 @@ class BitTrees:
 
 
 def _walk(trees: BoostedTrees, tree: int) -> tuple[list[tuple[int, float, int]], list[float]]:
-    """The inner nodes of a tree as (variable, threshold, leaves to the left), and its leaves' values from
-    left to right.
-    """
+    """A tree's inner nodes (variable, threshold, leaves to the left), and its leaves' values in order."""
     nodes: list[tuple[int, float, int]] = []
     leaves: list[float] = []
 

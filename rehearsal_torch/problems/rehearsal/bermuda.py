@@ -61,16 +61,11 @@ COLUMNS = {"Nut": "Nutrients_PC1"}
 
 
 def refit(path: str | Path) -> dict[str, Any]:
-    """The equations fitted to a table of measurements, a CSV with a column for each variable; empty cells are
-    missing.
+    """The equations fitted to a CSV of measurements, a column for each variable; empty cells are missing.
 
     Returns:
         ``n - 1`` and ``n``, each with ``weights`` (child to parent to coefficient), ``intercepts``,
-        ``residuals`` (standard deviation by maximum likelihood), ``rows`` (of each equation) and ``ranges``
-        (of the roots).
-
-    Raises:
-        ValueError: if a column is missing.
+        ``residuals`` (standard deviation by maximum likelihood), ``rows`` and ``ranges`` (of the roots).
     """
     import pandas as pd
 
@@ -110,10 +105,7 @@ TREE = (("Light", "Temp"), ("Temp", "Sal"), ("Sal", "DIC"), ("Sal", "TA"))
 
 def bermuda_graphs() -> tuple[RehearsalGraph, ...]:
     """The true graph and the four others of its Markov equivalence class: the tree's edges all point away
-    from one of its five variables.
-
-    Source: Qin et al. (2023), Sec. 6 and released code (graphs are drawn from this class, with no background
-    knowledge).
+    from one of its five variables. Qin et al. (2023), Sec. 6, draw graphs from this class.
     """
     graphs = []
     for root in dict.fromkeys(name for edge in TREE for name in edge):

@@ -253,9 +253,7 @@ class EquationWorld(StructuralWorld):
             self.details["hidden_cause"] = self.hidden.facts()
 
     def probability(self, contexts: Tensor, names: Sequence[str], values: Tensor) -> Tensor:
-        """By sums and quadrature, to 1e-8, or 2^14 Sobol points: contexts (B, |X|), values (..., B, k) ->
-        (..., B).
-        """
+        """By sums and quadrature, to 1e-8, or 2^14 Sobol points."""
         return self._integrated(contexts, tuple(names), values, fine=True)
 
     def optimal(self, contexts: Tensor, names: Sequence[str]) -> tuple[Tensor, Tensor]:
@@ -357,9 +355,7 @@ class EquationWorld(StructuralWorld):
 
     @lru_cache(maxsize=64)  # noqa: B019  a few rules, as long-lived as the world
     def _nodes(self, names: tuple[str, ...], fine: bool) -> tuple[dict[str, Tensor], Tensor]:
-        """The noises that influence an outcome, name to (m,), and the weights (m,); with a hidden cause, h is
-        one of them.
-        """
+        """The noises that influence an outcome, name to (m,), h among them, and the weights (m,)."""
         noise, weights = self._visible_nodes(names, fine)
         if self.hidden is None:
             return noise, weights

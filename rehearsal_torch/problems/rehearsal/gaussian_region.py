@@ -146,9 +146,7 @@ def _slice(region: Polytope, first: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _faces(region: Polytope) -> tuple[Tensor, Tensor, Tensor]:
-    """a, b and d of a y_1 + b y_2 <= d with normals of length one, (l,) each; b is zero for nearly vertical
-    faces.
-    """
+    """a, b, d of a y_1 + b y_2 <= d, (l,) each, scaled; b is zero for nearly vertical faces."""
     length = region.normals.norm(dim=-1)
     a, b = (region.normals / length.unsqueeze(-1)).unbind(-1)
     return a, torch.where(b.abs() < 1e-9, 0.0, b), region.offsets / length

@@ -48,9 +48,7 @@ from rehearsal_torch.problems.world_size import SampleSize
 
 @dataclass(frozen=True)
 class Drift:
-    """A term added to the coefficient of `parent` in the equation of `child` at round t: height * sin(2 pi (t
-    + phase) / period).
-    """
+    """Adds height * sin(2 pi (t + phase) / period) to a coefficient at round t."""
 
     parent: str
     child: str
@@ -122,12 +120,8 @@ class LinearEquations:
         names: Sequence[str] = (),
         **more: Any,
     ) -> "LinearEquations":
-        """Equations from plain data.
-
-        Args:
-            variances: Of the noise of each variable.
-            shared: Pairs of variables to the covariance of their noises.
-            names: The variables in a causal order; empty for that of the weights.
+        """Equations from plain data: variances of the noises, pairs that share noise to their covariance, and
+        the variables in a causal order, by default that of the weights.
         """
         order = tuple(names) or tuple(weights)
         covariance = torch.diag(torch.tensor([variances[name] for name in order], dtype=torch.float64))
@@ -234,9 +228,8 @@ class LinearWorld(StructuralWorld):
         observed = positions(system.names, task.context)
         rest = [index for index in range(len(system.names)) if index not in observed]
         if bool((system.covariance[observed][:, rest] != 0).any()):
-            raise ValueError(
-                "the noise of context variables must be independent of the noise of the other variables"
-            )
+            rest_of = "the noise of the other variables"
+            raise ValueError(f"the noise of context variables must be independent of {rest_of}")
         if hidden is not None:
             (own,) = positions(system.names, [hidden.action])
             if int((system.covariance[own] != 0).sum()) > 1 or hidden.action in system.uniform:

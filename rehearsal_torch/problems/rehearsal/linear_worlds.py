@@ -226,10 +226,8 @@ class Manage(LinearWorld):
     ) -> None:
         bounds = {"raw_cost": (-6.0, 6.0), "self_pricing": (-6.0, 6.0)}
         task = task_of(MARKET, CONTEXT, bounds, WANTED.polygon(faces), candidates or (tuple(bounds),))
-        source = (
-            f"Qin et al. (2025b), Manage, variances in the order of the {order} code; desired: within "
-            f"{WANTED.radius} of {WANTED.centre}"
-        )
+        wanted = f"within {WANTED.radius} of {WANTED.centre}"
+        source = f"Qin et al. (2025b), Manage, variances in the order of the {order} code; desired: {wanted}"
         super().__init__(task, _market_equations(order, (0.04, 0.12)), source, size, seed, validation, WANTED)
 
 
@@ -266,9 +264,7 @@ class Market(LinearWorld):
         offsets = torch.tensor([0.3, 0.3, -0.05], dtype=torch.float64)
         region = Polytope(("total_profit", "custom_number"), normals, offsets)
         task = task_of(MARKET, CONTEXT, bounds, region, sets)
-        source = (
-            f"Du et al. (2024), Market, variances in the order of the {order} code, "
-            f"{'with' if drift else 'without'} drift"
-        )
+        moving = f"{'with' if drift else 'without'} drift"
+        source = f"Du et al. (2024), Market, variances in the order of the {order} code, {moving}"
         system = _market_equations(order, (0.01, 0.04), DRIFT if drift else ())
         super().__init__(task, system, source, size, seed, validation)

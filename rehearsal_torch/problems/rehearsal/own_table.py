@@ -144,12 +144,8 @@ def written_task(
     rows: pd.DataFrame | None = None,
     notes: list[str] | None = None,
 ) -> RehearsalTask:
-    """Reads a rehearsal task. By `rows`, codings are completed that name no levels or no reference; `notes`
-    collects what was found in them, a sentence each.
-
-    Raises:
-        TaskError: if there is no such file, it is not YAML, a part is missing or wrong, or a variable is not
-            a column; all faults are listed.
+    """Reads a rehearsal task; TaskError lists all faults. By `rows`, codings without levels or reference are
+    completed; `notes` collects what was found in them, a sentence each.
     """
     source, plain = task_content(task, REHEARSAL_PARTS)
     if rows is not None and isinstance(plain.get("codings"), Mapping):
@@ -310,9 +306,7 @@ class RehearsalTable(OwnData, RehearsalProblem):
         note_findings(self, found)
 
     def held_out(self) -> Table:
-        """The held-out rows; if there are none, the rows to learn from, so that trained parts then have no
-        valid early stopping.
-        """
+        """The held-out rows; if there are none, the rows to learn from: early stopping is then not valid."""
         return self.past if self.aside is None else self.aside
 
     @cached_property
@@ -364,12 +358,9 @@ class RehearsalTable(OwnData, RehearsalProblem):
         )
 
     def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:
-        """For a held-out row under no action: whether its outcome was desired (``desired_no_action``), the
-        predicted probability (``predicted_no_action``), and the squared difference (``brier_no_action``); and
-        the share of desired rows among those to learn from (``constant_no_action``), as a constant to compare
-        with.
-
-        Empty for a case of a second file. The alteration itself is never scored: its outcome is unknown.
+        """For a held-out row under no action: whether its outcome was desired, the predicted probability, the
+        squared difference (``brier_no_action``), and the share of desired rows among those to learn from
+        (``constant_no_action``). The alteration itself is never scored: its outcome is unknown.
         """
         if not self.recorded or self.aside is None or decision.baseline is None:
             return {}
@@ -403,12 +394,7 @@ class RehearsalTable(OwnData, RehearsalProblem):
 def cases_in(
     frame: pd.DataFrame, origin: str, context: Sequence[str], identity: str | None = None
 ) -> tuple[Tensor, list[str]]:
-    """The contexts of cases, (B, |X|), and their names: those of a column, or their lines in the file.
-
-    Raises:
-        TableError: if a column is missing, not numeric or incomplete; all faults are listed.
-        ValueError: if there is no column of names, or a name occurs twice.
-    """
+    """The contexts of cases, (B, |X|), and their names: those of a column, or their lines in the file."""
     given = number_columns(frame, context, origin)
     if identity is not None and identity not in frame.columns:
         columns = ", ".join(map(str, frame.columns[:30]))
@@ -427,9 +413,7 @@ def rows_in(
     faults: list[str] | None = None,
     needed: Needed | None = None,
 ) -> ReadTable:
-    """Rows as a data frame, numbered from 0 if they are in memory, and their name in messages; `faults` and
-    `needed` as in `read_table`.
-    """
+    """Rows as a data frame, numbered from 0 if in memory, with their name in messages."""
     if isinstance(given, ReadTable):
         return given
     if given is None or isinstance(given, str | Path):
@@ -448,9 +432,7 @@ def rows_in(
 def _needed(
     task: str | Path | Mapping[str, Any] | None, identity: str | None, names: Sequence[str]
 ) -> Sequence[str]:
-    """The columns that a task needs, of a file with these names; all of them where it has faults or the file
-    lacks some, since messages say what there is.
-    """
+    """The columns that a task needs; all of them where there are faults, as messages say what there is."""
     try:
         read = written_task(task, columns=names)
     except TaskError:
@@ -470,8 +452,5 @@ def _check_levels(task: RehearsalTask, rows: Table) -> None:
         if unseen:
             shown = ", ".join(f"{each:g}" for each in unseen)
             some = ", ".join(f"{each:g}" for each in known.unique().tolist()[:10])
-            fault = (
-                f"box.{name}: no row has the value {shown}, so that nothing is known of it; the rows have "
-                f"{some}: offer values that occur, or bounds"
-            )
-            raise TaskError("the task", [fault])
+            unknown = f"no row has the value {shown}, so that nothing is known of it; the rows have {some}"
+            raise TaskError("the task", [f"box.{name}: {unknown}: offer values that occur, or bounds"])

@@ -241,16 +241,12 @@ def _present_class(problem: "RehearsalTable", found: Findings, coding: Coding) -
 def _several(outside: Sequence[str]) -> str:
     """Which cases have a present value that is not offered, in words."""
     more = f" and {len(outside) - 1} more" if len(outside) > 1 else ""
-    return (
-        f"{outside[0]} at present{more}: what is offered does not hold the present value, which may be "
-        "better; it is compared with it"
-    )
+    better = "what is offered does not hold the present value, which may be better; it is compared with it"
+    return f"{outside[0]} at present{more}: {better}"
 
 
 def _present(problem: "RehearsalTable", found: Findings) -> None:
-    """Present values outside of what an action may be set to: leaving it alone may be better than all that is
-    offered.
-    """
+    """Present values outside of what may be set: leaving the action alone may be better."""
     bounds = problem.task.box.bounds()
     classes = whole(problem.task.box.names, problem.task.codings)
     for coding in classes:

@@ -84,15 +84,11 @@ class RehearsalWorld(World, RehearsalProblem):
 
     @abstractmethod
     def probability(self, contexts: Tensor, names: Sequence[str], values: Tensor) -> Tensor:
-        """The true P(Y in S | x, alteration): contexts (B, |X|), values (..., B, k) -> (..., B); `names` may
-        be empty, k = 0.
-        """
+        """P(Y in S | x, alteration): (B, |X|), (..., B, k) -> (..., B); `names` may be empty, k = 0."""
 
     @abstractmethod
     def optimal(self, contexts: Tensor, names: Sequence[str]) -> tuple[Tensor, Tensor]:
-        """The best values of one candidate set and their probability, (B, |X|) -> (B, k), (B,), accurate to
-        .003.
-        """
+        """The best values of a candidate set and their probability, (B, k), (B,), accurate to .003."""
 
     def stream(self, purpose: int, index: int = 0) -> np.random.Generator:
         """A random number generator determined by the world's seed, a purpose and an index."""
@@ -147,10 +143,8 @@ class RehearsalWorld(World, RehearsalProblem):
         return self._references(_rehearsal_case(case))[1]
 
     def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:
-        """``probability`` after the decision, ``no_action``, ``oracle``, and ``share``: how much of the
-        oracle's gain over no action was achieved.
-
-        The oracle may choose no action. ``share`` is NaN where the gain is at most 1e-3.
+        """``probability`` after the decision, ``no_action``, ``oracle`` (which may choose no action), and
+        ``share``: how much of the oracle's gain was achieved, NaN where it is at most 1e-3.
 
         Raises:
             ValueError: if the decision sets a variable that may not be set, or sets it outside its bounds or
@@ -165,17 +159,11 @@ class RehearsalWorld(World, RehearsalProblem):
             values = alteration.values.reshape(1, -1).to(context)
             reached = float(self.probability(context, alteration.names, values))
         gain = best - nothing
-        return {
-            "probability": reached,
-            "no_action": nothing,
-            "oracle": best,
-            "share": (reached - nothing) / gain if gain > 1e-3 else float("nan"),
-        }
+        share = (reached - nothing) / gain if gain > 1e-3 else float("nan")
+        return {"probability": reached, "no_action": nothing, "oracle": best, "share": share}
 
     def _references(self, case: RehearsalCase) -> tuple[float, float]:
-        """The probabilities under no action and of the oracle; cached per context, since every method is
-        scored on the same ones.
-        """
+        """The probabilities under no action and of the oracle, cached for each context."""
         context = self.given([case])
         key = tuple(context[0].tolist())
         if key not in self._known:

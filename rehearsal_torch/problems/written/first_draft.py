@@ -171,9 +171,7 @@ def first_draft(table: ReadTable, file: str, written: str) -> str:
 
 
 def _usable(frame: pd.DataFrame) -> tuple[list[_Column], list[tuple[str, str]], str | None]:
-    """The columns that a problem can use, the reasons why others cannot be used, and the column that can name
-    the cases.
-    """
+    """Columns that can be used, why others cannot, and the column that can name the cases."""
     columns, left_out = list[_Column](), list[tuple[str, str]]()
     names = dict[str, bool]()
     for name in map(str, frame.columns):
@@ -253,9 +251,7 @@ def _scaled(columns: Sequence[_Column]) -> list[_Column]:
 
 
 def _relevance(column: _Column, outcome: _Column) -> tuple[bool, float]:
-    """Whether a column has more than two values, and the rank correlation with the outcome, in size; 0 where
-    one of the two has no order.
-    """
+    """Whether a column has more than two values; its rank correlation with the outcome, in size."""
     if len(_scaled([column, outcome])) < 2:
         return column.kind != "binary", 0.0
     both = ~np.isnan(column.whole) & ~np.isnan(outcome.whole)

@@ -63,9 +63,7 @@ class OwnProblem(OfFile, RehearsalTable):
             self.present = [every[place] for place in self._places]
 
     def facts(self) -> Facts:
-        """The file's method, costs and units; the graphs that agree with the rows, where the file asks for
-        one to be learnt; and what became of missing cells.
-        """
+        """The file's method, costs and units; graphs that agree with the rows; what became of gaps."""
         facts = super().facts()
         return replace(
             facts,

@@ -134,9 +134,7 @@ class UnitAndTime:
 
 
 def unit_and_time(frame: pd.DataFrame) -> UnitAndTime | None:
-    """The columns of units and of time, by the name of the latter; None if the rows do not look like
-    episodes.
-    """
+    """The columns of units and of time, by the name of the latter; None if there are none."""
     named = (name for name in _names(frame) if has_word(name, TIMES) and _in_time(frame[name]))
     return next((found for time in named if (found := _of_time(frame, time, rising=False))), None)
 

@@ -171,11 +171,9 @@ class OwnSequence(OfFile, EpisodeTable):
         most, limited = self.problem.changes, ""
         if most is not None:
             limited = f"; at most {most} action{'s' if most > 1 else ''} of a {words.unit} changed"
-        return (
-            f"{len(self.all)} {words.units} of {self.source}, of {steps} steps of {self.step}; "
-            f"{splits['train']} to learn from, {splits['validation']} to validate, "
-            f"{splits['test']} to decide for{limited}"
-        )
+        units = f"{len(self.all)} {words.units} of {self.source}, of {steps} steps of {self.step}"
+        learnt = f"{splits['train']} to learn from, {splits['validation']} to validate"
+        return f"{units}; {learnt}, {splits['test']} to decide for{limited}"
 
     def variable_rows(self) -> list[tuple[str, ...]]:
         """A row for each variable, the header first."""
@@ -283,9 +281,7 @@ def _roles(task: Mapping[str, Any], found: Findings) -> EpisodeRoles | None:
 
 
 def problem_of(task: Mapping[str, Any], data: str) -> dict[str, Any]:
-    """A task of episodes, its parts as mappings, as the content of a problem file; `data` is the table,
-    relative to the folder of that file.
-    """
+    """A task of episodes as the content of a problem file with the table `data`, relative to it."""
     variables: dict[str, Any] = {}
     for role, part in _PART.items():
         for name, about in (task.get(part) or {}).items():

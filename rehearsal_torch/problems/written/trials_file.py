@@ -98,9 +98,9 @@ def trials_problem(path: str | Path | None) -> TrialsProblem:
             column_faults(((key("variables", name), name) for name in variables), rows, found)
     elif made is not None:
         empty = pd.DataFrame(columns=[*made.actions, *made.nodes], dtype=float)
-        file, remedy = Path(found.source).name, "write the experiments to a table, such as experiments.csv"
-        note = f"{file} names no data: {remedy}, and add the line data: experiments.csv"
-        rows = ReadTable(empty, f"{file} (no data yet)", (note,))
+        name, remedy = Path(found.source).name, "write the experiments to a table, such as experiments.csv"
+        note = f"{name} names no data: {remedy}, and add the line data: experiments.csv"
+        rows = ReadTable(empty, f"{name} (no data yet)", (note,))
     fixed = form.get("fixed", {})
     if made is not None and fixed:
         try:

@@ -16,20 +16,19 @@ Source: Qin et al. (2025), Alg. 1 (their rates are 0.01 to 1 by data set, with o
 """
 
 import math
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import ranked
-from rehearsal_torch.data.question import Kind
-from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.centre_distance import VALIDATION, CentreDistance
 from rehearsal_torch.objectives.objective import Candidates, gradient
-from rehearsal_torch.search.budget import UNLIMITED, Budget, checked_budget
-from rehearsal_torch.search.search import BatchSearch, chosen, in_time
+from rehearsal_torch.search.search import UNLIMITED, BatchSearch, Budget, chosen, in_time
 
 
+@dataclass(eq=False)
 class AdamInBox(BatchSearch[Candidates[CentreDistance]]):
     """Adam over lambda, from several starts.
 
@@ -41,38 +40,23 @@ class AdamInBox(BatchSearch[Candidates[CentreDistance]]):
         screened: Number of points that are screened for the starts.
         screening_draws: Number of draws in the screening and in the first ascent.
         near: A set whose share of desired draws is smaller than the best by more than this is not refined.
-        batch_size: Maximum number of cases per call.
         budget_s: See `Search`; a step is one step of Adam, or the screening of a candidate set.
-
-    Raises:
-        ValueError: if a number is out of range.
     """
 
-    kind: Kind | None = "rehearse"
+    rate: float = 0.1
+    steps: int = 100
+    patience: int = 20
+    starts: int = 2
+    screened: int = 64
+    screening_draws: int = 250
+    near: float = 0.1
+    batch_size: int = 16
+    budget_s: float | None = None
 
-    def __init__(
-        self,
-        rate: float = 0.1,
-        steps: int = 100,
-        patience: int = 20,
-        starts: int = 2,
-        screened: int = 64,
-        screening_draws: int = 250,
-        near: float = 0.1,
-        batch_size: int = 16,
-        budget_s: float | None = None,
-    ) -> None:
-        sizes = {"steps": steps, "patience": patience, "starts": starts, "screening_draws": screening_draws}
-        sizes |= {"screened": screened, "batch_size": batch_size}
-        require(
-            min(rate, near) > 0 and min(sizes.values()) > 0 and screened >= starts,
-            "positive numbers and screened >= starts",
-            **{"rate": rate, "near": near, **sizes},
-        )
-        self.rate, self.steps, self.patience, self.near = rate, steps, patience, near
-        self.begin, self.screened = starts, screened
-        self.screening_draws, self.batch_size = screening_draws, batch_size
-        self.budget_s = checked_budget(budget_s)
+    def __post_init__(self) -> None:
+        names = ("rate", "near", "steps", "patience", "starts", "screening_draws", "screened", "batch_size")
+        fits = self.screened >= self.starts
+        self.check_sizes(*names, fits=fits, expected="positive numbers and screened >= starts")
 
     def batch_search(self, objective: Candidates[CentreDistance]) -> list[Decision]:
         """Returns the best set and action for each case."""
@@ -101,7 +85,7 @@ class AdamInBox(BatchSearch[Candidates[CentreDistance]]):
         points = objective.starts(self.screened)
         with torch.no_grad():
             first, _ = objective.values_and_shares(points, self.screening_draws)
-        places = ranked(first).topk(min(self.begin, len(points)), 0).indices
+        places = ranked(first).topk(min(self.starts, len(points)), 0).indices
         starts = points.gather(0, places.unsqueeze(-1).expand(-1, -1, points.shape[-1]))
         everywhere = torch.arange(starts.shape[1], device=starts.device)
         ends = self.descend(
@@ -120,12 +104,8 @@ class AdamInBox(BatchSearch[Candidates[CentreDistance]]):
         steps: int,
         budget: Budget = UNLIMITED,
     ) -> Tensor:
-        """Runs Adam from starts (R, B, k) and returns the best action of each, (R, B, k).
-
-        Args:
-            draws: Number of draws; None for all.
-            which: Indices of the cases to optimise; for the others the starts are returned.
-            rate: Initial learning rate, in lambda.
+        """Runs Adam from starts (R, B, k), with the first `draws` or all, for the cases `which`; returns the
+        best action of each start, (R, B, k), and the starts themselves in other cases.
         """
         lower, upper = objective.lower.to(starts), objective.upper.to(starts)
         middle, half = (upper + lower) / 2, (upper - lower) / 2

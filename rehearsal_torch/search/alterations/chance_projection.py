@@ -7,46 +7,37 @@ success (or there is no alteration), and the trace says so.
 Source: Du et al. (2024), Alg. 1 (which does not act in such rounds).
 """
 
+from dataclasses import dataclass
+
 import torch
 
 from rehearsal_torch.data.decision import Decision
-from rehearsal_torch.data.finite import ranked
-from rehearsal_torch.data.question import Kind
 from rehearsal_torch.objectives.chance_cost import ChanceCost
 from rehearsal_torch.objectives.objective import Candidates
 from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton
-from rehearsal_torch.search.budget import Budget, checked_budget
-from rehearsal_torch.search.search import BatchSearch, chosen, in_time
+from rehearsal_torch.search.search import BatchSearch, Budget, checked_budget, chosen, in_time
 
 
+@dataclass(eq=False)
 class CheapestAlteration(BatchSearch[Candidates[ChanceCost]]):
     """Minimises the cost under the chance constraint.
 
     Args:
         fallback: Finds the most probable alteration where none is feasible; None for no action there.
-        batch_size: Maximum number of cases per call.
         budget_s: See `Search`; a step is a candidate set, or a Newton step of the fallback.
-
-    Raises:
-        ValueError: if the budget is not positive.
     """
 
-    kind: Kind | None = "rehearse"
+    fallback: ProjectionNewton | None = None
+    batch_size: int = 1000
+    budget_s: float | None = None
 
-    def __init__(
-        self,
-        fallback: ProjectionNewton | None = None,
-        batch_size: int = 1000,
-        budget_s: float | None = None,
-    ) -> None:
-        self.fallback, self.batch_size, self.budget_s = fallback, batch_size, checked_budget(budget_s)
+    def __post_init__(self) -> None:
+        checked_budget(self.budget_s)
 
     @torch.no_grad()
     def batch_search(self, objective: Candidates[ChanceCost]) -> list[Decision]:
-        """Returns the cheapest set and action for each case.
-
-        The value of a decision is minus its cost; where no set was feasible, it is the log-probability of
-        success, and the trace says ``qualifies: false``.
+        """Returns the cheapest set and action for each case: its value is minus its cost, or, where no set
+        was feasible (``qualifies: false``), the log-probability of success.
         """
         budget = Budget(self.budget_s)
         sets = objective.sets
@@ -66,6 +57,4 @@ class CheapestAlteration(BatchSearch[Candidates[ChanceCost]]):
                 values[row] = torch.where(
                     infeasible, self.fallback.compared_value(candidate.success, best), values[row]
                 )
-        return chosen(
-            objective, actions, ranked(values), "cheapest_alteration", budget, declines=self.declines
-        )
+        return chosen(objective, actions, values, "cheapest_alteration", budget, declines=self.declines)

@@ -44,7 +44,7 @@ import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -52,56 +52,40 @@ from torch import Tensor
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.finite import ranked
-from rehearsal_torch.data.question import Kind
 from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.objective import Candidates
 from rehearsal_torch.objectives.success_probability import SuccessProbability
 from rehearsal_torch.search.alterations.interval_sweep import Cover, intervals, meet, spread, swept
-from rehearsal_torch.search.alterations.joint_candidates import AlterationBudget, joint_candidates
-from rehearsal_torch.search.budget import UNLIMITED, Budget, checked_budget
-from rehearsal_torch.search.search import BatchSearch, check_worth, chosen, in_time
-
-
-@dataclass(frozen=True)
-class Programs:
-    """The number of mixed-integer programs for candidates of several variables, and for each the number of
-    scenarios and the maximum number of nodes of its tree.
-    """
-
-    count: int
-    scenarios: int
-    nodes: int
+from rehearsal_torch.search.alterations.mixed_integer import AlterationBudget, joint_candidates
+from rehearsal_torch.search.search import (
+    UNLIMITED,
+    BatchSearch,
+    Budget,
+    check_worth,
+    checked_budget,
+    chosen,
+    in_time,
+)
 
 
 @dataclass(frozen=True)
 class Points:
-    """Points of one candidate set.
+    """Points of one candidate set."""
 
-    Attributes:
-        points: (m, k), the most probable first; m may be 0.
-        share: The share of desired validation scenarios at the most probable affordable point, whether it
-            qualifies or not; -1 if no point is affordable.
-    """
-
-    points: Tensor
+    points: Tensor  # (m, k), the most probable first; m may be 0
+    # The share of desired validation scenarios at the most probable affordable point, whether it qualifies or
+    # not; -1 if no point is affordable.
     share: float
 
 
 @dataclass(frozen=True)
 class Qualifying:
-    """Finds qualifying alterations.
+    """Finds qualifying alterations."""
 
-    Attributes:
-        tau: The required share of desired scenarios.
-        pool: Maximum number of points returned.
-        budget: Upper bound on the cost of an alteration; None for no bound.
-        programs: Settings of the search for candidates of several variables.
-    """
-
-    tau: float
-    pool: int
-    budget: AlterationBudget | None
-    programs: Programs
+    tau: float  # The required share of desired scenarios
+    pool: int  # Maximum number of points returned
+    budget: AlterationBudget | None  # Upper bound on the cost of an alteration; None for no bound
+    programs: tuple[int, int, int]  # For several variables: their number, scenarios and nodes of each
 
     def points(self, candidate: SuccessProbability, index: int, budget: Budget = UNLIMITED) -> Points:
         """The qualifying points of one set in one case, as far as the time budget allows."""
@@ -110,11 +94,8 @@ class Qualifying:
             inside = spread(self._pieces(covers).to(candidate.lower), self.pool)
             points, likeliest = inside.unsqueeze(-1), self._likeliest(candidate, index, covers[0][0])
             return self._first(candidate, index, candidate.origin[index] + points, likeliest)
-        how = self.programs
-        limits = (how.count, how.scenarios, how.nodes)
-        points = self._affordable(
-            candidate, joint_candidates(candidate, index, self.tau, *limits, budget=budget)
-        )
+        joint = joint_candidates(candidate, index, self.tau, *self.programs, budget=budget)
+        points = self._affordable(candidate, joint)
         return self._first(candidate, index, points, self.best(candidate, index, budget).points)
 
     def pieces(self, candidate: SuccessProbability, index: int) -> Tensor:
@@ -126,9 +107,7 @@ class Qualifying:
         return meet(*(cover.at_least(math.ceil(self.tau * count - 1e-9)) for cover, count in covers))
 
     def best(self, candidate: SuccessProbability, index: int, budget: Budget = UNLIMITED) -> Points:
-        """The most probable affordable point that sweeps find in one set for one case, (1, k); (0, k) if
-        there is none.
-        """
+        """The most probable affordable point found in one set for one case, (1, k), or none, (0, k)."""
         if len(candidate.names) == 1:
             points = self._likeliest(candidate, index, self._covers(candidate, index)[0][0])
         else:
@@ -210,18 +189,11 @@ ACQUISITIONS: tuple[Acquisition, ...] = ("log_ei", "ucb", "every")
 NOISE = 1e-6
 
 
-@dataclass(frozen=True)
-class Evaluated:
-    """The evaluated points of each pool.
+class Evaluated(NamedTuple):
+    """The q evaluated points of each pool, in the order of evaluation; a point may occur twice."""
 
-    Attributes:
-        places: Indices of the q evaluated points in their pools, (b, q), in the order of evaluation; an index
-            may occur twice.
-        values: (b, q).
-    """
-
-    places: Tensor
-    values: Tensor
+    places: Tensor  # (b, q), indices in the pools
+    values: Tensor  # (b, q)
 
 
 def explored(
@@ -234,15 +206,10 @@ def explored(
     kappa: float = 2.576,
     budget: Budget = UNLIMITED,
 ) -> Evaluated:
-    """Searches each of b pools for its best point; each pool has at least one valid point.
-
-    Args:
-        function: (b, q, k) -> (b, q), one function per pool.
-        pools: (b, m, k).
-        valid: Which points are valid, (b, m) bool.
-        probes: Number of leading points that are evaluated at the start.
-        iterations: Number of further, sequential evaluations, none of which begins once the budget is spent.
-        acquisition: The acquisition function; `every` evaluates all valid points at once.
+    """Searches each of b pools (b, m, k) for its best point by a function (b, q, k) -> (b, q); each pool has
+    at least one `valid` point, (b, m). The first `probes` points are evaluated at the start, then
+    `iterations` others one by one, none of which begins once the budget is spent; an acquisition of `every`
+    evaluates all valid points.
     """
     pool_size = pools.shape[1]
     everything = acquisition == "every" or probes + iterations >= pool_size
@@ -340,12 +307,8 @@ class Informative(BatchSearch[Candidates[SuccessProbability]]):
         declines: See `Search`; False for the behaviour in the paper.
         budget_s: See `Search`; a program gets the remaining time, and a step is a candidate set, a program, a
             line, or an evaluation.
-
-    Raises:
-        ValueError: if a number is out of range or a name is unknown.
     """
 
-    kind: Kind | None = "rehearse"
     # It looks for information among what is probable enough.
     weighs: bool = False
 
@@ -373,19 +336,27 @@ class Informative(BatchSearch[Candidates[SuccessProbability]]):
             f"a fallback of {list(FALLBACKS)} and an acquisition of {list(ACQUISITIONS)}",
             **{"fallback": fallback, "acquisition": acquisition},
         )
-        sizes = {"pool": pool, "probes": probes, "scenarios": scenarios, "nodes": nodes}
-        sizes |= {"batch_size": batch_size}
-        others = {"iterations": iterations, "programs": programs, "kappa": kappa}
-        others |= {"indifference": indifference}
-        require(
-            min(sizes.values()) > 0 and min(others.values()) >= 0, "positive numbers", **{**sizes, **others}
-        )
+        sizes = {
+            "pool": pool,
+            "probes": probes,
+            "scenarios": scenarios,
+            "nodes": nodes,
+            "batch_size": batch_size,
+        }
+        others = {
+            "iterations": iterations,
+            "programs": programs,
+            "kappa": kappa,
+            "indifference": indifference,
+        }
+        fits = min(sizes.values()) > 0 and min(others.values()) >= 0
+        require(fits, "positive numbers", **{**sizes, **others})
         self.tau, self.fallback, self.indifference = tau, fallback, indifference
         self.acquisition, self.kappa = acquisition, kappa
         self.probes, self.iterations = probes, iterations
         self.batch_size, self.declines = batch_size, declines
         cost = None if budget is None else AlterationBudget.of(budget)
-        self.qualifying = Qualifying(tau, pool, cost, Programs(programs, scenarios, nodes))
+        self.qualifying = Qualifying(tau, pool, cost, (programs, scenarios, nodes))
         self.budget_s = checked_budget(budget_s)
 
     @torch.no_grad()
@@ -414,7 +385,7 @@ class Informative(BatchSearch[Candidates[SuccessProbability]]):
                 pools = self._fallen_back(sets, index, trace, allowed)
             self._take(sets, pools, index, actions, values, trace, allowed)
             facts.append(trace)
-        return chosen(objective, actions, ranked(values), "informative", allowed, facts, self.declines)
+        return chosen(objective, actions, values, "informative", allowed, facts, self.declines)
 
     @staticmethod
     def _of_sets(
@@ -431,9 +402,7 @@ class Informative(BatchSearch[Candidates[SuccessProbability]]):
     def _fallen_back(
         self, sets: Sequence[SuccessProbability], index: int, trace: dict[str, Any], allowed: Budget
     ) -> list[Tensor]:
-        """The pools if no point qualifies; writes the reason into `trace`. A refusal still reports what it
-        would have set.
-        """
+        """The pools if no point qualifies, and the reason in `trace`; a refusal keeps what it would set."""
         likeliest = self._of_sets(sets, self.qualifying.best, index, allowed)
         best_set = max(range(len(sets)), key=lambda which: likeliest[which].share)
         if likeliest[best_set].share < 0:
@@ -467,9 +436,7 @@ class Informative(BatchSearch[Candidates[SuccessProbability]]):
         trace: dict[str, Any],
         allowed: Budget,
     ) -> None:
-        """Writes the best point of each pool into `actions` and its information into `values`; a set without
-        a contending point keeps minus infinity.
-        """
+        """Writes the best point of each pool into `actions`, and its information into `values`."""
         evaluated: list[tuple[int, Tensor, Tensor]] = []
         for width in sorted({len(candidate.names) for candidate in sets}):
             wide = [which for which, candidate in enumerate(sets) if len(candidate.names) == width]
@@ -504,9 +471,7 @@ class Informative(BatchSearch[Candidates[SuccessProbability]]):
         index: int,
         allowed: Budget,
     ) -> list[tuple[int, Tensor, Tensor]]:
-        """For the sets at these places, with the same number of variables: the place, the evaluated points,
-        and the information of each.
-        """
+        """The place, the evaluated points and their information, for sets of the same number of variables."""
         pools = [pools[which] for which in places]
         largest = max(len(pool) for pool in pools)
         padded = torch.stack([torch.cat([pool, pool[:1].expand(largest - len(pool), -1)]) for pool in pools])
@@ -516,10 +481,6 @@ class Informative(BatchSearch[Candidates[SuccessProbability]]):
             at = zip(places, points, strict=True)
             return torch.stack([sets[which].information.at(index, part) for which, part in at])
 
-        evaluated = explored(
-            information, padded, valid, self.probes, self.iterations, self.acquisition, self.kappa, allowed
-        )
-        return [
-            (which, padded[row][evaluated.places[row]], ranked(evaluated.values[row]))
-            for row, which in enumerate(places)
-        ]
+        how = (self.probes, self.iterations, self.acquisition, self.kappa, allowed)
+        asked, values = explored(information, padded, valid, *how)
+        return [(which, padded[row][asked[row]], ranked(values[row])) for row, which in enumerate(places)]

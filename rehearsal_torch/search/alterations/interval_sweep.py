@@ -27,27 +27,18 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
-from rehearsal_torch.data.finite import ranked
-from rehearsal_torch.data.question import Kind
-from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.objective import Candidates
 from rehearsal_torch.objectives.scenario_success import CountObjective, Scenarios
-from rehearsal_torch.search.budget import UNLIMITED, Budget, checked_budget
-from rehearsal_torch.search.search import BatchSearch, chosen, in_time
+from rehearsal_torch.search.search import UNLIMITED, BatchSearch, Budget, chosen, in_time
 from rehearsal_torch.seeding import generator
 
 
 @dataclass(frozen=True)
 class Cover:
-    """A set of intervals, as their sorted ends.
+    """A set of intervals, as their sorted ends."""
 
-    Attributes:
-        begins: (n,), ascending.
-        ends: (n,), ascending; ends[i] need not belong to the interval that begins at begins[i].
-    """
-
-    begins: np.ndarray
-    ends: np.ndarray
+    begins: np.ndarray  # (n,), ascending
+    ends: np.ndarray  # (n,), ascending; ends[i] need not belong to the interval that begins at begins[i]
 
     @classmethod
     def of(cls, left: Tensor, right: Tensor) -> "Cover":
@@ -58,9 +49,7 @@ class Cover:
         return cls(np.sort(begins[real]), np.sort(ends[real]))
 
     def before(self) -> np.ndarray:
-        """How many intervals cover the point just before each beginning, (n,); equal beginnings count one
-        after the other.
-        """
+        """How many intervals cover the point just before each beginning, (n,), equal ones in turn."""
         return np.arange(len(self.begins)) - np.searchsorted(self.ends, self.begins, side="left")
 
     def at_least(self, count: int) -> Tensor:
@@ -75,9 +64,7 @@ class Cover:
         return torch.from_numpy(np.stack([self.begins[opened], self.ends[closed]], -1))
 
     def deepest(self) -> tuple[float, int]:
-        """The midpoint of the first piece that lies in most intervals, and their number; nan and 0 if all
-        intervals are empty.
-        """
+        """The midpoint of the first piece that lies in most intervals, and their number; nan, 0 if none."""
         if not len(self.begins):
             return float("nan"), 0
         before = self.before()
@@ -96,11 +83,8 @@ def meet(one: Tensor, other: Tensor) -> Tensor:
 
 
 def spread(pieces: Tensor, count: int) -> Tensor:
-    """`count` points in a union of intervals, (p, 2) -> (count,): the ends first, then a low-discrepancy
-    sequence over its length.
-
-    If there are more ends than points, only the ends of the longest pieces; no points if there are no
-    intervals.
+    """`count` points in a union of intervals, (p, 2) -> (count,): the ends, of the longest pieces first, then
+    a low-discrepancy sequence over its length; no points if there are no intervals.
     """
     if not len(pieces):
         return pieces.new_empty(0)
@@ -121,6 +105,7 @@ def spread(pieces: Tensor, count: int) -> Tensor:
 POINTS = 33
 
 
+@dataclass(eq=False)
 class IntervalSweep(BatchSearch[Candidates[CountObjective]]):
     """The alteration that satisfies most scenarios.
 
@@ -128,28 +113,17 @@ class IntervalSweep(BatchSearch[Candidates[CountObjective]]):
         starts: Number of starts for sets of several variables.
         rounds: Maximum number of sweeps over all lines.
         screening_draws: Number of scenarios that are swept from all starts; the best is then swept over all.
-        batch_size: Maximum number of cases per call.
         budget_s: See `Search`; a step is a sweep along one line of a candidate set.
-
-    Raises:
-        ValueError: if a number is not positive.
     """
 
-    kind: Kind | None = "rehearse"
+    starts: int = 8
+    rounds: int = 10
+    screening_draws: int = 500
+    batch_size: int = 32
+    budget_s: float | None = None
 
-    def __init__(
-        self,
-        starts: int = 8,
-        rounds: int = 10,
-        screening_draws: int = 500,
-        batch_size: int = 32,
-        budget_s: float | None = None,
-    ) -> None:
-        sizes = {"starts": starts, "rounds": rounds, "screening_draws": screening_draws}
-        sizes |= {"batch_size": batch_size}
-        require(min(sizes.values()) > 0, "positive numbers", **sizes)
-        self.begin, self.rounds, self.screening_draws = starts, rounds, screening_draws
-        self.batch_size, self.budget_s = batch_size, checked_budget(budget_s)
+    def __post_init__(self) -> None:
+        self.check_sizes("starts", "rounds", "screening_draws", "batch_size")
 
     @torch.no_grad()
     def batch_search(self, objective: Candidates[CountObjective]) -> list[Decision]:
@@ -157,11 +131,11 @@ class IntervalSweep(BatchSearch[Candidates[CountObjective]]):
         budget = Budget(self.budget_s)
         sets = objective.sets
         actions = [
-            swept(candidate, self.begin, self.rounds, self.screening_draws, budget)
+            swept(candidate, self.starts, self.rounds, self.screening_draws, budget)
             for candidate in in_time(sets, budget)
         ]
         values = torch.stack([candidate.share(best) for candidate, best in zip(sets, actions, strict=False)])
-        return chosen(objective, actions, ranked(values), "interval_sweep", budget, declines=self.declines)
+        return chosen(objective, actions, values, "interval_sweep", budget, declines=self.declines)
 
 
 def swept(
@@ -193,11 +167,9 @@ def line_sweeps(
     budget: Budget = UNLIMITED,
 ) -> tuple[Tensor, Tensor]:
     """Sweeps lines through starts (R, B, k) in the box (B, k): in every round the k axes, then 2 (k - 1)
-    normal directions in units of each case's box, from one stream of seed 0.
-
-    Returns:
-        Actions (R, B, k) and their numbers of desired scenarios, (R, B). The budget ends the sweeps after a
-        line; a case that a sweep has not improved from any start stays as it is, whatever the others do.
+    normal directions in units of each case's box. Returns actions (R, B, k) and their numbers of desired
+    scenarios, (R, B). The budget ends the sweeps after a line; a case that no start improves stays as it is,
+    whatever the others do.
     """
     actions, width = starts.clone(), starts.shape[-1]
     counts = scenarios.desired(actions).sum(-2)
@@ -266,14 +238,8 @@ def _of_cases(gains: Tensor) -> Tensor:
 
 
 def most_covered(left: Tensor, right: Tensor, lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
-    """The midpoint of the piece that lies in most intervals, and their number. Returns points (..., B) and
-    counts (..., B).
-
-    Args:
-        left: Left ends, (..., n, B).
-        right: Right ends; an interval with left > right is empty.
-        lower: Lower ends of the box, (..., B); where all intervals are empty, its midpoint is returned.
-        upper: Upper ends of the box.
+    """The midpoint of the piece that lies in most of n intervals, ends (..., n, B), in a box, (..., B), or
+    that of the box if all are empty (left > right), and their number, (..., B) each.
     """
     real = left <= right
     ends = torch.cat([torch.where(real, left, torch.inf), torch.where(real, right, torch.inf)], -2)
@@ -290,9 +256,7 @@ def most_covered(left: Tensor, right: Tensor, lower: Tensor, upper: Tensor) -> t
 
 
 def _min_violation(gains: Tensor, slack: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
-    """For lines on which no scenario can be desired: the point of a grid with the smallest mean violation,
-    (..., B).
-    """
+    """For lines on which no scenario can be desired: the grid point with the smallest mean violation."""
     shares = torch.linspace(0, 1, POINTS, dtype=lower.dtype, device=lower.device)
     points = [lower + share * (upper - lower) for share in shares]
     excess = [_of_cases(gains) * point.unsqueeze(-2).unsqueeze(-1) - slack for point in points]

@@ -14,11 +14,33 @@ The branch-and-bound tree is limited by nodes, so that a result does not depend 
 unless a time budget ends it. A truncated tree keeps its best alteration; ``program_gap`` is the relative gap
 to the program's optimum.
 
-Source: Qin et al. (2023), App. C (the program, with one constant for all rows); tight constants are textbook.
+Candidates. The z for which at least m of n scenarios are desired form a set without structure, and finding
+one point of it is hard (Thm. 6). Candidates that satisfy a chance constraint come from three sources:
+
+1. a log-concave relaxation, in which every row g' z - h of the scenarios is normal with the mean and the
+   standard deviation that it has over the scenarios at the middle of the box: prod_r Phi((h_r - g_r' z) /
+   s_r). Gradient ascent finds its maximum, from which the sweeps and the programs begin;
+2. mixed-integer programs over some hundred scenarios each, solved one after the other. Half of the scenarios
+   that an earlier solution satisfied are dropped at random, so that each program covers other scenarios;
+3. line searches through each of these points that qualifies, along the axes and in random directions. On a
+   line the qualifying points form intervals, found exactly; their ends and midpoints are candidates too.
+
+Every candidate is validated on scenarios that no program and no sweep has used. Other qualifying points may
+exist: finding none proves nothing.
+
+An `AlterationBudget` limits the cost. Setting the variables of a set to z costs sum_i w_i |z_i - r_i|, with
+w_i the price per unit and r_i the value at which nothing is spent; an alteration is affordable if this is at
+most the limit. The affordable region is a polytope, for one variable an interval.
+
+Source: Qin et al. (2023), Thm. 6, App. B.2 and C (the program, there with one constant for all rows, dropping
+for diversity, validation); the relaxation and the lines are ours. Du et al. (2024), Sec. 3 (costs of
+alterations, there a sum of squares); the limit beside tau is ours.
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -28,14 +50,20 @@ from scipy.sparse import coo_array
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
-from rehearsal_torch.data.finite import ranked
-from rehearsal_torch.data.question import Kind
 from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.objective import Candidates
-from rehearsal_torch.objectives.scenario_success import CountObjective
-from rehearsal_torch.search.alterations.interval_sweep import best_of, line_sweeps, swept
-from rehearsal_torch.search.budget import UNLIMITED, Budget, checked_budget
-from rehearsal_torch.search.search import BatchSearch, chosen, in_time
+from rehearsal_torch.objectives.scenario_success import CountObjective, Scenarios
+from rehearsal_torch.search.alterations.interval_sweep import (
+    Cover,
+    best_of,
+    chord,
+    intervals,
+    line_sweeps,
+    meet,
+    swept,
+)
+from rehearsal_torch.search.search import UNLIMITED, BatchSearch, Budget, chosen, in_time
+from rehearsal_torch.seeding import generator
 
 # Range of box widths for which a program is solved in the actions' own units.
 ORDINARY_BOX = (1e-2, 1e4)
@@ -43,19 +71,14 @@ ORDINARY_BOX = (1e-2, 1e4)
 
 @dataclass(frozen=True)
 class Solution:
-    """The solution of a program.
+    """The solution of a program."""
 
-    Attributes:
-        action: (k,), or None if the tree was truncated before it found one.
-        count: Number of desired scenarios according to the program.
-        bound: Upper bound on that number.
-    """
-
-    action: np.ndarray | None
-    count: int
-    bound: float
+    action: np.ndarray | None  # (k,), or None if the tree was truncated before it found one
+    count: int  # Number of desired scenarios according to the program
+    bound: float  # Upper bound on that number
 
 
+@dataclass(eq=False)
 class MixedInteger(BatchSearch[Candidates[CountObjective]]):
     """The alteration of any number of variables that satisfies most scenarios.
 
@@ -66,32 +89,21 @@ class MixedInteger(BatchSearch[Candidates[CountObjective]]):
         starts: Number of starts of the sweeps.
         rounds: Maximum number of sweeps over all lines.
         screening_draws: Number of scenarios that are swept from all starts.
-        batch_size: Maximum number of cases per call.
         budget_s: See `Search`; a program gets the remaining time, and a step is a sweep along one line.
-
-    Raises:
-        ValueError: if a number is out of range.
     """
 
-    kind: Kind | None = "rehearse"
+    scenarios: int = 100
+    nodes: int = 500
+    gap: float = 0.01
+    starts: int = 8
+    rounds: int = 10
+    screening_draws: int = 500
+    batch_size: int = 32
+    budget_s: float | None = None
 
-    def __init__(
-        self,
-        scenarios: int = 100,
-        nodes: int = 500,
-        gap: float = 0.01,
-        starts: int = 8,
-        rounds: int = 10,
-        screening_draws: int = 500,
-        batch_size: int = 32,
-        budget_s: float | None = None,
-    ) -> None:
-        sizes = {"scenarios": scenarios, "nodes": nodes, "starts": starts, "rounds": rounds}
-        sizes |= {"screening_draws": screening_draws, "batch_size": batch_size}
-        require(min(sizes.values()) > 0 and gap >= 0, "positive numbers", **sizes, gap=gap)
-        self.scenarios, self.nodes, self.gap = scenarios, nodes, gap
-        self.begin, self.rounds, self.screening_draws = starts, rounds, screening_draws
-        self.batch_size, self.budget_s = batch_size, checked_budget(budget_s)
+    def __post_init__(self) -> None:
+        names = ("scenarios", "nodes", "starts", "rounds", "screening_draws", "batch_size")
+        self.check_sizes(*names, fits=self.gap >= 0, gap=self.gap)
 
     @torch.no_grad()
     def batch_search(self, objective: Candidates[CountObjective]) -> list[Decision]:
@@ -104,7 +116,7 @@ class MixedInteger(BatchSearch[Candidates[CountObjective]]):
         values = torch.stack([candidate.share(best) for candidate, best in zip(sets, actions, strict=False)])
         winner = values.argmax(0).tolist()
         facts = [traces[which][index] for index, which in enumerate(winner)]
-        return chosen(objective, list(actions), ranked(values), "mixed_integer", budget, facts, self.declines)
+        return chosen(objective, list(actions), values, "mixed_integer", budget, facts, self.declines)
 
     def best(
         self, objective: CountObjective, budget: Budget = UNLIMITED
@@ -113,7 +125,7 @@ class MixedInteger(BatchSearch[Candidates[CountObjective]]):
         if len(objective.names) == 1:
             return swept(objective, 1, 1, self.screening_draws), [{} for _ in objective.cases]
         some, origin = objective.search_scenarios.first(self.scenarios), objective.origin
-        alone = swept(objective, self.begin, self.rounds, self.screening_draws, budget) - origin
+        alone = swept(objective, self.starts, self.rounds, self.screening_draws, budget) - origin
         known = some.desired(alone).sum(0).tolist()
         answers, facts = alone.clone(), list[dict[str, Any]]()
         box = (objective.lower - origin, objective.upper - origin)
@@ -144,15 +156,8 @@ def solve(
     seconds: float = math.inf,
     gap: float = 0.0,
 ) -> Solution:
-    """Solves one program.
-
-    Args:
-        gains: G, (n, l, k).
-        slack: h, (n, l).
-        lower: The box, (k,), like `upper`.
-        known: A count that some alteration is known to reach.
-        seconds: Time limit; infinite for none.
-        gap: Relative gap at which to stop.
+    """Solves one program, with gains G (n, l, k), slack h (n, l), in a box, (k,): `known` desired scenarios
+    are known to be reached, and it stops at a relative gap.
     """
     # The tolerances of HiGHS are in units of its variables: a box that is not of the order of one is rescaled
     # first.
@@ -204,3 +209,152 @@ def solve(
     if result.x is None:
         return Solution(None, 0, bound)
     return Solution(result.x[:width] * size, free + round(float(result.x[width:].sum())), bound)
+
+
+ROOM = 1e-9
+
+
+@dataclass(frozen=True)
+class AlterationBudget:
+    """An upper bound on the cost of an alteration; a negative limit or price raises a ValueError."""
+
+    limit: float  # Maximum cost
+    # Price per unit, variable to a non-negative number; 1 by default.
+    costs: Mapping[str, float] = field(default_factory=dict)
+    # Value at which nothing is spent, variable to value; 0 by default.
+    reference: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        lowest = min([self.limit, *self.costs.values()])
+        require(lowest >= 0, "a limit and costs of at least 0", limit=self.limit, costs=dict(self.costs))
+
+    @classmethod
+    def of(cls, plain: Mapping[str, Any]) -> "AlterationBudget":
+        """From {limit, costs, reference}, the last two optional; others raise a ValueError."""
+        unknown = sorted(set(plain) - {"limit", "costs", "reference"})
+        if unknown or "limit" not in plain:
+            raise ValueError(
+                f"a budget has a limit, and optionally costs and a reference; got {sorted(plain)}"
+            )
+        return cls(float(plain["limit"]), dict(plain.get("costs") or {}), dict(plain.get("reference") or {}))
+
+    def affordable(self, names: Sequence[str], actions: Tensor) -> Tensor:
+        """Whether actions are within the limit, (..., k) -> (...) bool."""
+        prices = actions.new_tensor([float(self.costs.get(name, 1.0)) for name in names])
+        origin = actions.new_tensor([float(self.reference.get(name, 0.0)) for name in names])
+        cost = (prices * (actions - origin).abs()).sum(-1)
+        # A cost is a difference of actions, so its rounding error scales with their magnitude.
+        exact = 4 * torch.finfo(actions.dtype).eps * (prices * (actions.abs() + origin.abs())).sum(-1)
+        return cost <= self.limit * (1 + ROOM) + exact
+
+    def reach(self, name: str) -> tuple[float, float]:
+        """The affordable interval of one variable that is altered alone."""
+        price, origin = float(self.costs.get(name, 1.0)), float(self.reference.get(name, 0.0))
+        width = self.limit / price if price > 0 else torch.inf
+        return origin - width, origin + width
+
+
+def joint_candidates(
+    objective: CountObjective,
+    index: int,
+    tau: float,
+    programs: int = 3,
+    scenarios: int = 100,
+    nodes: int = 200,
+    lines: int = 4,
+    budget: Budget = UNLIMITED,
+) -> Tensor:
+    """Alterations for which a share tau of both samples is desired in one case, (m, k), maybe none;
+    `programs` are solved over `scenarios` each, and `lines` random directions searched besides the axes. A
+    program gets the remaining time and keeps its best; none begins, and no line, once the budget is spent.
+    """
+    samples = (objective.search_scenarios.one(index), objective.validation_scenarios.one(index))
+    origin = objective.origin[index]
+    lower, upper = objective.lower[index] - origin, objective.upper[index] - origin
+    stream, first = generator(0), relaxed(samples[0], lower, upper)
+    swept = line_sweeps(samples[0], lower[None], upper[None], first[None, None], 3, budget)[0][0, 0]
+    solutions = programmed(samples[0], lower, upper, swept, programs, scenarios, nodes, budget, stream)
+    good = [point for point in (first, swept, *solutions) if qualifies(samples, point[None], tau)[0]]
+    width = len(lower)
+    across = torch.randn(lines, width, dtype=torch.float64, generator=stream) * (upper - lower).cpu()
+    directions = torch.cat([torch.eye(width, dtype=torch.float64), across]).to(lower)
+    pairs = list(product(good, directions[(directions != 0).any(-1)]))
+    on_lines = [
+        point
+        for begin, direction in in_time(pairs, budget)
+        for point in along(samples, lower, upper, begin, direction, tau)
+    ]
+    points = torch.stack([*good, *on_lines]) if good else lower.new_empty(0, width)
+    return origin + points[qualifies(samples, points, tau)]
+
+
+def qualifies(samples: tuple[Scenarios, ...], actions: Tensor, tau: float) -> Tensor:
+    """Whether enough scenarios of every sample are desired, (m, k) -> (m,) bool."""
+    return torch.stack([part.share(actions.unsqueeze(-2)).squeeze(-1) >= tau for part in samples]).all(0)
+
+
+def relaxed(scenarios: Scenarios, lower: Tensor, upper: Tensor, steps: int = 60) -> Tensor:
+    """The maximiser of the log-concave relaxation, (k,)."""
+    gains, room = scenarios.gains.mean(0), scenarios.slack[:, 0].mean(0)
+    middle, width = (lower + upper) / 2, upper - lower
+    spread = (scenarios.slack[:, 0] - scenarios.gains @ middle).std(0).clamp_min(1e-300)
+    best, value, length = middle, torch.special.log_ndtr((room - gains @ middle) / spread).sum(), 0.5
+    for _ in range(steps):
+        slack = (room - gains @ best) / spread
+        hazard = torch.exp(-slack.square() / 2 - 0.5 * math.log(2 * math.pi) - torch.special.log_ndtr(slack))
+        ascent = -(hazard / spread) @ gains * width
+        moved = (best + length * width * ascent / ascent.norm().clamp_min(1e-300)).clamp(lower, upper)
+        other = torch.special.log_ndtr((room - gains @ moved) / spread).sum()
+        best, value, length = (moved, other, length * 1.3) if other > value else (best, value, length / 2)
+    return best
+
+
+def programmed(
+    scenarios: Scenarios,
+    lower: Tensor,
+    upper: Tensor,
+    begin: Tensor,
+    programs: int,
+    count: int,
+    nodes: int,
+    budget: Budget,
+    stream: torch.Generator,
+) -> list[Tensor]:
+    """Solutions of at most so many programs that drop some scenarios that an earlier one satisfied."""
+    rest, answers = torch.arange(len(scenarios.gains), device=scenarios.gains.device), []
+    box = (lower.cpu().numpy(), upper.cpu().numpy())
+    for _ in range(programs):
+        if budget.out():
+            break
+        part = scenarios.some(rest[:count])
+        known = int(part.desired(begin[None]).sum())
+        solution = solve(
+            part.gains.cpu().numpy(), part.slack[:, 0].cpu().numpy(), *box, known, nodes, budget.left(), 0.01
+        )
+        if solution.action is not None:
+            answer = torch.from_numpy(np.asarray(solution.action)).to(begin)
+            answers.append(answer.clamp(lower, upper))
+        satisfied = part.desired(answers[-1][None] if answers else begin[None])[:, 0]
+        dropped = satisfied & (torch.rand(len(satisfied), generator=stream) < 0.5).to(satisfied.device)
+        rest = torch.cat([rest[:count][~dropped], rest[count:]])
+    return answers
+
+
+def along(
+    samples: tuple[Scenarios, ...],
+    lower: Tensor,
+    upper: Tensor,
+    point: Tensor,
+    direction: Tensor,
+    tau: float,
+) -> list[Tensor]:
+    """Ends and midpoints of the intervals on the line through a point that qualify in both samples."""
+    first, last = chord(point[None], direction[None], lower, upper)
+    unions = []
+    for part in samples:
+        slack = part.slack - (part.gains @ point).unsqueeze(-2)
+        left, right = intervals(part.gains @ direction, slack, first, last)
+        unions.append(Cover.of(left[:, 0], right[:, 0]).at_least(math.ceil(tau * len(left) - 1e-9)).to(point))
+    both = meet(*unions)
+    steps = torch.cat([both[:, 0], both[:, 1], both.mean(-1)])
+    return list((point + steps.unsqueeze(-1) * direction).clamp(lower, upper))

@@ -22,11 +22,8 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import ranked
-from rehearsal_torch.data.question import Kind
-from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.objective import AlterationObjective, Candidates
-from rehearsal_torch.search.budget import UNLIMITED, Budget, checked_budget
-from rehearsal_torch.search.search import BatchSearch, chosen, in_time
+from rehearsal_torch.search.search import UNLIMITED, BatchSearch, Budget, chosen, in_time
 
 LONGER, SHORTER = 1.6, 0.4
 MIN_STEP = 1e-4
@@ -35,6 +32,7 @@ HALVED = 10
 MIN_STARTS = 5
 
 
+@dataclass(eq=False)
 class ProjectedAscent(BatchSearch[Candidates[AlterationObjective]]):
     """Multi-start projected gradient ascent.
 
@@ -43,33 +41,21 @@ class ProjectedAscent(BatchSearch[Candidates[AlterationObjective]]):
         steps: T, maximum number of steps.
         rate: Fixed learning rate (as in the paper, for standardised actions); None for adaptive steps.
         single: Ascend in single precision; values are computed again in double precision at the end.
-        batch_size: Maximum number of cases per call.
         declines: See `Search`; False for the behaviour in the paper.
         budget_s: See `Search`; a step is one step of the ascent.
-
-    Raises:
-        ValueError: if a number is not positive.
     """
 
-    kind: Kind | None = "rehearse"
+    starts: int = 20
+    steps: int = 100
+    rate: float | None = None
+    single: bool = True
+    batch_size: int = 32
+    declines: bool = True
+    budget_s: float | None = None
 
-    def __init__(
-        self,
-        starts: int = 20,
-        steps: int = 100,
-        rate: float | None = None,
-        single: bool = True,
-        batch_size: int = 32,
-        declines: bool = True,
-        budget_s: float | None = None,
-    ) -> None:
-        sizes = {"starts": starts, "steps": steps, "batch_size": batch_size}
-        require(
-            min(sizes.values()) > 0 and (rate is None or rate > 0), "positive numbers", **sizes, rate=rate
-        )
-        self.starts, self.steps, self.batch_size = starts, steps, batch_size
-        self.rate, self.single = rate, single
-        self.declines, self.budget_s = declines, checked_budget(budget_s)
+    def __post_init__(self) -> None:
+        fits = self.rate is None or self.rate > 0
+        self.check_sizes("starts", "steps", "batch_size", fits=fits, rate=self.rate)
 
     @torch.no_grad()
     def batch_search(self, objective: Candidates[AlterationObjective]) -> list[Decision]:
@@ -95,18 +81,14 @@ class ProjectedAscent(BatchSearch[Candidates[AlterationObjective]]):
     def _with_starts(
         self, objective: AlterationObjective, ends: Tensor, compared: Tensor, acceptable: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """End points of the ascents followed by the starts; a start counts only if it is acceptable and its
-        case has no acceptable end point.
-        """
+        """End points of the ascents, then the starts, which count where no end point is acceptable."""
         starts = objective.starts(self.starts)
         useful = objective.acceptable(starts) & ~acceptable.any(0)
         start_values = ranked(objective.sought_at_last(starts)).where(useful, -torch.inf)
         return torch.cat((ends, starts)), torch.cat((compared, start_values)), torch.cat((acceptable, useful))
 
     def ascend(self, objective: AlterationObjective, budget: Budget = UNLIMITED) -> tuple[Tensor, int]:
-        """The end points of the remaining starts, (n, B, k) in the actions' units, and the number of steps.
-        The budget ends the ascent after a step.
-        """
+        """The end points of the remaining starts, (n, B, k) in the actions' units, and their steps."""
         inside = _Frame.of(objective, torch.float32 if self.single else torch.float64)
         points = inside.points(objective.starts(self.starts))
         value, gradients = objective.sought_with_gradient_in_frame(points)
@@ -147,9 +129,7 @@ class ProjectedAscent(BatchSearch[Candidates[AlterationObjective]]):
 
 @dataclass(frozen=True)
 class _Frame:
-    """The box (B, k) in the standardised coordinates, and the precision, of an ascent; location and scale
-    (k,) are in the actions' units.
-    """
+    """The box (B, k) in standardised coordinates; location and scale (k,) in the actions' units."""
 
     objective: AlterationObjective
     location: Tensor

@@ -21,31 +21,24 @@ a printing error) and Alg. 2 (the closed form, filling one coordinate after the 
 same).
 """
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
-from rehearsal_torch.data.finite import ranked
-from rehearsal_torch.data.question import Kind
-from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
 from rehearsal_torch.objectives.objective import Candidates
-from rehearsal_torch.objectives.region_probability.rectangle import OPEN, RectangleProbability
-from rehearsal_torch.search.budget import UNLIMITED, Budget, checked_budget
-from rehearsal_torch.search.search import BatchSearch, chosen, in_time
+from rehearsal_torch.objectives.region_probability import OPEN, RectangleProbability
+from rehearsal_torch.search.search import UNLIMITED, BatchSearch, Budget, chosen, in_time
 
 # beta and sigma.
 STEP_REDUCTION, SUFFICIENT_DECREASE = 0.5, 1e-3
 
 
 def centred(base: Tensor, effect: Tensor, lower: Tensor, upper: Tensor, target: Tensor) -> Tensor:
-    """Actions whose mean is closest to the target. Returns (B, k).
-
-    Args:
-        base: m, (B,).
-        effect: e, (k,).
-        lower: The box, (B, k), like `upper`.
-        target: (B,) or (); may be infinite.
+    """Actions (B, k) in a box whose mean m + e' z, (B,) and (k,), is closest to a target, which may be
+    infinite.
     """
     lowest, highest = lower.where(effect > 0, upper), upper.where(effect > 0, lower)
     low, high = base + lowest @ effect, base + highest @ effect
@@ -54,39 +47,29 @@ def centred(base: Tensor, effect: Tensor, lower: Tensor, upper: Tensor, target: 
     return lowest + share.unsqueeze(-1) * (highest - lowest)
 
 
+@dataclass(eq=False)
 class ProjectionNewton(BatchSearch[Candidates[GaussianSuccess]]):
     """Maximises the probability of success over every candidate set.
 
     Args:
         steps: Maximum number of Newton steps.
         tolerance: Stops once no coordinate moves by more than this share of its range.
-        batch_size: Maximum number of cases per call.
         predictive: Compare sets by the predictive probability of their best action; False compares the
             plug-in values, as in the paper.
         declines: See `Search`; False for the behaviour in the paper.
         budget_s: See `Search`; a step is a Newton step.
-
-    Raises:
-        ValueError: if a number is out of its range.
     """
 
-    kind: Kind | None = "rehearse"
+    steps: int = 100
+    tolerance: float = 1e-7
+    batch_size: int = 1000
+    predictive: bool = True
+    declines: bool = True
+    budget_s: float | None = None
     pools = True
 
-    def __init__(
-        self,
-        steps: int = 100,
-        tolerance: float = 1e-7,
-        batch_size: int = 1000,
-        predictive: bool = True,
-        declines: bool = True,
-        budget_s: float | None = None,
-    ) -> None:
-        require(
-            steps >= 1 and tolerance > 0, "steps >= 1 and tolerance > 0", steps=steps, tolerance=tolerance
-        )
-        self.steps, self.tolerance, self.batch_size = steps, tolerance, batch_size
-        self.predictive, self.declines, self.budget_s = predictive, declines, checked_budget(budget_s)
+    def __post_init__(self) -> None:
+        self.check_sizes("steps", "tolerance", expected="steps >= 1 and tolerance > 0")
 
     @torch.no_grad()
     def batch_search(self, objective: Candidates[GaussianSuccess]) -> list[Decision]:
@@ -94,11 +77,9 @@ class ProjectionNewton(BatchSearch[Candidates[GaussianSuccess]]):
         budget = Budget(self.budget_s)
         sets = objective.sets
         actions = [self.best(candidate, budget) for candidate in in_time(sets, budget)]
-        compared = [
-            self.compared_value(candidate, best) for candidate, best in zip(sets, actions, strict=False)
-        ]
-        values = torch.stack(compared)
-        return chosen(objective, actions, ranked(values), "projection_newton", budget, declines=self.declines)
+        pairs = zip(sets, actions, strict=False)
+        values = torch.stack([self.compared_value(*pair) for pair in pairs])
+        return chosen(objective, actions, values, "projection_newton", budget, declines=self.declines)
 
     def compared_value(self, objective: GaussianSuccess, actions: Tensor) -> Tensor:
         """The values by which the best actions (B, k) of the sets are compared, (B,)."""
@@ -174,9 +155,7 @@ class ProjectionNewton(BatchSearch[Candidates[GaussianSuccess]]):
 
 
 def _newton(gradient: Tensor, curvature: Tensor, active: Tensor) -> Tensor:
-    """The Newton step with active coordinates decoupled from the others: (n, k), (n, k, k) -> (n, k); the
-    gradient where the curvature is not positive definite.
-    """
+    """The Newton step of the free coordinates, (n, k), (n, k, k) -> (n, k); the gradient where that fails."""
     diagonal = curvature.diagonal(dim1=-2, dim2=-1)
     free = ~active
     both = free.unsqueeze(-1) & free.unsqueeze(-2)

@@ -19,7 +19,7 @@ Source: Rastrigin (1963) and Solis and Wets (1981) (random search); Boender and 
 (multistart); the schedule is ours.
 """
 
-from copy import copy
+from dataclasses import dataclass, replace
 from typing import Self
 
 import torch
@@ -27,17 +27,15 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import ranked
-from rehearsal_torch.data.question import Kind
-from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.objective import AlterationObjective, Candidates
-from rehearsal_torch.search.budget import UNLIMITED, Budget, checked_budget
-from rehearsal_torch.search.search import BatchSearch, chosen, in_time
+from rehearsal_torch.search.search import UNLIMITED, BatchSearch, Budget, chosen, in_time
 from rehearsal_torch.seeding import generator, sobol
 
 # By how much a candidate that is not accepted is worth less: more than values differ by.
 REFUSED = 1e6
 
 
+@dataclass(eq=False)
 class SampledRefinement(BatchSearch[Candidates[AlterationObjective]]):
     """Candidates, then rounds of perturbations of the best.
 
@@ -48,35 +46,22 @@ class SampledRefinement(BatchSearch[Candidates[AlterationObjective]]):
         kept: m, the number of candidates that are perturbed in a round.
         perturbations: Number of perturbations of each.
         seed: Seed of the points and the perturbations.
-        batch_size: Maximum number of cases per call.
-        declines: See `Search`.
         budget_s: See `Search`; a step is one round.
-
-    Raises:
-        ValueError: if a number is not positive.
     """
 
-    kind: Kind | None = "rehearse"
+    starts: int = 40
+    samples: int = 40
+    rounds: int = 5
+    kept: int = 4
+    perturbations: int = 5
+    seed: int = 0
+    batch_size: int = 16
+    declines: bool = True
+    budget_s: float | None = None
     pools = True
 
-    def __init__(
-        self,
-        starts: int = 40,
-        samples: int = 40,
-        rounds: int = 5,
-        kept: int = 4,
-        perturbations: int = 5,
-        seed: int = 0,
-        batch_size: int = 16,
-        declines: bool = True,
-        budget_s: float | None = None,
-    ) -> None:
-        sizes = {"starts": starts, "samples": samples, "rounds": rounds, "kept": kept}
-        sizes |= {"perturbations": perturbations, "batch_size": batch_size}
-        require(min(sizes.values()) > 0, "positive numbers", **sizes)
-        self.starts, self.samples, self.rounds, self.kept = starts, samples, rounds, kept
-        self.perturbations, self.seed, self.batch_size = perturbations, seed, batch_size
-        self.declines, self.budget_s = declines, checked_budget(budget_s)
+    def __post_init__(self) -> None:
+        self.check_sizes("starts", "samples", "rounds", "kept", "perturbations", "batch_size")
 
     @torch.no_grad()
     def batch_search(self, objective: Candidates[AlterationObjective]) -> list[Decision]:
@@ -103,19 +88,15 @@ class SampledRefinement(BatchSearch[Candidates[AlterationObjective]]):
         return chosen(objective, actions, stacked, "sampled_refinement", budget, facts, self.declines, may)
 
     def _halved(self) -> Self:
-        """The same search with half as many of everything but rounds: what is acceptable costs more than a
-        value.
-        """
-        half = copy(self)
-        half.starts, half.samples = -(-self.starts // 2), -(-self.samples // 2)
-        half.kept, half.perturbations = -(-self.kept // 2), -(-self.perturbations // 2)
-        return half
+        """With half as many of everything but rounds: what is acceptable costs more than a value."""
+        names = ("starts", "samples", "kept", "perturbations")
+        return replace(self, **{name: -(-getattr(self, name) // 2) for name in names})
 
     def _best_accepted(
         self, table: AlterationObjective, budget: Budget, accepting: bool = False
     ) -> tuple[Tensor, Tensor, Tensor, int]:
-        """The best acceptable of the last candidates, or the best if none is: actions (B, k), values (B,),
-        whether they are acceptable (B,), and the number of evaluations.
+        """The best acceptable of the last candidates, or the best: actions, values, whether acceptable,
+        count.
         """
         actions, evaluations = self.refined(table, budget, accepting)
         compared, acceptable = ranked(table.sought_at_last(actions)), table.acceptable(actions)
@@ -127,8 +108,7 @@ class SampledRefinement(BatchSearch[Candidates[AlterationObjective]]):
         self, objective: AlterationObjective, budget: Budget = UNLIMITED, accepting: bool = False
     ) -> tuple[Tensor, int]:
         """The best candidates of each case, (m, B, k) in the actions' units, and the number of evaluations.
-        The budget ends the search after a round. With `accepting`, candidates that the objective accepts come
-        before all others.
+        With `accepting`, candidates that the objective accepts come before all others.
         """
 
         def value(points: Tensor) -> Tensor:

@@ -2,8 +2,7 @@
 
 Given a node v = (x, l, t) reached with reward r, let f(v) = r + h(v), where h is an upper bound on the
 remaining reward. A* expands the open node with the largest f; once no open node's f exceeds the best complete
-sequence, that sequence is optimal. With the bounds of `lipschitz_bound`, h is consistent, and f never rises
-along a path.
+sequence, that sequence is optimal. With the bounds below, h is consistent, and f never rises along a path.
 
 As published, the anchors of all time steps are pooled, h looks one step ahead (Eq. 11), and every path is
 followed to its end node by node. The defaults reach the same answer with less work: each time step has its
@@ -11,11 +10,39 @@ own anchors; a node whose remaining path is fixed is a leaf, evaluated by one ro
 the anchors at its own time (its own Eq. 11 maximum is taken only when it is expanded, child by child); nodes
 are expanded in batches; a greedy sequence prunes from the start.
 
-Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 4, Eq. 11, Algorithm 2 (App. E).
+Bounds. Given constants K_t of the counterfactual maps and C of the reward, the value V(x, l, t), the largest
+reward from time t on with l changes made, is Lipschitz in x with constant
+
+    L_{T-1} = C,    L_t = C + K_t L_{t+1}.
+
+Upper bounds W at anchor states y therefore bound the value of every other state,
+
+    V(x, l, t) <= min over anchors y of  W(y, l, t) + L_t |x - y|,
+
+and the recursion of V, with these bounds in place of the values one step ahead, gives W at the anchors from
+the last time step to the first. A node whose remaining path is fixed needs no anchors: one rollout is its
+value.
+
+The bounds hold in floating point: float64, distances by differences (never by matrix products, which may come
+out too short), and a margin above the rounding error of states and rewards.
+
+An anchor set holds states near those that the search is likely to visit. Two strategies draw them:
+
+- MC-Lipschitz: the observed states, and the states of random sequences that change k' ~ U{1 ... k} time
+  steps, drawn without replacement with probability L_t / sum L, to actions drawn from all A (so that one may
+  equal the observed action);
+- MC-Uniform: the same with all open time steps equally likely.
+
+A sampled state is identified by its time and the actions before it, so that duplicates are found exactly.
+
+Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 4 and Algorithm 2 (App. E); Lemma 5, Algorithm 1, Prop. 6,
+Eq. 11 and Thm. 7 (bounds); App. F, Eq. 18 (anchors); anchors by time and exact values are ours.
 """
 
 import heapq
 import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, final
@@ -25,12 +52,10 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import ranked
-from rehearsal_torch.data.question import Kind
 from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import Reward
-from rehearsal_torch.search.budget import Budget, checked_budget
-from rehearsal_torch.search.search import Search
+from rehearsal_torch.search.search import UNLIMITED, Budget, Search
 from rehearsal_torch.search.sequences.baselines import greedy_sequence, nothing_open
 from rehearsal_torch.search.sequences.decision_process import (
     CounterfactualProcess,
@@ -38,18 +63,245 @@ from rehearsal_torch.search.sequences.decision_process import (
     limit_reached,
     sequence_decision,
 )
-from rehearsal_torch.search.sequences.lipschitz_bound import (
-    NO_SUM,
-    Anchors,
-    LipschitzBound,
-    MonteCarlo,
-    UnboundedError,
-    value_constants,
-)
+from rehearsal_torch.seeding import stream
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, Surrogate
+
+WEIGHTS = ("lipschitz", "uniform")
+
+
+class Anchors(ABC):
+    """A strategy for choosing the anchor states of an episode."""
+
+    @abstractmethod
+    def __call__(self, process: CounterfactualProcess, lipschitz: Tensor) -> list[Tensor]:
+        """Anchor states of each time step, T tensors (n_t, D), each n_t at least 1, in the coordinates of the
+        trajectory; `lipschitz` are L_t, (T,).
+        """
 
 
 @final
+class MonteCarlo(Anchors):
+    """The observed states and those of random sequences.
+
+    Args:
+        samples: M, number of sequences drawn; None if `size` is given.
+        size: Draw until the set, over all time steps, has at least this many states (or no new ones appear).
+        weights: "lipschitz" (MC-Lipschitz) or "uniform" (MC-Uniform).
+        seed: Together with the identity of the episode, determines the draws.
+    """
+
+    def __init__(
+        self, samples: int | None = 100, size: int | None = None, weights: str = "lipschitz", seed: int = 0
+    ) -> None:
+        if (samples is None) == (size is None) or (samples or size or 0) < 1:
+            raise ValueError(
+                "expected either samples or size, at least 1, and null for the other; got "
+                f"samples={samples}, size={size}"
+            )
+        if weights not in WEIGHTS:
+            raise ValueError(f"expected weights of {' or '.join(WEIGHTS)}; got {weights!r}")
+        self.samples, self.size, self.weights, self.seed = samples, size, weights, seed
+
+    def __call__(self, process: CounterfactualProcess, lipschitz: Tensor) -> list[Tensor]:
+        """T tensors (n_t, D); the first row is the observed state."""
+        generator = stream(self.seed, process.objective.case.identity)
+        if self.samples is not None:
+            sequences = self._draw(process, lipschitz, self.samples, generator)
+        else:
+            sequences = self._until(process, lipschitz, generator)
+        states = process.objective.replay(sequences)
+        process.effort.network_evaluations += len(sequences) * (process.horizon - 1)
+        chosen = [states[first, time] for time, first in enumerate(_firsts(sequences, process.horizon))]
+        # The observed sequence comes first; its states are taken as observed rather than replayed.
+        return [
+            torch.cat([process.trajectory.states[time : time + 1], rest[1:]])
+            for time, rest in enumerate(chosen)
+        ]
+
+    def _draw(
+        self, process: CounterfactualProcess, lipschitz: Tensor, count: int, generator: torch.Generator
+    ) -> Tensor:
+        """The observed sequence, then `count` random ones, (count + 1, H) long."""
+        objective, observed = process.objective, process.objective.observed.cpu()
+        free = objective.open
+        weights = torch.ones(len(free), dtype=torch.float64)
+        if self.weights == "lipschitz":
+            weights = lipschitz[free.to(lipschitz.device)].cpu()
+        order = free[torch.multinomial(weights.expand(count, -1), len(free), generator=generator)]
+        # The first k' of a weighted permutation are a weighted draw of k' without replacement.
+        changes = torch.randint(1, min(objective.changes, len(free)) + 1, (count, 1), generator=generator)
+        picked = torch.zeros(count, len(observed), dtype=torch.bool)
+        picked.scatter_(1, order, torch.arange(len(free)) < changes)
+        drawn = torch.randint(objective.actions, picked.shape, generator=generator)
+        return torch.cat([observed.unsqueeze(0), torch.where(picked, drawn, observed)]).to(objective.observed)
+
+    def _until(self, process: CounterfactualProcess, lipschitz: Tensor, generator: torch.Generator) -> Tensor:
+        """The fewest of the drawn sequences that yield `size` states."""
+        sequences, block = process.objective.observed.unsqueeze(0), 64
+        while True:
+            firsts = torch.cat(_firsts(sequences, process.horizon))
+            states = firsts.bincount(minlength=len(sequences)).cumsum(0)
+            enough = (states >= (self.size or 1)).nonzero()
+            if len(enough):
+                return sequences[: int(enough[0, 0]) + 1]
+            if len(sequences) > block and int(states[-1]) == int(states[len(sequences) // 2]):
+                return sequences
+            sequences = torch.cat(
+                [sequences, self._draw(process, lipschitz, max(block, len(sequences)), generator)[1:]]
+            )
+
+
+def _firsts(sequences: Tensor, horizon: int) -> list[Tensor]:
+    """For each time step, the index of the first sequence of each distinct prefix, (n_t,) long, ascending."""
+    group = torch.zeros(len(sequences), dtype=torch.long, device=sequences.device)
+    rows, firsts = torch.arange(len(sequences), device=sequences.device), []
+    for time in range(horizon):
+        if time:
+            group = torch.unique(
+                group * (int(sequences.max()) + 1) + sequences[:, time - 1], return_inverse=True
+            )[1]
+        first = torch.full((int(group.max()) + 1,), len(sequences), device=group.device).scatter_reduce(
+            0, group, rows, "amin"
+        )
+        firsts.append(first.sort().values)
+    return firsts
+
+
+ENTRIES = 1 << 16  # distances held at once: few enough to stay in the processor's cache
+
+
+NO_SUM = (
+    "expected a return that is a sum over time steps; the worst member's is none, so that the bounds of "
+    "astar do not hold for objective.members=worst: use branch_and_bound, greedy_changes or exhaustive, or "
+    "objective.members=mean"
+)
+
+
+class UnboundedError(ValueError):
+    """No finite Lipschitz constant is known, so that there is no Lipschitz bound."""
+
+
+def value_constants(objective: CounterfactualReturn) -> Tensor:
+    """The Lipschitz constants L_t of the value, (T,) float64.
+
+    Raises:
+        UnboundedError: if the trajectory or the reward has none, or the value is no sum over steps.
+    """
+    if objective.worst:
+        raise UnboundedError(NO_SUM)
+    known = objective.trajectory.lipschitz()
+    if known is None or not bool(torch.isfinite(known).all()) or not objective.constant < torch.inf:
+        missing = (
+            "reward has no finite Lipschitz constant in these coordinates"
+            if known is not None
+            else "transition has no Lipschitz constant"
+        )
+        raise UnboundedError(
+            f"expected Lipschitz constants of the transition and the reward; the {missing}: use "
+            "greedy_changes, or exhaustive if the search tree is small enough"
+        )
+    lipschitz = [objective.constant]
+    for constant in known.tolist()[::-1]:
+        lipschitz.append(objective.constant + constant * lipschitz[-1])
+    return torch.tensor(lipschitz[::-1], dtype=torch.float64, device=objective.trajectory.states.device)
+
+
+class LipschitzBound:
+    """Upper bounds W at anchors, T tensors (n_t, D), extended to all states.
+
+    Args:
+        exact: Use the exact reward-to-go of nodes whose remaining path is fixed, and the exact last reward,
+            instead of bounds from anchors (Algorithm 1 of the paper uses anchors throughout).
+        budget: Once it is spent, only the first anchor of each remaining time step is bounded.
+    """
+
+    def __init__(
+        self,
+        process: CounterfactualProcess,
+        anchors: Sequence[Tensor],
+        lipschitz: Tensor,
+        exact: bool = True,
+        budget: Budget = UNLIMITED,
+    ) -> None:
+        self.process, self.exact, self.lipschitz = process, exact, lipschitz
+        objective = process.objective
+        scale = float(objective.rewards(objective.trajectory.states).abs().sum()) + float(lipschitz[0])
+        self.margin = objective.rounding(1e-12, 1.0 + scale)
+        # An anchor at which the model has no finite state gives no bound.
+        self.anchors, self.distances = [states[states.isfinite().all(-1)] for states in anchors], 0
+        T, every = process.horizon, list(range(process.changes + 1))
+        self.values = [torch.empty(0)] * T
+        self.values[-1] = _above(self._last(self.anchors[-1], every))
+        for time in range(T - 2, -1, -1):
+            if budget.out():
+                self.anchors[time] = self.anchors[time][:1]
+            self.values[time] = _above(self.ahead(self.anchors[time], time, every))
+
+    def fixed(self, time: int, spent: int) -> bool:
+        """Whether `at` is exact there: the remaining path is fixed, or only the last reward remains."""
+        process = self.process
+        return self.exact and (spent >= process.changes or time > process.last or time == process.horizon - 1)
+
+    def at(self, states: Tensor, time: int, spent: Sequence[int]) -> Tensor:
+        """Upper bounds on V(x, l, t) for several l, (n, D), t, (m,) -> (n, m); all l share the distances."""
+        process = self.process
+        out = states.new_empty(len(states), len(spent))
+        bounded = [column for column, changes in enumerate(spent) if not self.fixed(time, changes)]
+        if len(bounded) < len(spent):
+            last = time == process.horizon - 1
+            out[:] = self._last(states, spent) if last else process.to_go(states, time).unsqueeze(-1)
+        if bounded:
+            out[:, bounded] = self.interpolated(states, time, [spent[column] for column in bounded])
+        return out
+
+    def ahead(self, states: Tensor, time: int, spent: Sequence[int]) -> Tensor:
+        """Upper bounds on V(x, l, t) by one-step lookahead (Eq. 11), max over a of R + bound(F_t(x, a)), (n,
+        D), t, (m,) -> (n, m).
+        """
+        process = self.process
+        if time == process.horizon - 1:
+            return self._last(states, spent)
+        rewards, other = process.rewards(states, time), process.others[time]
+        kept = self.at(process.keep(states, time), time + 1, spent)
+        best = process.kept(rewards, time).unsqueeze(-1) + kept
+        able = [column for column, changes in enumerate(spent) if changes < process.changes]
+        if able and len(other):
+            children = process.branch(states, time).flatten(0, 1)
+            more = [spent[column] + 1 for column in able]
+            bounds = self.at(children, time + 1, more).unflatten(0, (len(states), len(other)))
+            gained = process.changed(rewards, time).unsqueeze(-1) + bounds
+            best[:, able] = torch.maximum(best[:, able], gained.amax(1))
+        return best
+
+    def _last(self, states: Tensor, spent: Sequence[int]) -> Tensor:
+        """V at time T - 1, (n, D), (m,) -> (n, m)."""
+        process, spents = self.process, [states.new_full((len(states),), changes) for changes in spent]
+        values = [process.final(states, changes)[0] for changes in spents]
+        return torch.stack(values, -1)
+
+    def interpolated(self, states: Tensor, time: int, spent: Sequence[int]) -> Tensor:
+        """Upper bounds on V(x, l, t) from the anchors at time t only, (n, D), t, (m,) -> (n, m)."""
+        anchors, values = self.anchors[time], self.values[time]
+        lipschitz_constant = float(self.lipschitz[time]) * (1 + 1e-12)
+        out = states.new_empty(len(states), len(spent))
+        self.distances += len(states) * len(anchors)
+        rows = max(1, ENTRIES // len(anchors))
+        for start in range(0, len(states), rows):
+            part = torch.cdist(
+                states[start : start + rows], anchors, compute_mode="donot_use_mm_for_euclid_dist"
+            ).mul_(lipschitz_constant)
+            for column, changes in enumerate(spent):
+                torch.amin(part + values[:, changes], 1, out=out[start : start + rows, column])
+        return out.add_(self.margin)
+
+
+def _above(values: Tensor) -> Tensor:
+    """Values of anchors as upper bounds; undefined ones become infinite."""
+    return values.where(~values.isnan(), torch.inf)
+
+
+@final
+@dataclass(eq=False)
 class AStar(Search[CounterfactualReturn]):
     """Optimal sequences by A* with Lipschitz bounds at anchors.
 
@@ -64,35 +316,23 @@ class AStar(Search[CounterfactualReturn]):
             for no limit. A step is a round of the greedy ascent, the choice of anchors, their bounds at one
             time, or the expansion of a batch.
         node_limit: Likewise, a limit on the number of expanded nodes.
-
-    Raises:
-        ValueError: if the batch is below 1, or the budget is not positive.
     """
 
-    kind: Kind | None = "look_back"
+    anchors: Anchors | None = None
+    pooled: bool = False
+    exact: bool = True
+    lookahead: bool = False
+    batch: int = 256
+    incumbent: bool = True
+    budget_s: float | None = None
+    node_limit: int | None = None
 
-    def __init__(
-        self,
-        anchors: Anchors | None = None,
-        pooled: bool = False,
-        exact: bool = True,
-        lookahead: bool = False,
-        batch: int = 256,
-        incumbent: bool = True,
-        budget_s: float | None = None,
-        node_limit: int | None = None,
-    ) -> None:
-        require(batch >= 1, "a batch of at least 1 node", batch=batch)
-        self.anchors = MonteCarlo() if anchors is None else anchors
-        self.pooled, self.exact, self.lookahead = pooled, exact, lookahead
-        self.batch, self.incumbent = batch, incumbent
-        self.budget_s, self.node_limit = checked_budget(budget_s), node_limit
+    def __post_init__(self) -> None:
+        self.check_sizes("batch", expected="a batch of at least 1 node")
 
     def check(self, surrogate: Surrogate, **settings: Any) -> None:
-        """Refuses the return of an ensemble's worst member, and rewards without a Lipschitz constant.
-
-        Raises:
-            UnboundedError: if one of them is asked for.
+        """Refuses the return of an ensemble's worst member, and rewards without a Lipschitz constant, by an
+        `UnboundedError`.
         """
         members = surrogate.members if isinstance(surrogate, EpisodeSurrogate) else 1
         if settings.get("members") == "worst" and members > 1:
@@ -107,17 +347,13 @@ class AStar(Search[CounterfactualReturn]):
                 )
 
     def __call__(self, objective: CounterfactualReturn) -> Decision:
-        """Returns the optimal sequence, or the best found with its gap.
-
-        Raises:
-            UnboundedError: if the trajectory or the reward has no finite Lipschitz constant.
-        """
+        """Returns the optimal sequence, or the best found with its gap; see `improve`."""
         return self.improve(objective, objective.observed)
 
     @torch.no_grad()
     def improve(self, objective: CounterfactualReturn, known: Tensor) -> Decision:
-        """Searches from a known sequence, (H,) long: the answer is at least as good, and fewer nodes have to
-        be expanded.
+        """Searches from a known sequence, (H,) long: the answer is at least as good, and fewer nodes are
+        expanded.
 
         Raises:
             UnboundedError: if the trajectory or the reward has no finite Lipschitz constant.
@@ -137,7 +373,7 @@ class AStar(Search[CounterfactualReturn]):
         if bool((known != objective.observed).any()) and float(objective(known)) > float(objective(start)):
             start = known
         effort.expanded = effort.generated = 0
-        anchors = self.anchors(process, lipschitz)
+        anchors = (self.anchors or MonteCarlo())(process, lipschitz)
         if self.pooled:
             anchors = [torch.unique(torch.cat(anchors), dim=0)] * process.horizon
         else:

@@ -31,25 +31,16 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import UNDEFINED, ranked
-from rehearsal_torch.data.question import Kind
-from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
-from rehearsal_torch.search.budget import UNLIMITED, Budget, checked_budget
-from rehearsal_torch.search.search import Search
+from rehearsal_torch.search.search import UNLIMITED, Budget, Search
 from rehearsal_torch.search.sequences.decision_process import CounterfactualProcess, Effort, sequence_decision
 from rehearsal_torch.seeding import stream
 
 
 @torch.no_grad()
 def single_changes(process: CounterfactualProcess, sequence: Tensor) -> Tensor:
-    """Returns of all sequences with one action replaced.
-
-    Args:
-        sequence: a', (H,) long.
-
-    Returns:
-        (H, A): the return with the action at time t replaced by a; -inf if a is neither the observed action
-        nor an allowed change, and at steps that are not open to change.
+    """Returns of all sequences with the action of a', (H,) long, at time t replaced by a, (H, A); -inf if a
+    is neither the observed action nor an allowed change, and at steps that are not open.
     """
     objective = process.objective
     trajectory, H, A = process.trajectory, len(sequence), objective.actions
@@ -82,15 +73,7 @@ class GreedyChanges(Search[CounterfactualReturn]):
 
     Args:
         budget_s: See `Search`; a step is a round, which makes one change.
-
-    Raises:
-        ValueError: if the budget is not positive.
     """
-
-    kind: Kind | None = "look_back"
-
-    def __init__(self, budget_s: float | None = None) -> None:
-        self.budget_s = checked_budget(budget_s)
 
     def __call__(self, objective: CounterfactualReturn) -> Decision:
         """Returns a local optimum; its gap is unknown unless nothing may be changed."""
@@ -104,9 +87,7 @@ class GreedyChanges(Search[CounterfactualReturn]):
 
 
 def greedy_sequence(process: CounterfactualProcess, budget: Budget = UNLIMITED) -> Tensor:
-    """The greedy sequence, (H,) long; each round expands the current sequence and generates its neighbours.
-    The budget ends the search after a round.
-    """
+    """The greedy sequence, (H,) long; each round expands one sequence. A step of the budget is a round."""
     objective = process.objective
     observed = objective.observed
     sequence, value = observed, objective.outcome()
@@ -148,15 +129,7 @@ class TopK(Search[CounterfactualReturn]):
 
     Args:
         budget_s: See `Search`; there is a single step, which is always completed.
-
-    Raises:
-        ValueError: if the budget is not positive.
     """
-
-    kind: Kind | None = "look_back"
-
-    def __init__(self, budget_s: float | None = None) -> None:
-        self.budget_s = checked_budget(budget_s)
 
     def __call__(self, objective: CounterfactualReturn) -> Decision:
         """Returns the changed sequence; its gap is unknown unless nothing may be changed."""
@@ -186,17 +159,14 @@ class RandomChanges(Search[CounterfactualReturn]):
         count: Number of sequences drawn.
         seed: Together with the identity of the episode, determines the draws.
         budget_s: See `Search`; all draws are evaluated in a single step, which is always completed.
-
-    Raises:
-        ValueError: if `count` is below 1, or the budget is not positive.
     """
 
-    kind: Kind | None = "look_back"
     declines = False  # the baseline includes its losses
 
     def __init__(self, count: int = 1, seed: int = 0, budget_s: float | None = None) -> None:
-        require(count >= 1, "at least 1 sequence", count=count)
-        self.count, self.seed, self.budget_s = count, seed, checked_budget(budget_s)
+        super().__init__(budget_s)
+        self.count, self.seed = count, seed
+        self.check_sizes("count", expected="at least 1 sequence")
 
     @torch.no_grad()
     def __call__(self, objective: CounterfactualReturn) -> Decision:

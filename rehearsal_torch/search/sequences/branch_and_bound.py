@@ -34,29 +34,27 @@ Source: ours; the problem is Tsirtsis and Gomez-Rodriguez (2023), Eq. 9.
 """
 
 from copy import copy
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, final
 
 import torch
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.data.question import Kind
 from rehearsal_torch.data.sizes import require
 from rehearsal_torch.mechanisms.trajectory import CurvedTrajectory
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import BoundedReward
-from rehearsal_torch.search.budget import Budget, checked_budget, ended
-from rehearsal_torch.search.search import Search
-from rehearsal_torch.search.sequences.astar import AStar
+from rehearsal_torch.search.search import Budget, Search, ended
+from rehearsal_torch.search.sequences.astar import AStar, UnboundedError
 from rehearsal_torch.search.sequences.baselines import GreedyChanges
 from rehearsal_torch.search.sequences.branch_tree import EventTree, Limits
 from rehearsal_torch.search.sequences.decision_process import Effort, branching_factor, sequence_decision
-from rehearsal_torch.search.sequences.lipschitz_bound import UnboundedError
 from rehearsal_torch.search.sequences.step_tree import StepTree
 
 
 @final
+@dataclass(eq=False)
 class BranchAndBound(Search[CounterfactualReturn]):
     """The optimal sequence, proven.
 
@@ -78,36 +76,23 @@ class BranchAndBound(Search[CounterfactualReturn]):
         node_limit: Likewise, a limit on the number of expanded nodes.
         fallback: The search used if the model has no usable bound; None for A* with its defaults, under the
             same limits.
-
-    Raises:
-        ValueError: if a number is out of range.
     """
 
-    kind: Kind | None = "look_back"
+    leaves: int = 20_000
+    events: int = 4_000
+    pool: int = 100_000
+    looseness: float = 100.0
+    budget_s: float | None = None
+    node_limit: int | None = None
+    fallback: Search[CounterfactualReturn] | None = None
+    sets: int = 200_000
+    evaluations: int | None = 50_000_000
 
-    def __init__(
-        self,
-        leaves: int = 20_000,
-        events: int = 4_000,
-        pool: int = 100_000,
-        looseness: float = 100.0,
-        budget_s: float | None = None,
-        node_limit: int | None = None,
-        fallback: Search[CounterfactualReturn] | None = None,
-        sets: int = 200_000,
-        evaluations: int | None = 50_000_000,
-    ) -> None:
-        sizes = {"leaves": leaves, "events": events, "pool": pool, "sets": sets, "looseness": looseness}
-        require(min(sizes.values()) >= 1, "numbers of at least 1", **sizes)
-        require(
-            evaluations is None or evaluations >= 1,
-            "at least 1 evaluation, or None for no limit",
-            evaluations=evaluations,
-        )
-        self.sets, self.evaluations = sets, evaluations
-        self.leaves, self.events, self.pool, self.looseness = leaves, events, pool, looseness
-        self.budget_s, self.node_limit = checked_budget(budget_s), node_limit
-        self.fallback = AStar(budget_s=budget_s, node_limit=node_limit) if fallback is None else fallback
+    def __post_init__(self) -> None:
+        fits, wanted = self.looseness >= 1, "numbers of at least 1"
+        self.check_sizes("leaves", "events", "pool", "sets", "looseness", fits=fits, expected=wanted)
+        fits = self.evaluations is None or self.evaluations >= 1
+        require(fits, "at least 1 evaluation, or None for no limit", evaluations=self.evaluations)
 
     @torch.no_grad()
     def __call__(self, objective: CounterfactualReturn) -> Decision:
@@ -150,9 +135,7 @@ class BranchAndBound(Search[CounterfactualReturn]):
         effort: Effort,
         tree: EventTree | None = None,
     ) -> Decision:
-        """The decision of the fallback with the reason for it, or the best sequence of the tree if that is
-        better.
-        """
+        """The fallback's decision and why it decides, or the tree's best sequence if that is better."""
         known = objective.observed if tree is None else tree.sequence
         search = self._limited(budget, effort.expanded)
         try:
@@ -187,7 +170,7 @@ class BranchAndBound(Search[CounterfactualReturn]):
 
     def _limited(self, budget: Budget, expanded: int) -> Search[CounterfactualReturn]:
         """The fallback with what remains of the limits."""
-        limited = self._in_time(self.fallback, budget)
+        limited = self._in_time(self.fallback or AStar(), budget)
         if self.node_limit is not None and isinstance(limited, AStar):
             own = self.node_limit if limited.node_limit is None else limited.node_limit
             limited.node_limit = max(0, min(self.node_limit - expanded, own))

@@ -38,10 +38,15 @@ from torch import Tensor
 from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.mechanisms.trajectory import CurvedTrajectory
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
-from rehearsal_torch.search.budget import Budget
-from rehearsal_torch.search.sequences.change_events import ChangeEvents, change_events, roll_out
+from rehearsal_torch.search.search import Budget
 from rehearsal_torch.search.sequences.decision_process import Effort, limit_reached
-from rehearsal_torch.search.sequences.gain_bound import GainBound, gain_bound
+from rehearsal_torch.search.sequences.gain_bound import (
+    ChangeEvents,
+    GainBound,
+    change_events,
+    gain_bound,
+    roll_out,
+)
 
 WIDTH = 0.1
 """Width tau of the shares, in units of the bound of one of the m events under equal halves."""
@@ -49,31 +54,19 @@ WIDTH = 0.1
 
 @dataclass(frozen=True)
 class EventSets:
-    """The result of an enumeration.
+    """The result of an enumeration."""
 
-    Attributes:
-        sets: Indices of the events of each set in the order of time, padded with -1, (N, m) long.
-        bounds: Upper bound on the gain of each set, (N,).
-        complete: Whether these are all sets above the threshold; if not, there are more than allowed.
-        firsts: For each event, an upper bound over all sets of two or more events that begin with it, -inf
-            if none is above the threshold, (n,).
-        grown: Number of sets that were extended.
-    """
-
-    sets: Tensor
-    bounds: Tensor
-    complete: bool
+    sets: Tensor  # Indices of the events of each set in the order of time, padded with -1, (N, m) long
+    bounds: Tensor  # Upper bound on the gain of each set, (N,)
+    complete: bool  # Whether these are all sets above the threshold; if not, there are more than allowed
+    # For each event, an upper bound over all sets of two or more events that begin with it, -inf if none is
+    # above the threshold, (n,).
     firsts: Tensor
-    grown: int
+    grown: int  # Number of sets that were extended
 
 
 class SetModel:
-    """Bounds over sets of the events of one gain bound.
-
-    Args:
-        bound: The bounds on single events and pairs.
-        times: Time of each event, (n,) long, ascending.
-    """
+    """Bounds over sets of the events, (n,) in the order of time, of one gain bound."""
 
     def __init__(self, bound: GainBound, times: Tensor) -> None:
         self.bound, self.times, self.changes = bound, times, bound.changes
@@ -125,9 +118,7 @@ class SetModel:
         return EventSets(torch.cat(sets_above), torch.cat(bounds), True, firsts, extended)
 
     def followers(self, first: int, threshold: float) -> Tensor:
-        """The events that may belong to a set with a gain above the threshold that begins with the given
-        event, (n',) long.
-        """
+        """The events that may follow the given one in a set with a gain above the threshold."""
         slot, others = int(self.slot[first]), self.changes - 1
         mutual = self.mutual[:, slot + 1 :]
         score = self.gains + self.pairs[first] + self._taken(others, mutual)
@@ -139,9 +130,7 @@ class SetModel:
         return (bounds > threshold).nonzero()[:, 0]
 
     def promising(self, width: int) -> Tensor:
-        """Beam search over the layers: at most `width` sets of m events with the largest value of the model
-        without its rest, (N, m) long.
-        """
+        """By beam search, the `width` best sets of m events by the model without its rest, (N, m) long."""
         sets = torch.zeros(1, 0, dtype=torch.long, device=self.times.device)
         totals, scores = self.gains.new_zeros(1), self.gains.unsqueeze(0)
         estimated_pairs = self.pairs - self.bound.rest - self.bound.rest.mT
@@ -163,9 +152,7 @@ class SetModel:
     def _grow(
         self, sets: Tensor, totals: Tensor, scores: Tensor, left: int, threshold: float, max_sets: int
     ) -> tuple[Tensor, Tensor, Tensor] | None:
-        """Rows and events of all sets grown by one, with their bounds; None if there are more than
-        `max_sets`.
-        """
+        """Rows, events and bounds of all sets grown by one; None if more than `max_sets`."""
         rows, events, ceilings, count = [], [], [], 0
         last = self.slot[sets[:, -1]] if sets.shape[1] else torch.full((len(sets),), -1, device=sets.device)
         later = self._later(left - 1)
@@ -202,7 +189,7 @@ class SetModel:
 
     def _shared(self) -> tuple[Tensor, Tensor]:
         """The largest share V(f, f') at each other time step, (n, slots), and the bound of the best event of
-        each step, (slots,), both at least 0, for the shares with the lowest bound without P.
+        each, (slots,), both at least 0, for the shares with the lowest bound without P.
         """
         best = self._relaxed(0.5 * self.pairs)
         if self.changes < 2 or self.slots < 2 or not float(best[2]) > 0:
@@ -218,9 +205,7 @@ class SetModel:
         return best[0], best[1]
 
     def _relaxed(self, shares: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The largest share at each time step, the bound of the best event of each step, and that of any
-        set, (n, n) -> (n, slots), (slots,), ().
-        """
+        """The largest share at each time step, (n, slots), the bounds of its best event and of any set."""
         mutual = self._slotwise(shares).clamp_min_(0)
         # Events of one time step exclude each other.
         mutual[torch.arange(len(mutual), device=mutual.device), self.slot] = 0.0
@@ -278,9 +263,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class _Node:
-    """A path with changes made; `rank` is minus the bound on the gain over the observed return. `choices` are
-    the events that may still be added, (T - 1, A) bool.
-    """
+    """A path with changes, and the events that may be added, (T - 1, A) bool; `rank` is minus its bound."""
 
     rank: float
     path: Tensor
@@ -291,10 +274,8 @@ class _Node:
 
 
 class EventTree:
-    """Open nodes, the incumbent, and counters of the work done.
-
-    Args:
-        objective: The episode; its trajectory must bound its curvature, and its reward must be linear.
+    """Open nodes, the incumbent, and counters of the work done, for an episode whose trajectory bounds its
+    curvature and whose reward is linear.
     """
 
     def __init__(self, objective: CounterfactualReturn, effort: Effort, limits: Limits) -> None:
@@ -316,9 +297,7 @@ class EventTree:
 
     @property
     def bound(self) -> float:
-        """Upper bound on the gain of any set of changes over the observed return; infinite if the model at
-        the root has no finite bound.
-        """
+        """Upper bound on what any changes gain; infinite if the model at the root has no finite bound."""
         return torch.inf if not self.modelled else max(self.best, self.root)
 
     def gap(self) -> float:
@@ -425,8 +404,8 @@ class EventTree:
             self.best, self.sequence = gain, sequence
 
     def _branch(self, node: _Node, events: ChangeEvents, bounds: Tensor, model: SetModel | None) -> None:
-        """One child for each event that may be the first of a better set of two or more; it is left with
-        those later events that may follow by the model, or with all of them.
+        """One child for each event that may be the first of a better set of two or more, with the later
+        events that may follow by the model, or all of them.
         """
         threshold = self._threshold(node)
         for event in (bounds > threshold).nonzero()[:, 0].tolist():

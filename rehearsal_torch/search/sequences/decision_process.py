@@ -43,7 +43,7 @@ from torch import Tensor
 from rehearsal_torch.data.decision import Decision, Estimate, action_name
 from rehearsal_torch.data.finding import Finding, FindingKind
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, taken
-from rehearsal_torch.search.budget import Budget
+from rehearsal_torch.search.search import Budget
 from rehearsal_torch.spaces.box import Alteration
 
 PROVEN_BEST = "no change of as many actions as allowed is better than the observed actions"
@@ -52,17 +52,11 @@ NONE_FOUND = "found no change of as many actions as allowed that is better than 
 
 @dataclass
 class Effort:
-    """Counters of the search effort.
+    """Counters of the search effort."""
 
-    Attributes:
-        expanded: Nodes expanded.
-        generated: Nodes generated.
-        network_evaluations: Single steps F_t(x, a) computed.
-    """
-
-    expanded: int = 0
-    generated: int = 0
-    network_evaluations: int = 0
+    expanded: int = 0  # Nodes expanded
+    generated: int = 0  # Nodes generated
+    network_evaluations: int = 0  # Single steps F_t(x, a) computed
 
 
 def limit_reached(nodes: int | None, effort: Effort, budget: Budget) -> str:
@@ -94,10 +88,9 @@ def sequence_decision(
             optimal; None if no bound is known.
         equal: The difference up to which the search counts two returns as equal, in the reward's unit:
             changes whose undoing makes no larger one are undone. None keeps the sequence as it is.
-        declines: Whether to return no action if the sequence is no better than the observed one by the
-            model's own estimate; if False, the decision carries a warning instead.
+        declines: Whether to return no action, instead of a finding, if the sequence is no better than the
+            observed one by the model's own estimate.
         by_hand: Whether somebody put the sequence together, so that nothing is known of other ones.
-        trace: Further trace entries (plain values).
     """
     observed, sequence = objective.observed, objective.settled(actions.to(objective.observed))
     if equal is not None:
@@ -166,14 +159,9 @@ OFFSET = 100.0
 class CounterfactualProcess:
     """Steps and rewards in the search tree of one episode; every network evaluation is counted.
 
-    Args:
-        dtype: Precision of states and rewards; float32 only if the trajectory supports it, otherwise the
-            precision of the trajectory.
-
-    Attributes:
-        baseline: Constant subtracted from the reward of each step, in the reward's unit: 0, except in float32
-            if rewards are so large that differences would be lost to rounding; then the mean reward of the
-            observed states.
+    Where the trajectory supports a dtype of float32, `baseline`, else 0, is subtracted from the reward of
+    each step: the mean reward of the observed states, if rewards are so large that differences would be lost
+    to rounding.
     """
 
     def __init__(
@@ -195,9 +183,7 @@ class CounterfactualProcess:
         return self.trajectory.states[:1]
 
     def rewards(self, states: Tensor, time: int) -> Tensor:
-        """R at time t, (n, D) -> (n, *lanes, A), or (n, *lanes, 1) if the reward does not depend on the
-        action; the lanes are those of `CounterfactualReturn.sums`.
-        """
+        """R at time t, (n, D) -> (n, *lanes, A or 1), with the lanes of `CounterfactualReturn.sums`."""
         if self._affine is None:
             return self.objective.sums(states, time)
         return torch.addmm(self._affine[1], states, self._affine[0])
@@ -234,15 +220,15 @@ class CounterfactualProcess:
         return torch.cat([self._rollout(part, time) for part in states.split(ROWS)])
 
     def final(self, states: Tensor, spent: Tensor) -> tuple[Tensor, Tensor]:
-        """The best last reward and its action, (n, D), changes made (n,) -> (n,), (n,) long; at time T - 1,
-        without lanes. The last action changes no state, so that it is chosen for its reward only.
+        """The best last reward and its action, (n, D), changes made (n,) -> (n,), (n,) long, without lanes:
+        the last action changes no state.
         """
         return self.ended(states, spent, states.new_zeros(len(states)))
 
     def ended(self, states: Tensor, spent: Tensor, totals: Tensor) -> tuple[Tensor, Tensor]:
-        """The returns of complete paths with the best last action, and that action, from states at T - 1
-        (n, D), changes made (n,), and the rewards before, (n, *lanes); without lanes actions are compared by
-        the last reward alone.
+        """The returns of complete paths with the best last action, and that action, from states at T - 1 (n,
+        D), changes made (n,), and the rewards before, (n, *lanes), which count in the comparison only with
+        lanes.
         """
         time, joined = self.horizon - 1, self.objective.joined
         rewards = self.rewards(states, time)
@@ -264,9 +250,7 @@ class CounterfactualProcess:
         return total
 
     def _linear(self) -> tuple[Tensor, Tensor] | None:
-        """Coefficients (D, 1) and intercept (1,) of a reward that is affine in the coordinates of the
-        trajectory; None for other rewards.
-        """
+        """Coefficients (D, 1) and intercept (1,) of an affine reward; None for other rewards."""
         gradient = self.objective.gradient()
         if gradient is None or not torch.isfinite(gradient).all():
             return None
@@ -280,15 +264,9 @@ class CounterfactualProcess:
 
 @torch.no_grad()
 def nearest(objective: CounterfactualReturn, sequence: Tensor, equal: float) -> tuple[Tensor, float]:
-    """Undoes the changes of a sequence that gain nothing.
-
-    Args:
-        sequence: The sequence found, (H,) long.
-        equal: The difference up to which two returns count as equal, in the reward's unit.
-
-    Returns:
-        The sequence, (H,) long, and the return of the one found minus its own, in the reward's unit: at most
-        `equal` either way.
+    """Undoes the changes of a sequence, (H,) long, that gain nothing: up to a difference of `equal`, two
+    returns count as equal. Returns the sequence, and the return of the one found minus its own, in the
+    reward's unit.
     """
     if not bool((sequence != objective.observed).any()):
         return sequence, 0.0

@@ -12,6 +12,7 @@ Source: brute force is the reference of Tsirtsis and Gomez-Rodriguez (2023), Sec
 """
 
 import math
+from dataclasses import dataclass
 from typing import Any, final
 
 import torch
@@ -19,17 +20,16 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import ranked
-from rehearsal_torch.data.question import Kind
 from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
-from rehearsal_torch.search.budget import Budget, checked_budget
-from rehearsal_torch.search.search import Search
+from rehearsal_torch.search.search import Budget, Search
 from rehearsal_torch.search.sequences.decision_process import CounterfactualProcess, Effort, sequence_decision
 
 PRECISIONS = {"float32": torch.float32, "float64": torch.float64}
 
 
 @final
+@dataclass(eq=False)
 class Exhaustive(Search[CounterfactualReturn]):
     """The best of all sequences.
 
@@ -42,34 +42,22 @@ class Exhaustive(Search[CounterfactualReturn]):
         budget_s: Time limit in seconds, after which the best sequence so far is returned without proof; None
             for no limit. A step is the expansion of a block.
         finalists: Number of candidates that are evaluated again.
-
-    Raises:
-        ValueError: if the precision is unknown, a size is below 1, or the budget is not positive.
     """
 
-    kind: Kind | None = "look_back"
+    chunk: int = 2048
+    precision: str = "float64"
+    node_limit: int = 100_000_000
+    budget_s: float | None = None
+    finalists: int = 64
 
-    def __init__(
-        self,
-        chunk: int = 2048,
-        precision: str = "float64",
-        node_limit: int = 100_000_000,
-        budget_s: float | None = None,
-        finalists: int = 64,
-    ) -> None:
-        require(precision in PRECISIONS, f"a precision of {', '.join(PRECISIONS)}", precision=precision)
-        sizes = {"chunk": chunk, "node_limit": node_limit, "finalists": finalists}
-        require(min(sizes.values()) >= 1, "numbers of at least 1", **sizes)
-        self.chunk, self.precision, self.finalists = chunk, precision, finalists
-        self.node_limit, self.budget_s = node_limit, checked_budget(budget_s)
+    def __post_init__(self) -> None:
+        known = ", ".join(PRECISIONS)
+        require(self.precision in PRECISIONS, f"a precision of {known}", precision=self.precision)
+        self.check_sizes("chunk", "node_limit", "finalists", expected="numbers of at least 1")
 
     @torch.no_grad()
     def __call__(self, objective: CounterfactualReturn) -> Decision:
-        """Returns the optimal sequence.
-
-        Raises:
-            ValueError: if the tree has more than `node_limit` nodes.
-        """
+        """Returns the optimal sequence; a tree of more than `node_limit` nodes raises a ValueError."""
         budget = Budget(self.budget_s)
         layers = tree_size(objective)
         nodes = sum(layers)
@@ -175,7 +163,7 @@ class _Finalists:
         self, objective: CounterfactualReturn, baseline: float
     ) -> tuple[float, Tensor, float | None, float]:
         """Value, sequence, gap (None if unknown) and largest rounding error after evaluating every finalist
-        with the objective itself; stored values are relative to a baseline.
+        with the objective; stored values are relative to a baseline.
         """
         exact, approximate = ranked(objective(self.sequences)), self.values.to(torch.float64) + baseline
         rounding = float(
@@ -204,9 +192,7 @@ def tree_size(objective: CounterfactualReturn) -> list[int]:
 
 
 def _set(sequences: Tensor, time: int, actions: Tensor) -> Tensor:
-    """The sequences with other actions at one time, (n, H), t, (n,) -> (n, H); unchanged at t = H, where
-    there is no action.
-    """
+    """Sequences with other actions at one time, (n, H), t, (n,) -> (n, H); as they are at t = H."""
     if time == sequences.shape[-1]:
         return sequences
     sequences = sequences.clone()

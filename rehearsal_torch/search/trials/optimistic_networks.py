@@ -21,6 +21,7 @@ offset follow their released code.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import final
 
 import torch
@@ -28,14 +29,10 @@ from torch import Tensor, nn
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import best_of_all, ranked
-from rehearsal_torch.data.question import Kind
-from rehearsal_torch.data.sizes import require
-from rehearsal_torch.objectives.trials.optimism import Optimism
-from rehearsal_torch.search.budget import Budget, checked_budget
-from rehearsal_torch.search.search import Search
-from rehearsal_torch.search.trials.acquisition import decided
+from rehearsal_torch.objectives.upper_bounds import Optimism
+from rehearsal_torch.search.search import Budget, Search
+from rehearsal_torch.search.trials.acquisition import decided, recommend
 from rehearsal_torch.search.trials.mixed_ascent import RELAXED
-from rehearsal_torch.search.trials.recommendation import recommend
 from rehearsal_torch.seeding import round_seed, stream
 from rehearsal_torch.spaces.candidate_region import CandidateRegion, MixedRegion
 
@@ -44,13 +41,7 @@ MARGIN = 1e-3
 
 
 class PerturbedNetworks(nn.Module):
-    """Perturbations eta_i of some nodes, for R restarts.
-
-    Args:
-        inputs: Index of a node to p, its number of inputs; nodes without a network are left out.
-        restarts: R.
-        draws: Generator of the initial weights.
-    """
+    """Perturbations eta_i of some nodes, index to p, the number of inputs, for R restarts."""
 
     def __init__(self, inputs: dict[int, int], restarts: int, draws: torch.Generator) -> None:
         super().__init__()
@@ -93,6 +84,7 @@ INSET = 1e-3
 
 
 @final
+@dataclass(eq=False)
 class OptimisticNetworks(Search[Optimism]):
     """Joint ascent of actions and perturbations.
 
@@ -107,37 +99,24 @@ class OptimisticNetworks(Search[Optimism]):
         seed: Together with the identity of the round, determines all random numbers: with s the seed of
             both, the last choice draws noise with s + 7.
         budget_s: See `Search`; a step is one step of the ascent.
-
-    Raises:
-        ValueError: if a number is out of range.
     """
 
-    kind: Kind | None = "optimise"
+    restarts: int = 48
+    kept: int = 8
+    screening_steps: int = 30
+    steps: int = 150
+    rate: float = 0.02
+    evaluation_draws: int = 2000
+    incumbents: int = 10
+    seed: int = 0
+    budget_s: float | None = None
 
-    def __init__(
-        self,
-        restarts: int = 48,
-        kept: int = 8,
-        screening_steps: int = 30,
-        steps: int = 150,
-        rate: float = 0.02,
-        evaluation_draws: int = 2000,
-        incumbents: int = 10,
-        seed: int = 0,
-        budget_s: float | None = None,
-    ) -> None:
-        sizes = {"restarts": restarts, "kept": kept, "steps": steps, "evaluation_draws": evaluation_draws}
-        others = {"rate": rate, "screening_steps": screening_steps, "incumbents": incumbents}
-        ordered = 0 <= screening_steps <= steps and 0 <= incumbents < restarts
-        require(
-            min(sizes.values()) > 0 and ordered and rate > 0,
-            "positive numbers, screening_steps <= steps and incumbents < restarts",
-            **{**sizes, **others},
-        )
-        self.restarts, self.kept, self.screening_steps = restarts, kept, screening_steps
-        self.steps, self.rate = steps, rate
-        self.evaluation_draws, self.incumbents, self.seed = evaluation_draws, incumbents, seed
-        self.budget_s = checked_budget(budget_s)
+    def __post_init__(self) -> None:
+        others = {"screening_steps": self.screening_steps, "incumbents": self.incumbents}
+        fits = 0 <= self.screening_steps <= self.steps and 0 <= self.incumbents < self.restarts
+        wanted = "positive numbers, screening_steps <= steps and incumbents < restarts"
+        names = ("restarts", "kept", "steps", "evaluation_draws", "rate")
+        self.check_sizes(*names, fits=fits, expected=wanted, **others)
 
     def __call__(self, objective: Optimism) -> Decision:
         """Returns the best action, under the perturbations that are best for it."""
@@ -201,7 +180,7 @@ class OptimisticNetworks(Search[Optimism]):
         self, objective: Optimism, region: MixedRegion, free: Tensor, networks: PerturbedNetworks
     ) -> nn.Parameter:
         """The best of the restarts and of those with one action at another level, under the same
-        perturbations, as many as there were; their networks are kept.
+        perturbations.
         """
         with torch.no_grad():
             points = region.at_levels(torch.sigmoid(free))
@@ -224,9 +203,7 @@ def _value(
 
 
 def _logits(region: CandidateRegion, points: Tensor) -> Tensor:
-    """Free coordinates of actions (R, k) in unit coordinates: away from the border, except at levels, which
-    have no gradient and stay.
-    """
+    """Free coordinates of (R, k) unit ones: away from the border, except at levels, which stay."""
     inner = points.clamp(EDGE, 1 - EDGE)
     if isinstance(region, MixedRegion):
         inner[:, region.places] = points[:, region.places]

@@ -3,24 +3,42 @@
 An action that is pending or has failed is never proposed again, and neither is one outside bounds or limits,
 or at none of its levels.
 
-Source: Sobol (1967) and Owen (1998), as in `spaces.candidate_region`.
+While results are waited for, an objective that takes pending actions (`CausalObjective.takes_pending`) is
+given them. For others the next action is searched for under a model that is conditioned on these trials,
+imputed with their posterior mean. This removes the epistemic uncertainty near actions that are already under
+way, so that several actions can be requested one after the other.
+
+If the action found is one of these, the best of many space-filling points takes its place. What is claimed,
+and which action is recommended for good, follows from the completed trials alone: an imputed outcome is no
+observation.
+
+Source: Ginsbourger et al. (2010), Sec. 4.2 ("kriging believer"); Balandat et al. (2020), App. F (pending
+points).
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from rehearsal_torch.data.causal_task import MIN_ROWS, CausalTask
+from rehearsal_torch.data.decision import Decision, RehearsalCase
+from rehearsal_torch.data.finding import Finding
+from rehearsal_torch.data.known_reward import WeightedSum
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.trials.log import TrialLog
 from rehearsal_torch.data.trials.trial import State
-from rehearsal_torch.objectives.trials.expected_reward import CausalObjective
+from rehearsal_torch.objectives.expected_reward import CausalObjective
+from rehearsal_torch.objectives.objective import class_of
 from rehearsal_torch.problems.causal.own_experiments import start_point
-from rehearsal_torch.search.search import Search
+from rehearsal_torch.search.search import UNLIMITED, Search
+from rehearsal_torch.search.trials.acquisition import decided, recommend
 from rehearsal_torch.seeding import round_seed
 from rehearsal_torch.spaces.candidate_region import MixedRegion
+from rehearsal_torch.surrogates.network.causal_model import CausalModel
 
 # Maximum number of points of the start design that are skipped, and number of space-filling points among
 # which a new action is chosen.
@@ -38,16 +56,11 @@ def designed_action(
     seed: int,
     held: Mapping[str, Sequence[float]] | None = None,
 ) -> Tensor:
-    """The next point of the start design, (k,), by the number of the trial; points that are already trials
-    are skipped. If all are, as where actions have few levels, completed ones are repeated.
-
-    Args:
-        initial: Number of points that the design was planned for.
-        held: Actions that are held at one value, see `CausalTask.region`.
+    """The next point of the start design for `initial` points, (k,), by the number of the trial; points that
+    are already trials are skipped. If all are, as where actions have few levels, completed ones are repeated.
 
     Raises:
-        ValueError: if the next 512 points are all pending or have failed, or all are trials already although
-            they could differ.
+        ValueError: if the next 512 points are all pending or have failed, or trials that could differ.
     """
     begun: tuple[State, ...] = ("pending", "failed")
     numbers = range(log.next_id - 1, log.next_id - 1 + TRIES)
@@ -65,8 +78,7 @@ def designed_action(
 
 
 def another_action(objective: CausalObjective, log: TrialLog, seed: int) -> Tensor:
-    """The best of many space-filling points that is neither pending nor failed, (k,); the seed and the
-    identity of the round determine the points.
+    """The best of many space-filling points that is neither pending nor failed, (k,).
 
     Raises:
         NothingLeftError: if all of them are pending or failed.
@@ -88,8 +100,7 @@ def another_action(objective: CausalObjective, log: TrialLog, seed: int) -> Tens
 
 
 def searched_action(objective: CausalObjective, search: Search[Any], log: TrialLog, seed: int) -> Tensor:
-    """The action that a search finds, (k,); if it is pending or has failed, the best of many space-filling
-    points that is neither.
+    """The action that a search finds, (k,), or `another_action` if it is pending or has failed.
 
     Raises:
         ValueError: if the search finds no action, or one that cannot be set.
@@ -113,13 +124,8 @@ def searched_action(objective: CausalObjective, search: Search[Any], log: TrialL
 
 
 def check_settable(task: CausalTask, action: Tensor, what: str) -> None:
-    """Checks that an action (k,), in its units, is finite and within bounds, levels and limits.
-
-    Args:
-        what: How the action came about, for the message.
-
-    Raises:
-        ValueError: if the action cannot be set.
+    """Refuses an action (k,) that is not finite or outside bounds, levels and limits, by a ValueError that
+    says `what` happened to it.
     """
     try:
         task.check_action(action)
@@ -131,10 +137,116 @@ def check_settable(task: CausalTask, action: Tensor, what: str) -> None:
 
 
 def lacking_for_model(table: Table, nodes: Collection[str]) -> str:
-    """What a table lacks for fitting a model: ``rows``, ``variation`` (a node is constant so far), or an
-    empty string.
-    """
+    """What a table lacks for fitting a model: ``rows``, ``variation`` of a node, or nothing, ""."""
     columns = {name: table.unaltered([name]).columns([name]) for name in nodes}
     if min(map(len, columns.values())) < MIN_ROWS:
         return "rows"
     return "variation" if any(bool((column == column[0]).all()) for column in columns.values()) else ""
+
+
+def aware_of_pending(
+    make: Callable[..., CausalObjective], model: CausalModel, case: RehearsalCase, log: TrialLog
+) -> CausalObjective:
+    """The objective of the next action, aware of pending and failed trials: `make` takes (model, case), and
+    for ``pending``, (p, k), if it can; else the model is conditioned, in place, on imputed trials.
+    """
+    if not log.in_states("pending", "failed"):
+        return make(model, case)
+    kind = class_of(make)
+    if kind is not None and issubclass(kind, CausalObjective) and kind.takes_pending:
+        return make(model, case, pending=log.settings("pending", "failed"))
+    impute_pending(model, log.task, log)
+    return make(model, case)
+
+
+def impute_pending(model: CausalModel, task: CausalTask, log: TrialLog) -> None:
+    """Conditions a model, in place, on the completed trials, and on the pending and failed ones at the
+    outcomes expected from these; its hyper-parameters are unchanged.
+    """
+    model.condition(log.table)
+    model.condition(log.table + expected_rows(model, task, log))
+
+
+def expected_rows(model: CausalModel, task: CausalTask, log: TrialLog) -> Table:
+    """Pending and failed actions with every node at its posterior mean, under the mean of its noise.
+
+    A node that the model does not represent (because it ignores the graph) takes the value of the nearest
+    completed trial; this is used only if the model is one of the reward alone and the reward reads several
+    nodes.
+    """
+    table, actions = log.table, log.settings("pending", "failed")
+    nearest = torch.cdist(actions / task.box.width, table.columns(task.actions) / task.box.width).argmin(-1)
+    nodes = dict(zip(task.nodes, table.columns(task.nodes)[nearest].unbind(-1), strict=True))
+    network, reward = model.network(), task.reward
+    with torch.no_grad():
+        noise = model.draws(1024, 0).mean(0, keepdim=True)
+        node_means = network.propagate(actions.to(noise.device), noise)[0].to(actions.device)
+        predicted_reward = dict(zip(network.task.nodes, node_means[:, 0].unbind(-1), strict=True))
+        total = network.reward(node_means)[:, 0]
+    nodes |= {name: value for name, value in predicted_reward.items() if name in nodes}
+    if isinstance(reward, WeightedSum) and len(reward.names) == 1 and reward.names[0] not in predicted_reward:
+        nodes[reward.names[0]] = total / reward.weights[reward.names[0]]
+    values = torch.cat([actions, torch.stack([nodes[name] for name in task.nodes], -1)], -1)
+    marks = torch.zeros_like(values, dtype=torch.bool)
+    marks[:, : actions.shape[-1]] = True
+    return Table(table.names, values, marks)
+
+
+def decided_beside(
+    make: Callable[..., CausalObjective],
+    search: Search[CausalObjective],
+    model: CausalModel,
+    case: RehearsalCase,
+    log: TrialLog,
+    seed: int,
+) -> tuple[CausalObjective, Decision]:
+    """The decision of a round, and the objective of the completed trials by which it is claimed; `make` is
+    that of `aware_of_pending`, and the model stays as it is. Where all that could be tried waits for its
+    result, or has failed, the decision sets nothing and says so; what to keep is recommended as ever.
+    """
+    plain = make(model, case)
+    aware = aware_of_pending(make, deepcopy(model), case, log)
+    decision = search(aware)
+    if decision.alteration is None:
+        return plain, decision
+    setting = dict(zip(decision.alteration.names, decision.alteration.values.tolist(), strict=True))
+    action = torch.tensor([setting[name] for name in log.task.actions], dtype=torch.float64)
+    value = decision.value
+    if bool(log.contains(action, "pending", "failed")):
+        try:
+            action = another_action(aware, log, seed)
+        except NothingLeftError as error:
+            return plain, _nothing_left(plain, decision, case, seed, str(error))
+        with torch.no_grad():
+            value = float(aware(torch.nn.functional.pad(action.to(plain.noise), (0, aware.further))[None])[0])
+    recommended = recommend(plain, round_seed(seed, case.identity))
+    action = action.to(recommended.action)
+    claimed = decided(plain, action, value, recommended, str(decision.trace.get("search", "")), UNLIMITED, {})
+    trace = {key: entry for key, entry in decision.trace.items() if key != "runner_up"}
+    counted = decision.trace.get("evaluations", 0) + recommended.evaluations
+    return plain, replace(
+        decision,
+        alteration=claimed.alteration,
+        value=value,
+        estimate=claimed.estimate,
+        recommendation=claimed.recommendation,
+        trace={**trace, **claimed.trace, "evaluations": counted, "pending": len(log.in_states("pending"))},
+    )
+
+
+def _nothing_left(
+    plain: CausalObjective, decision: Decision, case: RehearsalCase, seed: int, reason: str
+) -> Decision:
+    """The decision that sets nothing, with the action to keep."""
+    recommended = recommend(plain, round_seed(seed, case.identity))
+    value, search = decision.value, str(decision.trace.get("search", ""))
+    kept = decided(plain, recommended.action, value, recommended, search, UNLIMITED, {})
+    trace = {name: entry for name, entry in kept.trace.items() if name != "predicted_reward"}
+    return replace(
+        decision,
+        alteration=None,
+        estimate=kept.estimate,
+        recommendation=kept.recommendation,
+        reason=Finding("nothing_left", reason),
+        trace=trace,
+    )

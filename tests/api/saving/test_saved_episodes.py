@@ -7,7 +7,7 @@ import yaml
 
 import rehearsal_torch as rt
 from rehearsal_torch.checkpoint import CheckpointError
-from rehearsal_torch.cli.verbs.fitting import fit
+from rehearsal_torch.cli.verbs.train import fit
 from rehearsal_torch.files.sealed import opened, sealed
 from rehearsal_torch.methods.run import build
 from rehearsal_torch.run_folder import RunFolder

@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from rehearsal_torch.cli.subcommand import run
 from rehearsal_torch.data import chained_equations as chained
 from rehearsal_torch.program import main as program
+from rehearsal_torch.program import run
 from tests.data.problem_file.conftest import RIGHT, table, written  # noqa: F401
 from tests.problems.written.conftest import sequence, trials  # noqa: F401
 

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 import yaml
 
-from rehearsal_torch.cli.subcommand import run
 from rehearsal_torch.cli.verbs.collect import merge, shards, with_curves, without_curves
+from rehearsal_torch.program import run
 from rehearsal_torch.run_folder import SECONDS, RunFolder
 from rehearsal_torch.user_error import UserError
 from tests.scripts.typing_in import called

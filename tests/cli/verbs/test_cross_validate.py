@@ -4,7 +4,6 @@ import csv
 
 import pytest
 
-from rehearsal_torch.cli.main import CONF
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.cli.verbs import cross_validate as verb
 from rehearsal_torch.cli.verbs.cross_validate import GRID, TABLE, grid
@@ -28,7 +27,7 @@ def validated(tmp_path):
     """Cross-validates in a run folder, as overrides say."""
 
     def done(*overrides):
-        config, _ = composed(CONF, list(overrides), multirun=False)
+        config, _ = composed(list(overrides), multirun=False)
         folder = RunFolder(tmp_path)
         folder.write_json("run.json", {})
         verb.work(config, folder, False)
@@ -80,7 +79,7 @@ def test_a_sweep_without_results_leaves_no_grid(tmp_path):
 
 @pytest.mark.slow
 def test_folds_are_those_of_the_run_that_the_configuration_names(validated):
-    config, _ = composed(CONF, list(SMALL), multirun=False)
+    config, _ = composed(list(SMALL), multirun=False)
     run = build(config)
     expected = by_hand(
         run.problem.episodes("train"),

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal_torch.cli.subcommand import VERBS
-from rehearsal_torch.cli.subcommand import run as main
 from rehearsal_torch.cli.verbs import explore as command
+from rehearsal_torch.program import VERBS
+from rehearsal_torch.program import run as main
 from tests.toys.explored import run_folder
 
 
@@ -66,7 +66,7 @@ def test_a_missing_extra_is_one_paragraph(monkeypatch, capsys):
 def test_ctrl_c_ends_it_well_and_a_signal_does_not(tmp_path, monkeypatch, capsys):
     import uvicorn
 
-    from rehearsal_torch.cli.signals import Stopped
+    from rehearsal_torch.cli.errors import Stopped
 
     run = run_folder(tmp_path / "run")
 

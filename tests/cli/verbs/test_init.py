@@ -5,8 +5,8 @@ import os
 
 import pytest
 
-from rehearsal_torch.cli.subcommand import run
 from rehearsal_torch.program import main as program
+from rehearsal_torch.program import run
 from tests.data.problem_file.conftest import table
 
 

@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 import yaml
 
-from rehearsal_torch.cli.subcommand import run
 from rehearsal_torch.graphs.bidirection import signature
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.program import run
 from tests.toys.graph_files import read_graph
 from tests.toys.random_graphs import drawn
 
@@ -80,7 +80,7 @@ def test_graphs_are_learnt_written_and_drawn(capsys, table, tmp_path):
         (["data=TABLE", "columns=x,p", "context=x", "outcomes=x"], "['x'] are in two tiers"),
         (["data=TABLE", "level=x"], "level=x: expected a number"),
         (["data=TABLE", "columns=x,p", "level=2"], "expected a level in (0, 1); got 2.0"),
-        (["data=TABLE", "max_graphs=0"], "max_graphs=0: expected 1 or more"),
+        (["data=TABLE", "max_graphs=0"], "max_graphs=0: expected a whole number from 1 to"),
         (
             ["data=TABLE", "columns=x,p,q,y", "max_graphs=1"],
             "more than 1 directed graphs are Markov equivalent",

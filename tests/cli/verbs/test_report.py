@@ -2,7 +2,7 @@
 
 import pytest
 
-from rehearsal_torch.cli.subcommand import run
+from rehearsal_torch.program import run
 from rehearsal_torch.reporting.page.document import MARK
 from tests.toys import recorded_runs
 from tests.toys.read_page import Page

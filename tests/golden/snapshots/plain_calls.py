@@ -32,7 +32,6 @@ import torch
 from rehearsal_torch.cli.errors import exit_code
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.cli.validation import check
-from rehearsal_torch.methods.conf import CONF
 from rehearsal_torch.user_error import as_user_error
 from tests.fuzz.verdicts import sentence
 from tests.places import ROOT
@@ -206,5 +205,5 @@ def typed(overrides: list[str], script: str = "decide", multirun: bool = False) 
     Raises:
         UserError: for what is refused.
     """
-    config, jobs = composed(CONF, overrides, multirun)
+    config, jobs = composed(overrides, multirun)
     check(config, script, jobs, overrides)

@@ -14,7 +14,6 @@ from rehearsal_torch.problems.episodes.cohort import (
     LONGEST,
     RETURN,
     SPREAD,
-    STATES,
     VASOPRESSOR,
     Cohort,
     SepsisSimulated,
@@ -24,6 +23,7 @@ from rehearsal_torch.problems.episodes.cohort import (
     sofa,
     true_trajectory,
 )
+from rehearsal_torch.problems.episodes.stays import STATES
 from rehearsal_torch.search.sequences.baselines import GreedyChanges
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive
 from rehearsal_torch.spaces.box import Alteration

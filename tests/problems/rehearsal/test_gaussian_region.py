@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal, norm
 
-from rehearsal_torch.objectives.region_probability.polygon import probability, vertices_of
+from rehearsal_torch.objectives.region_probability import probability, vertices_of
 from rehearsal_torch.problems.rehearsal.gaussian_region import Disc, between, probability_in
 from rehearsal_torch.spaces.polytope import Polytope
 

@@ -4,7 +4,6 @@ import math
 
 import pytest
 
-from rehearsal_torch.cli.main import CONF
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.evaluation.online_rows import COLUMNS
 from rehearsal_torch.methods.build import problem_of
@@ -17,7 +16,7 @@ from reproduction.plan import study
 @pytest.mark.parametrize("world", WORLDS)
 def test_worlds_are_those_of_the_rehearsal_methods(world, joint):
     config, _ = composed(
-        CONF, [*study("online")["worlds"][world], "seed=3", "dataset.size.contexts=4"], multirun=False
+        [*study("online")["worlds"][world], "seed=3", "dataset.size.contexts=4"], multirun=False
     )
     theirs, ours = problem_of(config), world_of(world, 4, 3, joint)
     assert ours.observations().fingerprint() == theirs.observations().fingerprint()

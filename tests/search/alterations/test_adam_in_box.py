@@ -7,7 +7,7 @@ import torch
 from rehearsal_torch.objectives.centre_distance import VALIDATION, CentreDistance
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, Candidates, chance
 from rehearsal_torch.search.alterations.adam_in_box import AdamInBox
-from rehearsal_torch.search.budget import Budget
+from rehearsal_torch.search.search import Budget
 from rehearsal_torch.surrogates.structural.flow_scm import FlowStructural
 from rehearsal_torch.training.fit import fit
 from tests.toys.counted import cases

@@ -6,9 +6,9 @@ import torch
 
 from rehearsal_torch.objectives.objective import Candidates
 from rehearsal_torch.objectives.success_probability import SuccessProbability
-from rehearsal_torch.search.alterations.informative import Informative, Programs, Qualifying, apart, explored
+from rehearsal_torch.search.alterations.informative import Informative, Qualifying, apart, explored
 from rehearsal_torch.search.alterations.interval_sweep import spread, swept
-from rehearsal_torch.search.alterations.joint_candidates import AlterationBudget, joint_candidates
+from rehearsal_torch.search.alterations.mixed_integer import AlterationBudget, joint_candidates
 from tests.toys.counted import bands, cases
 from tests.toys.linear_truth import chain
 from tests.toys.rehearsal_methods import learnt
@@ -358,7 +358,7 @@ def test_undefined_values_count_as_the_smallest(acquisition):
     assert one.values[0, 0].isnan()
 
 
-PROGRAMS = Programs(1, 20, 20)
+PROGRAMS = (1, 20, 20)
 
 
 @pytest.fixture(scope="module")

@@ -5,13 +5,24 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from scipy.optimize import linprog
+from scipy.optimize import linprog, minimize
+from scipy.stats import norm
 
 from rehearsal_torch.objectives.scenario_success import ScenarioCount, Scenarios
 from rehearsal_torch.search.alterations import mixed_integer
 from rehearsal_torch.search.alterations.interval_sweep import Cover, swept
-from rehearsal_torch.search.alterations.mixed_integer import MixedInteger, Solution, solve
-from rehearsal_torch.search.budget import Budget
+from rehearsal_torch.search.alterations.mixed_integer import (
+    AlterationBudget,
+    MixedInteger,
+    Solution,
+    along,
+    joint_candidates,
+    programmed,
+    qualifies,
+    relaxed,
+    solve,
+)
+from rehearsal_torch.search.search import UNLIMITED, Budget
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
 from rehearsal_torch.training.fit import fit
 from tests.toys.counted import Counted, bands, cases, choose_by_validation
@@ -201,3 +212,198 @@ def test_a_tree_that_is_cut_off_before_it_has_an_answer_gives_the_bound_of_count
 
 def test_sets_are_compared_by_the_validation():
     choose_by_validation(MixedInteger, "mixed_integer")
+
+
+BOX = -torch.ones(2, dtype=torch.float64), torch.ones(2, dtype=torch.float64)
+
+
+def drawn(seed, count=300, faces=3):
+    """Scenarios of two variables whose rows go through the box."""
+    stream = torch.Generator().manual_seed(seed)
+    gains = torch.randn(1, faces, 2, dtype=torch.float64, generator=stream) + 0.2 * torch.randn(
+        count, faces, 2, dtype=torch.float64, generator=stream
+    )
+    return Scenarios(gains, 0.3 + 0.4 * torch.randn(count, 1, faces, dtype=torch.float64, generator=stream))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_relaxation_is_climbed_to_its_top(seed):
+    scenarios = drawn(seed)
+    gains, slack = scenarios.gains.mean(0).numpy(), scenarios.slack[:, 0].mean(0).numpy()
+    spread = scenarios.slack[:, 0].std(0).numpy()
+
+    def loss(z):
+        return -norm.logcdf((slack - gains @ z) / spread).sum()
+
+    best = min(
+        minimize(loss, start, bounds=[(-1, 1)] * 2, method="L-BFGS-B").fun
+        for start in ([0.0, 0.0], [0.5, -0.5], [-0.5, 0.5])
+    )
+    found = relaxed(scenarios, *BOX)
+    assert loss(found.numpy()) == pytest.approx(best, abs=1e-5)
+    away = torch.tensor([5.0, -30.0], dtype=torch.float64)
+    moved = Scenarios(scenarios.gains, scenarios.slack + (scenarios.gains @ away).unsqueeze(1))
+    assert torch.allclose(relaxed(moved, *(end + away for end in BOX)) - away, found, rtol=0, atol=1e-3)
+
+
+def test_programs_that_drop_what_others_satisfied_give_different_answers():
+    # Two groups that no point satisfies together: the second program answers for what the first left.
+    left = Scenarios(
+        torch.tensor([[[1.0, 0.0]]], dtype=torch.float64).expand(60, 1, 2),
+        torch.full((60, 1, 1), -0.5, dtype=torch.float64),
+    )
+    right = Scenarios(-left.gains[:50], left.slack[:50])
+    whole = Scenarios(torch.cat([left.gains, right.gains]), torch.cat([left.slack, right.slack]))
+    begin = torch.zeros(2, dtype=torch.float64)
+    answers = programmed(whole, *BOX, begin, 4, 110, 50, UNLIMITED, torch.Generator().manual_seed(0))
+    assert {float(each[0].sign()) for each in answers} == {-1.0, 1.0}
+
+
+@pytest.fixture(scope="module")
+def objective():
+    world = managing()
+    made = fit(LinearStructural(world.task, 2000), world.table(300))
+    return ScenarioCount.for_cases(
+        made, world.cases(2), search_scenarios=900, validation_scenarios=900, test_scenarios=100
+    ).sets[0]
+
+
+@pytest.mark.parametrize("tau", [0.5, 0.8])
+def test_every_candidate_qualifies_by_both_samples_and_they_reach_to_the_border(objective, tau):
+    points = joint_candidates(objective, 1, tau, programs=2, scenarios=30, nodes=50)
+    assert len(points) >= 20
+    actions = points.unsqueeze(1).expand(-1, 2, -1)
+    shares = torch.stack([objective(actions)[:, 1], objective.share(actions)[:, 1]])
+    assert (shares >= tau).all()
+    assert shares.amin(0).min() <= tau + 0.01
+    assert ((points >= objective.lower[1]) & (points <= objective.upper[1])).all()
+
+
+def test_nothing_that_falls_short_is_given(objective):
+    assert joint_candidates(objective, 0, 0.9999, programs=1, scenarios=20, nodes=10).shape == (0, 2)
+
+
+def test_the_climb_reaches_a_top_that_is_far_from_the_middle():
+    # One row, steep in the first variable and flat in the second, which hardly holds in a corner.
+    scenarios = Scenarios(
+        torch.tensor([[[1e3, -1e-3]]], dtype=torch.float64).expand(50, 1, 2),
+        torch.linspace(-1, 1, 50, dtype=torch.float64).reshape(50, 1, 1) - 8000,
+    )
+    box = torch.tensor([[-2.0, -2e6], [4.0, 6e6]], dtype=torch.float64)
+    assert relaxed(scenarios, *box).tolist() == pytest.approx([-2.0, 6e6], rel=1e-3)
+
+
+ACROSS = {"direction": (1.0, 2.0)}
+
+
+def test_ends_and_middles_of_a_line_are_those_that_hold_in_both_samples():
+    search = bands([(0, 4), (1, 5), (2, 6), (3, 7)], **ACROSS)
+    validation = bands([(-5, 3)] * 3 + [(4, 8)] * 3, **ACROSS)
+    point, direction = torch.tensor([[0.5, 1.0], [2.0, 0.0]], dtype=torch.float64)
+    box = torch.tensor([[-0.25, 0.0], [9.0, 2.0]], dtype=torch.float64)
+    # Half of them: a + 2 b in [1, 3] or [4, 6], of which the box cuts away a < -.25.
+    found = along((search, validation), *box, point, direction, 0.5)
+    assert torch.stack(found).tolist() == [[value, 1.0] for value in (-0.25, 2, 1, 4, 0.375, 3)]
+    # Three quarters hold in [2, 5] and nowhere in the validation.
+    assert along((search, validation), *box, point, direction, 0.75) == []
+
+
+def test_every_share_that_is_reached_exactly_is_enough():
+    search, validation = bands([(0, 4), (3, 9)], **ACROSS), bands([(0, 2), (1, 9)], **ACROSS)
+    sums = torch.tensor([0.5, 1.5, 3.5, 9.5], dtype=torch.float64)
+    actions = torch.stack([sums, torch.zeros(4).double()], -1)
+    assert qualifies((search, validation), actions, 0.5).tolist() == [True, True, True, False]
+    assert qualifies((search, validation), actions, 0.51).tolist() == [False] * 4
+
+
+def test_a_program_gets_what_earlier_ones_left_and_what_is_known(monkeypatch):
+    # Seven scenarios hold at the start, five at 3; the last two are beyond the first programs.
+    scenarios, asked = bands([(-1, 1)] * 4 + [(2, 4)] * 2 + [(-1, 4)] * 3 + [(7, 9)] * 2, **ACROSS), []
+    box, begin = torch.tensor([[-9.0, -9.0], [9.0, 9.0]], dtype=torch.float64), torch.zeros(2).double()
+    answers = iter([np.array([3.0, 0.0]), None, np.array([50.0, -20.5])])
+
+    def told(gains, slack, lower, upper, known, nodes, seconds, gap):
+        asked.append((slack[:, 0], known))
+        assert (lower.tolist(), upper.tolist(), nodes, seconds) == ([-9.0] * 2, [9.0] * 2, 5, float("inf"))
+        return Solution(next(answers), 0, 9.0)
+
+    monkeypatch.setattr(mixed_integer, "solve", told)
+    stream = torch.Generator().manual_seed(0)
+    found = programmed(scenarios, *box, begin, 3, 9, 5, UNLIMITED, stream)
+    assert [each.tolist() for each in found] == [[3.0, 0.0], [9.0, -9.0]]
+    again, rest, whole = torch.Generator().manual_seed(0), list(range(11)), scenarios.slack[:, 0, 0]
+    for slack, known in asked:
+        mine = rest[:9]
+        assert slack.tolist() == whole[mine].tolist()
+        assert known == sum(place < 4 or 6 <= place < 9 for place in mine)
+        # About half of those that the last answer satisfies leave.
+        low = torch.rand(len(mine), generator=again) < 0.5
+        left = [
+            place for place, drop in zip(mine, low.tolist(), strict=True) if not (drop and 4 <= place < 9)
+        ]
+        rest = left + rest[9:]
+    assert len(asked) == 3
+    assert len(asked[2][0]) < 9
+    assert programmed(scenarios, *box, begin, 3, 9, 5, Budget(1e-9), stream) == []
+
+
+def pair_joint_candidates(*shifts, unit=1.0):
+    """Boxes of which the second variable is in a unit of its own."""
+    boxes = [{"a": (shift - 10, shift + 10), "b": (shift - 10 * unit, shift + 10 * unit)} for shift in shifts]
+    parts = [bands(each, *shifts, direction=(1.0, 2 / unit)) for each in ([(0, 4), (2, 6)], [(1, 5), (3, 9)])]
+    return Counted(cases(("a", "b"), *boxes), ("a", "b"), *parts)
+
+
+def test_candidates_have_the_same_places_in_any_unit_and_far_away():
+    plain = joint_candidates(pair_joint_candidates(0.0), 0, 0.5, programs=0)
+    small = joint_candidates(pair_joint_candidates(0.0, unit=1 / 64), 0, 0.5, programs=0)
+    assert torch.allclose(small * torch.tensor([1.0, 64.0]), plain, rtol=1e-9, atol=1e-9)
+    far = joint_candidates(pair_joint_candidates(0.0, 1e5), 1, 0.5, programs=0)
+    assert torch.allclose(far - 1e5, plain, rtol=0, atol=1e-6)
+    # The top of the relaxation and the swept point; for each two axes and four lines, each with an interval.
+    assert len(plain) == 2 + 2 * 6 * 3
+    assert len(joint_candidates(pair_joint_candidates(0.0), 0, 0.5, programs=0, lines=0)) == 2 + 2 * 2 * 3
+
+
+def test_a_spent_budget_leaves_one_line():
+    spent = SimpleNamespace(out=lambda: True, left=lambda: 0.0)
+    assert len(joint_candidates(pair_joint_candidates(0.0), 0, 0.5, budget=spent)) == 2 + 3
+
+
+def test_costs_are_prices_times_distances():
+    budget = AlterationBudget.of({"limit": 3.0, "costs": {"a": 2.0}, "reference": {"b": 1.0}})
+    actions = torch.tensor([[1.0, 2.0], [1.0, 2.1], [-1.0, 0.0]], dtype=torch.float64)
+    assert budget.affordable(("a", "b"), actions).tolist() == [True, False, True]
+
+
+def test_one_variable_alone_has_an_interval():
+    budget = AlterationBudget(3.0, {"a": 2.0, "free": 0.0}, {"a": 1.0})
+    assert budget.reach("a") == (-0.5, 2.5)
+    assert budget.reach("free") == (-float("inf"), float("inf"))
+    assert budget.reach("other") == (-3.0, 3.0)
+
+
+@pytest.mark.parametrize(
+    "plain",
+    [{"limit": -1.0}, {"limit": 1.0, "costs": {"a": -2.0}}, {"costs": {}}, {"limit": 1.0, "price": {}}],
+)
+def test_budgets_without_sense_are_refused(plain):
+    with pytest.raises(ValueError, match="limit"):
+        AlterationBudget.of(plain)
+
+
+@pytest.mark.parametrize("origin", [0.0, 1e9, -1e9])
+def test_what_costs_the_limit_is_affordable_wherever_nothing_is_spent(origin):
+    budget = AlterationBudget.of({"limit": 0.3, "costs": {"a": 2.0}, "reference": {"a": origin}})
+    ends = torch.tensor([[origin - 0.15], [origin + 0.15], [origin]], dtype=torch.float64)
+    assert budget.affordable(("a",), ends).tolist() == [True] * 3
+    assert budget.affordable(("a",), ends[:2] + torch.tensor([[-0.01], [0.01]])).tolist() == [False] * 2
+    assert budget.reach("a") == (origin - 0.15, origin + 0.15)
+
+
+def test_nothing_may_be_spent_and_everything_be_free():
+    budget = AlterationBudget(0.0, {"free": 0.0}, {"a": 2.0})
+    actions = torch.tensor([[2.0, 1e9], [2.0 + 1e-12, 0.0]], dtype=torch.float64)
+    assert budget.affordable(("a", "free"), actions).tolist() == [True, False]
+    with pytest.raises(ValueError, match="a limit and costs of at least 0"):
+        AlterationBudget(1.0, {"a": 1.0, "b": -1.0})

@@ -13,7 +13,7 @@ from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
 from rehearsal_torch.search.alterations import projected_newton
 from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton, _middle, _newton, centred
-from rehearsal_torch.search.budget import Budget
+from rehearsal_torch.search.search import Budget
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.structural.linear_model import AffineResponse
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural

@@ -7,7 +7,7 @@ from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.data.finite import UNDEFINED
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import LinearReward
-from rehearsal_torch.search.budget import Budget
+from rehearsal_torch.search.search import Budget
 from rehearsal_torch.search.sequences.baselines import (
     GreedyChanges,
     RandomChanges,

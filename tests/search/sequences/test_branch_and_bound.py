@@ -10,8 +10,7 @@ from rehearsal_torch.checkpoint import load
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import LinearReward
 from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
-from rehearsal_torch.search.budget import UNLIMITED, Budget
-from rehearsal_torch.search.search import Search
+from rehearsal_torch.search.search import UNLIMITED, Budget, Search
 from rehearsal_torch.search.sequences.astar import AStar
 from rehearsal_torch.search.sequences.baselines import GreedyChanges
 from rehearsal_torch.search.sequences.branch_and_bound import BranchAndBound

@@ -9,13 +9,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rehearsal_torch.search.budget import UNLIMITED, Budget
+from rehearsal_torch.search.search import UNLIMITED, Budget
 from rehearsal_torch.search.sequences import branch_tree
 from rehearsal_torch.search.sequences.branch_tree import EventTree, Limits, SetModel
-from rehearsal_torch.search.sequences.change_events import change_events
 from rehearsal_torch.search.sequences.decision_process import Effort
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive
-from rehearsal_torch.search.sequences.gain_bound import GainBound
+from rehearsal_torch.search.sequences.gain_bound import GainBound, change_events
 from tests.toys.curved_episodes import curved_episode
 from tests.toys.episodes import transition_episode
 from tests.toys.plain_event_sets import PlainSets

@@ -3,16 +3,24 @@ from functools import partial
 
 import pytest
 import torch
+from scipy.stats import kstest, qmc
 
 from rehearsal_torch.data.decision import RehearsalCase
-from rehearsal_torch.objectives.trials.botorch_acquisition import FUNCTIONS, BotorchAcquisition
-from rehearsal_torch.objectives.trials.confidence_bound import ConfidenceBound
-from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean
-from rehearsal_torch.objectives.trials.improvement import Improvement
-from rehearsal_torch.search.budget import UNLIMITED
-from rehearsal_torch.search.trials.acquisition import AcquisitionSearch, decided
+from rehearsal_torch.objectives.expected_reward import PosteriorMean
+from rehearsal_torch.objectives.improvement import FUNCTIONS, BotorchAcquisition, Improvement
+from rehearsal_torch.objectives.upper_bounds import ConfidenceBound
+from rehearsal_torch.search.search import UNLIMITED
+from rehearsal_torch.search.trials.acquisition import (
+    SAMPLINGS,
+    AcquisitionSearch,
+    Recommendation,
+    SpaceFilling,
+    Sureness,
+    decided,
+    recommend,
+    sureness,
+)
 from rehearsal_torch.search.trials.mixed_ascent import ascend
-from rehearsal_torch.search.trials.recommendation import Recommendation, recommend, sureness
 from rehearsal_torch.seeding import round_seed
 from tests.toys.causal_toys import HILLY, WrittenModel, hills, linear_chain, one_case, plain
 
@@ -290,3 +298,208 @@ def test_where_nothing_is_known_of_the_recommendation_nothing_is_claimed() -> No
     _, _, decision = given(visited=())
     assert decision.estimate.lower < 2.5 < decision.estimate.upper
     assert "runner_up" not in decision.trace
+
+
+VISITED_RECOMMENDATION = [[0.5, 0.5], [1.0, 0.0], [0.2, 1.5]]
+
+
+def asked_recommendation(model):
+    return recommend(PosteriorMean(model, one_case(model.task)), 0)
+
+
+def both(model):
+    objective = PosteriorMean(model, one_case(model.task))
+    found = recommend(objective, 0)
+    return found, sureness(objective, found)
+
+
+def test_mean_and_standard_deviation_are_those_of_the_chain():
+    # Y = 1.5 X - b, X = 2 a: E[Y] = 3 a - b, sd^2 = (1.5 .3 (1 + a))^2 + (.2 (1 + b))^2, largest at (1, 0).
+    found, sure = both(linear_chain(VISITED_RECOMMENDATION))
+    assert found.action.tolist() == pytest.approx([1.0, 0.0], abs=1e-3)
+    assert found.predicted == pytest.approx(3.0, abs=0.05)
+    assert sure.std == pytest.approx(math.hypot(0.9, 0.2), rel=0.1)
+
+
+def test_the_runner_up_is_the_best_other_visited_action():
+    found, sure = both(linear_chain([[0.9, 0.0], [0.1, 2.0], [0.2, 1.5]]))
+    assert found.visited.tolist()[0] == [0.9, 0.0]
+    assert sure.runner_up.tolist() == [0.9, 0.0]
+    assert sure.runner_up_predicted == pytest.approx(2.7, abs=0.1)
+    assert not sure.tried
+
+
+def test_the_chance_is_that_of_the_difference_in_the_same_networks():
+    # f_e(1, 0) - f_e(.9, 0) = .3 + .045 e_X: negative only for e_X < -6.7, however little is known of each.
+    _, sure = both(linear_chain([[0.9, 0.0]]))
+    assert sure.std > 0.5
+    assert sure.chance > 0.999
+
+
+def test_a_chance_is_even_where_the_two_are_equally_good():
+    objective = PosteriorMean(linear_chain([[0.5, 1.5]]), one_case(linear_chain().task))
+    # 3 a - b is 0 at both; their difference in a network is .075 e_X - .1 e_Y.
+    even = Recommendation(torch.tensor([1 / 3, 1.0]).double(), 0.0, torch.tensor([[0.5, 1.5]]).double(), 0)
+    assert sureness(objective, even).chance == pytest.approx(0.5, abs=0.15)
+
+
+def test_a_recommended_visited_action_is_compared_with_another_one():
+    found, sure = both(linear_chain([[1.0, 0.0], [0.9999, 0.0], [0.5, 0.5]]))
+    assert found.action.tolist() == pytest.approx([1.0, 0.0], abs=1e-3)
+    assert sure.tried
+    assert sure.runner_up.tolist() == [0.5, 0.5]
+    _, alone = both(linear_chain([[1.0, 0.0]]))
+    assert alone.tried
+    assert alone.runner_up is None
+
+
+def test_without_visited_actions_there_is_no_runner_up():
+    _, sure = both(linear_chain([]))
+    assert sure.runner_up is None
+    assert math.isnan(sure.chance)
+    assert not sure.tried
+
+
+def test_it_is_at_a_level_and_so_is_the_runner_up():
+    # Of the hills at (2.5, 8.5), (1.5, 4) and (0, 2) the second is the nearest to a level.
+    levels = (-1.0, 0.4, 1.5, 3.0)
+    model = hills(None, [[1.5, 4.5], [2.5, 8.5], [0.4, 2.0]], {"a": {"values": levels}, "b": [0, 10]})
+    found, sure = both(model)
+    objective = PosteriorMean(model, one_case(model.task))
+    axis = torch.linspace(0, 10, 20_001, dtype=torch.float64)
+    values = [float(objective(torch.stack([torch.full_like(axis, a), axis], -1)).max()) for a in levels]
+    assert float(objective(found.action)) >= max(values) - 1e-4
+    assert float(found.action[0]) == levels[values.index(max(values))]
+    assert sorted(found.visited[:, 0].tolist()) == [0.4, 1.5]
+    assert sure.runner_up.tolist() in ([1.5, 4.5], [0.4, 2.0])
+
+
+def test_the_pushes_of_a_candidate_are_no_part_of_a_recommendation() -> None:
+    model = linear_chain()
+    objective = ConfidenceBound(model, one_case(model.task), draws=4, propagate="optimistic")
+    assert objective.further == 1
+    found = recommend(objective, 0)
+    assert found.action.tolist() == pytest.approx([1.0, 0.0], abs=1e-3)
+    assert found.visited.tolist() == [[0.6, 0.1], [0.2, 0.4]]
+    assert sureness(objective, found).runner_up.tolist() == [0.6, 0.1]
+    assert (Sureness(1.0).tried, Sureness(1.0).runner_up) == (False, None)
+
+
+class AskedRecommendation(PosteriorMean):
+    """Notes for how many actions, with how many draws, and with which gradients it is asked."""
+
+    calls = ()
+
+    def expected(self, actions, noise=None):
+        self.calls = (
+            *self.calls,
+            (actions.requires_grad, len(actions), len(self.noise if noise is None else noise)),
+        )
+        return super().expected(actions, noise)
+
+
+@pytest.mark.parametrize(("draws", "few"), [(3, 1), (8, 2)])
+def test_half_of_twelve_starts_are_visited_actions_and_the_best_of_256_points_the_others(draws, few) -> None:
+    model = linear_chain([[place / 9, 0.2] for place in range(9)])
+    objective = AskedRecommendation(model, one_case(model.task), draws=draws, evaluation_draws=16)
+    found = recommend(objective, 0)
+    assert found.visited.tolist() == [[place / 9, 0.2] for place in range(8, 2, -1)]
+    calls = objective.calls
+    assert (False, 256, few) in calls
+    begun = next(place for place, each in enumerate(calls) if each[0])
+    assert calls[begun] == (True, 12, few)
+    # Three go on with all draws; the best of their ends and the visited is found with the other draws.
+    assert next(count for gradient, count, noise in calls[begun:] if gradient and noise == draws) <= 3
+    assert calls[-1][0] is False
+    assert 7 <= calls[-1][1] <= 9
+    assert calls[-1][2] == 16
+
+
+NARROW = {"normals": [[1.0, 0.0], [-1.0, 0.0]], "offsets": [0.001, 0.0]}
+
+
+def asked_space_filling(model, sampling, identity="0", seed=0):
+    return SpaceFilling(sampling, seed)(PosteriorMean(model, one_case(model.task, identity)))
+
+
+def actions_of(sampling, count, limits=None):
+    """The actions of `count` rounds, each with the ones before it among the visited, (count, 2)."""
+    visited = []
+    for number in range(count):
+        model = hills(limits, visited)
+        search, objective = SpaceFilling(sampling), PosteriorMean(model, one_case(model.task, str(number)))
+        region = objective.region(further=False)
+        visited.append(search._next(objective, region, str(number)).tolist())
+    return torch.tensor(visited, dtype=torch.float64)
+
+
+@pytest.mark.parametrize("sampling", SAMPLINGS)
+@pytest.mark.parametrize("limits", [LIMITS, NARROW])
+def test_nothing_leaves_the_region(sampling, limits):
+    model = hills(limits)
+    model.task.check_action(asked_space_filling(model, sampling).alteration.values)
+    for action in actions_of(sampling, 2, limits):
+        model.task.check_action(action)
+
+
+def test_uniform_actions_are_uniform_over_the_box_and_independent():
+    unit = (actions_of("uniform", 300) - torch.tensor([-1.0, 0.0])) / torch.tensor([4.0, 10.0])
+    for column in unit.T.numpy():
+        assert kstest(column, "uniform").pvalue > 0.01
+    assert abs(float(torch.corrcoef(unit.T)[0, 1])) < 0.15
+    later = torch.stack([unit[:-1, 0], unit[1:, 0]])
+    assert abs(float(torch.corrcoef(later)[0, 1])) < 0.15
+
+
+def test_sobol_actions_fill_the_box_more_evenly_than_uniform_ones():
+    spread = {sampling: actions_of(sampling, 32) for sampling in SAMPLINGS}
+    uneven = {
+        sampling: qmc.discrepancy(
+            ((each - torch.tensor([-1.0, 0.0])) / torch.tensor([4.0, 10.0])).numpy().clip(0, 1)
+        )
+        for sampling, each in spread.items()
+    }
+    assert uneven["sobol"] < uneven["uniform"] / 3
+
+
+def test_sobol_actions_go_on_and_uniform_ones_differ_by_round():
+    one, two = hills(visited=[[0.0, 1.0]]), hills(visited=[[0.0, 1.0], [1.0, 1.0]])
+
+    def values(model, sampling, identity, seed=0):
+        return asked_space_filling(model, sampling, identity, seed).alteration.values.tolist()
+
+    assert values(one, "sobol", "0") == values(one, "sobol", "8") != values(two, "sobol", "0")
+    assert values(one, "uniform", "0") == values(two, "uniform", "0") != values(one, "uniform", "1")
+    assert values(one, "uniform", "0") != values(one, "uniform", "0", seed=1)
+
+
+@pytest.mark.parametrize("sampling", SAMPLINGS)
+def test_what_is_recommended_is_the_maximiser_of_the_posterior_mean_all_the_same(sampling):
+    model = hills()
+    objective = PosteriorMean(model, one_case(model.task, "3"))
+    decision = SpaceFilling(sampling, 5)(objective)
+    found = recommend(objective, round_seed(5, "3"))
+    assert torch.equal(decision.recommendation.values, found.action)
+    assert decision.estimate.point == found.predicted
+    # The highest of the three hills stands at (2.5, 8.5), 1.6 high, on the tail of another one.
+    assert decision.recommendation.values.tolist() == pytest.approx([2.5, 8.5], abs=0.05)
+    assert decision.estimate.point == pytest.approx(1.645, abs=0.03)
+    at = decision.alteration.values.unsqueeze(0)
+    with torch.no_grad():
+        assert decision.value == decision.trace["acquisition"] == float(objective.expected(at))
+        assert decision.trace["predicted_reward"] == float(objective.expected(at, objective.other))
+    assert decision.trace["search"] == f"{sampling}_actions"
+
+
+def test_an_unknown_sampling_is_refused():
+    with pytest.raises(ValueError, match=r"expected sampling in \['uniform', 'sobol'\]; got 'halton'"):
+        SpaceFilling("halton")
+
+
+@pytest.mark.parametrize("sampling", SAMPLINGS)
+def test_the_pushes_of_a_candidate_are_no_part_of_the_action(sampling) -> None:
+    model = linear_chain()
+    objective = ConfidenceBound(model, one_case(model.task), draws=4, propagate="optimistic")
+    assert objective.further == 1
+    assert SpaceFilling(sampling)(objective).alteration.names == ("a", "b")
+    assert SpaceFilling(sampling).seed == 0

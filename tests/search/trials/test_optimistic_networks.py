@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from rehearsal_torch.objectives.trials.optimism import Optimism
+from rehearsal_torch.objectives.upper_bounds import Optimism
 from rehearsal_torch.search.trials import optimistic_networks as module
 from rehearsal_torch.search.trials.optimistic_networks import OptimisticNetworks, PerturbedNetworks
 from rehearsal_torch.seeding import round_seed, stream

@@ -10,18 +10,17 @@ from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.known_reward import FunctionReward
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.trials.log import TrialLog
-from rehearsal_torch.objectives.trials.confidence_bound import ConfidenceBound
-from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean
+from rehearsal_torch.objectives.expected_reward import PosteriorMean
+from rehearsal_torch.objectives.upper_bounds import ConfidenceBound
 from rehearsal_torch.search.trials import proposal
-from rehearsal_torch.search.trials.acquisition import AcquisitionSearch
-from rehearsal_torch.search.trials.pending import (
+from rehearsal_torch.search.trials.acquisition import AcquisitionSearch, recommend
+from rehearsal_torch.search.trials.proposal import (
+    another_action,
     aware_of_pending,
     decided_beside,
     expected_rows,
     impute_pending,
 )
-from rehearsal_torch.search.trials.proposal import another_action
-from rehearsal_torch.search.trials.recommendation import recommend
 from rehearsal_torch.seeding import round_seed
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel

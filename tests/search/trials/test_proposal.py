@@ -10,8 +10,8 @@ from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.trials.log import TrialLog
-from rehearsal_torch.objectives.trials.confidence_bound import ConfidenceBound
-from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean
+from rehearsal_torch.objectives.expected_reward import PosteriorMean
+from rehearsal_torch.objectives.upper_bounds import ConfidenceBound
 from rehearsal_torch.problems.causal.own_experiments import start_point
 from rehearsal_torch.search.trials import proposal
 from rehearsal_torch.search.trials.proposal import (

@@ -9,7 +9,7 @@ from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.part import NotFittedError
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.objectives.trials.confidence_bound import ConfidenceBound
+from rehearsal_torch.objectives.upper_bounds import ConfidenceBound
 from rehearsal_torch.seeding import sobol
 from rehearsal_torch.surrogates.network.causal_model import sample
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel

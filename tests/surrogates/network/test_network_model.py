@@ -17,7 +17,7 @@ from botorch.models.transforms.outcome import Standardize
 from botorch.optim.optimize import optimize_acqf
 from botorch.sampling.normal import SobolQMCNormalSampler
 
-from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean
+from rehearsal_torch.objectives.expected_reward import PosteriorMean
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 from rehearsal_torch.surrogates.network.network_model import (
     NetworkModel,

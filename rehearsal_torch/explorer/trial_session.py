@@ -1,0 +1,403 @@
+"""A file of trials that is continued by a page: what to try next, what came of it, what to adopt.
+
+Everything goes through `rt.CausalOptimiser` and its file: every answer first reads what other processes have
+written, a change is on disk before it is answered, and two processes on one file lose no trial. A report
+names the trial as it was proposed; if another process has recorded one in the meantime, it becomes a trial of
+its own.
+
+The questions:
+
+    GET   /api/trials        the trials so far
+    POST  /api/ask           {count, fixed}: proposes trials
+    POST  /api/tell          {trial, settings, nodes}: records what came of one
+    POST  /api/fail          {trial, reason}: it gave no usable measurement
+    POST  /api/abandon       {trial, reason}: it will not be run
+    POST  /api/adopt         {fixed}: the action to adopt
+
+Measurements may come as they were typed: the optimiser says what is no number.
+
+A run of trials is shown but not continued: it decides by the command line, and has no file of trials that
+reports could be written to; the page says how to make one.
+"""
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import accumulate
+from pathlib import Path
+from typing import Annotated, Any, Protocol
+
+from fastapi import FastAPI
+from fastapi.responses import Response
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
+
+from rehearsal_torch.api.configured import in_words, undisturbed
+from rehearsal_torch.api.optimiser import CausalOptimiser
+from rehearsal_torch.data.causal_task import CausalTask
+from rehearsal_torch.data.finding import undecided
+from rehearsal_torch.data.trials.log import TrialLog
+from rehearsal_torch.data.trials.trial import Suggestion, Trial
+from rehearsal_torch.explorer.server import PATIENCE, Turns, reply
+from rehearsal_torch.problems.written.recognised import YAML
+from rehearsal_torch.reporting.page.assumptions import TRIALS
+from rehearsal_torch.reporting.page.cautions import of_the_run
+from rehearsal_torch.reporting.page.material import Material, finite, mapping
+from rehearsal_torch.reporting.page.question import of_trials
+from rehearsal_torch.reporting.page.trial_sentences import said_of_trials
+from rehearsal_torch.reporting.trial_view import WIDTH
+from rehearsal_torch.user_error import RequestError, UserError
+
+MOST = 1000
+# Rows that are listed one by one; the picture has all.
+LISTED = 200
+Numbers = Annotated[dict[str, FiniteFloat], Field(max_length=MOST)]
+Typed = Annotated[dict[str, FiniteFloat | Annotated[str, Field(max_length=200)]], Field(max_length=MOST)]
+Reason = Annotated[str, Field(max_length=1000)]
+
+
+class Reading(Protocol):
+    """What has trials to show."""
+
+    def trials(self) -> Any:
+        """The trials so far."""
+
+
+class _Asked(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class NextAsked(_Asked):
+    """A question for so many trials, with some actions held at a value."""
+
+    count: int
+    fixed: Numbers = {}
+
+
+class AdoptAsked(_Asked):
+    """A question for the action to adopt, with some actions held at a value."""
+
+    fixed: Numbers = {}
+
+
+class Told(_Asked):
+    """What came of a pending trial, or of an experiment that was not proposed (None); settings that were run
+    and measured values as they were typed.
+    """
+
+    trial: int | None
+    settings: Typed = {}
+    nodes: Typed
+
+
+class Ended(_Asked):
+    """A pending trial without a result."""
+
+    trial: int
+    reason: Reason = ""
+
+
+def add_reading(app: FastAPI, session: Reading) -> None:
+    """Adds the question for the trials so far."""
+
+    @app.get("/api/trials")
+    def trials() -> Response:
+        return reply(session.trials)
+
+
+LIMITS = (
+    "What to try next is not what to adopt: the former explores.",
+    "The interval of a recommendation covers what is not known of the mechanisms, not the noise of a single "
+    "experiment and not a wrong graph.",
+)
+USE = (
+    "For choosing experiments that you run yourself. What is recorded here is written to the file at once; a "
+    "recommendation is a claim of the fitted model, not a prescription."
+)
+
+
+class TrialSession:
+    """The answers of one file of trials; each of them raises `BusyError` while another one is given, and what
+    the optimiser raises for what it cannot use.
+    """
+
+    page = "trials.html"
+
+    def __init__(self, optimiser: CausalOptimiser, file: Path, method: str) -> None:
+        self.optimiser, self.file, self.method = optimiser, file, method
+        self._turns = Turns(PATIENCE)
+
+    def add_routes(self, app: FastAPI) -> None:
+        """Adds its questions to a server."""
+        add_reading(app, self)
+
+        @app.post("/api/ask")
+        def ask(asked: NextAsked) -> Response:
+            return reply(lambda: self.ask(asked.count, asked.fixed))
+
+        @app.post("/api/tell")
+        def tell(asked: Told) -> Response:
+            return reply(lambda: self.tell(asked.trial, asked.settings, asked.nodes))
+
+        @app.post("/api/fail")
+        def fail(asked: Ended) -> Response:
+            return reply(lambda: self.fail(asked.trial, asked.reason))
+
+        @app.post("/api/abandon")
+        def abandon(asked: Ended) -> Response:
+            return reply(lambda: self.abandon(asked.trial, asked.reason))
+
+        @app.post("/api/adopt")
+        def adopt(asked: AdoptAsked) -> Response:
+            return reply(lambda: self.recommend(asked.fixed))
+
+    def describe(self) -> dict[str, Any]:
+        """What the page shows before anything is asked: question, actions, nodes and cautions."""
+        task = self.optimiser.task
+        return {
+            "title": self.file.resolve().name,
+            "live": True,
+            "how": [],
+            "use": USE,
+            "fitted": (
+                f"Proposals of {self.method}; the first {self.optimiser.initial} experiments are spread "
+                "evenly."
+            ),
+            "question": of_trials(task.to_plain()),
+            "assumptions": list(TRIALS),
+            "limits": list(LIMITS),
+            "cautions": [
+                "The file does not say which method proposes: this page was started with "
+                f"method={self.method}."
+            ],
+            "actions": [
+                {"name": name, "bounds": list(bounds), "levels": list(task.box.levels.get(name, ())) or None}
+                for name, bounds in task.box.bounds().items()
+            ],
+            "nodes": list(task.nodes),
+            "recommended": None,
+        }
+
+    def trials(self) -> dict[str, Any]:
+        """The trials so far (`shown_trials`), with a sentence."""
+        with self._answering() as _:
+            every = self.optimiser.trials
+            return shown_trials(self.optimiser.task, every) | {"summary": self.optimiser.summary()}
+
+    def ask(self, count: int, fixed: Mapping[str, float]) -> dict[str, Any]:
+        """Proposes trials, which are pending from then on."""
+        with self._answering() as notes:
+            suggestions = self.optimiser.ask(count, fixed or None)
+        return {
+            "made": [{"trial": suggestion.trial, "settings": dict(suggestion)} for suggestion in suggestions],
+            "notes": notes,
+        }
+
+    def tell(
+        self, trial: int | None, settings: Mapping[str, float | str], nodes: Mapping[str, float | str]
+    ) -> dict[str, Any]:
+        """Records what came of a trial."""
+        given: Any = nodes
+        with self._answering() as notes:
+            if trial is None:
+                recorded = self.optimiser.tell(_any(settings), given)
+            else:
+                proposed = Suggestion(self._pending(trial))
+                ran = _any(settings) if settings and dict(settings) != dict(proposed) else None
+                recorded = self.optimiser.tell(proposed, given, ran=ran)
+        return {"trial": recorded.id, "notes": notes}
+
+    def fail(self, trial: int, reason: str) -> dict[str, Any]:
+        """Records that a pending trial gave no usable measurement."""
+        with self._answering() as notes:
+            failed = self.optimiser.fail(Suggestion(self._pending(trial)), reason)
+        return {"trial": failed.id, "notes": notes}
+
+    def abandon(self, trial: int, reason: str) -> dict[str, Any]:
+        """Withdraws a pending trial, which may be proposed again."""
+        with self._answering() as notes:
+            abandoned = self.optimiser.abandon(Suggestion(self._pending(trial)), reason)
+        return {"trial": abandoned.id, "notes": notes}
+
+    def recommend(self, fixed: Mapping[str, float]) -> dict[str, Any]:
+        """The action to adopt, with its expected reward, and the best tried one beside it."""
+        with self._answering() as notes:
+            recommended = self.optimiser.recommend(fixed or None)
+        return {
+            "sentence": str(recommended),
+            "settings": recommended.action,
+            "predicted": recommended.predicted,
+            "lower": recommended.predicted - WIDTH * recommended.std,
+            "upper": recommended.predicted + WIDTH * recommended.std,
+            "level": 0.95,
+            "tried": recommended.tried,
+            "runner_up": recommended.runner_up,
+            "runner_up_predicted": recommended.runner_up_predicted,
+            "chance": recommended.chance,
+            "notes": notes,
+        }
+
+    @contextmanager
+    def _answering(self) -> Iterator[list[str]]:
+        """One answer, with the warnings that it gives."""
+        notes: list[str] = []
+        with self._turns.turn(), in_words(), undisturbed(), warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield notes
+            notes += dict.fromkeys(str(warning.message) for warning in caught)
+
+    def _pending(self, number: int) -> Trial:
+        """A pending trial."""
+        trial = next((trial for trial in self.optimiser.trials if trial.id == number), None)
+        if trial is None:
+            raise RequestError(f"no trial has the number {number}")
+        if trial.state != "pending":
+            raise RequestError(
+                f"trial {number} is {trial.state} already, perhaps by another page: load the trials again; "
+                f"from Python, optimiser.tell({number}, ...) corrects it"
+            )
+        return trial
+
+
+def _any(settings: Mapping[str, float | str]) -> Any:
+    """Settings as typed; the optimiser says what is wrong with them."""
+    return dict(settings)
+
+
+def shown_trials(task: CausalTask, trials: Sequence[Trial]) -> dict[str, Any]:
+    """The trials of a task, as plain data.
+
+    Returns:
+        ``rows``: the last `LISTED` ones, latest first; ``more``: how many earlier ones there are;
+        ``pending``: those without a report; ``course``: the numbers of the completed ones, their rewards, and
+        the best so far after each.
+    """
+    done = [trial for trial in trials if trial.state == "completed"]
+    values = task.reward_of(TrialLog(task, tuple(trials)).table).tolist() if done else []
+    rewards = dict(zip((trial.id for trial in done), values, strict=True))
+    rows = [_row(trial, rewards.get(trial.id)) for trial in trials]
+    return {
+        "rows": rows[-LISTED:][::-1],
+        "more": max(0, len(rows) - LISTED),
+        "pending": [row for row in rows if row["state"] == "pending"],
+        "course": course(list(rewards), values),
+    }
+
+
+def course(numbers: Sequence[int], rewards: Sequence[float]) -> dict[str, Any]:
+    """The rewards of completed trials, and the best so far after each."""
+    return {"numbers": list(numbers), "rewards": list(rewards), "best": list(accumulate(rewards, max))}
+
+
+def _row(trial: Trial, reward: float | None) -> dict[str, Any]:
+    return {
+        "id": trial.id,
+        "state": trial.state,
+        "settings": trial.settings,
+        "asked": trial.asked if trial.ran is not None else None,
+        "nodes": dict(trial.nodes),
+        "reward": reward,
+        "reason": trial.reason,
+    }
+
+
+_RECORD = (
+    "This is the record of a run. It is shown, not continued: a run has no file that results could be "
+    "written to."
+)
+
+
+class RecordedTrials:
+    """What a run of trials has recorded."""
+
+    page = "trials.html"
+
+    def __init__(self, of: Material) -> None:
+        self.material = of
+        if not of.run.decisions:
+            design = (of.run.path / "start_design.csv").is_file()
+            first = ": run the experiments of start_design.csv first" if design else ""
+            raise UserError(f"holds no trials yet{first}", str(of.run.path))
+
+    def add_routes(self, app: FastAPI) -> None:
+        """Adds its question to a server."""
+        add_reading(app, self)
+
+    def describe(self) -> dict[str, Any]:
+        """What the page shows: question, recommendation, cautions, and how to make a file of trials."""
+        _, headline, sentences = said_of_trials(self.material)
+        method = self.material.run.choices.get("decision", "")
+        return {
+            "title": self.material.run.path.resolve().name,
+            "live": False,
+            "how": self._how(method),
+            "use": _RECORD,
+            "fitted": f"Decisions of {method or 'the method'}.",
+            "question": of_trials(self.material.card),
+            "assumptions": list(TRIALS),
+            "limits": list(LIMITS),
+            "cautions": of_the_run(self.material),
+            "actions": [
+                {"name": name, "bounds": None, "levels": None}
+                for name in mapping(self.material.card.get("actions"))
+            ],
+            "nodes": [],
+            "recommended": {"headline": headline, "said": sentences},
+        }
+
+    def trials(self) -> dict[str, Any]:
+        """The trials of the run; those that were not answered are proposals."""
+        rows: list[dict[str, Any]] = []
+        for decision in self.material.run.decisions:
+            setting, reward = mapping(decision.get("alteration")), finite(decision.get("reward"))
+            known = {name: finite(value) for name, value in setting.items()}
+            answered = mapping(mapping(decision.get("answer")).get("rows"))
+            nodes = {
+                name: finite(values[0]) for name, values in answered.items()
+                if name not in known and isinstance(values, list) and len(values) == 1
+            }  # fmt: skip
+            rows.append(
+                {
+                    "id": int(decision.get("index", len(rows))) + 1,
+                    "state": _state(decision, setting, reward),
+                    "settings": known,
+                    "asked": None,
+                    "nodes": {name: value for name, value in nodes.items() if value is not None},
+                    "reward": reward,
+                    "reason": "",
+                }
+            )
+        done = [row for row in rows if row["reward"] is not None]
+        return {
+            "rows": rows[-LISTED:][::-1],
+            "more": max(0, len(rows) - LISTED),
+            "pending": [],
+            "course": course([row["id"] for row in done], [row["reward"] for row in done]),
+            "summary": f"{len(done)} of {len(rows)} trials of this run were answered.",
+        }
+
+    def _how(self, method: str) -> list[str]:
+        """The lines that make a file of trials of the run's task, and the command that opens it."""
+        data = mapping(self.material.run.config.get("dataset"))
+        task, table = data.get("task"), data.get("path")
+        if task is None and isinstance(table, str) and table.lower().endswith(YAML):
+            # A problem file has the task, and names its experiments.
+            task, table = table, None
+        chosen = f', method="{method}"' if method and method != "excbo" else ""
+        given = repr(task) if isinstance(task, str) else "task"
+        lines = ["import rehearsal_torch as rt"]
+        if given == "task":
+            lines.append(
+                "task = {...}  # graph, actions and reward, as a dictionary or the name of a YAML file"
+            )
+        lines.append(f'optimiser = rt.CausalOptimiser({given}, file="trials.json"{chosen})')
+        if isinstance(table, str):
+            lines.append(f"optimiser.read({table!r})  # the experiments so far")
+        option = f" method={method}" if chosen else ""
+        return [*lines, f"# then, in a terminal: rehearsal explore trials.json{option}"]
+
+
+def _state(decision: Mapping[str, Any], setting: Mapping[str, Any], reward: float | None) -> str:
+    """Whether a trial was answered, was only proposed, or what the method said in its place."""
+    if not setting:
+        return "refused" if undecided(decision) else "no action"
+    return "proposed" if reward is None else "completed"

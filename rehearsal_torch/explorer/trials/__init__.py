@@ -1,1 +1,0 @@
-"""Explorer, trials: a page on which experiments are asked for and their results are recorded."""

@@ -1,1 +1,0 @@
-"""Probability that a Gaussian outcome falls into a convex region."""

@@ -1,0 +1,187 @@
+"""How strong a hidden common cause would have to be to overturn a recommended action sequence.
+
+A hidden cause of doses and next states shifts what a model takes for the effect of changing the doses of step
+t by c_t, on state variable i and in the model's coordinates, by at most
+
+    kappa(rho) sigma_i sqrt(c_t' S^-1 c_t),        kappa(rho) = rho / sqrt(1 - rho)
+
+(`estimators.omitted_variable`), with sigma_i the standard deviation of the model's residuals, S the
+covariance of the doses given the covariates, and rho the partial R^2 of the hidden cause with both. Nothing
+is shifted at steps whose doses are those observed: the abducted noise already reproduces them. The changed
+trajectory is rolled out again with shifts of this size at the changed steps,
+
+    x_{t+1} = F_t(x_t, a'_t) +- kappa(rho) sigma sqrt(c_t' S^-1 c_t),
+
+each sign chosen so that the shift alone does the most harm, summed over a grid of rho. The tipping strength
+is the smallest rho of the grid at which the return no longer exceeds the observed one.
+
+Where the strength of a recommendation cannot be computed, its trace says why, as ``hidden_cause``.
+
+Limits. The signs are chosen one by one: other signs may do more harm together, so that a weaker hidden cause
+may suffice. All states are granted the same rho, and signs may differ from step to step, as no single hidden
+cause may manage. sigma is constant, although the noise of a model may depend on the state. Errors of the
+estimate itself are not part of the shift.
+
+Source: ours; the bound of the bias is that of Cinelli and Hazlett (2020), see `estimators.omitted_variable`.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.episode import next_name
+from rehearsal_torch.data.sensitivity import HiddenCause
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.estimators.omitted_variable import Strength, bias_factor, precision, strongest
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.objectives.objective import Objective
+from rehearsal_torch.surrogates.surrogate import Surrogate
+from rehearsal_torch.surrogates.transition import TransitionModel
+from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
+
+# More rows add nothing to variances.
+MOST_ROWS = 20_000
+# Rows per column of the regressions, below which variances given the covariates are not estimated.
+ROWS_PER_COLUMN = 2
+# Under which the trace of a recommendation says why it has no strengths.
+TRACE = "hidden_cause"
+NO_RECORDS = "not computed: the transitions to which the model was fitted were not given"
+NO_MODEL = "not computed: the model is not one of transitions with doses"
+ALTERED = "not computed: decisions altered some of the transitions"
+# Of the tipping strength, and of the choice of signs.
+GRID = torch.logspace(-4, -0.0044, 200, dtype=torch.float64)
+SIGNS = GRID[::8]
+
+
+@dataclass(frozen=True)
+class _Spread:
+    """What the observations say."""
+
+    precision: Tensor  # S^-1, (p, p), of doses as levels
+    residual: Tensor  # sigma, (D,), in the coordinates of the trajectory
+    strongest: Strength | None  # The strongest observed covariate
+
+
+class SequenceOverturning:
+    """The hidden causes that would overturn the decisions of one model; `observations` returns the
+    transitions to which it was fitted, none if they are unknown, when first needed.
+    """
+
+    def __init__(self, surrogate: Surrogate, observations: Callable[[], Table]) -> None:
+        self.surrogate, self.observations = surrogate, observations
+
+    @property
+    def models(self) -> tuple[TransitionModel, ...]:
+        """The members, or the model itself; none if it is no model of transitions with doses."""
+        known = self.surrogate
+        if not isinstance(known, TransitionModel | TransitionEnsemble) or not known.dose_names:
+            return ()
+        return known.each if isinstance(known, TransitionEnsemble) else (known,)
+
+    def missing(self, names: Sequence[str]) -> list[str]:
+        """The columns that transitions need and that are not among `names`."""
+        first = self.models[0]
+        needed = (*first.rescale.names, *first.dose_names, *map(next_name, first.varying))
+        return [name for name in needed if name not in names]
+
+    @cached_property
+    def spread(self) -> _Spread | str:
+        """Variances of the observations, or why there are none."""
+        if not self.models:
+            return NO_MODEL
+        table, first = self.observations(), self.models[0]
+        if not len(table):
+            return NO_RECORDS
+        if bool(table.altered.any()):
+            return ALTERED
+        if missing := self.missing(table.names):
+            return f"not computed: the transitions have no column {missing}"
+        places = torch.linspace(0, len(table) - 1, min(len(table), MOST_ROWS), dtype=torch.float64)
+        kept = Table.observed(table.names, table.values[places.round().long()])
+        names = first.rescale.names
+        columns = 1 + len(names) + len(names) * (len(names) + 1) // 2 + len(first.dose_names)
+        if len(kept) < (least := ROWS_PER_COLUMN * columns):
+            return f"not computed: there are {len(kept)} transitions; expected at least {least}"
+        with torch.no_grad():
+            parents, values = first.examples(kept)
+            located = torch.stack([model.mechanism.moments(parents)[0] for model in self.models]).mean(0)
+            # Variances are those of rows, which lie on the CPU.
+            parents, values, located = (each.to(kept.values.device) for each in (parents, values, located))
+        residual = (values - located).to(torch.float64).std(0, correction=0)
+        if bool((kept.columns(first.dose_names).std(0, correction=0) == 0).all()):
+            return "not computed: no dose varies among the transitions"
+        features, doses = parents.to(torch.float64).split([len(names), len(first.dose_names)], -1)
+        return _Spread(
+            precision(doses, features),
+            residual,
+            strongest(doses, features, values.to(torch.float64), names, first.varying),
+        )
+
+    @torch.no_grad()
+    def with_hidden_cause(self, objective: Objective, decision: Decision) -> Decision:
+        """The decision with its tipping strength, or why there is none in its trace; unchanged where nothing
+        is recommended, or the objective is not the return of an episode.
+        """
+        if decision.alteration is None or not isinstance(objective, CounterfactualReturn):
+            return decision
+        if isinstance(self.spread, str):
+            return replace(decision, trace=decision.trace | {TRACE: self.spread})
+        found, own = self.spread.strongest, self.tipping(objective, decision)
+        if found is None:
+            return replace(decision, hidden_cause=HiddenCause(_rounded(own)))
+        shown = (found.covariate, _rounded(found.doses), found.state, _rounded(found.explained))
+        return replace(decision, hidden_cause=HiddenCause(_rounded(own), *shown))
+
+    def tipping(self, objective: CounterfactualReturn, decision: Decision) -> float:
+        """The tipping strength of a decision that recommends a change, in (0, 1]."""
+        sequence = objective.sequence(decision)
+        radius = self._radius(objective, sequence)
+        outcome, places = objective.outcome(), (radius > 0).nonzero()
+        if not len(places):
+            # Only the last action changes: it counts by its own dose, and moves no state.
+            return 1.0
+        shifts = radius.new_zeros(len(places), len(SIGNS), *radius.shape)
+        for number, (time, state) in enumerate(places.tolist()):
+            shifts[number, :, time, state] = radius[time, state] * bias_factor(SIGNS).to(radius)
+        harm = [
+            shifted_returns(objective, sequence, sign * shifts.flatten(0, 1)).view(len(places), -1).sum(-1)
+            for sign in (1.0, -1.0)
+        ]
+        signs = torch.where(harm[0] <= harm[1], 1.0, -1.0).to(radius)
+        worst = torch.zeros_like(radius)
+        worst[places[:, 0], places[:, 1]] = signs
+        every = bias_factor(GRID).to(radius)[:, None, None] * (worst * radius)
+        overturned = ~(shifted_returns(objective, sequence, every) > outcome)
+        first = overturned.nonzero()
+        return float(GRID[int(first[0, 0])]) if len(first) else 1.0
+
+    def _radius(self, objective: CounterfactualReturn, sequence: Tensor) -> Tensor:
+        """sigma_i sqrt(c_t' S^-1 c_t) of each step and state, (T - 1, D); zero where nothing is changed."""
+        assert isinstance(self.spread, _Spread)
+        levels, steps = self.models[0].levels, objective.horizon - 1
+        encoded = [levels.encoded(each[:steps]) for each in (sequence, objective.observed)]
+        change = encoded[0] - encoded[1]
+        size = torch.einsum("tp,pq,tq->t", change, self.spread.precision.to(change), change)
+        return size.clamp_min(0.0).sqrt().unsqueeze(-1) * self.spread.residual.to(change)
+
+
+def shifted_returns(objective: CounterfactualReturn, sequence: Tensor, shifts: Tensor) -> Tensor:
+    """The returns, (n,), of an action sequence, (H,) long, with shifts added to every member's states after
+    each step, (n, T - 1, D).
+    """
+    trajectory = objective.trajectory
+    members = objective.surrogate.members
+    states = [trajectory.states[:1].expand(len(shifts), -1)]
+    for time in range(objective.horizon - 1):
+        moved = trajectory.step(states[-1], time, sequence[time])
+        states.append(moved + shifts[:, time].repeat(1, members).to(moved))
+    return objective.returns(torch.stack(states, 1), sequence.expand(len(shifts), -1))
+
+
+def _rounded(strength: float) -> float:
+    """Six significant digits, so that the last bits of a sum do not show."""
+    return float(f"{strength:.6g}")

@@ -1,1 +1,0 @@
-"""Records of action sequences, and the hidden causes that would overturn them."""

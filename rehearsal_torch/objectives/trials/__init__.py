@@ -1,1 +1,0 @@
-"""Trials: acquisition functions of BoTorch on a causal network."""

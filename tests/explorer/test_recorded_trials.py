@@ -1,0 +1,114 @@
+"""A run of trials is shown as it was recorded, with the way to a file of trials."""
+
+import json
+
+import pytest
+import yaml
+
+from rehearsal_torch.explorer.opening import recorded
+from rehearsal_torch.explorer.sessions import session_for
+from rehearsal_torch.explorer.trial_session import RecordedTrials
+from rehearsal_torch.user_error import UserError
+from tests.toys.served import Served
+
+LINES = [
+    {
+        "index": place,
+        "kind": "optimise",
+        "identity": str(place),
+        "status": "may",
+        "alteration": {"a": 0.25 * place},
+        "value": 1.0,
+        "estimate": {"point": 2.0, "of": "expected reward", "lower": 1.5, "upper": 2.5, "level": 0.95},
+        "recommendation": {"a": 0.5},
+        "trace": {},
+        "reward": reward,
+        **(
+            {}
+            if reward is None
+            else {"answer": {"rows": {"a": [0.25 * place], "Y": [reward]}, "altered": []}}
+        ),
+    }
+    for place, reward in enumerate([1.0, 3.0, 2.0, None])
+]
+
+
+@pytest.fixture
+def run(tmp_path):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "decisions.jsonl").write_text("".join(json.dumps(line) + "\n" for line in LINES))
+    record = {"kind": "optimise", "choices": {"decision": "ucb"}, "script": "decide", "overrides": []}
+    (folder / "run.json").write_text(json.dumps(record))
+    config = {"dataset": {"path": "my table.csv", "task": "task.yaml"}}
+    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    card = {"actions": {"a": [0, 1]}, "reward": {"weights": {"Y": 1.0}}, "caution": "simulated"}
+    (folder / "data.yaml").write_text(yaml.safe_dump(card))
+    return folder
+
+
+def test_what_was_tried_is_shown(run):
+    found = session_for(run).trials()
+    assert [row["id"] for row in found["rows"]] == [4, 3, 2, 1]
+    assert [row["state"] for row in found["rows"]] == ["proposed", "completed", "completed", "completed"]
+    assert found["rows"][1]["nodes"] == {"Y": 2.0}
+    assert found["course"] == {"numbers": [1, 2, 3], "rewards": [1.0, 3.0, 2.0], "best": [1.0, 3.0, 3.0]}
+    assert (found["summary"], found["pending"]) == ("3 of 4 trials of this run were answered.", [])
+
+
+def test_the_recommendation_is_that_of_the_report_and_a_file_can_be_made(run):
+    told = RecordedTrials(recorded(run)).describe()
+    assert told["live"] is False
+    assert told["recommended"]["headline"] == "Try a at 0.75."
+    assert told["recommended"]["said"][2] == "Predicted reward of this setting: 2 (95% interval 1.5 to 2.5)."
+    assert told["how"] == [
+        "import rehearsal_torch as rt",
+        'optimiser = rt.CausalOptimiser(\'task.yaml\', file="trials.json", method="ucb")',
+        "optimiser.read('my table.csv')  # the experiments so far",
+        "# then, in a terminal: rehearsal explore trials.json method=ucb",
+    ]
+    assert told["cautions"] == ["simulated"]
+
+
+def test_it_cannot_be_continued(run):
+    served = Served(session_for(run))
+    try:
+        assert 'src="/page/trials.js"' in served.ask("/")[2]
+        assert served.ask("/api/trials")[2]["summary"].startswith("3 of 4")
+        for path in ("/api/ask", "/api/tell", "/api/adopt"):
+            assert served.ask(path, {"count": 1})[0] == 404
+    finally:
+        served.end()
+
+
+def test_a_run_without_trials_says_what_comes_first(run):
+    (run / "decisions.jsonl").unlink()
+    with pytest.raises(UserError, match="holds no trials yet"):
+        session_for(run)
+    (run / "start_design.csv").write_text("a\n0.5\n")
+    with pytest.raises(UserError, match=r"run the experiments of start_design\.csv first"):
+        session_for(run)
+
+
+def test_a_refusal_is_no_proposal(run):
+    refused = LINES[3] | {"index": 4, "status": "refused", "alteration": None, "reason": "no path"}
+    with (run / "decisions.jsonl").open("a") as stream:
+        stream.write(json.dumps(refused) + "\n")
+    row = session_for(run).trials()["rows"][0]
+    assert (row["id"], row["state"], row["settings"]) == (5, "refused", {})
+
+
+def test_damaged_lines_are_refused_in_words(run):
+    (run / "decisions.jsonl").write_text(json.dumps(LINES[0] | {"alteration": {"a": "much"}}) + "\n")
+    with pytest.raises(UserError, match="alteration: expected a mapping of numbers or null"):
+        session_for(run)
+
+
+def test_a_problem_file_has_the_task_and_the_experiments(run):
+    (run / "config.yaml").write_text(yaml.safe_dump({"dataset": {"path": "problem.yaml", "fixed": None}}))
+    told = RecordedTrials(recorded(run)).describe()
+    assert told["how"] == [
+        "import rehearsal_torch as rt",
+        'optimiser = rt.CausalOptimiser(\'problem.yaml\', file="trials.json", method="ucb")',
+        "# then, in a terminal: rehearsal explore trials.json method=ucb",
+    ]
