@@ -37,14 +37,14 @@ from torch import Tensor
 
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.problems.rehearsal.world import StructuralWorld, task_of
-from rehearsal_torch.problems.world_size import SampleSize
+from rehearsal_torch.problems.world_size import SampleSize, setting
 from rehearsal_torch.seeding import world_generator
 
 Trait = Literal["determined", "noise", "units", "turning", "kinds", "null", "plain"]
 TRAITS: tuple[Trait, ...] = get_args(Trait)
 # Seeds in a row among which the traits are dealt out, and how many get each of them.
 BLOCK, EACH = 20, 3
-PILOT, DRAWS, CASES = 4000, 2**13, 10
+PILOT, DRAWS = 4000, 2**13
 # Points of the grid of one action, and of each of two.
 GRID = {1: 121, 2: 25}
 # Purposes of the generators of a world.
@@ -260,7 +260,7 @@ class DrawnWorld(StructuralWorld):
 
     Args:
         trait: Its trait in place of the one that the seed has; None for that.
-        size: Number of observations and cases; None for what the seed has drawn, and ten cases.
+        own_rows: Whether the number of observations is that which the seed has drawn, not that of the size.
         seed: Which world, and its observations and contexts.
         validation: See `RehearsalWorld`.
 
@@ -271,13 +271,14 @@ class DrawnWorld(StructuralWorld):
     def __init__(
         self,
         trait: Trait | None = None,
-        size: SampleSize | None = None,
+        own_rows: bool = True,
+        size: SampleSize = SampleSize(contexts=10),
         seed: int = 0,
         validation: float = 0.0,
     ) -> None:
         if trait is not None and trait not in TRAITS:
             raise ValueError(f"trait: expected one of {', '.join(TRAITS)}; got {trait!r}")
-        self._asked = (trait, size)
+        self._asked = (trait, own_rows, size)
         self.recipe = found = recipe(seed, trait)
         self._moments: dict[tuple[str, ...], tuple[Tensor, Tensor]] = {}
         self._edges: dict[str, Tensor] = {}
@@ -289,7 +290,8 @@ class DrawnWorld(StructuralWorld):
         region = {found.outcome: self._wanted(values[found.outcome])}
         task = task_of(graph, found.context, bounds, region, [found.actions])
         task = replace(task, unit="unit" if found.in_unit > 1 else None)
-        super().__init__(task, order, size or SampleSize(found.rows, CASES), seed, validation)
+        size = replace(setting("size", size, SampleSize), **({"rows": found.rows} if own_rows else {}))
+        super().__init__(task, order, size, seed, validation)
         self.details = {"trait": found.trait, "source": "drawn by seed"}
 
     def reseeded(self, seed: int) -> Self:

@@ -8,7 +8,10 @@ import torch
 from rehearsal_torch.problems.rehearsal.drawn_world import BLOCK, TRAITS, DrawnWorld, trait_of
 from rehearsal_torch.problems.world_size import SampleSize
 
-MANY = SampleSize(4000, 4)
+
+def drawn(trait, seed):
+    """A world with many rows."""
+    return DrawnWorld(trait, own_rows=False, size=SampleSize(4000, 4), seed=seed)
 
 
 def explained(rows, names, of):
@@ -55,7 +58,7 @@ def test_a_seed_is_a_world_and_another_seed_another_one():
 @pytest.mark.parametrize("seed", range(0, 12, 3))
 @pytest.mark.parametrize("trait", TRAITS)
 def test_the_truth_is_what_follows_an_alteration_and_what_usually_happens(trait, seed):
-    world = DrawnWorld(trait, MANY, seed)
+    world = drawn(trait, seed)
     rows = world.observations()
     desired = world.desired(rows.columns(world.task.outcomes)).double().mean()
     assert float(desired) == pytest.approx(world.recipe.desired, abs=0.05)
@@ -72,15 +75,15 @@ def test_the_truth_is_what_follows_an_alteration_and_what_usually_happens(trait,
 
 @pytest.mark.parametrize("seed", range(3))
 def test_experts_decide_by_what_comes_before(seed):
-    rows = DrawnWorld("determined", MANY, seed).observations()
+    rows = drawn("determined", seed).observations()
     before = [name for name in rows.names if name[0] in "xu"]
     assert explained(rows, before, "a1") > 0.85
-    assert explained(DrawnWorld("null", MANY, seed).observations(), before, "a1") < 0.85
+    assert explained(drawn("null", seed).observations(), before, "a1") < 0.85
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_without_an_effect_every_dose_is_as_good(seed):
-    world = DrawnWorld("null", MANY, seed)
+    world = drawn("null", seed)
     assert torch.equal(chances(world, 0.0), chances(world, 1.0))
     seen = contexts(world)
     _, best = world.optimal(seen, world.task.candidates[0])
@@ -88,7 +91,7 @@ def test_without_an_effect_every_dose_is_as_good(seed):
 
 
 def test_rows_of_a_unit_share_what_is_peculiar_to_it():
-    world = DrawnWorld("units", MANY, 5)
+    world = drawn("units", 5)
     rows = world.observations()
     assert rows.names[-1] == "unit"
     assert world.task.unit == "unit"
@@ -100,7 +103,7 @@ def test_rows_of_a_unit_share_what_is_peculiar_to_it():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_beyond_the_rows_the_effect_turns(seed):
-    world = DrawnWorld("turning", MANY, seed)
+    world = drawn("turning", seed)
     rows, (low, high) = world.observations(), world.task.box.bounds()["a1"]
     assert high > float(rows.columns(["a1"]).quantile(0.99)) + 0.1 * (high - low)
     ends = [float(chances(world, share).mean()) for share in (0.35, 0.55, 1.0)]
@@ -108,7 +111,7 @@ def test_beyond_the_rows_the_effect_turns(seed):
 
 
 def test_the_noise_depends_on_the_action():
-    world = DrawnWorld("noise", MANY, 1)
+    world = drawn("noise", 1)
     (name, rate) = world.recipe.mechanisms["y"].scale_by
     assert name == "a1"
     assert 0.3 <= abs(rate) <= 0.8
