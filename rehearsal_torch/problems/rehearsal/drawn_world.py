@@ -38,7 +38,7 @@ from torch import Tensor
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.problems.rehearsal.world import StructuralWorld, task_of
 from rehearsal_torch.problems.world_size import SampleSize, setting
-from rehearsal_torch.seeding import world_generator
+from rehearsal_torch.seeding import numpy_generator
 
 Trait = Literal["determined", "noise", "units", "turning", "kinds", "null", "plain"]
 TRAITS: tuple[Trait, ...] = get_args(Trait)
@@ -70,7 +70,7 @@ def trait_of(seed: int) -> Trait:
     block, place = divmod(seed, BLOCK)
     dealt = [trait for trait in TRAITS[:-1] for _ in range(EACH)]
     dealt += [TRAITS[-1]] * (BLOCK - len(dealt))
-    return dealt[world_generator(block, _TRAITS).permutation(BLOCK)[place]]
+    return dealt[numpy_generator(block, _TRAITS).permutation(BLOCK)[place]]
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ def recipe(seed: int, trait: Trait | None = None) -> Recipe:
         trait: Its trait in place of the one that the seed has.
     """
     trait = trait_of(seed) if trait is None else trait
-    draw = world_generator(seed, _RECIPE)
+    draw = numpy_generator(seed, _RECIPE)
 
     def some(names: Sequence[str], chance: float) -> list[str]:
         return [name for name in names if draw.random() < chance]
@@ -283,7 +283,7 @@ class DrawnWorld(StructuralWorld):
         self._moments: dict[tuple[str, ...], tuple[Tensor, Tensor]] = {}
         self._edges: dict[str, Tensor] = {}
         order = tuple(found.mechanisms)
-        pilot = torch.from_numpy(world_generator(seed, _PILOT).standard_normal((len(order) + 1, PILOT)))
+        pilot = torch.from_numpy(numpy_generator(seed, _PILOT).standard_normal((len(order) + 1, PILOT)))
         values = self._follow(order, pilot, {})
         graph = {name: mechanism.parents for name, mechanism in found.mechanisms.items()}
         bounds = {name: self._bounds(name, values[name]) for name in found.actions}
@@ -342,7 +342,7 @@ class DrawnWorld(StructuralWorld):
         rows = torch.cat([contexts.expand(*shape, -1), values.to(contexts)], -1).double()
         rows = rows.reshape(-1, rows.shape[-1])
         normals = torch.from_numpy(
-            world_generator(self.seed, _TRUTH).standard_normal((len(self.order) + 1, DRAWS))
+            numpy_generator(self.seed, _TRUTH).standard_normal((len(self.order) + 1, DRAWS))
         )[:, :draws]
         found = []
         for part in rows.split(max(1, 2**18 // draws)):
