@@ -27,8 +27,7 @@ from rehearsal_torch.method_choice.rule import NOTHING, SIMPLEST_FIRST, chosen
 from rehearsal_torch.methods.applicable import applicable, with_method
 from rehearsal_torch.methods.build import problem_of
 from rehearsal_torch.methods.run import build
-from rehearsal_torch.training.fit import fit
-from rehearsal_torch.training.folds import folds_of
+from rehearsal_torch.training.fit import fit, folds_of
 
 FIELDS = ("world", "seed", "method", "gain", "lower", "upper", "true", "true_all", "seconds")
 # Truths of nonlinear worlds are simulated.

@@ -2,7 +2,7 @@
 
 `RehearsalModel.compare` takes alterations of two candidate sets. With ``care`` both follow from the same
 draws of the equations; elsewhere each set has a regression of its own, and the interval is Bonferroni's
-(`objectives.set_difference`). In each case, two sets and a value of each of their variables are drawn at
+(`objectives.gaussian_success`). In each case, two sets and a value of each of their variables are drawn at
 random, so that nothing is chosen by what the method claims of it; the world knows the true difference.
 
 Printed are, for each world and method, the share of 95 % intervals that hold the truth, their mean width, how
@@ -26,8 +26,8 @@ from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.methods.build import problem_of
 from rehearsal_torch.methods.run import build
+from rehearsal_torch.objectives.gaussian_success import between_sets
 from rehearsal_torch.objectives.objective import objective_for
-from rehearsal_torch.objectives.set_difference import between_sets
 from rehearsal_torch.spaces.box import Alteration
 
 WORLDS = ("bermuda", "market", "ride_hailing")

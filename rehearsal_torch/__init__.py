@@ -41,8 +41,7 @@ if TYPE_CHECKING:
     from rehearsal_torch.surrogates.counterfactual import counterfactual, recover, sample
     from rehearsal_torch.surrogates.surrogate import Surrogate
     from rehearsal_torch.training.fit import fit
-    from rehearsal_torch.training.lightning_parts import lightning_parts
-    from rehearsal_torch.training.module import TrainingData, TrainingModule
+    from rehearsal_torch.training.module import TrainingData, TrainingModule, lightning_parts
 
 __version__ = "0.2.0"
 
@@ -81,7 +80,7 @@ _HOME = {
     "fit": "training.fit",
     "TrainingData": "training.module",
     "TrainingModule": "training.module",
-    "lightning_parts": "training.lightning_parts",
+    "lightning_parts": "training.module",
     "Decisions": "api.decisions",
     "Explanation": "api.explaining.explanation",
     "Comparison": "api.what_if",

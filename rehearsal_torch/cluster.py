@@ -37,10 +37,8 @@ class ClusterError(RuntimeError):
 
 
 def require_dask() -> None:
-    """Checks that Dask's scheduler and workers are installed; nothing is imported.
-
-    Raises:
-        ClusterError: with what to type, if they are not.
+    """ClusterError, with what to type, if Dask's scheduler and workers are not installed; nothing is
+    imported.
     """
     if find_spec("distributed") is None:
         raise ClusterError(
@@ -49,14 +47,8 @@ def require_dask() -> None:
 
 
 def check_reachable(address: str, seconds: float = PATIENCE) -> None:
-    """Checks that a scheduler listens at an address; nothing of Dask is imported, whose client would wait
-    forever for what says nothing, and take any first eight bytes for the length of a message.
-
-    Args:
-        seconds: The time after which it is given up.
-
-    Raises:
-        ClusterError: if it is no address, or no scheduler listens there.
+    """ClusterError if no scheduler listens at an address; nothing of Dask is imported, whose client would
+    wait forever for what says nothing, and take any first eight bytes for the length of a message.
     """
     try:
         parts = urlsplit(address)
@@ -94,16 +86,9 @@ def _unreachable(address: str | None, error: Exception) -> ClusterError:
 def connected(
     address: str | None, workers: int, told: Callable[[str], None] | None = None, seconds: float = PATIENCE
 ) -> "Iterator[Client]":
-    """A connection to a cluster, which joblib's context names meanwhile.
-
-    Args:
-        address: The scheduler's address; None starts workers on this machine.
-        workers: How many workers are started.
-        told: Receives one line with the cluster's dashboard, or with what that needs; None says nothing.
-        seconds: The time after which an address is given up.
-
-    Raises:
-        ClusterError: if Dask is not installed, or no scheduler can be reached at the address.
+    """A connection to the cluster at an address, or, for None, to workers that are started on this machine;
+    joblib's context names it meanwhile. `told` receives one line with the cluster's dashboard, or with what
+    that needs. ClusterError if Dask is not installed, or no scheduler can be reached.
     """
     require_dask()
     if address is not None:

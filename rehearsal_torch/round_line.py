@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rehearsal_torch.data.finding import Finding, FindingKind, findings_of
-from rehearsal_torch.files.forms import NUMBER, is_a, shown
+from rehearsal_torch.files.plain import NUMBER, is_a, shown
 
 if TYPE_CHECKING:
     from rehearsal_torch.data.decision import Decision, DecisionContext

@@ -38,9 +38,19 @@ from typing import Any, Literal
 import yaml
 
 from rehearsal_torch.data.finding import KINDS
-from rehearsal_torch.files.forms import NUMBER, TEXTS, WHOLE, checked, is_a, shown
 from rehearsal_torch.files.lock import locked
-from rehearsal_torch.files.plain import PlainFileError, json_of, read_json, read_yaml
+from rehearsal_torch.files.plain import (
+    NUMBER,
+    TEXTS,
+    WHOLE,
+    PlainFileError,
+    checked,
+    is_a,
+    json_of,
+    read_json,
+    read_yaml,
+    shown,
+)
 from rehearsal_torch.files.writing import appending, make_folder, remove_unfinished, write_text
 from rehearsal_torch.round_line import Round, current_line, nulls_for_nan
 

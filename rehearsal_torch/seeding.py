@@ -20,13 +20,13 @@ import torch
 from torch.quasirandom import SobolEngine
 
 _SPACING = 1_000_003
-_COMMON_NOISE = 20_251_121
+# The noise of a world's true expected rewards: the same for every seed, so that they are compared under
+# common random numbers.
+COMMON_NOISE = 20_251_121
 
 
 def seed_everything(seed: int) -> None:
-    """Seeds the global states of Python, NumPy and torch (`seed_draws`): for initial weights and third-party
-    code.
-    """
+    """Seeds the global states of Python, NumPy and torch: for initial weights and third-party code."""
     random.seed(seed)
     np.random.seed(seed % 2**32)  # noqa: NPY002  third-party code may read the global state; ours does not
     seed_draws(seed)
@@ -53,9 +53,11 @@ def generator(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def numpy_generator(seed: int) -> np.random.Generator:
-    """NumPy's generator with this seed: bootstrap intervals, checks, reference agents."""
-    return np.random.default_rng(seed)
+def numpy_generator(seed: int, *purpose: int) -> np.random.Generator:
+    """NumPy's generator with this seed, by SeedSequence: bootstrap intervals, checks, reference agents; for
+    one purpose of a world or a table: observations, held-out rows, contexts, noise, a simulated patient.
+    """
+    return np.random.default_rng((seed, *purpose))
 
 
 def sobol(width: int, seed: int = 0) -> SobolEngine:
@@ -84,18 +86,6 @@ def epoch_seed(seed: int, epoch: int) -> int:
     return (state ^ (state >> 31)) >> 1
 
 
-def fold_seed(seed: int, fold: int) -> int:
-    """The seed of a fold's initial weights in cross-validation."""
-    return seed + fold
-
-
-def episode_seed(identity: str) -> int:
-    """The seed of noise that is sampled for a numbered episode instead of abducted; the same for every seed
-    of the configuration.
-    """
-    return int(identity)
-
-
 def stream(seed: int, identity: str) -> torch.Generator:
     """A generator of an item, such as an episode to search, by SHA-256: independent of the process and of the
     order in which the items are processed.
@@ -118,32 +108,6 @@ def spaced_generator(seed: int, place: int) -> torch.Generator:
     noise of flows, scenarios, the action sequences of a truth panel.
     """
     return generator(_SPACING * seed + place)
-
-
-def world_generator(seed: int, *purpose: int) -> np.random.Generator:
-    """NumPy's generator for one purpose of a world or a table, by SeedSequence: observations, held-out rows,
-    contexts, noise, the choice of held-out rows.
-    """
-    return np.random.default_rng(np.random.SeedSequence((seed, *purpose)))
-
-
-def child_generator(stream: np.random.Generator) -> np.random.Generator:
-    """A further generator that leaves the numbers of `stream` as they are, whatever has been drawn from it:
-    the hidden causes of a world's rows. The next call returns another one.
-    """
-    return stream.spawn(1)[0]
-
-
-def patient_generator(seed: int, patient: int) -> np.random.Generator:
-    """NumPy's generator for the trajectory of a simulated patient."""
-    return np.random.default_rng((seed, patient))
-
-
-def common_noise_generator() -> np.random.Generator:
-    """NumPy's generator for the noise of a world's true expected rewards; the same for every seed, so that
-    they are compared under common random numbers.
-    """
-    return np.random.default_rng(_COMMON_NOISE)
 
 
 def _hashed(text: str, size: int) -> int:

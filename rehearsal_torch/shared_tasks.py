@@ -79,12 +79,9 @@ def results(
     timed: bool = False,
     ahead: int = AHEAD,
 ) -> Iterator[Result]:
-    """The results work(common, task), in the order of the tasks.
+    """The results work(common, task), in the order of the tasks, which are small.
 
     Args:
-        work: Computes a result from its arguments alone.
-        common: The first argument of all tasks.
-        tasks: The second argument of each task; small.
         workers: The number of processes that share the tasks; within a cluster in joblib's context, of tasks
             at a time.
         timed: Whether the first task is computed here, to see whether sharing pays; in a cluster, all of them
@@ -105,12 +102,8 @@ def results(
 
 
 def worth(seconds: float, count: int, workers: int) -> int:
-    """The number of workers for further tasks, of which one has been computed: all that are there if it pays,
-    or joblib's context names a cluster, else 1.
-
-    Args:
-        count: The number of further tasks.
-        workers: The number of workers that are there.
+    """The number of workers for `count` further tasks, of which one took these seconds: all that are there if
+    it pays, or joblib's context names a cluster, else 1.
     """
     if seconds * count >= PAYS or (workers > 1 and not _within and named_cluster() is not None):
         return workers
@@ -118,11 +111,7 @@ def worth(seconds: float, count: int, workers: int) -> int:
 
 
 def on_cpu(value: Common) -> Common:
-    """A copy in which all tensors are on the CPU, as workers are sent it.
-
-    Args:
-        value: Picklable, with whatever it holds.
-    """
+    """A copy of what can be pickled, in which all tensors are on the CPU, as workers are sent it."""
     copied: Common = _unpacked(_packed(value))
     return copied
 

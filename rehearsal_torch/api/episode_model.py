@@ -46,7 +46,7 @@ from rehearsal_torch.data.reading import TableError, table_file
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.tables.in_memory import data_frame, row_count
 from rehearsal_torch.files.installation import commit
-from rehearsal_torch.files.sealed import sealed
+from rehearsal_torch.files.plain import sealed
 from rehearsal_torch.methods.conf import plain
 from rehearsal_torch.methods.presets import check_method
 from rehearsal_torch.methods.run import build

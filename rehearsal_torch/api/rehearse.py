@@ -31,7 +31,7 @@ from rehearsal_torch.data.decision import Decision, DecisionContext
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.tables.in_memory import library_of
-from rehearsal_torch.graphs.graph_class import graph_class
+from rehearsal_torch.graphs.written_graph import graph_class
 from rehearsal_torch.method_choice.rule import Noted
 from rehearsal_torch.method_choice.words import sentence, sentences
 from rehearsal_torch.methods.judged import cross_fitted_claims, judged_by_graphs

@@ -3,7 +3,7 @@
 The claim is the method's own, with the interval and the diagnostics of its decisions; nothing is searched. In
 a comparison both are judged by the same draws of the model, or by the posterior of their difference
 (`AlterationObjective.contrast`): two alterations may have wide intervals, as little is known of the case, and
-still be told apart. Alterations of different variables are compared by `objectives.set_difference`.
+still be told apart. Alterations of different variables are compared by `objectives.gaussian_success`.
 
 A claim outside the data has no number in its sentence: the warning takes its place, as on the page of
 ``rehearsal explore``. `WhatIf.estimate` keeps it.
@@ -31,8 +31,8 @@ from rehearsal_torch.data.finding import Finding, further, outside
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.methods.run import Method
+from rehearsal_torch.objectives.gaussian_success import between_sets
 from rehearsal_torch.objectives.objective import AlterationObjective, Candidates, objective_for
-from rehearsal_torch.objectives.set_difference import between_sets
 from rehearsal_torch.reporting.page.probability_sentences import settings
 from rehearsal_torch.seeding import paired_seed, seed_draws
 from rehearsal_torch.spaces.box import Alteration

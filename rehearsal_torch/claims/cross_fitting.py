@@ -67,7 +67,7 @@ from rehearsal_torch.search.search import BatchSearch, Search
 from rehearsal_torch.seeding import generator, seeded
 from rehearsal_torch.shared_tasks import results
 from rehearsal_torch.surrogates.surrogate import Surrogate
-from rehearsal_torch.training.folds import Fold, folds_of
+from rehearsal_torch.training.fit import Fold, folds_of
 
 LEVEL = 0.95
 

@@ -34,10 +34,9 @@ from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.estimate import change
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.graphs.graph_class import GraphClass
-from rehearsal_torch.graphs.influence_paths import reaches
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.graphs.separation import adjustment
+from rehearsal_torch.graphs.separation import adjustment, reaches
+from rehearsal_torch.graphs.written_graph import GraphClass
 from rehearsal_torch.objectives.objective import Candidates, objective_for
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from rehearsal_torch.surrogates.surrogate import Surrogate

@@ -18,7 +18,7 @@ from rehearsal_torch.claims.context import Context
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.estimate import apart
 from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.graphs.influence_paths import reaches
+from rehearsal_torch.graphs.separation import reaches
 from rehearsal_torch.objectives.objective import Candidates
 from rehearsal_torch.surrogates.overlap import ROUNDING, SHARE
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate

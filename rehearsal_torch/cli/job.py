@@ -38,7 +38,7 @@ from rehearsal_torch.files.installation import commit
 from rehearsal_torch.methods.build import screen
 from rehearsal_torch.methods.conf import plain
 from rehearsal_torch.run_folder import RunFolder, State
-from rehearsal_torch.training.gpus import turn
+from rehearsal_torch.training.descent import turn
 from rehearsal_torch.user_error import UserError, user_error_from
 from rehearsal_torch.workers import end_with
 

@@ -56,72 +56,49 @@ def recorded(directory: str, typed: Sequence[str], script: str) -> tuple[list[st
     folder = RunFolder(directory)
     sweep, run = folder.read_json(SWEEP, (*_RECORD, "decisive")), folder.read_json("run.json", _RECORD)
     before = sweep or run
+    where = f"resume={directory}"
     if not before:
-        raise UserError(
-            "expected the folder of a run; it holds none",
-            f"resume={directory}",
-            "See the folder runs",
-        )
+        raise UserError("expected the folder of a run; it holds none", where, "See the folder runs")
     if before["script"] != script:
-        known = before["script"] in ("train", "decide", "cross_validate")
         what, remedy = "this run was made by a command that cannot be resumed", "See the folder runs"
-        if known:
-            what, remedy = (
-                f"this run was made by {spoken(before['script'])}",
-                f"Resume it with {spoken(before['script'])}",
-            )
-        raise UserError(what, f"resume={directory}", remedy)
-    _screen(before["overrides"], f"{directory}/{SWEEP if sweep else 'run.json'}")
-    config, choices = _written(folder), run.get("choices", {})
+        if before["script"] in ("train", "decide", "cross_validate"):
+            command = spoken(before["script"])
+            what, remedy = f"this run was made by {command}", f"Resume it with {command}"
+        raise UserError(what, where, remedy)
     old = before["overrides"]
+    _screen(old, f"{directory}/{SWEEP if sweep else 'run.json'}")
+    # Of a sweep, the configuration of its first job.
+    config = folder.read_yaml("config.yaml") or RunFolder(folder.path / "0").read_yaml("config.yaml")
+    values, more = _flat(config) | run.get("choices", {}), list[str]()
     for text in typed:
         key, _, value = text.lstrip("+").partition("=")
-        if text in old or _free(key):
-            continue
-        there = choices.get(key, _flat(config).get(key))
-        if sweep or str(there) != value:
-            original = next(
-                (entry for entry in old if entry.lstrip("+").partition("=")[0] == key), f"{key}={there}"
-            )
-            raise UserError(
-                f"{text} contradicts {original}, with which the run was started",
-                f"resume={directory}",
-                "Leave it out, or start a new run",
-            )
-    free = [text for text in typed if text not in old and _free(text.lstrip("+").partition("=")[0])]
-    return [*old, *free], bool(sweep)
-
-
-def _written(folder: RunFolder) -> dict[str, Any]:
-    """The configuration in a folder; that of the first job in the folder of a sweep."""
-    return folder.read_yaml("config.yaml") or RunFolder(folder.path / "0").read_yaml("config.yaml")
+        if text not in old and _free(key):
+            more.append(text)
+        elif text not in old and (sweep or str(values.get(key)) != value):
+            same = (entry for entry in old if entry.lstrip("+").partition("=")[0] == key)
+            original = next(same, f"{key}={values.get(key)}")
+            what = f"{text} contradicts {original}, with which the run was started"
+            raise UserError(what, where, "Leave it out, or start a new run")
+    return [*old, *more], bool(sweep)
 
 
 def _screen(overrides: Sequence[str], where: str) -> None:
     """Checks that the overrides of a folder contain only settings that may be taken from a folder."""
     for text in overrides:
-        shown = text if len(text) <= 100 else f"{beginning(text, 97)}..."
+        short = _cut(text, 100)
+        started = f"the run was started with {short}"
         override = read_override(text)
-        parts = {*re.split(r"[./@:]", override.key_or_group), *re.split(r"[./@:]", override.package or "")}
         key = override.key_or_group
-        own = next((each for each in TYPED_ONLY if key == each or each in parts), None)
+        parts = {*re.split(r"[./@:]", key), *re.split(r"[./@:]", override.package or "")}
+        own = next((name for name in TYPED_ONLY if key == name or name in parts), None)
         if own is not None:
             what = "Hydra's own settings are" if own == "hydra" else f"{own} is"
-            remedy = f"Remove it from the file, and give it on the command line if you want it: {shown}"
-            raise UserError(
-                f"the run was started with {shown}; {what} never taken from a folder", where, remedy
-            )
-        values = (
-            [read_override(each).value() for each in single_overrides(override)]
-            if not override.is_delete()
-            else []
-        )
-        if _refers([key, override.package, *values]):
-            raise UserError(
-                f"the run was started with {shown}; a folder's references (${{...}}) are not resolved",
-                where,
-                "Write the value out in the file",
-            )
+            remedy = f"Remove it from the file, and give it on the command line if you want it: {short}"
+            raise UserError(f"{started}; {what} never taken from a folder", where, remedy)
+        singles = [] if override.is_delete() else single_overrides(override)
+        if _refers([key, override.package, *(read_override(single).value() for single in singles)]):
+            what = f"{started}; a folder's references (${{...}}) are not resolved"
+            raise UserError(what, where, "Write the value out in the file")
 
 
 def _refers(value: Any) -> bool:
@@ -135,35 +112,28 @@ def _refers(value: Any) -> bool:
 
 def agree(folder: RunFolder, config: Mapping[str, Any]) -> None:
     """Checks that a folder may hold a run of this configuration, without changing it."""
-    _here(folder)
+    where = str(folder.path)
+    first = next(path for path in (folder.path, *folder.path.parents) if path.exists() or path.is_symlink())
+    if not first.is_dir():
+        what = "this is a file" if first == folder.path else f"{first} is a file"
+        raise UserError(f"expected a folder; {what}", where, "Choose another out=")
     foreign = _foreign(folder)
     if foreign is None:
         return
     if not _ours(folder):
-        named = ", ".join(foreign[:3] or sorted(_names(folder))[:3])
-        raise UserError(
-            f"the folder is not empty and holds no run ({named})", str(folder.path), "Choose another out="
-        )
+        names = ", ".join(foreign[:3] or _names(folder)[:3])
+        raise UserError(f"the folder is not empty and holds no run ({names})", where, "Choose another out=")
     if not foreign:
         return
     if not folder.begun:
-        raise UserError(
-            "the folder holds a run whose config.yaml is missing",
-            str(folder.path),
-            "Restore the file from a copy, or choose another out=",
-        )
-    written = folder.read_yaml("config.yaml")
-    before, now = (_flat(each) for each in (written, config))
-    odd = [key for key in sorted({*before, *now}) if not _free(key) and before.get(key) != now.get(key)]
-    if odd:
-        shown = ", ".join(
-            f"{key} ({_cut(before.get(key))} there, {_cut(now.get(key))} now)" for key in odd[:4]
-        )
-        raise UserError(
-            f"the folder holds a run of another configuration: {shown}",
-            str(folder.path),
-            "Choose another out=, or leave it out",
-        )
+        remedy = "Restore the file from a copy, or choose another out="
+        raise UserError("the folder holds a run whose config.yaml is missing", where, remedy)
+    before, now = _flat(folder.read_yaml("config.yaml")), _flat(config)
+    differ = [key for key in sorted({*before, *now}) if not _free(key) and before.get(key) != now.get(key)]
+    if differ:
+        texts = (f"{key} ({_cut(before.get(key))} there, {_cut(now.get(key))} now)" for key in differ[:4])
+        what = f"the folder holds a run of another configuration: {', '.join(texts)}"
+        raise UserError(what, where, "Choose another out=, or leave it out")
 
 
 def cleared(folder: RunFolder) -> None:
@@ -178,20 +148,6 @@ def cleared(folder: RunFolder) -> None:
                 shutil.rmtree(folder.path / name)
             elif not name.startswith(LOCK):
                 (folder.path / name).unlink()
-
-
-def _here(folder: RunFolder) -> None:
-    """Checks that the path can be a folder."""
-    for path in (folder.path, *folder.path.parents):
-        if path.exists() or path.is_symlink():
-            if not path.is_dir():
-                what = (
-                    "expected a folder; this is a file"
-                    if path == folder.path
-                    else f"expected a folder; {path} is a file"
-                )
-                raise UserError(what, str(folder.path), "Choose another out=")
-            return
 
 
 def _names(folder: RunFolder) -> list[str]:
@@ -225,15 +181,13 @@ def _free(key: str) -> bool:
 
 
 def _flat(node: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for key, value in node.items():
-        if isinstance(value, Mapping) and value:
-            found.update(_flat(value, f"{prefix}{key}."))
-        else:
-            found[f"{prefix}{key}"] = value
-    return found
+        nested = isinstance(value, Mapping) and bool(value)
+        values |= _flat(value, f"{prefix}{key}.") if nested else {f"{prefix}{key}": value}
+    return values
 
 
-def _cut(value: Any) -> str:
+def _cut(value: Any, longest: int = 60) -> str:
     text = str(value)
-    return text if len(text) <= 60 else f"{beginning(text, 57)}..."
+    return text if len(text) <= longest else f"{beginning(text, longest - 3)}..."

@@ -17,7 +17,7 @@ from omegaconf import DictConfig
 
 from rehearsal_torch.cli.run_summary import described
 from rehearsal_torch.cli.spelling import weighed
-from rehearsal_torch.files.forms import NUMBER, WHOLE, checked
+from rehearsal_torch.files.plain import NUMBER, WHOLE, checked
 from rehearsal_torch.files.rows import as_csv
 from rehearsal_torch.method_choice.rule import Choice, Noted
 from rehearsal_torch.method_choice.words import rows, sentences

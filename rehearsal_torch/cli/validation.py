@@ -10,10 +10,8 @@ from rehearsal_torch.cli.spelling import is_table, of_table, on_file, spoken
 from rehearsal_torch.cluster import check_reachable, require_dask
 from rehearsal_torch.data.sizes import check_seed
 from rehearsal_torch.files.addresses import check_no_user
-from rehearsal_torch.files.checkpoint_folders import checkpoint_in, suggestion
-from rehearsal_torch.files.forms import checked
-from rehearsal_torch.files.nearby import beside, near_files
-from rehearsal_torch.files.plain import read_yaml
+from rehearsal_torch.files.nearby import beside, checkpoint_in, near_files, suggestion
+from rehearsal_torch.files.plain import checked, read_yaml
 from rehearsal_torch.methods.conf import CONF
 from rehearsal_torch.user_error import UserError, as_user_error, choose_from, did_you_mean
 

@@ -46,7 +46,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from rehearsal_torch.seeding import world_generator
+from rehearsal_torch.seeding import numpy_generator
 
 # Cycles of each chain, and rows of which one gives its cell.
 CYCLES, DONORS = 10, 5
@@ -135,7 +135,7 @@ class ChainedEquations:
         if self.known.all():
             return self.values.clone()
         self._check()
-        stream = world_generator(seed, PURPOSE, place)
+        stream = numpy_generator(seed, PURPOSE, place)
         some = self.known.any(1)
         made = self.cells.copy()
         made[some] = self._chain(stream)

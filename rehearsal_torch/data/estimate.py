@@ -89,14 +89,12 @@ def percents(values: Sequence[float], fine: int = 0) -> list[str]:
     whole = [_percent(value, 0) for value in values]
     if fine or (len(set(values)) > 1 and len(set(whole)) == 1):
         return [_percent(value, max(1, fine)) for value in values]
-    pairs = list(zip(values, whole, strict=True))
-    hidden = any(
-        text == other and value != another
-        for value, text in pairs
-        if not _LOW <= value <= _HIGH
-        for another, other in pairs
-    )
-    return [_percent(value, 1) if hidden and not _LOW <= value <= _HIGH else text for value, text in pairs]
+    extreme = [value for value in values if not _LOW <= value <= _HIGH]
+    hidden = any(alike(value, other) for value in extreme for other in values)
+    return [
+        _percent(value, 1) if hidden and value in extreme else text
+        for value, text in zip(values, whole, strict=True)
+    ]
 
 
 def percent(value: float) -> str:

@@ -139,11 +139,9 @@ def joined(*findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 def outside(findings: Iterable[Finding]) -> tuple[str, list[str]]:
     """Why a claim would lie outside the data, in a sentence, ranges first, and what else says so; empty."""
-    beyond = sorted(
-        (each for each in findings if each.kind in OUTSIDE), key=lambda each: each.kind != "range"
-    )
+    beyond = [each for each in findings if each.kind in OUTSIDE]
+    texts = [each.text for each in sorted(beyond, key=lambda each: each.kind != "range")]
     ranges = sum(each.kind == "range" for each in beyond) or 1
-    texts = [each.text for each in beyond]
     return (f"outside the data: {'; '.join(texts[:ranges])}" if texts else ""), texts[ranges:]
 
 

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.graphs.influence_paths import dependence, reaches
-from rehearsal_torch.graphs.separation import adjustment
+from rehearsal_torch.graphs.separation import adjustment, dependence, reaches
 
 SIGNIFICANT = 1e-3
 

@@ -52,7 +52,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.chained_equations import ChainedEquations
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.seeding import generator, world_generator
+from rehearsal_torch.seeding import generator, numpy_generator
 
 # Steps of EM, and of each chain.
 CLIMBS, STEPS = 200, 60
@@ -167,7 +167,7 @@ class Imputation:
         if self.rows <= self.columns:
             got = f"got {self.rows} rows and {self.columns} columns: add rows, or take variables out"
             raise ValueError(f"expected more rows than columns to impute from; {got}")
-        stream = generator(int(world_generator(seed, PURPOSE, place).integers(2**62)))
+        stream = generator(int(numpy_generator(seed, PURPOSE, place).integers(2**62)))
         mean, covariance = self.likely
         for _ in range(STEPS):
             filled = self._filled(mean, covariance, stream)

@@ -31,6 +31,7 @@ Source: Du et al. (2026), Sec. 2.1 and Eq. (2), and Ren et al. (2025), Sec. 2.2.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -191,13 +192,16 @@ def _faces_of_text(plain: Any) -> Any:
     """Text, or a list of texts, as faces."""
     if not isinstance(plain, str | list) or not plain:
         return plain
-    for place, line in enumerate(plain if isinstance(plain, list) else ()):
-        if not isinstance(line, str):
-            raise fault(f"inequality {place + 1}, a text such as 0.6 <= repaid", line)
+    lines = plain if isinstance(plain, list) else [plain]
+    texts = list(takewhile(lambda line: isinstance(line, str), lines))
     try:
-        return faces_of_text(plain)
+        found = faces_of_text(plain if texts == lines else texts) if texts else None
     except InequalityError as error:
         raise PydanticCustomError("fault", "{words}", {"words": str(error)}) from error
+    if texts != lines:
+        expected = f"inequality {len(texts) + 1}, a text such as 0.6 <= repaid"
+        raise fault(expected, lines[len(texts)])
+    return found
 
 
 WrittenRegion = Annotated[

@@ -21,8 +21,7 @@ from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.data.codings.texts import recorded_codings, said
 from rehearsal_torch.data.finding import Finding, findings_of, undecided
 from rehearsal_torch.data.question import KINDS, Kind
-from rehearsal_torch.files.forms import shown
-from rehearsal_torch.files.plain import PlainFileError
+from rehearsal_torch.files.plain import PlainFileError, shown
 from rehearsal_torch.files.rows import read_rows
 from rehearsal_torch.run_folder import SECONDS, RunFolder
 

@@ -43,7 +43,7 @@ from rehearsal_torch.problems.episodes.stays import STATES
 from rehearsal_torch.problems.problem import Problem
 from rehearsal_torch.round_line import decision_of
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive
-from rehearsal_torch.seeding import episode_seed, seeded, spaced_generator
+from rehearsal_torch.seeding import seeded, spaced_generator
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.network.causal_model import CausalModel
 from rehearsal_torch.surrogates.surrogate import Surrogate
@@ -221,7 +221,8 @@ def _fresh_states(surrogate: TransitionModel, episode: Episode, actions: Tensor)
     mechanism = surrogate.mechanism
     boxed = surrogate.rescale.scale(episode.columns(surrogate.rescale.names)).to(mechanism.factor)
     width = len(surrogate.varying)
-    with seeded(episode_seed(episode.identity)):
+    # The same noise for every seed of the configuration.
+    with seeded(int(episode.identity)):
         noise = mechanism.noise((len(actions),))
     states = [boxed[0, :width]]
     encoded = surrogate.levels.encoded(actions).to(boxed)

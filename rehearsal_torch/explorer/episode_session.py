@@ -112,8 +112,12 @@ def course(
         ends.reverse()
     names = objective.surrogate.names
     before = objective.case.episode.columns(names)
-    states = _states(objective, sequence) if replayed else None
-    several = states is not None and states.shape[1] > 1
+    after = lower = upper = None
+    if replayed:
+        states = _states(objective, sequence)
+        after = states.mean(1)
+        lower, upper = (states.amin(1), states.amax(1)) if states.shape[1] > 1 else (None, None)
+    parts = {"observed": before, "after": after, "lower": lower, "upper": upper}
     return {
         "rewards": {
             "name": words.level,
@@ -123,13 +127,8 @@ def course(
             "upper": signed(ends[1], words),
         },
         "states": [
-            {
-                "name": name,
-                "observed": before[:, column].tolist(),
-                "after": None if states is None else states.mean(1)[:, column].tolist(),
-                "lower": states.amin(1)[:, column].tolist() if states is not None and several else None,
-                "upper": states.amax(1)[:, column].tolist() if states is not None and several else None,
-            }
+            {"name": name}
+            | {part: None if states is None else states[:, column].tolist() for part, states in parts.items()}
             for column, name in enumerate(names)
         ],
     }
@@ -137,13 +136,9 @@ def course(
 
 def signed(values: Any, words: Wording) -> Any:
     """Rewards in the words of the run; None stays None."""
-    if values is None:
-        return None
-    return (
-        [words.sign * value + 0.0 for value in values]
-        if isinstance(values, list)
-        else (words.sign * values + 0.0)
-    )
+    if isinstance(values, list):
+        return [signed(value, words) for value in values]
+    return None if values is None else words.sign * values + 0.0
 
 
 @torch.no_grad()
@@ -193,14 +188,20 @@ def sequence_answer(
     changed = (sequence != objective.observed).nonzero()[:, 0].tolist()
     # Without changes, the return is the observed one, which is no claim of the model.
     hidden = bool(withheld) and bool(changed)
-    line = _line(objective, decision, record)
+    # The decision as a line of decisions.jsonl.
+    made = Round(0, objective.case, decision, None, {}, trajectory=dict(record), kind="look_back")
+    line = mapping(json.loads(made.line()))
     if hidden:
-        line["trajectory"] = {
-            k: line["trajectory"][k] for k in ("observed_actions", "observed_doses", "level_doses", "doses")
-        }
+        known = ("observed_actions", "observed_doses", "level_doses", "doses")
+        line["trajectory"] = {key: line["trajectory"][key] for key in known}
     _, headline, sentences = said_of_episode({**line, "findings": []}, words)
     if not searched:
-        headline = _by_hand(len(changed), len(sequence))
+        by_hand = f"Your own sequence: {len(changed)} of {counted(len(sequence), 'action')} changed."
+        headline = by_hand if changed else "As observed: nothing is changed."
+    overturned = ""
+    if searched and not hidden and decision.hidden_cause is not None:
+        sentence = decision.hidden_cause.sentence(words.actions)
+        overturned = f"{sentence[:1].upper()}{sentence[1:]}."
     return {
         "headline": headline,
         "said": sentences,
@@ -209,7 +210,7 @@ def sequence_answer(
         "gap": None if hidden or not searched else finite(decision.trace.get("gap")),
         "withheld": withheld,
         "warnings": [finding.text for finding in decision.findings if finding.kind != "range"],
-        "overturned": _overturned(decision, words) if searched and not hidden else "",
+        "overturned": overturned,
         "status": decision.status,
         "undecided": decision.undecided,
         "actions": sequence.tolist(),
@@ -227,40 +228,19 @@ def optimality(decision: Decision, changes: int, words: Wording, hidden: bool = 
     if decision.undecided:
         return ""
     trace, most = decision.trace, f"at most {counted(changes, 'changed action')}"
-    gap = finite(trace.get("gap"))
     if trace.get("proven"):
         return f"Proven: by this model, no other sequence with {most} is better."
-    how = "" if decision.alteration is None else str(decision.reason or "")
-    limit, reason = finite(trace.get("limit_s")), how or str(trace.get("stopped") or "")
+    gap, limit = finite(trace.get("gap")), finite(trace.get("limit_s"))
+    reason = "" if decision.alteration is None else str(decision.reason or "")
+    reason = reason or str(trace.get("stopped") or "")
     if limit is not None:
         reason = f"the search stopped at its time limit of {limit:g} s"
-    why = f" Why: {reason}." if reason else ""
-    if gap is None:
-        return (
-            f"The best found, not proven: how much better another one with {most} may be is not known.{why}"
-        )
     unit = f" {words.unit}" if words.unit else ""
-    much = "" if hidden else f", by {shown(gap)}{unit} at most"
-    return f"The best found, not proven: another one with {most} may be better{much}.{why}"
-
-
-def _line(objective: CounterfactualReturn, decision: Decision, record: Mapping[str, Any]) -> dict[str, Any]:
-    """The decision as a line of decisions.jsonl."""
-    line = Round(0, objective.case, decision, None, {}, trajectory=dict(record), kind="look_back")
-    return mapping(json.loads(line.line()))
-
-
-def _by_hand(changed: int, every: int) -> str:
-    if not changed:
-        return "As observed: nothing is changed."
-    return f"Your own sequence: {changed} of {counted(every, 'action')} changed."
-
-
-def _overturned(decision: Decision, words: Wording) -> str:
-    if decision.hidden_cause is None:
-        return ""
-    sentence = decision.hidden_cause.sentence(words.actions)
-    return f"{sentence[:1].upper()}{sentence[1:]}."
+    much = "" if hidden or gap is None else f", by {shown(gap)}{unit} at most"
+    better = f"another one with {most} may be better{much}"
+    if gap is None:
+        better = f"how much better another one with {most} may be is not known"
+    return f"The best found, not proven: {better}.{f' Why: {reason}.' if reason else ''}"
 
 
 @torch.no_grad()
@@ -294,20 +274,14 @@ class EpisodeSession:
     page = "episodes.html"
 
     def __init__(self, opened: OpenedEpisodes) -> None:
-        self.surrogate, self.run, self.cases, self.more = (
-            opened.surrogate,
-            opened.run,
-            opened.cases,
-            opened.more,
-        )
+        self.surrogate, self.run = opened.surrogate, opened.run
+        self.cases, self.more = opened.cases, opened.more
         self.material, self.words = opened.material, opened.material.words
         self._turns = Turns(PATIENCE)
         self._records = self.run.problem.observations()
         if not isinstance(first := self._objective(self.cases[0], 0), CounterfactualReturn):
-            raise UserError(
-                f"expected the return of an episode; got a {type(first).__name__}",
-                str(self.material.run.path),
-            )
+            what = f"expected the return of an episode; got a {type(first).__name__}"
+            raise UserError(what, str(self.material.run.path))
         self.usual = int(getattr(self.run.objective, "keywords", {}).get("changes", 3))
 
     def add_routes(self, app: FastAPI) -> None:
@@ -363,27 +337,19 @@ class EpisodeSession:
         with self._turns.turn(), in_words(), undisturbed(), torch.no_grad():
             objective = self._objective(case, 0)
             observed = objective.observed
-            record = {
-                "observed_rewards": objective.by_member(objective.trajectory.states, observed)
-                .mean(0)
-                .tolist()
-            }
-            given = [
-                [self._level(number, value) for number, value in enumerate(row)]
-                for row in given_doses(objective).tolist()
-            ]
+            rewards = objective.by_member(objective.trajectory.states, observed).mean(0).tolist()
             own = _ranges(objective.warnings())
             return {
                 "name": self.words.titled(case.identity),
                 "steps": len(observed),
                 "actions": observed.tolist(),
-                "given": given,
+                "given": self._levels(given_doses(objective)),
                 "choices": [choice.nonzero()[:, 0].tolist() for choice in objective.choices],
                 "open": objective.open.tolist(),
                 "most": len(objective.open),
                 "outside": f"outside the data: {'; '.join(own)}" if own else "",
                 "observed": signed(objective.outcome(), self.words),
-                "course": course(objective, observed, record, self.words, False),
+                "course": course(objective, observed, {"observed_rewards": rewards}, self.words, False),
             }
 
     def first_answer(self) -> None:
@@ -403,10 +369,8 @@ class EpisodeSession:
         kept = self._kept(case, fixed)
         with self._turns.turn(), in_words(), undisturbed():
             method = Method(partial(self.run.objective, changes=changes), self._in_time(seconds), None)
-            (decision_line,) = decided(OneEpisode(kept, self._records), self.surrogate, method, self.run.seed)
-            return sequence_answer(
-                self._objective(kept, changes), decision_line.decision, self.words, searched=True
-            )
+            (line,) = decided(OneEpisode(kept, self._records), self.surrogate, method, self.run.seed)
+            return sequence_answer(self._objective(kept, changes), line.decision, self.words, searched=True)
 
     def replay(self, number: int, actions: Sequence[int]) -> dict[str, Any]:
         """What a sequence that was put together by hand, an action for every step, would have led to."""
@@ -415,14 +379,12 @@ class EpisodeSession:
             plain = self._objective(case, 0)
             observed = plain.observed.tolist()
             if len(actions) != len(observed):
-                raise RequestError(
-                    f"actions: expected one for each of {len(observed)} steps; got {len(actions)}"
-                )
-            for step, (now, before) in enumerate(zip(actions, observed, strict=True)):
-                if now != before:
-                    self._check(plain, step, now)
-            changes = sum(now != before for now, before in zip(actions, observed, strict=True))
-            objective = self._objective(case, changes)
+                what = f"expected one for each of {len(observed)} steps; got {len(actions)}"
+                raise RequestError(f"actions: {what}")
+            changes = [step for step, action in enumerate(actions) if action != observed[step]]
+            for step in changes:
+                self._check(plain, step, actions[step])
+            objective = self._objective(case, len(changes))
             decision = sequence_decision(
                 objective, torch.tensor(list(actions)), Effort(), Budget(), search="by hand", gap=None,
                 declines=False, by_hand=True,
@@ -460,33 +422,30 @@ class EpisodeSession:
 
     def _check(self, objective: CounterfactualReturn, step: int, action: int) -> None:
         """Refuses an action at a step at which it may not be chosen."""
+        when = self.words.at(step)
         if not 0 <= action < objective.actions:
-            raise RequestError(
-                f"{self.words.at(step)}: expected an action from 0 to {objective.actions - 1}; got {action}"
-            )
+            raise RequestError(f"{when}: expected an action from 0 to {objective.actions - 1}; got {action}")
         if bool(objective.choices[step, action]):
             return
         wanted = " and ".join(self._labels()[action])
         if not bool(objective.choices[step].any()):
-            raise RequestError(f"{self.words.at(step)}: its action stays as it was; got {wanted}")
-        raise RequestError(
-            f"{self.words.at(step)}: {wanted} cannot be chosen: it is what was done, or the model has learnt "
-            "from none"
-        )
+            raise RequestError(f"{when}: its action stays as it was; got {wanted}")
+        why = "it is what was done, or the model has learnt from none"
+        raise RequestError(f"{when}: {wanted} cannot be chosen: {why}")
 
     def _coordinates(self) -> int:
         return int(self.surrogate.doses(torch.zeros(1, dtype=torch.long)).shape[-1])
 
     def _labels(self) -> list[list[str]]:
         """The doses of every action, in words."""
-        every = torch.arange(self._objective(self.cases[0], 0).actions)
-        return [
-            [self._level(coordinate, value) for coordinate, value in enumerate(row)]
-            for row in self.surrogate.doses(every).tolist()
-        ]
+        actions = torch.arange(self._objective(self.cases[0], 0).actions)
+        return self._levels(self.surrogate.doses(actions))
 
-    def _level(self, coordinate: int, value: float) -> str:
-        return self.words.dose(coordinate).level(value) or shown(value)
+    def _levels(self, doses: Tensor) -> list[list[str]]:
+        return [
+            [self.words.dose(number).level(value) or shown(value) for number, value in enumerate(row)]
+            for row in doses.tolist()
+        ]
 
 
 def _headed(name: str, unit: str) -> str:

@@ -25,7 +25,7 @@ from rehearsal_torch.checkpoint import load as load_surrogate
 from rehearsal_torch.data.codings.texts import card_in_words
 from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.evaluation.recorded_run import Recorded
-from rehearsal_torch.files.checkpoint_folders import checkpoint_in
+from rehearsal_torch.files.nearby import checkpoint_in
 from rehearsal_torch.methods.run import Run, build, suits
 from rehearsal_torch.reporting.page.material import Material, mapping, material
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate

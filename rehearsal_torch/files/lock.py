@@ -26,16 +26,9 @@ class InUseError(ValueError):
 
 @contextmanager
 def locked(path: str | Path) -> Iterator[None]:
-    """Holds the lock of a file or folder.
-
-    The lock of a folder is ``.rehearsal-lock`` in it; that of a file ``.<name>.rehearsal-lock`` beside it. A
-    missing folder is created.
-
-    Args:
-        path: A file or folder; a path that does not exist is taken as a folder if its name has no suffix.
-
-    Yields:
-        Nothing; the lock is held until the block ends.
+    """Holds the lock of a file or folder until the block ends: ``.rehearsal-lock`` in a folder, and
+    ``.<name>.rehearsal-lock`` beside a file. A path that does not exist is taken as a folder, which is
+    created, if its name has no suffix.
 
     Raises:
         InUseError: if another process holds it.
@@ -84,13 +77,10 @@ def holder(path: str | Path) -> str | None:
 
 
 def lock_of(path: str | Path) -> Path:
-    """The path of the lock of a file or folder; see `locked`."""
+    """The path of the lock of a file or folder."""
     target = Path(path)
-    return (
-        target.with_name(f".{target.name}{LOCK}")
-        if target.is_file() or (target.suffix and not target.is_dir())
-        else target / LOCK
-    )
+    is_file = target.is_file() or (target.suffix and not target.is_dir())
+    return target.with_name(f".{target.name}{LOCK}") if is_file else target / LOCK
 
 
 def _concerned(target: Path, lock: Path) -> set[str]:

@@ -5,11 +5,17 @@ before anything is built from it: its length, its nesting depth, and the number 
 expanded. A duplicate key in a mapping is refused, where YAML and JSON would silently take the last one. NaN
 and the infinities are allowed in YAML, where .inf is written on purpose (the caller checks them), and refused
 in JSON, which lacks them.
+
+Records of plain data are checked by the kinds of their values (`checked`), which are written as they appear
+in messages. Some hold the SHA-256 of what they hold (`sealed`), so that a change by hand, or damage, is
+noticed; the order of names counts, as that of actions decides what their numbers mean.
 """
 
+import hashlib
 import json
+import sys
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -28,11 +34,8 @@ _Loader: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 class PlainFileError(InputError):
     """A file or text that cannot be read; the message says where, what was expected, what was found, and what
-    to do.
-
-    Attributes:
-        line: The line at which it is no YAML, from 1; None if that is not known.
-        since: The line at which the part begins that holds it; None if that is not known.
+    to do. Where known, it has the line at which a text is no YAML, from 1, and that at which the part begins
+    that holds it.
     """
 
     def __init__(self, words: str, line: int | None = None, since: int | None = None) -> None:
@@ -45,29 +48,19 @@ class NoFileError(PlainFileError):
 
 
 def read_yaml(path: str | Path, largest: int = BYTES) -> Any:
-    """The content of a YAML file; None if it is empty.
-
-    Raises:
-        PlainFileError: if it is missing, unreadable, too large, or not YAML within the limits.
+    """The content of a YAML file, None if it is empty; PlainFileError if it is missing, too large, or not
+    YAML within the limits.
     """
     return yaml_of(text_of(path, largest), str(path))
 
 
 def read_json(path: str | Path, largest: int = BYTES) -> Any:
-    """The content of a JSON file.
-
-    Raises:
-        PlainFileError: if it is missing, unreadable, too large, or not JSON within the limits.
-    """
+    """The content of a JSON file; PlainFileError if it is missing, too large, or no JSON."""
     return json_of(text_of(path, largest), str(path))
 
 
 def text_of(path: str | Path, largest: int = BYTES) -> str:
-    """The text of a UTF-8 file of at most `largest` bytes.
-
-    Raises:
-        PlainFileError: if it is missing, unreadable, too large, or in another encoding.
-    """
+    """The text of a UTF-8 file of at most `largest` bytes; PlainFileError if it is none."""
     file = Path(path)
     try:
         if not file.is_file():
@@ -78,9 +71,9 @@ def text_of(path: str | Path, largest: int = BYTES) -> str:
             content = stream.read(largest + 1)
     except OSError as error:
         raise PlainFileError(f"{file}: cannot be read ({error.strerror or error})") from error
+    except PlainFileError:
+        raise
     except ValueError as error:
-        if isinstance(error, PlainFileError):
-            raise
         raise PlainFileError(f"{str(file)!r} is not a valid file name ({error})") from error
     if len(content) > largest:
         raise PlainFileError(
@@ -97,20 +90,20 @@ def text_of(path: str | Path, largest: int = BYTES) -> str:
 
 
 def yaml_of(text: str, where: str) -> Any:
-    """The content of a YAML text; None if it is empty.
-
-    Raises:
-        PlainFileError: if it is not YAML, has more than 40 levels of nesting or 200,000 values, or repeats a
-            key.
+    """The content of a YAML text, None if it is empty; PlainFileError if it is not YAML, has more than 40
+    levels of nesting or 200,000 values, or repeats a key.
     """
-    return _guarded("YAML", where, lambda: _yaml(text))
+
+    def load() -> Any:
+        _measure(text)
+        return yaml.load(text, Loader=_Strict)
+
+    return _guarded("YAML", where, load)
 
 
 def json_of(text: str, where: str) -> Any:
-    """The content of a JSON text.
-
-    Raises:
-        PlainFileError: if it is not JSON, is nested too deeply, holds NaN or an infinity, or repeats a key.
+    """The content of a JSON text; PlainFileError if it is not JSON, is nested too deeply, holds NaN or an
+    infinity, or repeats a key.
     """
     return _guarded(
         "JSON", where, lambda: json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant)
@@ -149,15 +142,6 @@ def _unread(kind: str, where: str, error: yaml.MarkedYAMLError) -> PlainFileErro
     begun = f" that begins in line {since}" if within and since is not None and since != line else ""
     words = " ".join(f"{place}{error.problem or 'it is not finished'}{within}{begun}".split())
     return PlainFileError(f"{where} cannot be read as {kind}: {beginning(words, 300)}", line, since)
-
-
-def _yaml(text: str) -> Any:
-    _measure(text)
-    loader = _Strict(text)
-    try:
-        return loader.get_single_data()
-    finally:
-        loader.dispose()
 
 
 def _measure(text: str) -> None:
@@ -238,3 +222,85 @@ def _no_constant(name: str) -> Any:
 
 def _size(count: int) -> str:
     return f"{count // 2**20} MiB" if count % 2**20 == 0 else f"{count:,} bytes"
+
+
+LARGEST = sys.float_info.max
+TEXTS, NUMBER, WHOLE = "a list of strings", "a number", "a whole number"
+
+
+def checked(
+    content: Any, where: str, forms: Mapping[str, str], needed: Sequence[str] = (), remedy: str = ""
+) -> dict[str, Any]:
+    """The content, if it is a mapping with the required keys and with values of the required kinds (`is_a`);
+    PlainFileError if not.
+    """
+    end = f": {remedy}" if remedy else ""
+    if not isinstance(content, dict):
+        raise PlainFileError(f"{where}: expected a mapping of names to values; got {shown(content)}{end}")
+    if missing := [key for key in needed if key not in content]:
+        raise PlainFileError(
+            f"{where}: expected the keys {', '.join(needed)}; there is no {' and no '.join(missing)}{end}"
+        )
+    for key, form in forms.items():
+        if key in content and not is_a(content[key], form):
+            raise PlainFileError(f"{where}: {key}: expected {form}; got {shown(content[key])}{end}")
+    return content
+
+
+def is_a(value: Any, form: str) -> bool:
+    """Whether a value is of one of the given kinds, joined by "or" or commas: "true, false or null"."""
+    return any(_KINDS[kind](value) for kind in form.replace(", ", " or ").split(" or "))
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and -LARGEST <= value <= LARGEST
+
+
+def _all(values: Any, kind: type) -> bool:
+    return isinstance(values, list) and all(isinstance(value, kind) for value in values)
+
+
+# Numbers are finite, whole numbers fit into 64 bits.
+_KINDS: dict[str, Callable[[Any], bool]] = {
+    "null": lambda value: value is None,
+    "true": lambda value: value is True,
+    "false": lambda value: value is False,
+    "a string": lambda value: isinstance(value, str),
+    TEXTS: lambda value: _all(value, str),
+    "a list of mappings": lambda value: _all(value, dict),
+    "a mapping": lambda value: isinstance(value, dict),
+    "a mapping of numbers": lambda value: (
+        isinstance(value, dict) and all(number is None or _number(number) for number in value.values())
+    ),
+    NUMBER: _number,
+    WHOLE: lambda value: _number(value) and isinstance(value, int) and -(2**63) <= value < 2**63,
+}
+
+
+def shown(value: Any) -> str:
+    """A value as shown in messages: one line of at most 80 characters."""
+    text = value if isinstance(value, str) else repr(value)
+    plain = text if text.isprintable() and text else repr(text)
+    return plain if len(plain) <= 80 else beginning(plain, 77) + "..."
+
+
+SUM = "sha256"
+
+
+def sealed(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """The data with their sum."""
+    return {**plain, SUM: _sum(plain)}
+
+
+def opened(plain: object, where: str) -> dict[str, Any]:
+    """The data without their sum; PlainFileError if they are none, or have changed since."""
+    if not isinstance(plain, Mapping) or SUM not in plain:
+        raise PlainFileError(f"{where}: expected names and values with their {SUM}")
+    content = {str(name): value for name, value in plain.items() if name != SUM}
+    if plain[SUM] != _sum(content):
+        raise PlainFileError(f"{where}: it has changed since it was written, by its {SUM}")
+    return content
+
+
+def _sum(plain: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(plain, ensure_ascii=True, default=str).encode()).hexdigest()

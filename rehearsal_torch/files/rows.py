@@ -27,17 +27,11 @@ _REMEDY = "restore the file from a copy, or move it away and create it again"
 
 
 def read_rows(
-    path: str | Path,
-    columns: Collection[str] = (),
-    numbers: Collection[str] = (),
+    path: str | Path, columns: Collection[str] = (), numbers: Collection[str] = ()
 ) -> list[dict[str, str]]:
-    """The complete rows of a file, column to text; empty if there is no such file.
-
-    Args:
-        numbers: Columns of numbers, if present; a cell may be empty for a missing value.
-
-    Raises:
-        PlainFileError: if it cannot be read, lacks a column, or a row has another format.
+    """The complete rows of a file, column to text; empty if there is no such file. PlainFileError if it
+    cannot be read, lacks a column, or a row has another format: `numbers` are columns that hold numbers, if
+    present, and cells that are empty for a missing value.
     """
     file = Path(path)
     if not file.exists():
@@ -46,9 +40,12 @@ def read_rows(
     lines = text[: text.rfind("\n") + 1].splitlines()
     if not lines:
         return []
-    found: list[dict[str, str]] = []
-    header: Sequence[str] = ()
+    found = list[dict[str, str]]()
     reader = csv.reader(lines, strict=True)
+
+    def refused(what: str) -> PlainFileError:
+        return PlainFileError(f"{file}, line {reader.line_num}{what}: {_REMEDY}")
+
     try:
         header = next(reader, [])
         missing = [name for name in columns if name not in header]
@@ -59,27 +56,16 @@ def read_rows(
             if not cells:
                 continue
             if "\0" in "".join(cells):
-                raise PlainFileError(
-                    f"{file}, line {reader.line_num}: expected text; got NUL bytes, which a crash leaves: "
-                    f"{_REMEDY}"
-                )
+                raise refused(": expected text; got NUL bytes, which a crash leaves")
             if len(cells) != len(header):
-                expected = f"expected {len(header)} cells, as many as the header has"
-                raise PlainFileError(
-                    f"{file}, line {reader.line_num}: {expected}; got {len(cells)}: {_REMEDY}"
-                )
+                raise refused(f": expected {len(header)} cells, as many as the header has; got {len(cells)}")
             row = dict(zip(header, map(as_written, cells), strict=True))
             for name, cell in row.items():
                 if name in numbers and cell and not is_number(cell):
-                    raise PlainFileError(
-                        f"{file}, line {reader.line_num}, {name}: expected a number; got {shown(cell)}: "
-                        f"{_REMEDY}"
-                    )
+                    raise refused(f", {name}: expected a number; got {shown(cell)}")
             found.append(row)
     except csv.Error as error:
-        raise PlainFileError(
-            f"{file}, line {reader.line_num}: expected comma-separated cells; {error}: {_REMEDY}"
-        ) from error
+        raise refused(f": expected comma-separated cells; {error}") from error
     return found
 
 
@@ -108,9 +94,7 @@ def as_csv(rows: Sequence[Mapping[str, Any]], nan: str = "") -> str:
     writer.writerow(map(cell, columns))
     for row in rows:
         values = [row.get(name, "") for name in columns]
-        writer.writerow([nan if _missing(value) else cell(value) for value in values])
+        writer.writerow(
+            [nan if isinstance(value, float) and math.isnan(value) else cell(value) for value in values]
+        )
     return text.getvalue()
-
-
-def _missing(value: Any) -> bool:
-    return isinstance(value, float) and math.isnan(value)

@@ -16,12 +16,13 @@ blocks are shared by all schemas:
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 import numpy as np
 import torch
+import yaml
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic_core import PydanticCustomError
 
@@ -48,14 +49,10 @@ _WORD = re.compile(r"[^\W\d][\w -]*\Z")
 
 
 class Fault(str):
-    """A fault of an input as one sentence, ``path: words``.
-
-    Attributes:
-        path: The dotted path of the key that it is about; empty for the whole.
-        words: What is wrong, what was expected, and what to do.
-        kind: What a reader of several parts may decide by: "missing", a part that is not there; "unknown", a
-            name that another part does not have; "two roles", a name in two parts; "texts", a column of texts
-            in the place of numbers.
+    """A fault of an input as one sentence, ``path: words``: the dotted path of the key that it is about,
+    empty for the whole, and what is wrong, what was expected, and what to do. By its kind a reader of several
+    parts may decide: "missing", a part that is not there; "unknown", a name that another part does not have;
+    "two roles", a name in two parts; "texts", a column of texts in the place of numbers.
     """
 
     path: str
@@ -93,10 +90,14 @@ class Schema(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, arbitrary_types_allowed=True)
 
 
-def fault(expected: str, got: Any, remedy: str = "", kind: FaultKind = "") -> PydanticCustomError:
+def refusal(words: str, kind: FaultKind = "") -> PydanticCustomError:
     """The error that a validator raises; `read` adds the path."""
-    words = f"expected {expected}; got {shown(got)}{': ' if remedy else ''}{remedy}"
     return PydanticCustomError("fault", "{words}", {"words": words, "kind": kind})
+
+
+def fault(expected: str, got: Any, remedy: str = "", kind: FaultKind = "") -> PydanticCustomError:
+    """A `refusal` that says what was expected, what was found, and what to do."""
+    return refusal(f"expected {expected}; got {shown(got)}{': ' if remedy else ''}{remedy}", kind)
 
 
 def shown(value: Any) -> str:
@@ -131,10 +132,7 @@ def listed(source: str, faults: Sequence[str], outcome: str = "nothing was fitte
 
 def plain_of(value: Any) -> Any:
     """Plain data: mappings, sequences, arrays and tensors become dictionaries, lists and numbers; other
-    values are left for the schema to refuse.
-
-    Raises:
-        FaultsError: if there are more than 40 levels of nesting or 200,000 values.
+    values are left for the schema to refuse. FaultsError if there are more than 40 levels or 200,000 values.
     """
     left = [VALUES]
 
@@ -162,11 +160,8 @@ def plain_of(value: Any) -> Any:
 
 
 def read(model: type[Model], plain: Any) -> tuple[dict[str, Any], list[Fault]]:
-    """The fields of a mapping that conform to the schema, and the faults of all others.
-
-    Returns:
-        Field to value, for the fields without a fault, defaults included; and the faults, empty if the whole
-        mapping is valid.
+    """Field to value, for the fields of a mapping that conform to the schema, defaults included if all do;
+    and the faults of all others.
     """
     try:
         plain = plain_of(plain)
@@ -200,28 +195,27 @@ def _worded(detail: Mapping[str, Any], model: type[BaseModel]) -> Fault:
     loc = [part for part in detail["loc"] if not (isinstance(part, str) and part.startswith(TAG))]
     kind, got = detail["type"], detail["input"]
     key = bool(loc) and loc[-1] == "[key]"
-    if key:
-        loc = loc[:-2]
+    loc = loc[:-2] if key else loc
     where = path_of(loc)
+    field = model.model_fields.get(str(loc[0])) if len(loc) == 1 else None
+    described = (field.description if field is not None else None) or "a value"
     if kind == "extra_forbidden":
         known = _keys(detail["loc"], model)
         return Fault(where, f"unknown key; {meant(str(loc[-1]), known) if known else 'leave it out'}")
     if kind == "missing":
         if len(loc) == 1:
-            return Fault(where, f"missing; expected {_described(model, loc)}", "missing")
+            return Fault(where, f"missing; expected {described}", "missing")
         return Fault(where, "missing: write it beside the other keys")
     if kind == "fault":
         words = str(detail["ctx"]["words"])
     elif kind in ("too_long", "too_short"):
-        bound = detail["ctx"].get("max_length", detail["ctx"].get("min_length"))
+        bound, most = detail["ctx"].get("max_length", detail["ctx"].get("min_length")), kind == "too_long"
         # Of a sequence whose end is not looked for, pydantic knows no length.
         length = detail["ctx"].get("actual_length")
-        words = (
-            f"expected at {'most' if kind == 'too_long' else 'least'} {bound} entries; got "
-            f"{'more' if length is None else length}"
-        )
+        count = "more" if length is None else length
+        words = f"expected at {'most' if most else 'least'} {bound} entries; got {count}"
     else:
-        expected = _EXPECTED.get(kind) or (_described(model, loc) if len(loc) == 1 else str(detail["msg"]))
+        expected = _EXPECTED.get(kind) or (described if len(loc) == 1 else str(detail["msg"]))
         words = f"expected {expected}; got {shown(got)}"
     return Fault(where, f"{'a name there: ' if key else ''}{words}", detail.get("ctx", {}).get("kind", ""))
 
@@ -238,15 +232,8 @@ def path_of(parts: Iterable[Any]) -> str:
     return path
 
 
-def _described(model: type[BaseModel], loc: Sequence[Any]) -> str:
-    field = model.model_fields.get(str(loc[0]))
-    return (field.description if field is not None else None) or "a value"
-
-
 def _keys(loc: Sequence[Any], model: type[BaseModel]) -> list[str]:
-    """The keys allowed in place of an unknown one: those of the model itself, or of the form of its
-    mapping.
-    """
+    """The keys allowed in place of an unknown one: of the model itself, or of the form of its mapping."""
     tags = [part for part in loc[:-1] if isinstance(part, str) and part.startswith(TAG)]
     return tags[-1].removeprefix(TAG).split() if tags else list(model.model_fields) if len(loc) == 1 else []
 
@@ -265,9 +252,7 @@ def mapping(expected: str) -> BeforeValidator:
         if not isinstance(value, dict) or not value:
             raise fault(expected, value)
         if twice := sorted(repeated(map(str, value))):
-            raise PydanticCustomError(
-                "fault", "{words}", {"words": f"{', '.join(twice)} occurs twice: keep one"}
-            )
+            raise refusal(f"{', '.join(twice)} occurs twice: keep one")
         return value
 
     return BeforeValidator(check)
@@ -290,11 +275,8 @@ def list_of(expected: str) -> BeforeValidator:
 
 def _name(value: Any) -> str:
     if isinstance(value, bool):
-        raise fault(
-            "a name",
-            value,
-            "YAML reads yes, no, on, off, true and false as Booleans, so put the name in quotes",
-        )
+        why = "YAML reads yes, no, on, off, true and false as Booleans, so put the name in quotes"
+        raise fault("a name", value, why)
     if isinstance(value, int) and abs(value) < 10**18:
         return str(value)
     if not isinstance(value, str):
@@ -315,27 +297,22 @@ def _single(value: Any) -> Any:
 
 def _once(names: list[str]) -> list[str]:
     if twice := sorted(repeated(names)):
-        raise PydanticCustomError("fault", "{words}", {"words": f"names {', '.join(twice)} twice: keep one"})
+        raise refusal(f"names {', '.join(twice)} twice: keep one")
     return names
 
 
 def _number(value: Any) -> float:
     if isinstance(value, str) and _EXPONENT.match(value.strip()):
         value = float(value)
+    if isinstance(value, str):
+        words = "write a number; strings are coded as numbers, in the table and here"
+        words = "write a decimal point" if is_number(value.replace(",", ".")) else words
+        raise fault("a number", value, "remove the quotes" if is_number(value) else words)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise fault("a number", value, _unquoted(value) if isinstance(value, str) else "")
+        raise fault("a number", value)
     if not abs(value) <= LARGEST:
         raise fault(f"a finite number, at most {LARGEST:g} in size", value)
     return float(value)
-
-
-def _unquoted(text: str) -> str:
-    """What to do about a string in place of a number."""
-    if is_number(text):
-        return "remove the quotes"
-    if is_number(text.replace(",", ".")):
-        return "write a decimal point"
-    return "write a number; strings are coded as numbers, in the table and here"
 
 
 def is_number(text: str) -> bool:
@@ -347,23 +324,17 @@ def is_number(text: str) -> bool:
     return True
 
 
-def _bound(value: Any) -> float | None:
-    if value is None or (isinstance(value, float) and math.isinf(value)):
-        return value
-    return _number(value)
-
-
 def interval(expected: str, closed: bool) -> Callable[[Any], Any]:
-    """A validator of [lower, upper], applied before its numbers are read.
-
-    Args:
-        closed: Whether both sides are required; otherwise null (or an infinity) leaves a side open.
+    """A validator of [lower, upper], applied before its numbers are read. Unless `closed`, null (or an
+    infinity) leaves a side open.
     """
 
     def check(value: Any) -> list[float | None]:
         if not isinstance(value, list) or len(value) != 2:
             raise fault(expected, value)
-        lower, upper = (_number(side) if closed else _bound(side) for side in value)
+        lower, upper = (
+            side if not closed and side in (None, math.inf, -math.inf) else _number(side) for side in value
+        )
         if lower == math.inf or upper == -math.inf:
             raise fault(expected, value, "an open side is null")
         if lower is not None and upper is not None and lower > upper:
@@ -380,3 +351,34 @@ Bounds = Annotated[list[float], BeforeValidator(interval("[lower, upper], two fi
 Sides = Annotated[
     list[float | None], BeforeValidator(interval("[lower, upper], null for an open side", closed=False))
 ]
+
+
+def lines_of(text: str) -> dict[str, int]:
+    """Dotted path, as messages write it (``variables.bmi.range[0]``), to line, from 1; empty for a text that
+    is no mapping.
+    """
+    root = yaml.compose(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    return {path_of(parts): line for parts, line in _walk(root, ()) if parts}
+
+
+def _walk(node: Any, parts: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], int]]:
+    # The same node may stand at several places (aliases); their number is bounded where the text is read.
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            below = (*parts, str(key.value))
+            yield below, key.start_mark.line + 1
+            yield from _walk(value, below)
+    elif isinstance(node, yaml.SequenceNode):
+        for place, value in enumerate(node.value):
+            yield (*parts, place), value.start_mark.line + 1
+            yield from _walk(value, (*parts, place))
+
+
+def line_at(lines: dict[str, int], path: str) -> int | None:
+    """The line of a path, or of the longest known path that contains it; None if there is none."""
+    while path:
+        if path in lines:
+            return lines[path]
+        cut = max(path.rfind("."), path.rfind("["))
+        path = path[:cut] if cut > 0 else ""
+    return None

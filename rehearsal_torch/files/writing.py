@@ -26,10 +26,8 @@ def write_text(path: str | Path, text: str) -> Path:
 
 
 def make_folder(folder: str | Path) -> Path:
-    """Creates a folder and its parents, if missing.
-
-    Raises:
-        OSError: if it cannot be created; for a place that holds no folders, such as /proc, a PermissionError.
+    """Creates a folder and its parents, if missing; OSError if it cannot be created, for a place that holds
+    no folders, such as /proc, a PermissionError.
     """
     path = Path(folder)
     try:
@@ -40,10 +38,8 @@ def make_folder(folder: str | Path) -> Path:
 
 
 def write_bytes(path: str | Path, content: bytes) -> Path:
-    """Replaces a file atomically; missing folders are created.
-
-    Raises:
-        OSError: if it cannot be written; the old file stays unchanged, and no temporary file is left.
+    """Replaces a file atomically; missing folders are created. OSError if it cannot be written; the old file
+    stays unchanged, and no temporary file is left.
     """
     file = Path(path)
     make_folder(file.parent)
@@ -65,13 +61,8 @@ def write_bytes(path: str | Path, content: bytes) -> Path:
 
 @contextmanager
 def appending(path: str | Path) -> Iterator[Callable[[str], None]]:
-    """Appends text to a UTF-8 file that grows, such as lines of a record.
-
-    Yields:
-        A function that appends a text and hands it to the operating system before it returns.
-
-    Raises:
-        OSError: if it cannot be written; the last text may then be there in part.
+    """Appends text to a UTF-8 file that grows, such as lines of a record, by a function that hands it to the
+    operating system before it returns; OSError if it cannot be written: the last text may be there in part.
     """
     file = Path(path)
     stream = file.open("a", encoding="utf-8", newline="\n")
@@ -104,17 +95,9 @@ def _naming(file: Path, beside: Path | None = None) -> Iterator[None]:
 
 
 def remove_unfinished(folder: str | Path, names: Collection[str] | None = None) -> None:
-    """Removes what killed processes left beside the files of a folder, its subfolders excluded.
-
-    A folder that was moved aside to be replaced is moved back if nothing has taken its place. To be called
-    while no other process writes these files.
-
-    Args:
-        folder: The folder; one that is missing holds nothing.
-        names: The files and folders concerned; None for all.
-
-    Raises:
-        OSError: if something cannot be removed.
+    """Removes what killed processes left beside the files of a folder (those of these names; None for all),
+    its subfolders excluded. A folder that was moved aside to be replaced is moved back if nothing has taken
+    its place. To be called while no other process writes these files.
     """
     place = Path(folder)
     for path in sorted(place.iterdir()) if place.is_dir() else ():

@@ -1,4 +1,9 @@
-"""Dagitty's model code, and the statements between its braces, which task files use for their edges.
+"""Edges as other programs write them, and dagitty's model code, whose statements task files use.
+
+    ->  -->  →  ⟶         from cause to effect
+    <-  <--  ←  ⟵         from effect to cause
+    <->  <-->  ↔  ⟷       a hidden common cause
+    --  ---               an edge whose direction is unknown
 
     dag {
       weather [adjusted]
@@ -9,37 +14,138 @@
       {recommend congestion} -> rating
     }
 
-`a -> b -> c`, `a <- b`, arrows of other notations (`arrows`) and groups in braces, with commas or without,
-are read as well; semicolons may separate statements, and positions and comments are ignored. A variable may
-have a role: context is written as adjusted, actionable variables as exposure, outcomes as outcome. In dagitty
-`<->` is a hidden common cause; here it joins members of a clique, so that the graph must satisfy Def. 3, or
-accompanies a directed edge (a bow). Variables that are marked as latent are projected out
-(`edge_list`): of a latent cause of two variables a hidden common cause remains. An undirected edge
-`--` is refused, since its direction is unknown, but in `pdag { ... }`, which is a list of edges some of which
-have no direction (`edge_list`).
+Chains `a -> b <- c` and groups in braces, with commas or without, are read as well; semicolons may separate
+statements, and positions and comments are ignored. Marks of other notations, such as `=>`, `>`, `~` and `⇒`,
+are no arrows: what they mean differs between programs, or they are slips. A variable may have a role: context
+is written as adjusted, actionable variables as exposure, outcomes as outcome. Here `<->` joins members of a
+clique, so that the graph must satisfy Def. 3, or accompanies a directed edge (a bow).
 
-Source: Textor et al. (2016) (dagitty); Qin et al. (2023), Def. 1-3.
+An undirected edge says that one of two variables influences the other, and not which. It is refused but in
+`pdag { ... }`: such edges make a list a class of graphs, {parents, undirected} (`graphs.written_graph`).
+
+Variables that are marked as latent are projected out. For measured variables a and b, the projection has
+
+    a -> b     if a directed path leads from a to b on which all others are unmeasured,
+    a <-> b    if paths of that kind lead to a and to b from one unmeasured variable, or from the two ends of
+               an edge <->.
+
+It implies the same independences among the measured variables, and the same adjustment sets.
+
+Source: Textor et al. (2016) (dagitty); Qin et al. (2023), Def. 1-3; Verma and Pearl (1990) (what an
+undirected edge stands for); Verma (1993), Graphical aspects of causal models; Richardson et al. (2023), Sec.
+2.4 (the projection).
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations, product
+from typing import Any
 
-from rehearsal_torch.graphs.edge_list import (
-    BIDIRECTED,
-    DIRECTED,
-    PATTERN,
-    REVERSED,
-    SIGNS,
-    UNDIRECTED,
-    EdgeList,
-    arrow,
-    is_mark,
-    no_arrow,
-    projected,
-    unjoined,
-)
-from rehearsal_torch.graphs.mixed_graph import RehearsalGraph, check_size
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph, check_size, closure
+
+DIRECTED, REVERSED, BIDIRECTED, UNDIRECTED = "->", "<-", "<->", "--"
+_NOTATIONS = {
+    **dict.fromkeys(("-->", "\u2192", "\u27f6"), DIRECTED),
+    **dict.fromkeys(("<--", "\u2190", "\u27f5"), REVERSED),
+    **dict.fromkeys(("<-->", "\u2194", "\u27f7"), BIDIRECTED),
+    "---": UNDIRECTED,
+}
+WRITE = "write -> (cause to effect), <- (effect to cause) or <-> (a hidden common cause)"
+# Unicode's arrows, of which those above are read.
+SIGNS = "\u2190-\u21ff\u27f0-\u27ff\u2900-\u297f"
+PATTERN = rf"<-->|-->|<--|<->|->|<-|---|--|[{SIGNS}]"
+_DASHES = r"-=~|\u2010-\u2015\u2212"
+# Looked for where dashes begin, not at each of them.
+_MARKS = re.compile(rf"(?<![{_DASHES}])[{_DASHES}]*[<>{SIGNS}]+[{_DASHES}]*|(?<!\S)[{_DASHES}]+(?!\S)")
+# The circles of a PAG.
+_CIRCLE = re.compile(r"o|[<o]?-+o|o-+")
+_CIRCLES = re.compile(r"(?<=\S\s)o?-+o(?=\s\S)")
+
+
+def has_arrow(text: str) -> bool:
+    """Whether a text has an arrow, or a mark that was meant as one."""
+    return "--" in text or any(pattern.search(text) for pattern in (_MARKS, _CIRCLES))
+
+
+def _no_arrow(text: str) -> str:
+    """Which mark of words is no arrow, and what to write; empty if none looks like one."""
+    mark = _MARKS.search(text)
+    return f"{mark[0]!r} is no arrow; {WRITE}" if mark else ""
+
+
+def _unjoined(a: str, b: str) -> str:
+    """What to do with two variables that follow each other without an arrow."""
+    circled = _CIRCLE.fullmatch(a) or _CIRCLE.fullmatch(b)
+    circle = "; a circle, o, marks an end that may be a cause or an effect: choose" if circled else ""
+    return (
+        f"no arrow joins {a!r} and {b!r}{circle}; {WRITE} between them, {{a b}} for several variables, "
+        'a name with a blank in quotation marks, "a b", and ; or a new line between two edges'
+    )
+
+
+Pair = tuple[str, str]
+_SHOWN = 5
+# (kind, value, line)
+Token = tuple[str, str, int]
+
+
+@dataclass(frozen=True)
+class EdgeList:
+    """Variables, in the order in which they occur, and edges: directed (cause, effect), bidirected with a
+    hidden common cause, undirected of which one influences the other.
+    """
+
+    names: tuple[str, ...]
+    directed: tuple[Pair, ...]
+    bidirected: tuple[Pair, ...]
+    undirected: tuple[Pair, ...] = ()
+    # Role to the variables that have it.
+    parts: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def graph(self) -> RehearsalGraph:
+        """The rehearsal graph; ValueError if an edge has no direction, or the edges are none."""
+        if self.undirected:
+            edges = [f"{first} -- {second}" for first, second in self.undirected[:_SHOWN]]
+            more = len(self.undirected) - _SHOWN
+            raise ValueError(
+                f"{', '.join(edges)}{f' and {more} more' if more > 0 else ''}: the direction is "
+                "unknown, and a rehearsal graph has no such edges: choose one, or write <-> if a hidden "
+                "cause moves both; a problem file (graph: FILE) takes all graphs with these edges"
+            )
+        return RehearsalGraph.mixed(self.names, self.directed, self.bidirected)
+
+    def to_plain(self) -> dict[str, Any]:
+        """{parents, bidirected, undirected} of a list with undirected edges; the plain graph of another."""
+        if not self.undirected:
+            return self.graph().to_plain()
+        parents: dict[str, list[str]] = {name: [] for name in self.names}
+        for cause, effect in dict.fromkeys(self.directed):
+            parents[effect].append(cause)
+        plain = {"parents": parents, "undirected": [list(pair) for pair in self.undirected]}
+        return plain | ({"bidirected": [list(pair) for pair in self.bidirected]} if self.bidirected else {})
+
+
+def projected(
+    names: Sequence[str], directed: Iterable[Pair], bidirected: Iterable[Pair], latent: Collection[str]
+) -> tuple[tuple[str, ...], tuple[Pair, ...], tuple[Pair, ...]]:
+    """Names, directed and bidirected edges of the projection of an acyclic graph, in the names' order."""
+    effects: dict[str, list[str]] = defaultdict(list)
+    for cause, effect in directed:
+        effects[cause].append(effect)
+    through = {hidden: effects[hidden] for hidden in latent}
+    reached = {name: set(closure(effects[name], through)) - set(latent) for name in names}
+    ends = {name: reached[name] if name in latent else {name} for name in names}
+    pairs = {tuple(sorted(pair)) for name in latent for pair in combinations(reached[name], 2)}
+    for first, second in bidirected:
+        pairs |= {tuple(sorted(pair)) for pair in product(ends[first], ends[second]) if pair[0] != pair[1]}
+    kept = tuple(name for name in names if name not in latent)
+    order = {name: index for index, name in enumerate(kept)}
+    arrows = tuple((a, b) for a in kept for b in sorted(reached[a], key=order.__getitem__))
+    arcs = sorted(tuple(sorted(pair, key=order.__getitem__)) for pair in pairs)
+    return kept, arrows, tuple((first, second) for first, second in arcs)
+
 
 _TOKEN = re.compile(
     rf"""\s*(?:(?P<comment>(?:\#|//)[^\n]*|/\*.*?(?:\*/|\Z))
@@ -56,8 +162,6 @@ _PLAIN = re.compile(r"[A-Za-z_][\w.]*\Z")
 _QUOTED = re.compile(r'"[^"]*"')
 # Of a model some of whose edges have no direction.
 PARTIAL = "pdag"
-# (kind, value, line)
-Token = tuple[str, str, int]
 
 
 def to_dagitty(
@@ -66,11 +170,8 @@ def to_dagitty(
     alterable: Iterable[str] = (),
     outcomes: Iterable[str] = (),
 ) -> str:
-    """The dagitty code of a graph, with roles: context as adjusted, actionable variables as exposure,
-    outcomes as outcome.
-
-    Raises:
-        ValueError: if a role names an unknown variable, or a name contains a quotation mark.
+    """The dagitty code of a graph, with roles; ValueError if a role names an unknown variable, or a name
+    contains a quotation mark.
     """
     part = {
         **dict.fromkeys(context, "adjusted"),
@@ -85,7 +186,7 @@ def to_dagitty(
     return "\n".join(["dag {", *(f"  {line}" for line in lines), "}", ""])
 
 
-def model_of(text: str) -> "Statements":
+def model_of(text: str) -> EdgeList:
     """The statements of `dag { ... }`, or of `pdag { ... }`, in which edges may have no direction; ValueError
     says where the text is none, or has edges or variables of other kinds.
     """
@@ -103,20 +204,10 @@ def model_of(text: str) -> "Statements":
     return _statements(tokens[start + 1 : -1], kinds[0].lower() == PARTIAL)
 
 
-@dataclass(frozen=True)
-class Statements(EdgeList):
-    """What statements of dagitty say: edges, and role to the variables that have it."""
-
-    parts: Mapping[str, Sequence[str]] = field(default_factory=dict)
-
-
-def edges_of(text: str, apart: bool = True) -> Statements:
+def edges_of(text: str, apart: bool = True) -> EdgeList:
     """Reads statements without `dag { ... }` around them, such as ``a -> b <- c``. Statements stand `apart`
     where a new line or a semicolon is between two, so that two variables that follow each other in a line
-    lack an arrow; blanks separate those of dagitty and DOT.
-
-    Raises:
-        ValueError: as `model_of`, and if an arrow is missing.
+    lack an arrow, which is an error; blanks separate those of dagitty and DOT. Errors as of `model_of`.
     """
     tokens = _tokens(text)
     if apart:
@@ -130,7 +221,7 @@ def _joined(tokens: Sequence[Token]) -> None:
     for kind, value, line in tokens:
         opens, closes = (kind, value) == ("mark", "{"), (kind, value) == ("mark", "}")
         if (kind == "word" or opens) and last is not None and last[1] == line and not depth:
-            raise ValueError(unjoined(last[0], value))
+            raise ValueError(_unjoined(last[0], value))
         depth += opens - closes
         if kind == "word" or closes:
             last = (value, line)
@@ -138,7 +229,7 @@ def _joined(tokens: Sequence[Token]) -> None:
             last = None
 
 
-def _statements(body: Sequence[Token], partial: bool = False) -> Statements:
+def _statements(body: Sequence[Token], partial: bool = False) -> EdgeList:
     names: dict[str, None] = {}
     parts: dict[str, list[str]] = {}
     pairs: dict[str, list[tuple[str, str]]] = {each: [] for each in (DIRECTED, BIDIRECTED, UNDIRECTED)}
@@ -197,7 +288,7 @@ def _statements(body: Sequence[Token], partial: bool = False) -> Statements:
     latent = set(parts.pop("latent", ()))
     directed, bidirected, undirected = (tuple(each) for each in pairs.values())
     if not latent:
-        return Statements(tuple(names), directed, bidirected, undirected, parts)
+        return EdgeList(tuple(names), directed, bidirected, undirected, parts)
     if undirected:
         raise ValueError(
             f"{sorted(latent)[0]} is latent beside edges without a direction ({' -- '.join(undirected[0])}): "
@@ -206,7 +297,7 @@ def _statements(body: Sequence[Token], partial: bool = False) -> Statements:
     if marked := [mark for mark, names_marked in parts.items() if not latent.isdisjoint(names_marked)]:
         both = next(name for mark in marked for name in parts[mark] if name in latent)
         raise ValueError(f"{both} is latent and {marked[0]}: a variable with a role is observed")
-    return Statements(*projected(tuple(names), directed, bidirected, latent), (), parts)
+    return EdgeList(*projected(tuple(names), directed, bidirected, latent), (), parts)
 
 
 def _tokens(text: str) -> list[Token]:
@@ -216,13 +307,14 @@ def _tokens(text: str) -> list[Token]:
         match = _TOKEN.match(text, at)
         if match is None or match.end() == at:
             rest = text[at : at + 30].strip()
-            reason = no_arrow(rest)
+            reason = _no_arrow(rest)
             raise ValueError(f"cannot read {rest!r} in line {line}{': ' if reason else ''}{reason}")
         kind = str(match.lastgroup)
         line += text.count("\n", at, match.start(kind))
-        value = arrow(match[kind])
-        if (kind == "word" and is_mark(value)) or (kind == "edge" and re.match(f"[{SIGNS}]", value)):
-            raise ValueError(f"line {line}: {no_arrow(value)}")
+        value = _NOTATIONS.get(match[kind], match[kind])
+        marks = kind == "word" and _MARKS.fullmatch(value)
+        if marks or (kind == "edge" and re.match(f"[{SIGNS}]", value)):
+            raise ValueError(f"line {line}: {_no_arrow(value)}")
         if kind not in ("comment", "setting"):
             tokens.append(
                 ("word" if kind == "quoted" else kind, match[kind] if kind != "edge" else value, line)

@@ -1,23 +1,39 @@
-"""Markov equivalence classes: the directed acyclic graphs that observations cannot tell apart.
+"""Graphs that observations cannot tell apart: Markov equivalent directed ones, and the rehearsal graphs that
+these represent, as background knowledge restricts them.
 
-Two such graphs imply the same conditional independences if and only if they have the same skeleton and the
-same v-structures a -> c <- b, a and b not adjacent. A class is represented by a partially directed graph,
-whose members are its extensions: every undirected edge is given a direction, without creating a directed
-cycle or a new v-structure.
+Two directed acyclic graphs imply the same conditional independences if and only if they have the same
+skeleton and the same v-structures a -> c <- b, a and b not adjacent. A class is represented by a partially
+directed graph, whose members are its extensions: every undirected edge is given a direction, without creating
+a directed cycle or a new v-structure. Whether there is a member is decided by repeatedly removing a variable
+x that has no outgoing directed edge and all of whose undirected neighbours are adjacent to all its other
+neighbours; there is one if and only if this removes every variable. Checking this before each choice lists
+the members without dead ends, and an edge is compelled where one of its directions leaves no member.
 
-Whether a partially directed graph has a member is decided by repeatedly removing a variable x that has no
-outgoing directed edge and all of whose undirected neighbours are adjacent to all its other neighbours; there
-is a member if and only if this removes every variable. Checking this before each choice lists the members
-without dead ends, and an edge is compelled where one of its directions leaves no member: steps 3 and 4 of
-Algorithm 2.
+Observations do not distinguish a bi-directional clique from any order of its members either (Thm. 16).
+Replacing the edges within a set of variables by a clique gives a rehearsal graph if and only if the variables
+are pairwise adjacent and have the same parents outside the set. In topological order v1, v2, ..., such
+members have v1's parents, and the members before them: each edge v_i -> v_{i+1} is covered, Pa(v_{i+1}) =
+Pa(v_i) + {v_i}. A variable is the target of at most one covered edge, whose source is the last of its
+parents. Covered edges therefore form a forest, cliques are segments of its paths, and a rehearsal graph is a
+choice, for every variable, of at most one covered edge out of it.
 
-Source: Verma and Pearl (1990), Thm. 1; Dor and Tarsi (1992); Qin et al. (2023), Algorithm 2, steps 3-4.
+Background knowledge consists of tiers, forbidden edges and required edges. Tiers order variables in time:
+nothing in a later tier influences anything in an earlier one. A bi-directional edge needs both directions to
+be permitted and neither to be required.
+
+Source: Qin et al. (2023), Algorithm 2, steps 3-6, and Sec. 3 (context before intermediate variables before
+outcomes); Verma and Pearl (1990), Thm. 1; Dor and Tarsi (1992); Chickering (1995) (covered edges); Meek
+(1995) (required and forbidden edges).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from functools import cached_property
+from itertools import combinations, product
+from math import prod
+from typing import Any
 
+from rehearsal_torch.files.plain import repeated
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph, neighbours
 
 Edge = tuple[str, str]
@@ -51,12 +67,9 @@ class PartiallyDirected:
         if unknown:
             raise ValueError(f"unknown variables {unknown}: the variables are {list(self.names)}")
         loose = [(a, b) if order[a] < order[b] else (b, a) for a, b in self.undirected]
-        object.__setattr__(
-            self, "directed", tuple(sorted(self.directed, key=lambda edge: (order[edge[0]], order[edge[1]])))
-        )
-        object.__setattr__(
-            self, "undirected", tuple(sorted(loose, key=lambda edge: (order[edge[0]], order[edge[1]])))
-        )
+        for kind, edges in (("directed", self.directed), ("undirected", loose)):
+            in_order = sorted(edges, key=lambda edge: (order[edge[0]], order[edge[1]]))
+            object.__setattr__(self, kind, tuple(in_order))
         pairs = [frozenset(edge) for edge in (*self.directed, *self.undirected)]
         if len(set(pairs)) < len(pairs) or any(len(pair) == 1 for pair in pairs):
             raise ValueError(
@@ -68,33 +81,18 @@ class PartiallyDirected:
         """Variable to its neighbours, regardless of the edges' directions."""
         return neighbours(self.names, (*self.directed, *self.undirected))
 
-    def orienting(self, edges: Iterable[Edge]) -> "PartiallyDirected":
-        """The graph with some undirected edges directed as given."""
-        required = tuple(edges)
-        pairs = {frozenset(edge) for edge in required}
-        rest = tuple(edge for edge in self.undirected if frozenset(edge) not in pairs)
-        kept = tuple(edge for edge in self.directed if frozenset(edge) not in pairs)
-        return PartiallyDirected(self.names, (*kept, *required), rest)
-
-
-def pattern_of(graph: RehearsalGraph, names: Sequence[str] | None = None) -> PartiallyDirected:
-    """The Markov equivalence class of a graph, in the order of `names` if given; the edges that all members
-    share are directed. Of a rehearsal graph it is that of the directed graphs that are compatible with it
-    (Thm. 16).
-    """
-    graph.require_cliques("a class of directed graphs")
-    inner = [(a, b) for clique in graph.cliques for a, b in combinations(clique, 2)]
-    dag = RehearsalGraph(tuple((name,) for name in graph.names), (*graph.edges, *inner))
-    named = graph.names if names is None else tuple(names)
-    kept = _colliding(dag, PartiallyDirected(named, dag.edges, ()).adjacent())
-    return closed(
-        PartiallyDirected(named, tuple(kept), tuple(edge for edge in dag.edges if edge not in kept))
-    )
+    def orienting(self, edges: Sequence[Edge]) -> "PartiallyDirected":
+        """The graph with some edges directed as given."""
+        pairs = {frozenset(edge) for edge in edges}
+        directed, undirected = (
+            tuple(edge for edge in known if frozenset(edge) not in pairs)
+            for known in (self.directed, self.undirected)
+        )
+        return PartiallyDirected(self.names, (*directed, *edges), undirected)
 
 
 def closed(pattern: PartiallyDirected) -> PartiallyDirected:
-    """The graph with every compelled edge directed (Qin et al. (2023), Algorithm 2, step 3); Meek's rules
-    (1995) reach the same graph.
+    """The graph with every compelled edge directed (Algorithm 2, step 3; Meek's rules reach the same graph).
 
     Raises:
         NoMemberError: if the class is empty.
@@ -106,8 +104,7 @@ def closed(pattern: PartiallyDirected) -> PartiallyDirected:
         )
     for a, b in pattern.undirected:
         ways = [edge for edge in ((a, b), (b, a)) if _possible(pattern, edge)]
-        if len(ways) == 1:
-            pattern = pattern.orienting(ways)
+        pattern = pattern.orienting(ways) if len(ways) == 1 else pattern
     return pattern
 
 
@@ -224,3 +221,173 @@ def _possible(pattern: PartiallyDirected, edge: Edge) -> bool:
     ):
         return False
     return has_member(pattern.orienting([edge]))
+
+
+@dataclass(frozen=True)
+class Background:
+    """Background knowledge: tiers, sets of variables, earliest first (a string is a set of one, and variables
+    in no tier are unrestricted), and forbidden and required edges (from, to).
+
+    Raises:
+        ValueError: if a variable is in two tiers, or required edges are forbidden, contradict the tiers or
+            form a cycle.
+    """
+
+    tiers: tuple[tuple[str, ...], ...] = ()
+    forbidden: tuple[tuple[str, str], ...] = ()
+    required: tuple[tuple[str, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tiers", tuple(_tier(tier) for tier in self.tiers))
+        for kind in ("forbidden", "required"):
+            object.__setattr__(self, kind, _edges(getattr(self, kind), kind))
+        if twice := sorted(repeated(name for tier in self.tiers for name in tier)):
+            raise ValueError(f"{twice} are in two tiers: keep each variable in one")
+        # Raises if required edges form a cycle.
+        RehearsalGraph.mixed((), self.required)
+        for source, target in self.required:
+            if not self.permits(source, target):
+                reason = "forbidden as well" if (source, target) in self.forbidden else "against the tiers"
+                raise ValueError(f"the required edge {source} -> {target} is {reason}: remove one of the two")
+
+    @classmethod
+    def roles(
+        cls,
+        names: Sequence[str],
+        context: Iterable[str] = (),
+        outcomes: Iterable[str] = (),
+        forbidden: Iterable[tuple[str, str]] = (),
+        required: Iterable[tuple[str, str]] = (),
+    ) -> "Background":
+        """Tiers X before Z before Y, where Z is every variable that is neither context nor outcome."""
+        first, last = tuple(context), tuple(outcomes)
+        tiers = (first, tuple(name for name in names if name not in (*first, *last)), last)
+        background = cls(tuple(tier for tier in tiers if tier), tuple(forbidden), tuple(required))
+        background.check(names)
+        return background
+
+    def check(self, names: Sequence[str]) -> None:
+        """Refuses background knowledge of a variable that is not in `names`."""
+        known = {name for named in (*self.tiers, *self.forbidden, *self.required) for name in named}
+        if unknown := sorted(known - set(names)):
+            raise ValueError(f"background knowledge names {unknown}: the variables are {list(names)}")
+
+    def permits(self, source: str, target: str) -> bool:
+        """Whether a directed edge from `source` to `target` is permitted."""
+        earlier, later = self._tier.get(source), self._tier.get(target)
+        early = earlier is None or later is None or earlier <= later
+        return early and (source, target) not in self.forbidden and (target, source) not in self.required
+
+    def adjacent(self, one: str, other: str) -> bool:
+        """Whether an edge in either direction is required."""
+        return (one, other) in self.required or (other, one) in self.required
+
+    def permits_both(self, one: str, other: str) -> bool:
+        """Whether a bi-directional edge is permitted."""
+        return self.permits(one, other) and self.permits(other, one)
+
+    def later(self, name: str, others: Iterable[str]) -> bool:
+        """Whether a variable is in a later tier than all others, so that it cannot cause any of them."""
+        own_tier = self._tier.get(name)
+        other_tiers = [self._tier.get(other) for other in others]
+        return own_tier is not None and all(tier is not None and tier < own_tier for tier in other_tiers)
+
+    @cached_property
+    def _tier(self) -> dict[str, int]:
+        return {name: index for index, tier in enumerate(self.tiers) for name in tier}
+
+
+def _tier(names: Any) -> tuple[str, ...]:
+    """A set of variables; a string is a set of one."""
+    if isinstance(names, str):
+        return (names,)
+    if isinstance(names, Mapping) or not isinstance(names, Iterable):
+        raise ValueError(f"tiers: expected lists of variables; got {names!r}")
+    return tuple(str(name) for name in names)
+
+
+def _edges(pairs: Iterable[Sequence[str]], kind: str) -> tuple[tuple[str, str], ...]:
+    edges = []
+    for pair in pairs:
+        if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2 or pair[0] == pair[1]:
+            raise ValueError(f"{kind}: expected pairs [from, to] of different variables; got {pair!r}")
+        edges.append((str(pair[0]), str(pair[1])))
+    return tuple(dict.fromkeys(edges))
+
+
+def covered(dag: RehearsalGraph) -> dict[str, tuple[str, ...]]:
+    """The covered edges of a directed graph, source to targets; ValueError if it has bi-directional edges."""
+    if dag.bidirected:
+        raise ValueError(f"expected a directed graph; got bi-directional edges {list(dag.bidirected)}")
+    causes = {clique[0]: set(parents) for clique, parents in dag.factors}
+    targets_of: dict[str, list[str]] = {}
+    for source, target in dag.edges:
+        if causes[target] == causes[source] | {source}:
+            targets_of.setdefault(source, []).append(target)
+    return {source: tuple(targets) for source, targets in targets_of.items()}
+
+
+def represented_graphs(
+    dag: RehearsalGraph, background: Background | None = None, max_graphs: int = MAX_GRAPHS
+) -> tuple[RehearsalGraph, ...]:
+    """Every rehearsal graph with which a directed graph is compatible, the directed graph first;
+    bi-directional edges join only pairs of which background knowledge permits both directions.
+
+    Raises:
+        TooManyGraphsError: if there are more than `max_graphs`.
+    """
+    known = background or Background()
+    choices = {
+        source: [None, *(target for target in targets if known.permits_both(source, target))]
+        for source, targets in covered(dag).items()
+    }
+    if (count := prod(map(len, choices.values()))) > max_graphs:
+        raise TooManyGraphsError(
+            f"a directed graph represents {count} rehearsal graphs, more than {max_graphs}: add background "
+            "knowledge, or raise `max_graphs`"
+        )
+    graphs = []
+    for picked in product(*choices.values()):
+        following = {source: target for source, target in zip(choices, picked, strict=True) if target}
+        cliques = _segments(dag.names, following)
+        if all(known.permits_both(*pair) for clique in cliques for pair in combinations(clique, 2)):
+            clique_of = {name: clique for clique in cliques for name in clique}
+            edges = [(cause, effect) for cause, effect in dag.edges if clique_of[cause] != clique_of[effect]]
+            graphs.append(RehearsalGraph(tuple(cliques), tuple(edges)))
+    return tuple(graphs)
+
+
+def all_represented_graphs(
+    dags: Iterable[RehearsalGraph], background: Background | None = None, max_graphs: int = MAX_GRAPHS
+) -> tuple[RehearsalGraph, ...]:
+    """The distinct rehearsal graphs that several directed graphs represent, in increasing number of
+    bi-directional edges; errors as of `represented_graphs`.
+    """
+    distinct: dict[tuple, RehearsalGraph] = {}
+    for dag in dags:
+        for graph in represented_graphs(dag, background, max_graphs):
+            distinct.setdefault(signature(graph), graph)
+        if len(distinct) > max_graphs:
+            raise TooManyGraphsError(
+                f"more than {max_graphs} rehearsal graphs cannot be told apart: add background knowledge, or "
+                "raise `max_graphs`"
+            )
+    return tuple(sorted(distinct.values(), key=lambda graph: len(graph.bidirected)))
+
+
+def signature(graph: RehearsalGraph) -> tuple[frozenset, frozenset, frozenset]:
+    """Variables and edges as sets: equal for graphs that differ only in the order of these."""
+    hidden = frozenset(frozenset(pair) for pair in graph.bidirected)
+    return frozenset(graph.names), frozenset(graph.edges), hidden
+
+
+def _segments(names: Iterable[str], following: dict[str, str]) -> list[tuple[str, ...]]:
+    """The variables grouped into paths along the chosen edges."""
+    cliques = []
+    for name in names:
+        if name not in following.values():
+            clique = [name]
+            while clique[-1] in following:
+                clique.append(following[clique[-1]])
+            cliques.append(tuple(clique))
+    return cliques

@@ -1,4 +1,5 @@
-"""Learning rehearsal graphs from observations: the PC skeleton, v-structures and all equivalent graphs.
+"""Learning rehearsal graphs from observations: the PC skeleton, v-structures and all equivalent graphs; and a
+bootstrap posterior over them.
 
 Given a table whose distribution factorises according to an unknown rehearsal graph that encodes all of its
 conditional independences, the result is all rehearsal graphs with the same independences (Algorithm 2):
@@ -25,31 +26,47 @@ The tests of conditional independence answer with a p-value; independence is kep
 Fisher's test needs more rows than |S| + 3; where there are fewer distinct rows (resampling repeats rows) it
 is not computed, and the pair counts as dependent: there is no evidence of independence.
 
-Source: Qin et al. (2023), App. A.3, Algorithm 2; Spirtes and Glymour (1991) and Colombo and Maathuis (2014)
-(skeleton); Fisher (1921); Zhang et al. (2011) (kci). The tests are those of the library causal-learn.
+The posterior. Given n rows, a graph is learnt from each of B resamples of n rows. The resulting graphs form
+the set G, and
+
+    P(G | D) = 1 / |G|  for G in the set, 0 elsewhere                                       ("equal", Eq. 7)
+
+or in proportion to how often a graph was learnt, where a resample's single vote is split equally among the
+graphs that it cannot tell apart ("frequency"). A resample may be unusable: one of its columns may be
+constant, or its graphs too many to list. Such resamples are counted.
+
+Source: Qin et al. (2023), App. A.3, Algorithm 2, and Eq. 7; Spirtes and Glymour (1991) and Colombo and
+Maathuis (2014) (skeleton); Fisher (1921); Zhang et al. (2011) (kci); Friedman, Goldszmidt and Wyner (1999),
+Sec. 3 (frequencies of graphs). The tests are those of the library causal-learn.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import combinations
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
-from rehearsal_torch.graphs.bidirection import Background, all_represented_graphs
 from rehearsal_torch.graphs.equivalence import (
     MAX_GRAPHS,
+    Background,
     NoMemberError,
     PartiallyDirected,
+    TooManyGraphsError,
+    all_represented_graphs,
     closed,
     has_member,
     members,
     relaxed,
+    signature,
 )
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph, neighbours
+from rehearsal_torch.seeding import generator
 
 TESTS = ("fisherz", "chisq", "gsq", "kci")
 Independence = Callable[[int, int, Sequence[int]], float]
@@ -101,23 +118,20 @@ def _check(table: np.ndarray, names: Sequence[str], test: str) -> None:
         raise ValueError(f"expected values of shape (n, {len(names)}); got {table.shape}")
     if len(table) < 5:
         raise ValueError(f"expected at least 5 rows; got {len(table)}: too few to test independence")
-    missing = [name for name, column in zip(names, table.T, strict=True) if not np.isfinite(column).all()]
-    if missing:
+
+    def columns(faulty: Callable[[np.ndarray], bool]) -> list[str]:
+        return [name for name, column in zip(names, table.T, strict=True) if faulty(column)]
+
+    if missing := columns(lambda column: not np.isfinite(column).all()):
         raise ValueError(f"{missing} have values that are missing or infinite: drop or impute those rows")
-    constant = [name for name, column in zip(names, table.T, strict=True) if (column == column[0]).all()]
-    if constant:
+    if constant := columns(lambda column: (column == column[0]).all()):
         raise ValueError(f"{constant} are constant: a constant carries no information, remove the variable")
-    if test in ("chisq", "gsq"):
-        wide = [
-            name
-            for name, column in zip(names, table.T, strict=True)
-            if (column != column.round()).any() or len(np.unique(column)) > _LEVELS
-        ]
-        if wide:
-            raise ValueError(
-                f"{test} needs integer codes, at most {_LEVELS} per column; {wide} have other values: "
-                "use fisherz or kci, or bin them"
-            )
+    wide = columns(lambda column: (column != column.round()).any() or len(np.unique(column)) > _LEVELS)
+    if wide and test in ("chisq", "gsq"):
+        raise ValueError(
+            f"{test} needs integer codes, at most {_LEVELS} per column; {wide} have other values: "
+            "use fisherz or kci, or bin them"
+        )
 
 
 def _tied(table: np.ndarray, names: Sequence[str]) -> tuple[str, ...]:
@@ -142,14 +156,9 @@ Separators = dict[Pair, list[frozenset[int]]]
 
 @dataclass(frozen=True)
 class Learnt:
-    """The graphs learnt from observations.
-
-    Attributes:
-        pattern: The Markov equivalence class; its directed edges are shared by all members.
-        dags: Its members.
-        graphs: All rehearsal graphs that the members represent: the members first, then those with
-            bi-directional edges in increasing number.
-        notes: Contradictions between tests, and test results that background knowledge overruled.
+    """The Markov equivalence class learnt from observations, its members, all rehearsal graphs that these
+    represent in increasing number of bi-directional edges, and notes: contradictions between tests, and test
+    results that background knowledge overruled.
     """
 
     pattern: PartiallyDirected
@@ -171,12 +180,9 @@ def learn(
     tell apart.
 
     Args:
-        test: The test of conditional independence, see `independence`.
-        level: Its significance level, in (0, 1); independence is kept above it.
-        background: Tiers, forbidden and required edges.
+        level: The significance level of the test, in (0, 1); independence is kept above it.
         bidirected: Whether to include graphs with bi-directional edges; otherwise `graphs` are the directed
             ones.
-        max_graphs: Largest number of graphs.
 
     Raises:
         ValueError: if the table or an argument is invalid, or no graph agrees with the tests and the
@@ -251,9 +257,7 @@ def pattern_from(
 
 
 class _Informed:
-    """An independence test that respects background knowledge: required edges count as dependences, and
-    variables later than both ends separate nothing.
-    """
+    """An independence test that respects background knowledge."""
 
     # The library's graph reads this name.
     method = "informed"
@@ -273,15 +277,13 @@ def _skeleton(test: _Informed, names: Sequence[str], level: float) -> tuple[list
     skeleton_discovery = _library("PCUtils.SkeletonDiscovery").skeleton_discovery
     # The library uses only the number of columns: the values are held by the test.
     skeleton = skeleton_discovery(np.zeros((2, len(names))), level, test, stable=True, show_progress=False)
-    edges, separators = [], {}
-    for pair in combinations(range(len(names)), 2):
-        if skeleton.G.graph[pair] != 0:
-            edges.append(pair)
-        else:
-            separators[pair] = [
-                frozenset(int(index) for index in given) for given in skeleton.sepset[pair] or ()
-            ]
-    return edges, separators
+    pairs = list(combinations(range(len(names)), 2))
+    edges = [pair for pair in pairs if skeleton.G.graph[pair] != 0]
+    return edges, {
+        pair: [frozenset(map(int, given)) for given in skeleton.sepset[pair] or ()]
+        for pair in pairs
+        if pair not in edges
+    }
 
 
 def _v_structures(
@@ -313,3 +315,92 @@ def _cyclic(pattern: PartiallyDirected) -> bool:
     except ValueError:
         return True
     return False
+
+
+WEIGHTS = ("equal", "frequency")
+
+
+@dataclass(frozen=True)
+class GraphPosterior:
+    """Distinct graphs in the order of decreasing votes (the number of resamples from which each was learnt,
+    a resample's vote being split among its graphs), with probabilities that sum to one; the number of
+    resamples; and reason why one was unusable to the number of such.
+    """
+
+    graphs: tuple[RehearsalGraph, ...]
+    weights: tuple[float, ...]
+    votes: tuple[float, ...]
+    resamples: int
+    failures: Mapping[str, int]
+
+    def edges(self) -> dict[tuple[str, str, str], float]:
+        """(one, arrow, other), arrow "->" or "<->", to the posterior probability of that edge, descending."""
+        probability = defaultdict[tuple[str, str, str], float](float)
+        for graph, weight in zip(self.graphs, self.weights, strict=True):
+            for source, target in graph.edges:
+                probability[source, "->", target] += weight
+            for first, second in map(sorted, graph.bidirected):
+                probability[first, "<->", second] += weight
+        return dict(sorted(probability.items(), key=lambda item: (-item[1], item[0])))
+
+
+def bootstrap(
+    values: Tensor,
+    names: Sequence[str],
+    resamples: int = 100,
+    seed: int = 0,
+    weights: str = "equal",
+    test: str = "fisherz",
+    level: float = 0.05,
+    background: Background | None = None,
+    bidirected: bool = True,
+    max_graphs: int = MAX_GRAPHS,
+    progress: Callable[[int], None] | None = None,
+) -> GraphPosterior:
+    """The posterior probabilities of rehearsal graphs, given observations (n, d) of named variables in which
+    nothing was altered; `weights` are "equal" or "frequency", and `test` to `max_graphs` as of `learn`.
+
+    Args:
+        progress: Called after each resample with the number of resamples done.
+
+    Raises:
+        ValueError: if an argument or the table is invalid, or every resample is unusable.
+    """
+    if weights not in WEIGHTS:
+        raise ValueError(f"unknown weights {weights!r}: choose {' or '.join(WEIGHTS)}")
+    if resamples < 1:
+        raise ValueError(f"expected at least one resample; got {resamples}")
+    draws = generator(seed)
+    graph_of: dict[tuple, RehearsalGraph] = {}
+    votes, failures = defaultdict[tuple, float](float), Counter[str]()
+    for done in range(1, resamples + 1):
+        rows = values[torch.randint(len(values), (len(values),), generator=draws).to(values.device)]
+        reason = _unusable(rows)
+        if not reason:
+            try:
+                learnt = learn(rows, names, test, level, background, bidirected, max_graphs).graphs
+                for graph in learnt:
+                    graph_of.setdefault(signature(graph), graph)
+                    votes[signature(graph)] += 1 / len(learnt)
+            except TooManyGraphsError:
+                reason = f"more than {max_graphs} graphs"
+        failures.update([reason] if reason else [])
+        if progress is not None:
+            progress(done)
+    if not graph_of:
+        raise ValueError(
+            f"all {resamples} resamples are unusable "
+            f"({', '.join(f'{reason}: {count}' for reason, count in failures.items())}): more rows are needed"
+        )
+    keys = sorted(graph_of, key=lambda key: -votes[key])
+    graphs, counts = tuple(graph_of[key] for key in keys), tuple(votes[key] for key in keys)
+    shares = counts if weights == "frequency" else (1.0,) * len(keys)
+    masses = tuple(share / sum(shares) for share in shares)
+    return GraphPosterior(graphs, masses, counts, resamples, dict(failures))
+
+
+def _unusable(rows: Tensor) -> str:
+    """Why a resample cannot be used; empty if it can."""
+    if bool((rows == rows[0]).all(0).any()):
+        return "a constant column"
+    return "fewer than five different rows" if len(rows.unique(dim=0)) < 5 else ""

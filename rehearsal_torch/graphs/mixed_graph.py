@@ -14,13 +14,15 @@ Graphs from files have at most 1,000 variables and 20,000 edges.
 Source: Qin et al. (2023), Def. 1-3 and Sec. 2; Du et al. (2026), App. B.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from itertools import combinations
 from typing import TypeVar
+
+from rehearsal_torch.files.plain import repeated
 
 VARIABLES = 1000
 EDGES = 20_000
@@ -40,13 +42,8 @@ Node = TypeVar("Node", bound=Hashable)
 
 @dataclass(frozen=True)
 class RehearsalGraph:
-    """Cliques, and the directed edges between their members.
-
-    Attributes:
-        cliques: Disjoint, covering every variable; kept in a topological order.
-        edges: Pairs (from, to).
-        bows: The directed edges that are accompanied by a hidden common cause: from -> to and from <-> to at
-            once.
+    """Cliques, disjoint sets that cover every variable, kept in a topological order; directed edges (from,
+    to) between their members; and bows, those of the edges that a hidden common cause accompanies.
 
     Raises:
         ValueError: if cliques overlap, an edge names an unknown variable, joins two members of one clique or
@@ -66,12 +63,9 @@ class RehearsalGraph:
                 raise ValueError(
                     f"expected a clique, a list of variables; got the text {clique!r}: write [{clique!r}]"
                 )
-        object.__setattr__(
-            self, "cliques", tuple(tuple(str(name) for name in clique) for clique in self.cliques)
-        )
+        object.__setattr__(self, "cliques", tuple(tuple(map(str, clique)) for clique in self.cliques))
         names = [name for clique in self.cliques for name in clique]
-        twice = sorted(name for name, count in Counter(names).items() if count > 1)
-        if twice:
+        if twice := sorted(repeated(names)):
             raise ValueError(f"{twice} are in two cliques: maximal bi-directional cliques must not overlap")
         clique_of = {name: clique for clique in self.cliques for name in clique}
         if faults := [*self._edge_faults(clique_of, names), *self._bow_faults(clique_of)]:
@@ -81,16 +75,14 @@ class RehearsalGraph:
     def _edge_faults(self, clique_of: Mapping[str, tuple[str, ...]], names: Sequence[str]) -> Iterator[str]:
         edges = set(self.edges)
         for source, target in self.edges:
-            unknown = [name for name in (source, target) if name not in clique_of]
-            if unknown:
+            if unknown := [name for name in (source, target) if name not in clique_of]:
                 yield (
                     f"edge {source} -> {target}: unknown variable {unknown}; the variables are {list(names)}"
                 )
             elif clique_of[source] == clique_of[target]:
-                inside = clique_of[source]
                 yield (
-                    f"edge {source} -> {target} lies inside the clique {inside}: members of a clique are "
-                    "joined by bi-directional edges alone"
+                    f"edge {source} -> {target} lies inside the clique {clique_of[source]}: members of a "
+                    "clique are joined by bi-directional edges alone"
                 )
             elif left_out := [name for name in clique_of[target] if (source, name) not in edges]:
                 yield (
@@ -118,18 +110,16 @@ class RehearsalGraph:
         before: dict[tuple[str, ...], set[tuple[str, ...]]] = {clique: set() for clique in self.cliques}
         for source, target in self.edges:
             before[clique_of[target]].add(clique_of[source])
+        # Ties are broken by the order in which the cliques were named.
+        rank = {clique: index for index, clique in enumerate(self.cliques)}
+        sorter, order = TopologicalSorter(before), list[tuple[str, ...]]()
         try:
-            # Ties are broken by the order in which the cliques were named.
-            sorter = TopologicalSorter(before)
-            rank = {clique: index for index, clique in enumerate(self.cliques)}
-            order = []
             sorter.prepare()
             ready = set(sorter.get_ready())
             while ready:
-                first = min(ready, key=lambda clique: rank[clique])
-                order.append(first)
-                sorter.done(first)
-                ready = (ready - {first}) | set(sorter.get_ready())
+                order.append(min(ready, key=rank.__getitem__))
+                sorter.done(order[-1])
+                ready = (ready - {order[-1]}) | set(sorter.get_ready())
         except CycleError as error:
             cycle = " -> ".join(
                 "{" + ", ".join(clique) + "}" if len(clique) > 1 else clique[0] for clique in error.args[1]
@@ -144,20 +134,14 @@ class RehearsalGraph:
         """A graph from each variable's direct causes (a string is a single one) and sets of variables that
         are joined pairwise by bi-directional edges. Variables that are only named as parents are roots.
         Members of a clique share the union of the parents given for them. A pair that a directed edge joins
-        as well is a bow.
-
-        Raises:
-            ValueError: if it is not a valid rehearsal graph; the message names the edges and sets.
+        as well is a bow. ValueError names the edges and sets that are no valid rehearsal graph.
         """
         causes_of = {
             str(child): (causes,) if isinstance(causes, str) else tuple(map(str, causes))
             for child, causes in parents.items()
         }
-        names = list(
-            dict.fromkeys([name for child, causes in causes_of.items() for name in (*causes, child)])
-        )
-        own = [name for name, causes in causes_of.items() if name in causes]
-        if own:
+        names = dict.fromkeys(name for child, causes in causes_of.items() for name in (*causes, child))
+        if own := [name for name, causes in causes_of.items() if name in causes]:
             raise ValueError(f"{own} are among their own causes: remove them from their own lists")
         joined, bows = list[tuple[str, ...]](), list[tuple[str, str]]()
         for members in bidirected:
@@ -179,8 +163,8 @@ class RehearsalGraph:
                 bows.append(arrows[0])
             else:
                 joined.append(clique)
-        names += [name for clique in joined for name in clique if name not in names]
         inside = {name: clique for clique in joined for name in clique}
+        names |= dict.fromkeys(inside)
         cliques = list(dict.fromkeys(inside.get(name, (name,)) for name in names))
         edges = [
             (cause, member)
@@ -230,7 +214,7 @@ class RehearsalGraph:
     @cached_property
     def bidirected(self) -> tuple[tuple[str, str], ...]:
         """The bi-directional edges, each pair once, those of bows last."""
-        return tuple(pair for clique in self.cliques for pair in combinations(clique, 2)) + self.bows
+        return (*(pair for clique in self.cliques for pair in combinations(clique, 2)), *self.bows)
 
     @cached_property
     def factors(self) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]:
@@ -268,10 +252,8 @@ class RehearsalGraph:
 
     def descendants(self, names: Iterable[str], altered: Iterable[str] = ()) -> frozenset[str]:
         """All variables reached from `names` along directed edges, `names` included; reaching one member of a
-        clique reaches all of them. With `altered`, those in the graph in which these are set from outside.
-
-        Raises:
-            ValueError: if an altered variable is not in the graph.
+        clique reaches all of them. With `altered`, those in the graph in which these are set from outside;
+        ValueError if one of them is not in the graph.
         """
         cut, begin = self._known(altered), set(names)
         beside = [member for name in cut & begin for member in self.clique(name) if member not in cut]
@@ -311,16 +293,14 @@ class RehearsalGraph:
 
     def _known(self, altered: Iterable[str]) -> frozenset[str]:
         cut = frozenset(altered)
-        unknown = cut.difference(self.names)
-        if unknown:
+        if unknown := cut.difference(self.names):
             raise ValueError(f"cannot alter {sorted(unknown)}: the variables are {list(self.names)}")
         return cut
 
     def to_plain(self) -> dict[str, list]:
         """Plain lists, from which `RehearsalGraph(**plain)` restores the graph."""
-        bows = {"bows": [list(edge) for edge in self.bows]} if self.bows else {}
-        cliques, edges = ([list(names) for names in sets] for sets in (self.cliques, self.edges))
-        return {"cliques": cliques, "edges": edges, **bows}
+        parts = {"cliques": self.cliques, "edges": self.edges} | ({"bows": self.bows} if self.bows else {})
+        return {key: [list(names) for names in sets] for key, sets in parts.items()}
 
 
 def closure(

@@ -1,4 +1,4 @@
-"""Graphs in the notation of configuration files, read strictly.
+"""Graphs in the notation of configuration files, read strictly, and classes of graphs.
 
     {parents: {child: [causes]}, bidirected: [[one, other], ...]}                written by hand
     [season -> price -> sales, price <-> sales]                                  the same, as edges
@@ -17,24 +17,37 @@ place (a tier; `tiers` is read as `order`) move together because of hidden cause
 another. It is the largest graph that agrees with what was said: adjustment then uses all that comes before an
 action.
 
-Graphs of causal-learn: a matrix with the mark at each end of an edge.
+A graph of causal-learn is a matrix with the mark at each end of an edge: m[i, j] is the mark at i of the edge
+between i and j, -1 for a tail and 1 for an arrow head, so that i -> j is m[i, j] = -1 and m[j, i] = 1, and
+two heads are a hidden common cause. Two tails, and the circles of a PAG (2), are refused.
 
-m[i, j] is the mark at i of the edge between i and j: -1 for a tail and 1 for an arrow head, so that i -> j is
-m[i, j] = -1 and m[j, i] = 1, and two heads are a hidden common cause. Two tails, and the circles of a PAG
-(2), are refused: their direction is unknown.
+A class of graphs, one of which is taken to be true, is written as
 
-Source: Qin et al. (2023), Def. 1-3 (rehearsal graphs); Zheng et al. (2024), causal-learn's documentation of
-`GeneralGraph`.
+    {parents: {child: [causes]}, undirected: [[one, other], ...]}    edges whose direction is unknown
+    [graph, graph, ...]                                              several graphs, each with an optional
+                                                                     `probability`
+    the graphs.yaml of learn-graph                                   the graphs that a table supports, with
+                                                                     their probabilities
+
+In the first form the members are the directed acyclic graphs with these edges and no other v-structures than
+the directed edges have (`graphs.equivalence`). Members without probabilities have equal weights.
+
+Source: Qin et al. (2023), Def. 1-3 and Eq. 7 (equal weights); Zheng et al. (2024), causal-learn's
+documentation of `GeneralGraph`; Verma and Pearl (1990), Thm. 1.
 """
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
+from pathlib import Path
 from typing import Annotated, Any, Protocol, runtime_checkable
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
-from pydantic_core import PydanticCustomError
 
-from rehearsal_torch.files.plain import repeated
+from rehearsal_torch.files.addresses import beginning
+from rehearsal_torch.files.plain import read_yaml, repeated
 from rehearsal_torch.files.schema import (
     FaultsError,
     Name,
@@ -45,62 +58,54 @@ from rehearsal_torch.files.schema import (
     list_of,
     mapping,
     read,
+    refusal,
     shown,
 )
-from rehearsal_torch.graphs.dagitty import edges_of
-from rehearsal_torch.graphs.edge_list import has_arrow
+from rehearsal_torch.graphs.dagitty import edges_of, has_arrow
+from rehearsal_torch.graphs.equivalence import NoMemberError, PartiallyDirected, TooManyGraphsError, members
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph, check_size
-
-_TAIL, _NONE, _HEAD = -1, 0, 1
 
 
 @runtime_checkable
 class MarkedGraph(Protocol):
-    """What is needed of causal-learn's `GeneralGraph`.
-
-    Attributes:
-        graph: The marks, (d, d).
-    """
+    """What is needed of causal-learn's `GeneralGraph`: the marks (d, d), and the names of the d variables."""
 
     graph: Any
 
     def get_node_names(self) -> Sequence[str]:
-        """The names of the d variables."""
+        """The names of the variables."""
         ...
 
 
 def from_general_graph(graph: MarkedGraph) -> RehearsalGraph:
-    """A graph from causal-learn's `GeneralGraph`.
-
-    Raises:
-        ValueError: if the marks are no square matrix, the direction of an edge is unknown, or it is not a
-            rehearsal graph; the message names the two variables.
+    """A graph from causal-learn's `GeneralGraph`; ValueError if the marks are no square matrix, or those of
+    an edge are no arrows, and names the two variables.
     """
     names = [str(name) for name in graph.get_node_names()]
     marks = [[float(mark) for mark in row] for row in graph.graph]
     size = len(names)
     if len(marks) != size or any(len(row) != size for row in marks):
         raise ValueError(f"expected a square matrix of {size} variables; got {len(marks)} rows")
-    check_size(size, sum(mark != _NONE for row in marks for mark in row))
+    check_size(size, sum(mark != 0 for row in marks for mark in row))
     if own := [name for index, name in enumerate(names) if marks[index][index]]:
         raise ValueError(f"{own[0]} cannot be a cause of itself: take the edge out")
     directed, bidirected = list[tuple[str, str]](), list[tuple[str, str]]()
     for i, j in combinations(range(size), 2):
-        ends = marks[i][j], marks[j][i]
-        if ends == (_NONE, _NONE):
-            continue
-        if ends == (_HEAD, _HEAD):
-            bidirected.append((names[i], names[j]))
-        elif ends == (_TAIL, _HEAD):
-            directed.append((names[i], names[j]))
-        elif ends == (_HEAD, _TAIL):
-            directed.append((names[j], names[i]))
-        else:
-            raise ValueError(
-                f"{names[i]} and {names[j]}: the direction of the edge is unknown (marks {ends[0]:g} and "
-                f"{ends[1]:g}): give every edge a direction, also those with the circles of a PAG, or "
-                "two heads if a hidden cause moves both"
-            )
+        match marks[i][j], marks[j][i]:
+            case (0, 0):
+                continue
+            case (1, 1):
+                bidirected.append((names[i], names[j]))
+            case (-1, 1):
+                directed.append((names[i], names[j]))
+            case (1, -1):
+                directed.append((names[j], names[i]))
+            case here, there:
+                raise ValueError(
+                    f"{names[i]} and {names[j]}: the direction of the edge is unknown (marks {here:g} and "
+                    f"{there:g}): give every edge a direction, also those with the circles of a PAG, or "
+                    "two heads if a hidden cause moves both"
+                )
     return RehearsalGraph.mixed(names, directed, bidirected)
 
 
@@ -113,13 +118,8 @@ ORDER = form("order", "forbidden")
 
 
 def _parents(parents: dict[str, list[str]]) -> dict[str, list[str]]:
-    own = [name for name, causes in parents.items() if name in causes]
-    if own:
-        raise PydanticCustomError(
-            "fault",
-            "{words}",
-            {"words": f"{', '.join(own)} cannot be a cause of itself: remove it from its own list"},
-        )
+    if own := [name for name, causes in parents.items() if name in causes]:
+        raise refusal(f"{', '.join(own)} cannot be a cause of itself: remove it from its own list")
     return parents
 
 
@@ -159,7 +159,7 @@ class ParentsForm(Schema):
     bidirected: Annotated[
         list[Annotated[Names, AfterValidator(_set)]], list_of("a list of sets, [[one, other], ...]")
     ] = Field(default_factory=list)
-    # Refused with a reason: only a class of graphs has such edges (`graphs.graph_class`).
+    # Refused with a reason: only a class of graphs has such edges (`graphs.written_graph`).
     undirected: Annotated[Any, BeforeValidator(_directed)] = None
 
     def named(self) -> list[str]:
@@ -169,14 +169,8 @@ class ParentsForm(Schema):
 
     def graph(self) -> RehearsalGraph:
         """The rehearsal graph; ValueError if it is not a valid one."""
-        names = {name for child, causes in self.parents.items() for name in (child, *causes)} | {
-            name for members in self.bidirected for name in members
-        }
-        check_size(
-            len(names),
-            sum(map(len, self.parents.values()))
-            + sum(len(members) * (len(members) - 1) // 2 for members in self.bidirected),
-        )
+        count = sum(map(len, self.parents.values())) + _joined(self.bidirected)
+        check_size(len(set(self.named())), count)
         return RehearsalGraph.of(self.parents, self.bidirected)
 
 
@@ -197,15 +191,14 @@ class CliquesForm(Schema):
 
     def graph(self) -> RehearsalGraph:
         """The rehearsal graph; ValueError if it is not a valid one."""
-        check_size(
-            sum(map(len, self.cliques)),
-            len(self.edges) + sum(len(clique) * (len(clique) - 1) // 2 for clique in self.cliques),
-        )
-        return RehearsalGraph(
-            tuple(map(tuple, self.cliques)),
-            tuple((source, target) for source, target in self.edges),
-            tuple((source, target) for source, target in self.bows),
-        )
+        check_size(len(self.named()), len(self.edges) + _joined(self.cliques))
+        edges, bows = (tuple((cause, effect) for cause, effect in kind) for kind in (self.edges, self.bows))
+        return RehearsalGraph(tuple(map(tuple, self.cliques)), edges, bows)
+
+
+def _joined(sets: Sequence[Sequence[str]]) -> int:
+    """The number of pairs in sets."""
+    return sum(len(names) * (len(names) - 1) // 2 for names in sets)
 
 
 def _place(names: Any) -> Any:
@@ -229,39 +222,32 @@ class OrderForm(Schema):
         return [name for names in self.order for name in names]
 
     def graph(self) -> RehearsalGraph:
-        """The largest rehearsal graph that agrees with the order.
-
-        Raises:
-            ValueError: if a variable stands in two places, a forbidden edge is none that the order allows,
-                or what is left is not a valid rehearsal graph.
+        """The largest rehearsal graph that agrees with the order; ValueError if a variable stands in two
+        places, a forbidden edge is none that the order allows, or what is left is not a valid graph.
         """
         tier = {name: index for index, names in enumerate(self.order) for name in names}
-        count = sum(map(len, self.order))
+        count = len(self.named())
         check_size(count, count * (count - 1) // 2)
-        if len(tier) < count:
-            twice = repeated(name for names in self.order for name in names)[0]
-            raise ValueError(f"order: {twice} stands in it more than once: keep one place")
+        if twice := repeated(self.named()):
+            raise ValueError(f"order: {twice[0]} stands in it more than once: keep one place")
         barred = set[tuple[str, str]]()
         for line in self.forbidden:
-            edges_ = edges_of(line)
-            for cause, effect in edges_.directed:
+            written = edges_of(line)
+            for cause, effect in written.directed:
                 if tier.get(cause, count) >= tier.get(effect, -1):
                     raise ValueError(
                         f"forbidden: {cause} -> {effect}: expected an edge from a variable of the "
                         "order to a later one; others are excluded already"
                     )
-            if edges_.bidirected:
+            if written.bidirected:
                 raise ValueError(
                     f"forbidden: {line!r}: expected ->; places of their own separate two variables"
                 )
-            barred |= set(edges_.directed)
-        edges = [
-            (cause, effect)
-            for effect in tier
-            for cause in tier
-            if tier[cause] < tier[effect] and (cause, effect) not in barred
-        ]
-        return RehearsalGraph(tuple(map(tuple, self.order)), tuple(edges), ())
+            barred |= set(written.directed)
+        edges = ((cause, effect) for effect in tier for cause in tier if tier[cause] < tier[effect])
+        return RehearsalGraph(
+            tuple(map(tuple, self.order)), tuple(edge for edge in edges if edge not in barred)
+        )
 
 
 def _which(plain: Any) -> str:
@@ -285,15 +271,13 @@ def _edges(plain: Any) -> Any:
     for index, line in enumerate(lines):
         where = f"edge {index + 1}, {shown(line)}: " if isinstance(plain, list) else ""
         if not isinstance(line, str):
-            words = f"{where}expected a string such as cause -> effect"
-            raise PydanticCustomError("fault", "{words}", {"words": words})
+            raise refusal(f"{where}expected a string such as cause -> effect")
         try:
             statement = edges_of(line)
         except ValueError as error:
-            raise PydanticCustomError("fault", "{words}", {"words": f"{where}{error}"}) from error
+            raise refusal(f"{where}{error}") from error
         if own := [cause for cause, effect in statement.directed if cause == effect]:
-            words = f"{where}{own[0]} cannot be a cause of itself: take the arrow out"
-            raise PydanticCustomError("fault", "{words}", {"words": words})
+            raise refusal(f"{where}{own[0]} cannot be a cause of itself: take the arrow out")
         for name in statement.names:
             parents.setdefault(name, [])
         for cause, effect in statement.directed:
@@ -328,11 +312,7 @@ class GraphFile(Schema):
 
 def graph_of(plain: Any) -> RehearsalGraph:
     """A graph from plain data in one of the forms above, alone or under `graph`, or from a graph of
-    causal-learn.
-
-    Raises:
-        ValueError: if it is neither, has unknown keys, or is not a valid rehearsal graph; all faults are
-            listed.
+    causal-learn; ValueError, with all faults, if it is neither or not a valid rehearsal graph.
     """
     if isinstance(plain, RehearsalGraph):
         return plain
@@ -344,3 +324,132 @@ def graph_of(plain: Any) -> RehearsalGraph:
         raise FaultsError(faults)
     graph: RehearsalGraph = found["graph"].graph()
     return graph
+
+
+MEMBERS = 200
+# Listing the members of a class takes a second or two for so many edges.
+UNDIRECTED = 60
+_SHOWN = 4
+_EXPECTED = (
+    "expected {parents: {child: [causes]}, undirected: [[one, other]]}, a list of graphs, or the graphs.yaml "
+    "of learn-graph"
+)
+
+
+@dataclass(frozen=True)
+class GraphClass:
+    """Graphs of the same variables, at most 200, with weights that sum to one."""
+
+    graphs: tuple[RehearsalGraph, ...]
+    weights: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.graphs) <= MEMBERS:
+            raise ValueError(
+                f"expected 1 to {MEMBERS} graphs; got {len(self.graphs)}: direct more edges, or leave "
+                "improbable graphs out"
+            )
+        total = sum(self.weights)
+        if len(self.weights) != len(self.graphs) or min(self.weights) < 0 or not 0 < total < math.inf:
+            raise ValueError(f"expected a probability of at least 0 for each graph; got {list(self.weights)}")
+        object.__setattr__(self, "weights", tuple(weight / total for weight in self.weights))
+        first = set(self.graphs[0].names)
+        for index, graph in enumerate(self.graphs):
+            if odd := sorted(set(graph.names) ^ first):
+                raise ValueError(
+                    f"graph {index}: {odd} are not in all graphs: every graph has the same variables"
+                )
+
+    def described(self, index: int) -> str:
+        """What sets a member apart: its edges that not all members have."""
+        own = [edge for edge in _edge_texts(self.graphs[index]) if edge not in self._shared]
+        if not own:
+            return "only the edges that all graphs share"
+        more = f" and {len(own) - _SHOWN} more" if len(own) > _SHOWN else ""
+        return ", ".join(own[:_SHOWN]) + more
+
+    @cached_property
+    def _shared(self) -> frozenset[str]:
+        """The edges that all members have."""
+        return frozenset.intersection(*(frozenset(_edge_texts(graph)) for graph in self.graphs))
+
+
+def graph_class(written: Any) -> GraphClass:
+    """A class from plain data in any of the forms of this module, or from a YAML file with one; ValueError
+    if it is none, a graph is invalid, no directed graph has these edges, or there are more than 200.
+    """
+    if isinstance(written, GraphClass):
+        return written
+    if isinstance(written, str | Path):
+        return graph_class(read_yaml(written))
+    if isinstance(written, Mapping):
+        learnt = written.get("posterior")
+        if isinstance(learnt, Mapping) and "graphs" in learnt:
+            return graph_class(learnt["graphs"])
+        under = written.get("graph", written)
+        if isinstance(under, Mapping) and "parents" in under:
+            return _oriented(dict(under))
+    if isinstance(written, Sequence) and not isinstance(written, str) and written:
+        return _listed(written)
+    raise ValueError(_EXPECTED)
+
+
+def _oriented(plain: dict[str, Any]) -> GraphClass:
+    """The members of {parents, undirected}."""
+    loose = plain.pop("undirected", [])
+    if not isinstance(loose, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in loose):
+        raise ValueError(
+            f"undirected: expected a list of pairs, [[one, other], ...]; got {beginning(str(loose), 100)}"
+        )
+    if len(loose) > UNDIRECTED:
+        raise ValueError(
+            f"undirected: expected at most {UNDIRECTED} edges; got {len(loose)}: direct some of them"
+        )
+    pairs = [(str(first), str(second)) for first, second in loose]
+    if isinstance(plain["parents"], Mapping):
+        ends = dict.fromkeys(name for pair in pairs for name in pair)
+        plain["parents"] = {**{name: [] for name in ends}, **plain["parents"]}
+    base = graph_of(plain)
+    if not loose:
+        return GraphClass((base,), (1.0,))
+    if base.bidirected:
+        raise ValueError(
+            "expected no `bidirected` beside `undirected`: list the graphs that may be true instead"
+        )
+    try:
+        oriented = members(PartiallyDirected(base.names, base.edges, tuple(pairs)), MEMBERS)
+    except TooManyGraphsError as error:
+        raise ValueError(
+            f"undirected: more than {MEMBERS} graphs have these edges: direct some of them"
+        ) from error
+    except NoMemberError as error:
+        raise ValueError(
+            f"undirected: no acyclic graph has these edges without new v-structures ({error}): list the "
+            "graphs that may be true instead"
+        ) from error
+    return GraphClass(oriented, (1.0,) * len(oriented))
+
+
+def _listed(written: Sequence[Any]) -> GraphClass:
+    """A list of graphs with or without probabilities."""
+    if len(written) > MEMBERS:
+        raise ValueError(f"expected at most {MEMBERS} graphs; got {len(written)}: leave improbable ones out")
+    graphs, weights = [], []
+    for index, entry in enumerate(written):
+        plain, weight = entry, 1.0
+        if isinstance(entry, Mapping):
+            plain = {key: value for key, value in entry.items() if key not in ("votes", "probability")}
+            weight = entry.get("probability", 1.0)
+        if isinstance(weight, bool) or not isinstance(weight, int | float):
+            raise ValueError(f"graph {index}: probability: expected a number; got {weight!r}")
+        try:
+            graphs.append(graph_of(plain))
+        except ValueError as error:
+            raise ValueError(f"graph {index}: {error}") from error
+        weights.append(float(weight))
+    return GraphClass(tuple(graphs), tuple(weights))
+
+
+def _edge_texts(graph: RehearsalGraph) -> list[str]:
+    directed = [f"{source} -> {target}" for source, target in graph.edges]
+    return directed + [f"{source} <-> {target}" for source, target in map(sorted, graph.bidirected)]

@@ -66,7 +66,7 @@ from rehearsal_torch.graphs.separation import adjustment
 from rehearsal_torch.method_choice.one_split import Candidate, Comparison, Limits, Split, split
 from rehearsal_torch.seeding import generator, round_seed
 from rehearsal_torch.shared_tasks import results, worth
-from rehearsal_torch.training.folds import folds_of
+from rehearsal_torch.training.fit import folds_of
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ ROOMS = {
     "surrogate": ("surrogates", "estimators", "mechanisms"),
     "objective": ("objectives",),
     "search": ("search",),
-    "certificate": ("certificate", "credible_bound"),
+    "certificate": ("certificate",),
     "trainer": ("training.descent",),
 }
 # The settings of a logger that may differ from ``conf/logger``: with the others as they stand there, it

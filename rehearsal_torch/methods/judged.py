@@ -11,8 +11,8 @@ from rehearsal_torch.claims.member_graphs import member_graphs
 from rehearsal_torch.claims.rules import Claims
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.graphs.graph_class import graph_class
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.graphs.written_graph import graph_class
 from rehearsal_torch.methods.build import made, seed_and_use_one_thread
 from rehearsal_torch.methods.run import Run
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
@@ -78,7 +78,7 @@ def judged_by_graphs(
 
     Args:
         surrogate: Its fitted surrogate, under the graph of the task.
-        written: The graphs (`graphs.graph_class`); None for none.
+        written: The graphs (`graphs.written_graph`); None for none.
         claims: Replaces the claims of the decisions; None keeps the method's own.
         told: Is told of the progress, one line per fit; None for silence.
 

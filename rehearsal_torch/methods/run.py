@@ -20,7 +20,7 @@ from omegaconf import DictConfig, OmegaConf
 from rehearsal_torch.certificate import Certificate, Certify
 from rehearsal_torch.data.question import Kind
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.graphs.graph_class import graph_class
+from rehearsal_torch.graphs.written_graph import graph_class
 from rehearsal_torch.methods.build import build as built
 from rehearsal_torch.methods.build import (
     problem_of,

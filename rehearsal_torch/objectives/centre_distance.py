@@ -49,12 +49,8 @@ from scipy.optimize import linprog
 from torch import Tensor
 
 from rehearsal_torch.data.decision import RehearsalCase
-from rehearsal_torch.objectives.objective import (
-    AlterationObjective,
-    Appraisal,
-    appraised,
-    normal_quantile,
-)
+from rehearsal_torch.data.sizes import require
+from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, appraised, normal_quantile
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.structural.flow_scm import FlowStructural, Pushforward
 
@@ -201,24 +197,17 @@ class CentreDistance(AlterationObjective):
             precision: 32 or 64 bits for the push-forward.
             level: Coverage probability of the interval.
         """
-        if loss not in get_args(Loss) or min(draws, evaluation_draws) < 1 or precision not in (32, 64):
-            settings = (
-                f"loss={loss!r}, draws={draws}, evaluation_draws={evaluation_draws}, precision={precision}"
-            )
-            raise ValueError(
-                f"expected a loss among {get_args(Loss)}, draws and evaluation_draws >= 1, precision 32 or "
-                f"64; got {settings}"
-            )
+        sizes = {"draws": draws, "evaluation_draws": evaluation_draws, "precision": precision}
+        fits = loss in get_args(Loss) and min(draws, evaluation_draws) >= 1 and precision in (32, 64)
+        wanted = f"a loss among {get_args(Loss)}, draws and evaluation_draws >= 1, precision 32 or 64"
+        require(fits, wanted, loss=loss, **sizes)
         surrogate.require_fitted()
         task, scaler = surrogate.task, surrogate.scaler
         region = task.region.standardised(*(each.cpu() for each in scaler.moments(task.outcomes)))
         centre, radius = centre_and_radius(
             region, *(scaler.standardised(task.outcomes, end).cpu() for end in scaler.deciles(task.outcomes))
         )
-        aim, given = (
-            Aim(region, centre, radius, loss),
-            task.given(cases).to(scaler.scale),
-        )
+        aim, given = (Aim(region, centre, radius, loss), task.given(cases).to(scaler.scale))
         kind = torch.float32 if precision == 32 else torch.float64
         noise = [
             surrogate.noise(count, purpose).to(kind)
@@ -258,9 +247,7 @@ class CentreDistance(AlterationObjective):
 
     @torch.no_grad()
     def share(self, actions: Tensor, purpose: int) -> Tensor:
-        """Share of the draws of one `purpose` in the region, (..., B, k) -> (..., B); NaN where no draw has
-        finite outcomes.
-        """
+        """Share of the draws of a `purpose` in the region, (..., B, k) -> (..., B); NaN if none is finite."""
         outcomes = self._outcomes(self.pushforward[purpose], actions)
         share = self.aim.region.contains(outcomes).to(actions).mean(-1)
         # All draws can be undefined only where none is desired.

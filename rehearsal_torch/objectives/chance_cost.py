@@ -221,12 +221,12 @@ def best_level(
     nothing = GaussianSuccess(
         (), (), contexts[:0], region, sets[0].success.origin, baseline_response, None, None
     )
-    alone = nothing.region_probability.log_probability(_centres(nothing, contexts)).exp()
+    alone = nothing.region_probability.log_probability(nothing.unaltered(contexts)).exp()
     count, cost = len(levels), alone.new_full((len(levels) * len(alone),), torch.inf)
     reached = alone.repeat(count)
     for one in sets:
         # The programs of all levels in one batch, level by level.
-        base = _centres(one.success, contexts).repeat(count, 1)
+        base = one.success.unaltered(contexts).repeat(count, 1)
         box = surrogate.task.box.only(one.names)
         lower, upper = (side.to(base).expand(len(base), -1) for side in (box.lower, box.upper))
         each = base.new_tensor(levels).repeat_interleave(len(alone))
@@ -239,13 +239,6 @@ def best_level(
         cost, reached = torch.where(better, set_cost, cost), torch.where(better, success, reached)
     means = reached.reshape(count, -1).mean(-1).tolist()
     return levels[max(range(count), key=lambda index: means[index])]
-
-
-def _centres(success: GaussianSuccess, contexts: Tensor) -> Tensor:
-    """Whitened means without the effect of the action, (B, |Y|)."""
-    return torch.linalg.solve_triangular(
-        success.root, (success.response.base(contexts) - success.origin).mT, upper=False
-    ).mT
 
 
 def _faces(success: GaussianSuccess, base: Tensor, level: float | Tensor) -> tuple[Tensor, Tensor]:
@@ -271,12 +264,7 @@ def _cost(weights: Tensor, actions: Tensor, reference: Tensor) -> Tensor:
 
 
 def _cheapest(
-    one: ChanceCost,
-    base: Tensor,
-    lower: Tensor,
-    upper: Tensor,
-    level: float | Tensor,
-    reference: Tensor,
+    one: ChanceCost, base: Tensor, lower: Tensor, upper: Tensor, level: float | Tensor, reference: Tensor
 ) -> Projected:
     normals, offsets = _faces(one.success, base, level)
     found = project(reference, one.weights, normals, offsets, box=(lower, upper))

@@ -135,9 +135,7 @@ class CounterfactualReturn(Objective):
 
     @property
     def observed(self) -> Tensor:
-        """The observed actions that may be changed, (H,) long: H = T - 1, or T if the reward depends on the
-        action.
-        """
+        """The observed actions that may be changed, (H,): H = T - 1, or T if the reward depends on them."""
         return self.trajectory.observed if self.reward.acts else self.trajectory.observed[:-1]
 
     @cached_property
@@ -230,9 +228,7 @@ class CounterfactualReturn(Objective):
         return self.by_member(self.replay(actions.unsqueeze(0))[0], actions).sum(-1)
 
     def guarded_gains(self, actions: Tensor) -> dict[str, Tensor]:
-        """What each member says a sequence gains, (H,) long -> (M,), by each reward that may not fall
-        (`Reward.guarded`) and of which the surrogate has the doses.
-        """
+        """What each member says a sequence gains, (H,) -> (M,), by each reward that may not fall."""
         states, before = self.replay(actions.unsqueeze(0))[0], self.trajectory.states
         observed = self.trajectory.observed
         whole = torch.cat([actions, observed[len(actions) :]])

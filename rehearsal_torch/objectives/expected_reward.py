@@ -115,9 +115,7 @@ def standard_draws(count: int, width: int, seed: int) -> Tensor:
 def mean_reward(
     network: CausalNetwork, actions: Tensor, noise: Tensor, perturbation: Perturbation | None = None
 ) -> Tensor:
-    """E[r] over draws of the noise, (..., k), (S, N) -> (...), with each node so many posterior standard
-    deviations from its posterior mean.
-    """
+    """E[r] over draws of the noise, (..., k), (S, N) -> (...), with perturbations in standard deviations."""
     values, _ = network.propagate(actions, noise, perturbation)
     return network.reward(values).mean(-1)
 
@@ -352,9 +350,7 @@ class CausalObjective(Objective, ABC):
         return [(self.task.actions.index(name), values) for name, values in levels.items()]
 
     def drawn(self, screening: bool, epistemic: Tensor | None = None) -> DrawnNetwork:
-        """The network with the draws of the noise, or with those of the screening, and with epistemic draws
-        (E, N); None for the network of posterior means.
-        """
+        """The network with all draws of the noise or those of the screening, and epistemic ones, or means."""
         noise = self._screened_points if screening else self.noise
         means = noise.new_zeros(1, noise.shape[-1])
         return DrawnNetwork(self.searched, noise, means if epistemic is None else epistemic)
@@ -405,9 +401,7 @@ class CausalObjective(Objective, ABC):
 
     @torch.no_grad()
     def starts(self, count: int) -> Tensor:
-        """The visited actions with the largest posterior mean that may be tried again, best first, (<= count,
-        k + further); further coordinates are 0.
-        """
+        """The allowed visited actions of the largest posterior mean, best first, (<= count, k + further)."""
         inside = self.visited[self.box.contains(self.visited) & self.allowed(self.visited)]
         for index, values in self._choices(self.levels):
             at = nearest(inside[:, index], values)

@@ -129,10 +129,7 @@ class NetworkLogExpectedImprovement(NetworkAcquisition):
     _log = True
 
     def __init__(
-        self,
-        model: NetworkModel | DrawnNetwork,
-        best_f: float | Tensor,
-        scale: float | Tensor = 1.0,
+        self, model: NetworkModel | DrawnNetwork, best_f: float | Tensor, scale: float | Tensor = 1.0
     ) -> None:
         super().__init__(model)
         require(bool(scale > 0), "scale > 0", scale=float(scale))
@@ -271,17 +268,14 @@ class KnowledgeGradient(CausalObjective):
         pending: Tensor | None = None,
     ) -> None:
         super().__init__(surrogate, case, draws, evaluation_draws, seed, pending)
-        if min(fantasies, alternatives) < 1 or not len(self.visited):
-            raise ValueError(
-                "expected positive numbers and at least one visited action; got "
-                f"fantasies={fantasies}, alternatives={alternatives} and {len(self.visited)} actions"
-            )
+        sizes = {"fantasies": fantasies, "alternatives": alternatives, "actions": len(self.visited)}
+        require(min(sizes.values()) > 0, "positive numbers and at least one visited action", **sizes)
         with torch.no_grad():
             means = self.expected(self.visited, self._screened_points)
         centre, scale = incumbent(means, case.identity)
         self._frame = RewardFrame(float(centre), float(scale))
-        sizes: dict[str, Any] = {"members": members, "draws": member_draws, "fantasy_members": members}
-        model = NetworkModel(surrogate, **sizes, seed=self.seed + 2, as_fitted=True)
+        plausible: dict[str, Any] = {"members": members, "draws": member_draws, "fantasy_members": members}
+        model = NetworkModel(surrogate, **plausible, seed=self.seed + 2, as_fitted=True)
         best, seed = self._alternatives(alternatives), round_seed(self.seed, "fantasies")
         samplers = [
             SobolQMCNormalSampler(torch.Size([count]), seed=seed)

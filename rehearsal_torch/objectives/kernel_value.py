@@ -24,7 +24,7 @@ from torch import Tensor
 from rehearsal_torch.data.codings.texts import sentence_in_words
 from rehearsal_torch.data.decision import Estimate, RehearsalCase
 from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.graphs.separation import Adjustment
+from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.objective import (
     AlterationObjective,
     Appraisal,
@@ -83,11 +83,9 @@ class KernelValue(AlterationObjective):
         low_support: float = 5.0,
     ) -> list[Self]:
         """The kernel value of each candidate set; numbers out of range raise a ValueError."""
-        if caution < 0 or not 0 < level < 1 or min_support < 0 or low_support < min_support:
-            raise ValueError(
-                f"expected caution >= 0, level in (0, 1), 0 <= min_support <= low_support; got {caution}, "
-                f"{level}, {min_support}, {low_support}"
-            )
+        fits = caution >= 0 and 0 < level < 1 and 0 <= min_support <= low_support
+        given = {"caution": caution, "level": level, "min_support": min_support, "low_support": low_support}
+        require(fits, "caution >= 0, level in (0, 1), 0 <= min_support <= low_support", **given)
         surrogate.require_fitted()
         before, count = surrogate.no_action(_contexts(surrogate, cases))[:, 1], len(surrogate.task.candidates)
         settings = (caution, level, min_support, low_support)
@@ -106,11 +104,6 @@ class KernelValue(AlterationObjective):
     def indicated(self, actions: Tensor) -> Tensor:
         """The probability by the indicator, without caution, (..., B, k) -> (..., B)."""
         return self.estimator.value(self.prepared, self.standardised(actions), 1).clamp(0, 1)
-
-    @property
-    def adjustment(self) -> Adjustment:
-        """The adjustment set of the candidate set."""
-        return self.surrogate.adjustments[self.which]
 
     def standardised(self, actions: Tensor) -> Tensor:
         """From the actions' units to standardised actions, (..., k)."""
@@ -146,9 +139,7 @@ class KernelValue(AlterationObjective):
         return self.changed(table=self.estimator.tabulated(self.prepared, *bounds))
 
     def contrast(self, first: Tensor, second: Tensor) -> list[Estimate | None] | None:
-        """See `AlterationObjective.contrast`: from the posterior of the difference; None for an estimator
-        without a covariance between actions.
-        """
+        """See `AlterationObjective.contrast`: from the posterior of the difference, where there is one."""
         at, beside = self.standardised(first), self.standardised(second)
         found = self.estimator.difference_and_std(self.prepared, at, beside, 1)
         if found is None:
@@ -173,9 +164,7 @@ class KernelValue(AlterationObjective):
         return self.surrogate.scaler.moments(self.names)
 
     def starts(self, count: int) -> Tensor:
-        """The historical actions with the largest estimator weights in each case (Alg. 1, line 13), projected
-        onto the box, (count, B, k).
-        """
+        """The historical actions of the largest weights (Alg. 1, line 13), projected, (count, B, k)."""
         actions = self.estimator.actions
         weights = self.estimator.weights(self.prepared)
         best = weights.topk(min(count, weights.shape[1]), dim=1).indices
@@ -188,7 +177,7 @@ class KernelValue(AlterationObjective):
         half_width = normal_quantile(self.level) * std
         support = self.estimator.support(self.prepared, standardised)
         coded = self.surrogate.task.coded
-        reasons = [sentence_in_words(each, coded) for each in self.adjustment.reasons]
+        reasons = [sentence_in_words(each, coded) for each in self.surrogate.adjustments[self.which].reasons]
         appraisals = []
         for index in range(len(self.cases)):
             here, half, baseline = probability[index], half_width[index], _clipped(self.before[index])

@@ -39,7 +39,7 @@ from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.data.question import Kind
 from rehearsal_torch.data.rehearsal_task import SEARCHES
-from rehearsal_torch.graphs.influence_paths import reaches
+from rehearsal_torch.graphs.separation import reaches
 from rehearsal_torch.objectives.net_value import Charge
 from rehearsal_torch.seeding import sobol
 from rehearsal_torch.spaces.box import Alteration
@@ -107,9 +107,7 @@ class Appraisal:
 def chance(
     point: float, lower: float | None = None, upper: float | None = None, level: float = 0.95
 ) -> Estimate | None:
-    """A probability with its interval; None if the point is not finite, without an interval if one of its
-    ends is missing or not finite.
-    """
+    """A probability with its interval, if both ends are finite; None if the point is not."""
     if not math.isfinite(point):
         return None
     if lower is None or upper is None or not (math.isfinite(lower) and math.isfinite(upper)):
@@ -118,9 +116,7 @@ def chance(
 
 
 def difference(point: float, lower: float, upper: float, level: float) -> Estimate | None:
-    """A difference of two probabilities with its interval, within [-1, 1] and around the point; None if a
-    number is not finite.
-    """
+    """A difference of probabilities with its interval, within [-1, 1]; None if a number is not finite."""
     if not all(map(math.isfinite, (point, lower, upper))):
         return None
     point, least, most = (round(each, 6) for each in (point, max(lower, -1.0), min(upper, 1.0)))
@@ -306,9 +302,7 @@ class AlterationObjective(Objective, ABC):
         return charge
 
     def sought(self, actions: Tensor) -> Tensor:
-        """What a search of any values maximises, (..., B, k) -> (..., B): the objective, and the net value
-        P - c / v where costs count.
-        """
+        """What any search maximises, (..., B, k) -> (..., B): the objective, P - c / v where costs count."""
         return self._net(self, actions)
 
     def sought_at_last(self, actions: Tensor) -> Tensor:

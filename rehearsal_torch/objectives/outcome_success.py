@@ -22,15 +22,11 @@ The support is the effective number of observations like the decision: the varia
 posterior variance of the function. Below `min_support` a decision is refused; at the default, .01, what is
 unknown of the function has ten times the standard deviation of the noise. It is low because a function may be
 known badly beside a small noise, and well enough for the region; it is not zero because the linear part
-continues its trend with confidence, however far from the rows. That confidence is why the rows themselves
-are asked as well (`worst_case`).
+continues its trend with confidence, however far from the rows.
 
-Source: ours; Rubin (1987), Eq. 3.1.8 (the variance between imputations, (1 + 1/E) B).
-
-Whether an action may be recommended although no row is near some of the points that speak for it.
-
-Of the points at which an action is judged, the share S has no row near (`surrogates.outcome.near_rows`).
-There success may be anything. If nothing succeeds there, the chance is at least P - S, so that at most
+That confidence is why the rows themselves are asked as well. Of the points at which an action is judged, the
+share S has no row near (`surrogates.outcome.near_rows`). There success may be anything. If nothing succeeds
+there, the chance is at least P - S, so that at most
 
     lost = P(none) - max(0, P - S)
 
@@ -47,7 +43,8 @@ in which some patients are dosed with little freedom (seeds 3 and 4), 6 and 9 of
 no action by .02 at S <= .2, 3 and 3 at .1, and the mean gain in the worlds of the package (seed 900), by a
 first form of the rule, was .377 at .2 and .376 at .1.
 
-Source: ours; Manski (1990) (bounds by what is not observed being anything between 0 and 1).
+Source: Rubin (1987), Eq. 3.1.8 (the variance between imputations, (1 + 1/E) B); Manski (1990) (bounds by what
+is not observed being anything between 0 and 1); the rest is ours.
 """
 
 import math
@@ -63,6 +60,7 @@ from rehearsal_torch.data.codings.texts import sentence_in_words
 from rehearsal_torch.data.decision import Estimate, RehearsalCase
 from rehearsal_torch.data.estimate import percents
 from rehearsal_torch.data.finding import Finding
+from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.objective import (
     AlterationObjective,
     Appraisal,
@@ -122,9 +120,7 @@ def unaltered(
 
 
 def withheld(appraisals: Sequence[Appraisal], beyond: Tensor, unaltered: Tensor) -> list[Appraisal]:
-    """The appraisals of B cases with ``beyond``, S, in the trace, and why an action may not be recommended; a
-    warning where S is not known (NaN).
-    """
+    """The appraisals with ``beyond``, S, and why not to recommend; with a finding where S is not known."""
     found = []
     for each, share, before in zip(appraisals, beyond.tolist(), unaltered.tolist(), strict=True):
         if math.isnan(share):
@@ -207,16 +203,10 @@ class OutcomeSuccess(AlterationObjective):
         low_support: float = 1.0,
     ) -> list[Self]:
         """The objective of each candidate set; numbers out of range raise a ValueError."""
-        if min(draws, points, judging_draws, judging_points) < 2:
-            raise ValueError(
-                "expected at least two draws and points; got "
-                f"{draws}, {points}, {judging_draws} and {judging_points}"
-            )
-        if not 0 < level < 1 or min_support < 0 or low_support < min_support:
-            raise ValueError(
-                f"expected level in (0, 1) and 0 <= min_support <= low_support; got {level}, {min_support} "
-                f"and {low_support}"
-            )
+        counts = (draws, points, judging_draws, judging_points)
+        require(min(counts) >= 2, "at least two draws and points", numbers=counts)
+        fits, support = 0 < level < 1 and 0 <= min_support <= low_support, (min_support, low_support)
+        require(fits, "level in (0, 1) and 0 <= min_support <= low_support", level=level, support=support)
         surrogate.require_fitted()
         contexts = surrogate.contexts(surrogate.task.given(cases))
         before = surrogate.success_without_action(contexts, judging_draws, judging_points)
@@ -250,9 +240,7 @@ class OutcomeSuccess(AlterationObjective):
 
     @torch.no_grad()
     def acceptable(self, actions: Tensor) -> Tensor:
-        """Whether there are enough observations like them, and rows where they are judged or hardly anything
-        to lose, (..., B, k) -> (..., B) bool.
-        """
+        """Whether enough observations are like them, with rows nearby or little to lose, (..., B) bool."""
         return self.supported(actions) & acceptable(self.beyond(actions), self(actions), self.at_risk)
 
     @torch.no_grad()
@@ -269,7 +257,7 @@ class OutcomeSuccess(AlterationObjective):
 
     @cached_property
     def at_risk(self) -> Tensor:
-        """The probability that acting puts at risk (`worst_case`), (B,)."""
+        """The probability that acting puts at risk (see above), (B,)."""
         return unaltered(self, self.before.mean(-1), self)
 
     @property

@@ -1,4 +1,4 @@
-"""Probability of a convex region under a normal distribution: the interface, and canonical rectangles.
+"""Probability of a convex region under a normal distribution.
 
 Whitened, the outcome is w ~ N(nu, I) and the region a polytope Q. For
 
@@ -21,13 +21,9 @@ A single outcome is the case q = m = 1. In the outcomes' own units these are the
 M Sigma M' = I on one face of each pair, CARE's condition. Differences of Phi are computed in logarithms: far
 from the region, where both terms underflow, log P and its derivatives remain finite and accurate.
 
-Source: Qin et al. (2025b), Def. 3.1, Thm. 3.2, Eq. 9-10 and App. C (canonical rectangles); Prekopa (1971);
-for general convex regions: ours.
-
-Polygons: the probability of any convex region of two outcomes, correlated or not.
-
-For w ~ N(nu, I) and a polygon with vertices in counter-clockwise order, an edge at signed distance h from nu
-that runs from t1 to t2 along its own direction spans with nu a triangle of probability G(h, t2) - G(h, t1),
+Polygons are the convex regions of two outcomes. For a polygon with vertices in counter-clockwise order, an
+edge at signed distance h from nu that runs from t1 to t2 along its own direction spans with nu a triangle of
+probability G(h, t2) - G(h, t1),
 
     G(h, t) = 1/(2 pi) int_0^{t/h} (1 - exp(-h^2 (1 + x^2) / 2)) / (1 + x^2) dx,     odd in h and in t,
 
@@ -44,9 +40,8 @@ that are all positive.
 An open side is closed `FAR` standard deviations away, or farther, beyond all centres nu: these lie far away
 where outcomes nearly follow from each other, or the noise is small.
 
-Polytopes in two or more dimensions: quasi-Monte Carlo, with one coordinate integrated exactly.
-
-Along the first whitened coordinate the polytope is an interval [l(u), r(u)] given the others u, so
+Other polytopes take quasi-Monte Carlo, with one coordinate integrated exactly. Along the first whitened
+coordinate the polytope is an interval [l(u), r(u)] given the others u, so
 
     P(nu) = E_u [ Phi(r(u)) - Phi(l(u)) ],        u ~ N(nu_rest, I),
 
@@ -55,9 +50,9 @@ outside, the sequence is shifted to the nearest point of the polytope and reweig
 densities, so that log P is accurate far away as well. The first coordinate is the direction, among random
 ones, that is farthest from parallel to any face.
 
-Source: Owen (1956) (the function T, with 2 pi G = angle - 2 pi T); its use for log-concave maximisation is
-ours; Genz (1992) (conditioning, quasi-Monte Carlo); Botev (2017) (shifting the points to where the mass
-is); Prekopa (1971).
+Source: Qin et al. (2025b), Def. 3.1, Thm. 3.2, Eq. 9-10 and App. C (canonical rectangles); Owen (1956) (the
+function T, with 2 pi G = angle - 2 pi T; its use for log-concave maximisation is ours); Genz (1992)
+(conditioning, quasi-Monte Carlo); Botev (2017) (shifting the points to where the mass is); Prekopa (1971).
 """
 
 import math
@@ -164,9 +159,7 @@ class RectangleProbability(RegionProbability):
         return log_interval(self.lower - along, self.upper - along).sum(-1)
 
     def expansion(self, centres: Tensor) -> Expansion:
-        """In closed form: Qin et al. (2025b), Eq. 10 and App. C (whose k'k in the Hessian is a printing
-        error).
-        """
+        """In closed form: Qin et al. (2025b), Eq. 10 and App. C (whose k'k is a printing error for k k')."""
         along = centres @ self.directions.mT
         low, high = self.lower - along, self.upper - along
         each = log_interval(low, high)
@@ -232,9 +225,7 @@ class PolytopeProbability(RegionProbability):
         return torch.logsumexp(self._terms(centres)[0], -1) - math.log(len(self.points))
 
     def _terms(self, centres: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """For each point its log-weight, and its position relative to nu: the ends of the interval, (..., n)
-        each, and the other coordinates, (..., n, m - 1).
-        """
+        """Log-weights and ends of intervals, (..., n) each, and the other coordinates, (..., n, m - 1)."""
         flat = centres.reshape(-1, centres.shape[-1])
         slack = self.offsets - flat @ self.normals.mT
         with torch.no_grad():
@@ -246,32 +237,15 @@ class PolytopeProbability(RegionProbability):
         rest = self.points + move.unsqueeze(-2)
         left = slack.unsqueeze(-2) - rest @ rotated[:, 1:].mT
         pull = rotated[:, 0].expand_as(left)
-        quotient = left / torch.where(pull.abs() > 1e-12, pull, torch.ones_like(pull))
-        near = torch.where(pull < -1e-12, quotient, torch.full_like(quotient, -1e6)).amax(-1)
-        far = torch.where(pull > 1e-12, quotient, torch.full_like(quotient, 1e6)).amin(-1)
-        outside = ((pull.abs() <= 1e-12) & (left < 0)).any(-1) | (near >= far)
-        inner = log_interval(
-            torch.where(outside, torch.zeros_like(near), near),
-            torch.where(outside, torch.ones_like(far), far),
-        )
+        near, far, outside = _inside(left, pull, 1e6, -1)
         ratio = -(self.points * move.unsqueeze(-2)).sum(-1) - 0.5 * move.square().sum(-1, keepdim=True)
-        terms = torch.where(outside, torch.full_like(inner, -1e30), inner + ratio)
-        near, far = (
-            torch.where(outside, torch.zeros_like(near), near),
-            torch.where(outside, torch.ones_like(far), far),
-        )
+        terms = (log_interval(near, far) + ratio).masked_fill(outside, -1e30)
         lead = centres.shape[:-1]
-        return (
-            terms.reshape(*lead, -1),
-            near.reshape(*lead, -1),
-            far.reshape(*lead, -1),
-            rest.reshape(*lead, *rest.shape[-2:]),
-        )
+        terms, near, far = (part.reshape(*lead, -1) for part in (terms, near, far))
+        return terms, near, far, rest.reshape(*lead, *rest.shape[-2:])
 
     def expansion(self, centres: Tensor) -> Expansion:
-        """The gradient by automatic differentiation, the curvature from moments: the gradient of the
-        integrand jumps wherever another face becomes the nearest.
-        """
+        """The gradient by automatic differentiation, whose own gradient jumps; the curvature from moments."""
         with torch.enable_grad():
             at = centres.detach().requires_grad_(True)
             value = self.log_probability(at)
@@ -279,10 +253,7 @@ class PolytopeProbability(RegionProbability):
         with torch.no_grad():
             terms, near, far, rest = self._terms(centres)
             weight = torch.softmax(terms, -1).unsqueeze(-1)
-            inner = log_interval(near, far)
-            at_near, at_far = (log_density(near) - inner).exp(), (log_density(far) - inner).exp()
-            mean = at_near - at_far
-            spread = (1 + near * at_near - far * at_far - mean.square()).clamp(0.0, 1.0)
+            mean, spread = _truncated(near, far, log_interval(near, far))
             where = torch.cat([mean.unsqueeze(-1), rest], -1)
             off = where - (weight * where).sum(-2, keepdim=True)
             moments = (weight * off).mT @ off
@@ -290,6 +261,22 @@ class PolytopeProbability(RegionProbability):
             eye = torch.eye(centres.shape[-1], dtype=centres.dtype, device=centres.device)
             curvature = self.frame @ moments @ self.frame.mT - eye
         return Expansion(value.detach(), gradient, concave((curvature + curvature.mT) / 2))
+
+
+def _inside(slack: Tensor, pull: Tensor, beyond: float, dim: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The ends of what pull t <= slack leaves of lines to +-beyond; and where nothing (ends 0 and 1)."""
+    quotient = slack / torch.where(pull.abs() > 1e-12, pull, torch.ones_like(pull))
+    near = quotient.where(pull < -1e-12, -beyond).amax(dim)
+    far = quotient.where(pull > 1e-12, beyond).amin(dim)
+    outside = ((pull.abs() <= 1e-12) & (slack < 0)).any(dim) | (near >= far)
+    return near.masked_fill(outside, 0.0), far.masked_fill(outside, 1.0), outside
+
+
+def _truncated(near: Tensor, far: Tensor, inner: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and variance of a normal distribution on an interval, whose log-probability is `inner`."""
+    at_near, at_far = (log_density(near) - inner).exp(), (log_density(far) - inner).exp()
+    mean = at_near - at_far
+    return mean, (1 + near * at_near - far * at_far - mean.square()).clamp(0.0, 1.0)
 
 
 FAR = 1e4
@@ -430,24 +417,13 @@ def tail(vertices: Tensor, centres: Tensor) -> Expansion:
     gauge = torch.cat([size.flip(0), size]) + torch.log(size[1] - size[0])
     slack = (step * normal).sum(-1, keepdim=True) - (across @ normal.mT).unsqueeze(-1) * t
     pull = (aim @ normal.mT).unsqueeze(-1).expand_as(slack)
-    quotient = slack / torch.where(pull.abs() > 1e-12, pull, torch.ones_like(pull))
     beyond = 10 * max(FAR, float(vertices.abs().max()) + float(centres.abs().max()))
-    near = torch.where(pull < -1e-12, quotient, torch.full_like(quotient, -beyond)).amax(-2)
-    far = torch.where(pull > 1e-12, quotient, torch.full_like(quotient, beyond)).amin(-2)
-    outside = ((pull.abs() <= 1e-12) & (slack < 0) & (normal.norm(dim=-1) > 0).unsqueeze(-1)).any(-2) | (
-        near >= far
-    )
-    near, far = (
-        torch.where(outside, torch.zeros_like(near), near),
-        torch.where(outside, torch.ones_like(far), far),
-    )
+    near, far, outside = _inside(slack, pull, beyond, -2)
     inner = log_interval(near, far)
-    terms = torch.where(outside, torch.full_like(inner, -1e30), inner + log_density(t) + gauge)
+    terms = (inner + log_density(t) + gauge).masked_fill(outside, -1e30)
     value = torch.logsumexp(terms, -1)
     weight = (terms - value.unsqueeze(-1)).exp()
-    at_near, at_far = (log_density(near) - inner).exp(), (log_density(far) - inner).exp()
-    mean = at_near - at_far
-    spread = (1 + near * at_near - far * at_far - mean.square()).clamp(0.0, 1.0)
+    mean, spread = _truncated(near, far, inner)
     ahead, aside = (weight * mean).sum(-1), (weight * t).sum(-1)
     of_ahead = (weight * (spread + (mean - ahead.unsqueeze(-1)).square())).sum(-1)
     both = (weight * (mean - ahead.unsqueeze(-1)) * (t - aside.unsqueeze(-1))).sum(-1)

@@ -74,9 +74,7 @@ class Reward(ABC):
 
     @abstractmethod
     def lipschitz(self, names: Sequence[str], state_scale: Tensor) -> float:
-        """C with |R(s, a) - R(s', a)| <= C |x - x'| in coordinates x whose unit is `state_scale` (D,) of the
-        variables' units; may be infinite.
-        """
+        """C with |R(s, a) - R(s', a)| <= C |x - x'| in coordinates x whose unit is `state_scale` (D,)."""
 
 
 class BoundedReward(Reward):

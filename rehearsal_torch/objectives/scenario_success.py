@@ -32,13 +32,9 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Estimate, RehearsalCase
+from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.gaussian_success import chances
-from rehearsal_torch.objectives.objective import (
-    AlterationObjective,
-    Appraisal,
-    appraised,
-    difference,
-)
+from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, appraised, difference
 from rehearsal_torch.seeding import spaced_generator
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.structural.linear_model import AffineResponse
@@ -88,9 +84,7 @@ class Scenarios:
         return self.slack.isfinite().all(-1) & self.gains.isfinite().all((-2, -1)).unsqueeze(-1)
 
     def relative_to(self, origin: Tensor, lower: Tensor, upper: Tensor) -> "Scenarios":
-        """The same for alterations measured from an origin, in boxes, (B, k) each; undefined is never
-        desired.
-        """
+        """The same for alterations measured from an origin, in boxes, (B, k) each; undefined is undesired."""
         defined = self.defined()
         kept = self if bool(defined.all()) else self._without(defined)
         slack = (
@@ -236,13 +230,9 @@ class ScenarioCount(CountObjective):
             ValueError: if a number is out of range, or the surrogate draws too few sets of parameters.
         """
         counts = (search_scenarios, validation_scenarios, test_scenarios)
-        if min(counts) < 1:
-            raise ValueError(
-                "expected positive numbers of scenarios for search, validation and test; got "
-                f"{search_scenarios}, {validation_scenarios} and {test_scenarios}"
-            )
-        if not 0 < level < 1:
-            raise ValueError(f"expected a level in (0, 1); got {level}")
+        wanted = "positive numbers of scenarios for search, validation and test"
+        require(min(counts) > 0, wanted, numbers=counts)
+        require(0 < level < 1, "a level in (0, 1)", level=level)
         task = surrogate.task
         contexts = task.given(cases).to(surrogate.contexts.values.device)
         before, found = contexts.new_zeros(len(contexts)), []

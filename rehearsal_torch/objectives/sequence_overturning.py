@@ -170,9 +170,7 @@ class SequenceOverturning:
 
 
 def shifted_returns(objective: CounterfactualReturn, sequence: Tensor, shifts: Tensor) -> Tensor:
-    """The returns, (n,), of an action sequence, (H,) long, with shifts added to every member's states after
-    each step, (n, T - 1, D).
-    """
+    """The returns, (n,), of actions, (H,) long, with shifts added to every member's next states."""
     trajectory = objective.trajectory
     members = objective.surrogate.members
     states = [trajectory.states[:1].expand(len(shifts), -1)]

@@ -12,9 +12,9 @@ of an end of the interval from the estimate p is
     d^2 = w d_I^2 + (1 - w) d_O^2 + z^2 w (1 - w) (p_I - p_O)^2,
 
 with d_I and d_O those of the two and z the normal quantile of the level. A decision is refused if the outcome
-regression has no rows near it, or by `worst_case`, of the weighted mean. The indicator's own support only
-warns: where few rows are desired it covers little of the box, and refusing by it lost .1 of the probability
-even with a weight of .03 (bermuda, icml).
+regression has no rows near it, or by its rule of near rows, of the weighted mean. The indicator's own support
+only warns: where few rows are desired it covers little of the box, and refusing by it lost .1 of the
+probability even with a weight of .03 (bermuda, icml).
 
 Source: Hoeting et al. (1999), Sec. 1 (mixtures of models: mean and variance); the rest is ours.
 """
@@ -51,11 +51,7 @@ class StackedSuccess(AlterationObjective):
     pools = True
 
     def __init__(
-        self,
-        cases: Sequence[RehearsalCase],
-        weight: float,
-        indicator: KernelValue,
-        outcome: OutcomeSuccess,
+        self, cases: Sequence[RehearsalCase], weight: float, indicator: KernelValue, outcome: OutcomeSuccess
     ) -> None:
         super().__init__(cases, outcome.names, outcome.lower.device)
         self.weight, self.indicator, self.outcome = weight, indicator, outcome
@@ -114,7 +110,7 @@ class StackedSuccess(AlterationObjective):
 
     @cached_property
     def at_risk(self) -> Tensor:
-        """The probability that acting puts at risk (`worst_case`), (B,)."""
+        """The probability that acting puts at risk (`outcome_success`), (B,)."""
         none = self.outcome.before.mean(-1)
         if self.weight:
             none = (1 - self.weight) * none + self.weight * self.indicator.baseline.to(none)
@@ -158,9 +154,7 @@ class StackedSuccess(AlterationObjective):
 
     @torch.no_grad()
     def appraise(self, actions: Tensor) -> list[Appraisal]:
-        """See `AlterationObjective.appraise`. Trace: ``support`` and ``beyond`` of the outcome regression,
-        ``indicator_weight`` w, and the estimates of both.
-        """
+        """See `AlterationObjective.appraise`. Trace: those of the outcome regression, w, both estimates."""
         outcomes = self.outcome.assessed(actions)
         indicators = self.indicator.appraise(actions) if self.weight else outcomes
         both = [self._both(*pair) for pair in zip(indicators, outcomes, strict=True)]

@@ -58,6 +58,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import RehearsalCase
+from rehearsal_torch.data.sizes import require
 from rehearsal_torch.estimators.bayesian_regression import BayesianRegression
 from rehearsal_torch.objectives.objective import Appraisal, chance
 from rehearsal_torch.objectives.scenario_success import CountObjective, Scenarios, rowwise
@@ -205,7 +206,8 @@ class Information:
         return torch.stack(found).reshape(actions.shape[:-1])
 
 
-TRAINING, VALIDATION, TEST, INFORMATION, STAGES = 0, 1, 2, 3, 8
+# Stages of samples: those for the search and for its validation come first.
+TEST, INFORMATION, STAGES = 2, 3, 8
 # Stages of samples that are drawn for a certificate, after the decision.
 MODELS, FRESH = STAGES - 2, STAGES - 1
 
@@ -258,21 +260,11 @@ class SuccessProbability(CountObjective):
             entropy: The entropy estimate; see `Information`.
             seed: Seed of all of them.
         """
-        if min(search_scenarios, validation_scenarios, test_scenarios, information_models) < 1:
-            raise ValueError(
-                "expected positive numbers of scenarios for search, validation and test, and of models; got "
-                f"{search_scenarios}, {validation_scenarios}, {test_scenarios} and {information_models}"
-            )
+        counts = (search_scenarios, validation_scenarios, test_scenarios, information_models)
+        wanted = "positive numbers of scenarios for search, validation and test, and of models"
+        require(min(counts) > 0, wanted, numbers=counts)
         contexts = surrogate.task.given(cases)
-        models = [
-            surrogate.sampled(count, STAGES * seed + stage)
-            for stage, count in (
-                (TRAINING, search_scenarios),
-                (VALIDATION, validation_scenarios),
-                (TEST, test_scenarios),
-                (INFORMATION, information_models),
-            )
-        ]
+        models = [surrogate.sampled(count, STAGES * seed + stage) for stage, count in enumerate(counts)]
         unaltered = scenarios_of(surrogate, models[TEST], contexts, ()).desired(
             contexts.new_empty(len(contexts), 0)
         )
@@ -293,9 +285,7 @@ class SuccessProbability(CountObjective):
         return part.share((actions - self.origin[index].to(actions)).unsqueeze(-2)).squeeze(-1)
 
     def appraise(self, actions: Tensor) -> list[Appraisal]:
-        """The probability of success, and that without an alteration. Trace: ``graphs``, under which of
-        several it is better than none.
-        """
+        """The probability of success, and that without acting. Trace: ``graphs``, by which it is better."""
         desired = self.test_scenarios.desired(actions - self.origin.to(actions))
         by_graph: list[dict[str, Any]] = [{} for _ in self.cases]
         if self.belief is not None:
@@ -325,12 +315,7 @@ def mixed(scenarios: Scenarios, seed: int) -> Scenarios:
 def fresh(
     surrogate: ScenarioModel, cases: Sequence[RehearsalCase], names: Sequence[str], count: int, seed: int
 ) -> Scenarios:
-    """Fresh scenarios of an alteration, of no variables maybe, for B cases, other than those of
-    `SuccessProbability` with any non-negative seed.
-    """
+    """Scenarios of an alteration, maybe of nothing, other than those of any `SuccessProbability`."""
     return scenarios_of(
-        surrogate,
-        surrogate.sampled(count, STAGES * seed + FRESH),
-        surrogate.task.given(cases),
-        names,
+        surrogate, surrogate.sampled(count, STAGES * seed + FRESH), surrogate.task.given(cases), names
     )

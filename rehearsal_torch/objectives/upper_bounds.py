@@ -208,9 +208,7 @@ def checked_beta(beta: float) -> float:
 
 
 def monotone_perturbations(network: CausalNetwork) -> tuple[float | None, ...]:
-    """The best constant perturbation of each node where it is known, the sign of its weight in a weighted sum
-    if it is the parent of no other; otherwise None.
-    """
+    """The sign of the weight of each node that enters a weighted sum and is no other's parent, else None."""
     task = network.task
     causes = {name for node in task.nodes for name in task.inputs(node)}
     weights = task.reward.weights if isinstance(task.reward, WeightedSum) else {}
@@ -294,9 +292,7 @@ class OptimisticReward(NetworkAcquisition):
         return self.perturbed(points, lambda _, scaled: scaled.new_zeros(()), self.noise)
 
     def perturbed(self, actions: Tensor, perturbation: Perturbation, noise: Tensor) -> Tensor:
-        """E[r] of actions (..., k) under noise (S, N), (...); `perturbation` is that of nodes without an
-        extreme.
-        """
+        """E[r] of actions (..., k) under noise (S, N); `perturbation` is for nodes without an extreme one."""
 
         def perturbed(place: int, scaled: Tensor) -> Tensor:
             fixed = self.fixed[place]

@@ -50,7 +50,7 @@ class Facts:
         imputations: m, how often missing cells of the observations are imputed, each time into a table of its
             own; 0 where none is missing.
         method: The method that the problem itself asks for, such as "auto".
-        graphs: The graphs that may be true, as `graphs.graph_class` reads them; None if there is one.
+        graphs: The graphs that may be true, as `graphs.written_graph` reads them; None if there is one.
         costs: Action to the weight of its squared change, for `micns`.
         unweighed: Actions whose costs are stated and do not count, as no worth is.
         surrogate: Surrogate settings that its configuration leaves open, name to plain data.

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 
 from rehearsal_torch.evaluation.recorded_run import Recorded
 from rehearsal_torch.evaluation.rehearsal_rows import number
-from rehearsal_torch.files.forms import TEXTS, checked
-from rehearsal_torch.files.plain import read_json
+from rehearsal_torch.files.plain import TEXTS, checked, read_json
 from rehearsal_torch.files.rows import read_rows
 from rehearsal_torch.reporting.page.markup import Markup, joined, paragraphs
 from rehearsal_torch.reporting.page.markup import table as table_of

@@ -47,9 +47,7 @@ class Remaining(float):
 
 
 class Budget:
-    """The time budget of one call, `limit_s` seconds or None for no limit, from construction on; `ran_out`
-    says whether it ended the search.
-    """
+    """The time budget of one call, in seconds from construction on or None, and whether it `ran_out`."""
 
     def __init__(self, limit_s: float | None = None) -> None:
         self.limit_s, self.ran_out, self._began = limit_s, False, perf_counter()

@@ -12,6 +12,7 @@ Source: Du et al. (2026), Eq. (1); Qin et al. (2023), Sec. 2; Tsirtsis and Gomez
 Bertsekas (1982) for the use of projections onto boxes.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -25,14 +26,9 @@ from rehearsal_torch.seeding import sobol
 
 @dataclass(frozen=True, eq=False)
 class Alteration:
-    """Variables and the values that they are set to; equal to one of the same names, values and precision.
-
-    Attributes:
-        names: The k altered variables.
-        values: Their values, (..., k), in each variable's own unit (an action's number for ``action[t]``).
-
-    Raises:
-        ValueError: if names and values disagree on k, or a name is repeated.
+    """k variables and the values (..., k) that they are set to, in each variable's own unit (an action's
+    number for ``action[t]``); equal to one of the same names, values and precision. ValueError if names and
+    values disagree on k, or a name is repeated.
     """
 
     names: tuple[str, ...]
@@ -68,14 +64,9 @@ def setting_text(value: float, digits: int = 4) -> str:
 
 @dataclass(frozen=True)
 class Box:
-    """Intervals for k named variables.
-
-    Attributes:
-        names: The k variables.
-        lower: (k,), each in its variable's unit.
-        upper: (k,), each in its variable's unit.
-        levels: The values that a variable can be set to, in ascending order, for those that have only some;
-            its bounds are the smallest and the largest of them.
+    """Intervals for k named variables, lower and upper bounds (k,) in their units, and levels: the values
+    that a variable can be set to, in ascending order, for those that have only some; its bounds are the
+    smallest and the largest of them.
 
     Raises:
         ValueError: if shapes disagree, a bound is not finite, lower > upper somewhere, a name is repeated, or
@@ -101,7 +92,7 @@ class Box:
                 f"{tuple(self.lower.shape)} and {tuple(self.upper.shape)}"
             )
         for name, lower, upper in zip(self.names, self.lower.tolist(), self.upper.tolist(), strict=True):
-            if not (abs(lower) < float("inf") and abs(upper) < float("inf")):
+            if not (math.isfinite(lower) and math.isfinite(upper)):
                 raise ValueError(
                     f"{name}: expected finite bounds; got [{lower}, {upper}]: give both as finite numbers"
                 )
@@ -142,19 +133,12 @@ class Box:
 
     def bounds(self) -> dict[str, tuple[float, float]]:
         """Name to (lower, upper)."""
-        return {
-            name: (lower, upper)
-            for name, lower, upper in zip(self.names, self.lower.tolist(), self.upper.tolist(), strict=True)
-        }
+        ends = zip(self.lower.tolist(), self.upper.tolist(), strict=True)
+        return dict(zip(self.names, ends, strict=True))
 
     def only(self, names: Sequence[str]) -> "Box":
-        """The box of some of the variables, in the given order.
-
-        Raises:
-            KeyError: for a variable that the box does not have.
-        """
-        missing = [name for name in names if name not in self.names]
-        if missing:
+        """The box of some of the variables, in the given order; KeyError if there is no such variable."""
+        if missing := [name for name in names if name not in self.names]:
             raise KeyError(f"no bounds for {missing}; there are bounds for {list(self.names)}")
         columns = [self.names.index(name) for name in names]
         levels = {name: self.levels[name] for name in names if name in self.levels}

@@ -25,6 +25,7 @@ from itertools import product
 
 import numpy as np
 import torch
+from scipy.linalg import block_diag
 from scipy.optimize import Bounds, LinearConstraint, milp
 from torch import Tensor
 
@@ -39,13 +40,8 @@ TRIES = 16
 
 @dataclass(frozen=True)
 class CandidateRegion:
-    """The feasible actions of an objective, in unit coordinates.
-
-    Attributes:
-        lower: (d,), in the actions' units.
-        width: (d,), in the actions' units.
-        normals: (l, d), in unit coordinates; no rows if there are no constraints.
-        offsets: (l,).
+    """The feasible actions of an objective: lower bounds and widths (d,) in the actions' units, and
+    constraints in unit coordinates, normals (l, d) and offsets (l,), without rows if there are none.
     """
 
     lower: Tensor
@@ -154,15 +150,10 @@ class MixedRegion(CandidateRegion):
         """All combinations of levels, in unit coordinates, (c, places)."""
         return self.lower.new_tensor(list(product(*self.unit_levels.values())))
 
-    @property
-    def without_levels(self) -> CandidateRegion:
-        """The region in which every coordinate may take any value."""
-        return CandidateRegion(self.lower, self.width, self.normals, self.offsets)
-
     def relaxed(self, most: int) -> CandidateRegion:
         """The region in which coordinates with more than `most` levels (at least one) have none."""
         kept = {column: values for column, values in self.levels.items() if len(values) <= max(most, 1)}
-        return with_levels(self.without_levels, kept)
+        return with_levels(self, kept)
 
     def units(self, points: Tensor) -> Tensor:
         """Unit coordinates to actions' units, (..., d) -> (..., d), at the nearest levels."""
@@ -184,10 +175,8 @@ class MixedRegion(CandidateRegion):
         return moved
 
     def into(self, points: Tensor) -> Tensor:
-        """The nearest feasible unit points at the nearest levels that allow any, (n, d) -> (n, d).
-
-        Raises:
-            ValueError: if no combination of levels satisfies the constraints.
+        """The nearest feasible unit points at the nearest levels that allow any, (n, d) -> (n, d); ValueError
+        if no combination of levels satisfies the constraints.
         """
         nearest_points, feasible = self.slices(self.at_levels(points.clamp(0.0, 1.0)))
         if bool(feasible.all()):
@@ -242,7 +231,7 @@ class MixedRegion(CandidateRegion):
         feasible = tried[self.contains(tried)][:count] if self.limited else tried
         if len(feasible) == count:
             return feasible
-        return torch.cat([feasible, self.into(self.without_levels.spread(count - len(feasible), seed))])
+        return torch.cat([feasible, self.into(with_levels(self, {}).spread(count - len(feasible), seed))])
 
     def neighbours(self, points: Tensor, most: int) -> tuple[Tensor, Tensor]:
         """The points (m, d) with one coordinate at another of its levels, and the others moved to feasible
@@ -277,36 +266,32 @@ class MixedRegion(CandidateRegion):
 
     def _nearest_levels(self, levels: Tensor) -> Tensor | None:
         """The feasible levels nearest to some (places,) by the sum of distances; None if there are none."""
-        size, known = len(self.lower), [self.unit_levels[column] for column in self.places]
         # Variables: the point, the distance of each coordinate with levels, and which level it has.
-        total = size + len(known) + sum(map(len, known))
-        rows, lower, upper = [], [], []
-        start = size + len(known)
-        for index, (column, values) in enumerate(zip(self.places, known, strict=True)):
-            of_levels = slice(start, start + len(values))
-            for sign in (1.0, -1.0):
-                row = np.zeros(total)
-                row[column], row[size + index] = sign, -1.0
-                rows.append(row)
-                lower.append(-np.inf)
-                upper.append(sign * float(levels[index]))
-            chosen, single = np.zeros(total), np.zeros(total)
-            chosen[column], chosen[of_levels], single[of_levels] = -1.0, values, 1.0
-            rows += [chosen, single]
-            lower += [0.0, 1.0]
-            upper += [0.0, 1.0]
-            start = of_levels.stop
-        for normal, offset in zip(self.normals.tolist(), self.offsets.tolist(), strict=True):
-            rows.append(np.concatenate([normal, np.zeros(total - size)]))
-            lower.append(-np.inf)
-            upper.append(offset)
-        whole = np.arange(total) >= size + len(known)
-        distances = (np.arange(total) >= size) & ~whole
+        known, near = [self.unit_levels[column] for column in self.places], levels.cpu().numpy()
+        point, distance = np.eye(len(self.lower))[self.places], np.eye(len(known))
+        value, single = block_diag(*known), block_diag(*([1.0] * len(values) for values in known))
+        rows = np.block(
+            [
+                [point, -distance, 0 * value],
+                [-point, -distance, 0 * value],
+                [-point, 0 * distance, value],
+                [0 * point, 0 * distance, single],
+            ]
+        )
+        (size, count), total = point.shape[::-1], rows.shape[1]
+        none, half = np.zeros(count), np.full(2 * count, -np.inf)
+        lower, upper = np.concatenate([half, none, none + 1]), np.concatenate([near, -near, none, none + 1])
+        # Coordinate by coordinate, and then the constraints.
+        order = np.arange(4 * count).reshape(4, count).T.ravel()
+        limits = LinearConstraint(
+            np.pad(self.normals.cpu().numpy(), ((0, 0), (0, total - size))), ub=self.offsets.cpu().numpy()
+        )
+        whole = np.arange(total) >= size + count
         solution = milp(
-            distances.astype(float),
+            ((np.arange(total) >= size) & ~whole).astype(float),
             integrality=whole.astype(float),
             bounds=Bounds(np.zeros(total), np.ones(total)),
-            constraints=LinearConstraint(np.stack(rows), lower, upper),
+            constraints=[LinearConstraint(rows[order], lower[order], upper[order]), limits],
             options={"node_limit": NODES},
         )
         if solution.x is None:
@@ -317,8 +302,7 @@ class MixedRegion(CandidateRegion):
 
 
 def with_levels(region: CandidateRegion, levels: Mapping[int, Sequence[float]]) -> CandidateRegion:
-    """The region with levels at some coordinates; itself if there are none."""
-    if not levels:
-        return region
+    """The region with levels at these coordinates alone."""
+    parts = region.lower, region.width, region.normals, region.offsets
     ordered = {column: tuple(map(float, levels[column])) for column in sorted(levels)}
-    return MixedRegion(region.lower, region.width, region.normals, region.offsets, ordered)
+    return MixedRegion(*parts, ordered) if levels else CandidateRegion(*parts)

@@ -3,26 +3,40 @@
     0.6 <= repayment                      at least 0.6
     65 <= map <= 100                      an interval
     sales - 2*cost >= 10 and cost <= 4    several, all of which must hold
+    severity <= medium                    of levels with an order, this one and those before it
+    severity in {low, medium}             levels that are neighbours; repaid = yes is one
+    status in {well, mild}                some of several classes, which have no order
 
 The grammar, with names as they stand in the table; a name with blanks or other signs, or called `and`, stands
 in backticks or double quotes:
 
     region    = relation { "and" relation }
     relation  = sum ("<=" | ">=") sum [ the same sign, sum ]
+              | name ("<=" | ">=" | "=") level  |  level ("<=" | ">=") name  |  name "in" "{" level, ... "}"
     sum       = ["+" | "-"] product { ("+" | "-") product }
     product   = factor { ("*" | "/") factor }        at most one factor has a variable; divisors have none
     factor    = number | name | "(" sum ")"
 
-Every relation becomes one face, or two: m'y <= d, with the variables on the left. Strict signs, equalities
-and `or` are refused: a region is closed and convex, with an interior. An error says at which character it is.
+Every relation becomes one face, or two: m'y <= d, with the variables on the left. Strict signs, equalities of
+numbers and `or` are refused: a region is closed and convex, with an interior. An error says at which
+character it is.
 
-Source: Du et al. (2026), Sec. 2.1, for the region {y : M y <= d}.
+Level number k has the code k, and the bound lies half-way to the next level that is not desired: severity <=
+medium of low, medium, high is severity <= 1.5. So a region has an interior, and models that take codes for
+numbers cut where rounding would. A number that no level is written like is a code, unless some level of the
+variable is written as a number: then only levels can be meant, in whatever order both sides stand. Of classes
+without an order one set is desired, by = or in; the variable is then whether its class is one of them, 0 or
+1, and the face is status >= 0.5.
+
+Source: Du et al. (2026), Sec. 2.1, for the region {y : M y <= d}; McCullagh (1980), for the cut points of
+ordered levels.
 """
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.schema import LARGEST
@@ -53,11 +67,7 @@ HINTS = {
 
 
 class InequalityError(ValueError):
-    """A text that is no linear inequality.
-
-    Attributes:
-        place: The character of the text at which the error is, from 1.
-    """
+    """A text that is no linear inequality, and the character at which the error is, from 1."""
 
     def __init__(self, text: str, place: int, words: str) -> None:
         self.place = place
@@ -102,14 +112,11 @@ class Inequalities:
 
 
 def inequalities(text: str | Sequence[str]) -> Inequalities:
-    """Reads inequalities from a text, or from several, all of which must hold.
-
-    Raises:
-        InequalityError: at the first character that cannot be read.
+    """Reads inequalities from a text, or from several, all of which must hold; InequalityError at the first
+    character that cannot be read.
     """
-    return faces_of(
-        [face for line in ([text] if isinstance(text, str) else text) for face in Reader(line).region()]
-    )
+    lines = [text] if isinstance(text, str) else text
+    return faces_of([face for line in lines for face in Reader(line).region()])
 
 
 def faces_of(forms: Sequence[Linear]) -> Inequalities:
@@ -133,12 +140,11 @@ def linear(text: str) -> Linear:
 
 
 def _sum_text(names: Sequence[str], normal: Sequence[float]) -> str:
-    parts = [(weight, name) for weight, name in zip(normal, names, strict=True) if weight]
-    texts = [
+    terms = [(name, weight) for name, weight in zip(names, normal, strict=True) if weight]
+    return " ".join(
         f"{'-' if weight < 0 else '+' if index else ''}{' ' * (index > 0)}{abs(weight)!r}*{_quoted(name)}"
-        for index, (weight, name) in enumerate(parts)
-    ]
-    return " ".join(texts)
+        for index, (name, weight) in enumerate(terms)
+    )
 
 
 def _quoted(name: str) -> str:
@@ -283,12 +289,10 @@ class Reader:
                     place,
                     "a product of two variables is not linear: add it as a column of the table",
                 )
-            if mark == "/":
-                total = total.times(1.0 / factor.constant)
-            elif factor.weights:
+            if factor.weights:
                 total = factor.times(total.constant)
             else:
-                total = total.times(factor.constant)
+                total = total.times(1.0 / factor.constant if mark == "/" else factor.constant)
         if self.next.kind in ("word", "name", "number") and self.next.value not in ("and", "or"):
             raise InequalityError(
                 self.text,
@@ -321,3 +325,169 @@ class Reader:
             self.depth -= 1
             return inner
         raise self.error(f"expected {WHAT}")
+
+
+Levels = Mapping[str, Sequence[str]]
+
+
+def worded_inequalities(
+    text: str | Sequence[str], levels: Levels, classes: Levels = MappingProxyType({})
+) -> Inequalities:
+    """Reads inequalities, in which some variables are compared with texts: variable to its levels, in the
+    order of their codes 0, 1, ..., or to its classes, which have no order; errors as of `inequalities`.
+    """
+    return _read(text, levels, classes)[0]
+
+
+def desired_classes(text: str | Sequence[str], levels: Levels, classes: Levels) -> dict[str, tuple[str, ...]]:
+    """The variables of classes to the classes of theirs that are desired; see `worded_inequalities`."""
+    return _read(text, levels, classes)[1]
+
+
+def _read(
+    text: str | Sequence[str], levels: Levels, classes: Levels
+) -> tuple[Inequalities, dict[str, tuple[str, ...]]]:
+    lines, desired = [text] if isinstance(text, str) else text, dict[str, tuple[str, ...]]()
+    faces = [face for line in lines for face in _Reader(line, levels, classes, desired).region()]
+    return faces_of(faces), desired
+
+
+class _Reader(Reader):
+    pattern = re.compile(TOKEN.pattern.replace("[-+*/()]", "[-+*/(){},]"), TOKEN.flags)
+
+    def __init__(self, text: str, levels: Levels, classes: Levels, found: dict[str, tuple[str, ...]]) -> None:
+        super().__init__(text)
+        self.levels, self.classes, self.found = {**levels, **classes}, classes, found
+
+    def relation(self) -> list[Linear]:
+        first, second = self.next, self.tokens[min(self.at + 1, len(self.tokens) - 1)]
+        compared = second.kind == "sign" or (second.kind == "word" and second.value == "in")
+        if compared and first.kind in ("word", "name") and first.value in self.levels:
+            return self._of(first.value)
+        if second.kind == "sign":
+            third = self.tokens[self.at + 2]
+            if third.kind in ("word", "name") and third.value in self.levels:
+                return self._turned(third.value)
+        for token in self.tokens[self.at :]:
+            if token.kind == "word" and token.value == "and":
+                break
+            unordered = token.value in self.classes
+            if token.kind in ("word", "name") and (unordered or self._counted(token.value)):
+                self.at = self.tokens.index(token)
+                raise self.error(
+                    self._unordered(token.value)
+                    if unordered
+                    else f"levels of {token.value} are written as numbers: compare it with one of "
+                    f"{', '.join(self.levels[token.value])} alone, and join others with 'and'"
+                )
+        return super().relation()
+
+    def _of(self, name: str) -> list[Linear]:
+        """A variable that is compared with a level, or with a number, its code."""
+        known, token = self.levels[name], self.tokens[self.at + 1]
+        if name in self.classes:
+            return self._of_classes(name, token)
+        value = self.tokens[self.at + 2]
+        if value.kind == "number" and self._text(value) not in known and not self._counted(name):
+            return super().relation()
+        self.at += 2
+        if token.value == "in":
+            return self._faces(name, self._several(name))
+        if token.value in ("=", "=="):
+            return self._faces(name, [self._level(name)])
+        if token.value not in SIGNS:
+            self.at -= 1
+            raise self.error(f"expected <=, >=, = or in, and one of {', '.join(known)}")
+        code = self._level(name)
+        return self._faces(name, range(code + 1) if SIGNS[token.value] == "<=" else range(code, len(known)))
+
+    def _of_classes(self, name: str, sign: Token) -> list[Linear]:
+        """A variable of classes that is desired to be of one of some."""
+        if name in self.found:
+            raise self.error(f"{name} is named before: join its classes in one set, {name} in {{...}}")
+        if sign.value not in ("=", "==", "in"):
+            self.at += 1
+            raise self.error(self._unordered(name))
+        self.at += 2
+        codes = self._places(name) if sign.value == "in" else [self._level(name)]
+        if len(codes) == len(self.classes[name]):
+            raise self.error(f"every class of {name} is desired then: leave it out")
+        self.found[name] = tuple(self.classes[name][code] for code in codes)
+        return [Linear({name: -1.0}, 0.5)]
+
+    def _unordered(self, name: str) -> str:
+        known = list(self.classes[name])
+        examples = ", ".join(known[: max(1, min(2, len(known) - 1))])
+        return f"classes of {name} have no order: name those that are desired, {name} in {{{examples}}}"
+
+    def _turned(self, name: str) -> list[Linear]:
+        """A level that stands before its variable."""
+        if name in self.classes:
+            raise self.error(f"expected the variable first: {self._unordered(name)}")
+        stated = self.next.kind in ("word", "name") and self.next.value in self.levels[name]
+        if not stated and not self._counted(name):
+            return super().relation()
+        code = self._level(name)
+        sign = self.sign(None)
+        self.at += 1
+        if self.next.kind == "sign":
+            raise self.error("expected one sign beside a level; join others with 'and'")
+        return self._faces(name, range(code, len(self.levels[name])) if sign == "<=" else range(code + 1))
+
+    def _level(self, name: str) -> int:
+        """The place of the level that comes next."""
+        known, token = list(self.levels[name]), self.next
+        if token.kind not in ("word", "name", "number") or self._text(token) not in known:
+            raise self.error(f"expected one of {', '.join(known)}, in quotes if it has blanks or signs")
+        self.at += 1
+        return known.index(self._text(token))
+
+    def _counted(self, name: str) -> bool:
+        """Whether some level of a variable is written as a number."""
+        return any(_number(level) is not None for level in self.levels.get(name, ()))
+
+    @staticmethod
+    def _text(token: Token) -> str:
+        """A token as a level is written: 2.0 is 2."""
+        value = _number(token.value) if token.kind == "number" else None
+        return token.value if value is None else f"{value:.15g}"
+
+    def _places(self, name: str) -> list[int]:
+        """The places of the levels in braces, in ascending order."""
+        if self.take("{") is None:
+            raise self.error("expected { after in, and levels with commas")
+        places = [self._level(name)]
+        while self.take(",") is not None:
+            places.append(self._level(name))
+        if self.take("}") is None:
+            raise self.error("expected , or }")
+        return sorted(set(places))
+
+    def _several(self, name: str) -> list[int]:
+        brace, places = self.at, self._places(name)
+        if len(places) <= places[-1] - places[0]:
+            raise InequalityError(
+                self.text,
+                self.tokens[brace + 1].place,
+                f"expected levels that are neighbours in the order {', '.join(self.levels[name])}: a region "
+                "is convex, so that levels with others between them are no region",
+            )
+        return places
+
+    def _faces(self, name: str, places: Sequence[int]) -> list[Linear]:
+        """The faces of some neighbouring levels; a level at the end of the scale has no bound there."""
+        low, high = places[0], places[-1]
+        above = [Linear({name: 1.0}, -(high + 0.5))] if high < len(self.levels[name]) - 1 else []
+        below = [Linear({name: -1.0}, low - 0.5)] if low > 0 else []
+        if not above + below:
+            raise self.error(f"every level of {name} is desired then: leave it out")
+        return above + below
+
+
+def _number(text: str) -> float | None:
+    """A text as a finite number; None if it is none."""
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None

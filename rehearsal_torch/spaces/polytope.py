@@ -19,6 +19,7 @@ Source: Du et al. (2026), Eq. (2)-(3) and Thm. 1; Qin et al. (2023), Eq. (3); Gl
 Identifying minimally infeasible subsystems of inequalities.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -42,12 +43,8 @@ class EmptyRegionError(ValueError):
 
 @dataclass(frozen=True)
 class Polytope:
-    """The region {y : M y <= d}.
-
-    Attributes:
-        names: The |Y| outcomes.
-        normals: The faces' normals M, (l, |Y|).
-        offsets: The faces' offsets d, (l,), in the units of the outcomes.
+    """The region {y : M y <= d} of |Y| named outcomes: normals M (l, |Y|) and offsets d (l,) of its faces, in
+    the units of the outcomes.
 
     Raises:
         ValueError: if shapes disagree, a number is not finite, a normal is zero, or no point satisfies all
@@ -82,16 +79,13 @@ class Polytope:
     def of(cls, bounds: Mapping[str, Sequence[float | None]]) -> "Polytope":
         """An axis-aligned region: outcome to (lower, upper), None (or an infinity) where a side is open."""
         names, normals, offsets = tuple(bounds), [], []
-        for column, (name, pair) in enumerate(bounds.items()):
-            lower, upper = (
-                None if side is None or abs(float(side)) == float("inf") else float(side) for side in pair
-            )
+        for column, (name, (lower, upper)) in enumerate(bounds.items()):
             if lower is not None and upper is not None and lower > upper:
                 raise ValueError(f"{name}: expected lower <= upper; got [{lower}, {upper}]: swap them")
             for sign, bound in ((1.0, upper), (-1.0, lower)):
-                if bound is not None:
+                if bound is not None and math.isfinite(bound):
                     normals.append([sign if index == column else 0.0 for index in range(len(names))])
-                    offsets.append(sign * bound)
+                    offsets.append(sign * float(bound))
         if not offsets:
             raise ValueError(f"expected at least one bound for {list(names)}; all are open")
         return cls(
@@ -119,9 +113,7 @@ class Polytope:
     def chebyshev(self) -> tuple[Tensor | None, float]:
         """Centre (|Y|,) and radius of the largest inscribed ball; radius inf if balls of any radius fit,
         centre None if the region is empty: max r subject to m_k' o + r |m_k| <= d_k, a linear program.
-
-        Raises:
-            ValueError: if the linear program cannot be solved.
+        ValueError if it cannot be solved.
         """
         return self._ball
 
@@ -131,20 +123,16 @@ class Polytope:
         lengths = self.normals.norm(dim=-1, keepdim=True)
         normals, offsets = (self.normals / lengths).numpy(), (self.offsets / lengths[:, 0]).numpy()
         faces = np.hstack([normals, np.ones((len(normals), 1))])
-        width = normals.shape[1]
-        bounds = [(None, None)] * width + [(None, None)]
-        program = linprog(
-            np.append(np.zeros(width), -1.0), A_ub=faces, b_ub=offsets, bounds=bounds, method="highs"
-        )
+        width, free = normals.shape[1], (None, None)
+        goal = np.append(np.zeros(width), -1.0)
+        program = linprog(goal, A_ub=faces, b_ub=offsets, bounds=free, method="highs")
         if program.status not in SETTLED:
             raise ValueError(
                 "the linear program of the desired region cannot be solved: expected weights of about the "
                 "same size; use other units"
             )
         if program.status == 3:  # any radius fits: take the centre of a ball of radius one
-            inner = linprog(
-                np.zeros(width), A_ub=normals, b_ub=offsets - 1.0, bounds=bounds[:-1], method="highs"
-            )
+            inner = linprog(np.zeros(width), A_ub=normals, b_ub=offsets - 1.0, bounds=free, method="highs")
             return torch.from_numpy(inner.x), float("inf")
         if not program.success:
             return None, -float("inf")
@@ -180,18 +168,11 @@ def face_text(names: Sequence[str], normal: Tensor, offset: float) -> str:
 
 def _irreducible(faces: np.ndarray, bounds: np.ndarray) -> list[int]:
     """The faces of an irreducible infeasible subset, in their order; empty if the system has a solution."""
-    least, multipliers = _excess(faces, bounds)
-    if least <= SMALL:
-        return []
-    return [face for face, multiplier in enumerate(multipliers) if multiplier > SMALL]
-
-
-def _excess(faces: np.ndarray, bounds: np.ndarray) -> tuple[float, np.ndarray]:
-    """The smallest t >= 0 for which M y <= d + t has a solution, and the multipliers of the faces."""
+    # The smallest t >= 0 for which M y <= d + t has a solution, and the multipliers of the faces.
     count, width = faces.shape
     rows = np.hstack([faces, -np.ones((count, 1))])
     sides = [*[(None, None)] * width, (0.0, None)]
     program = linprog(np.append(np.zeros(width), 1.0), A_ub=rows, b_ub=bounds, bounds=sides, method="highs")
-    if not program.success:
-        return 0.0, np.zeros(count)
-    return float(program.fun), -np.asarray(program.ineqlin.marginals)
+    if not program.success or program.fun <= SMALL:
+        return []
+    return [face for face, multiplier in enumerate(-program.ineqlin.marginals) if multiplier > SMALL]

@@ -28,8 +28,8 @@ from rehearsal_torch.data.graph_check import contradictions, dependence_given
 from rehearsal_torch.data.part import Sizes, Solved
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table, evenly, positions
-from rehearsal_torch.graphs.influence_paths import MAX_POINTS, reaches
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.graphs.separation import MAX_POINTS, reaches
 from rehearsal_torch.spaces.box import setting_text
 
 NEIGHBOURS, SHARE = 5, 0.975

@@ -10,7 +10,7 @@ and a further term, -log(v_i + 1), for each log-transformed variable. A constant
 remains (the choice of units), on which percentages of a log-likelihood depend; `scaled`, the density under
 one fixed scaling, is therefore reported as well, for the percentages of the paper's Fig. 6.
 
-Folds by patient (`training.folds`) hold out whole patients.
+Folds by patient (`training.fit`) hold out whole patients.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), App. G.2 (five folds; their code draws them by transition) and
 Fig. 6.
@@ -29,27 +29,21 @@ from rehearsal_torch.data.scaling import Rescale
 from rehearsal_torch.data.sizes import require
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.progress import Progress
-from rehearsal_torch.seeding import fold_seed, seeded
+from rehearsal_torch.seeding import seeded
 from rehearsal_torch.shared_tasks import results
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, Surrogate
 from rehearsal_torch.surrogates.transition import TransitionModel
 from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
-from rehearsal_torch.training.descent import Descent
-from rehearsal_torch.training.fit import fit
-from rehearsal_torch.training.folds import Fold, folds_of
-from rehearsal_torch.training.gpus import settled
+from rehearsal_torch.training.descent import Descent, settled
+from rehearsal_torch.training.fit import Fold, fit, folds_of
 from rehearsal_torch.training.shared_members import trained_elsewhere
 
 
 @dataclass(frozen=True)
 class FoldScore:
-    """The log-likelihood of one fold's model on its held-out rows.
-
-    Attributes:
-        clinical: Mean log-likelihood of a held-out transition, density in the variables' units.
-        scaled: The same with the density under one fixed scaling: the varying variables scaled by the ranges
-            of the whole table.
-        train_scaled: `scaled` of the training rows.
+    """Of one fold's model, with the numbers of its rows, the mean log-likelihood of a held-out transition:
+    density in the variables' units (`clinical`), and under one fixed scaling, the varying variables scaled by
+    the ranges of the whole table (`scaled`; `train_scaled` of the training rows).
     """
 
     fold: int
@@ -62,11 +56,7 @@ class FoldScore:
 
 @dataclass(frozen=True)
 class CrossValidation:
-    """The scores of all folds of one model.
-
-    Attributes:
-        by: "patient" or "transition".
-    """
+    """The scores of all folds of one model, by "patient" or "transition"."""
 
     by: str
     folds: tuple[FoldScore, ...]
@@ -91,16 +81,12 @@ def cross_validate(
     by: str = "patient",
     workers: int = 1,
 ) -> CrossValidation:
-    """Held-out log-likelihood per transition, fold by fold.
-
-    Every fold trains for all of the trainer's epochs: the held-out rows are for evaluation, and so must not
-    be used for early stopping.
+    """Held-out log-likelihood per transition, fold by fold. Every fold trains for all of the trainer's
+    epochs: the held-out rows are for evaluation, and so must not be used for early stopping.
 
     Args:
-        surrogate: Returns an unfitted model; its initial weights depend on seed and fold alone, so that equal
-            calls give equal results.
+        surrogate: Returns an unfitted model; its initial weights depend on seed and fold alone.
         trainer: Returns a trainer, once per fold; without a folder, or with a different one for each fold.
-        seed: Determines the folds and, with the fold's number, the initial weights.
         by: "patient", or "transition" for folds that split patients, as the paper's authors drew them.
         workers: The number of processes that share the folds, each with one thread, where their trainings are
             long enough (`training.shared_members`).
@@ -127,12 +113,7 @@ def cross_validate(
 
 def percentage_decrease(constrained: float, unconstrained: float) -> float:
     """The decrease of a log-likelihood against the unconstrained model's, in percent of the latter's absolute
-    value; negative for an increase.
-
-    Source: Tsirtsis and Gomez-Rodriguez (2023), Fig. 6.
-
-    Raises:
-        ValueError: if the unconstrained log-likelihood is zero.
+    value (Fig. 6); negative for an increase. ValueError if the unconstrained log-likelihood is zero.
     """
     require(
         unconstrained != 0,
@@ -174,7 +155,7 @@ def _log_volume(rescale: Rescale, varying: Sequence[str], table: Table) -> Tenso
 
 @dataclass(frozen=True)
 class _Work:
-    """What the work of all folds has in common; see `cross_validate`."""
+    """What the work of all folds has in common."""
 
     table: Table
     surrogate: Callable[[], Surrogate]
@@ -188,7 +169,7 @@ def _score(work: _Work, fold: Fold) -> FoldScore:
     inside, outside = (
         Table(table.names, table.values[rows], table.altered[rows]) for rows in (fold.train, fold.held_out)
     )
-    with seeded(fold_seed(work.seed, fold.index)):
+    with seeded(work.seed + fold.index):
         model = work.surrogate()
     if not isinstance(model, TransitionModel | TransitionEnsemble):
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Training of a part by stochastic gradient descent (Adam).
+"""Training of a part by stochastic gradient descent (Adam), and the devices that it uses.
 
 Given a part's loss and its examples, Adam minimises the mean loss,
 
@@ -9,13 +9,18 @@ over batches that are reshuffled each epoch. With held-out examples the weights 
 held-out loss are kept, and training ends after `patience` epochs without improvement. With a folder, a killed
 training can be resumed, with results equal to the last bit to those of an uninterrupted training.
 
-Source: Kingma and Ba (2015), Alg. 1; defaults as in Tsirtsis and Gomez-Rodriguez (2023), App. G.2.
-Prechelt (1998), Early stopping - but when?, for the criteria of stopping.
+    devices=2, accelerator=cpu         two processes
+    devices=2, accelerator=gpu         the GPUs 0 and 1, a process each
+    devices=[1, 3], accelerator=gpu    the GPUs 1 and 3
+    accelerator=auto                   GPUs if there are some, else the CPU
 
 A training has not converged if it ran for all its epochs, its least loss lies in the last tenth of them, and
 the mean loss of that tenth is below the mean of the tenth before by more than a hundredth of the whole fall.
 A training that was stopped early has learnt little if its least held-out loss is that of the first or second
 epoch: the weights kept are almost those drawn at the start. Held-out losses are used where there are any.
+
+Source: Kingma and Ba (2015), Alg. 1; defaults as in Tsirtsis and Gomez-Rodriguez (2023), App. G.2.
+Prechelt (1998), Early stopping - but when?, for the criteria of stopping.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,15 +30,65 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal, Union
 
+import torch
+
 from rehearsal_torch.data.part import Examples, Trained, in_words
 from rehearsal_torch.data.sizes import require
 from rehearsal_torch.files.addresses import check_no_user
-from rehearsal_torch.training.gpus import possible, settled
 from rehearsal_torch.user_error import did_you_mean
 
 if TYPE_CHECKING:
     from lightning.pytorch.callbacks import Callback
     from lightning.pytorch.loggers import Logger
+
+
+def possible(devices: object, accelerator: str) -> bool:
+    """Whether a training can ask for these devices: a number above zero, or different numbers of GPUs."""
+    if isinstance(devices, Sequence) and not isinstance(devices, str):
+        different = accelerator != "cpu" and 0 < len(devices) == len(set(devices))
+        return all(type(number) is int and number >= 0 for number in devices) and (
+            len(devices) == 1 or different
+        )
+    return type(devices) is int and devices >= 1
+
+
+def turn(number: int, accelerator: str) -> int | list[int]:
+    """The `devices` of a job of a sweep, numbered from 0, whose jobs may run side by side: GPUs in turn where
+    there are several, as a number in a list, else 1. A job that sees one GPU alone, as SLURM gives each its
+    own, takes that.
+    """
+    there = 0 if accelerator == "cpu" or not torch.cuda.is_available() else torch.cuda.device_count()
+    return [number % there] if there > 1 else 1
+
+
+def settled(accelerator: Literal["cpu", "gpu", "auto"]) -> Literal["cpu", "gpu"]:
+    """What an accelerator is in this process; for "auto", a GPU if there is one."""
+    if accelerator == "auto":
+        return "gpu" if torch.cuda.is_available() else "cpu"
+    return accelerator
+
+
+def gpus(devices: int | Sequence[int], accelerator: str) -> list[int]:
+    """The numbers of the GPUs that a training uses; empty for one on the CPU. RuntimeError if a GPU is asked
+    for that is not there.
+    """
+    # Apple's GPUs support neither float64 nor the eigenvalue decomposition that exact norms need: only CUDA
+    # (or ROCm) GPUs are used.
+    there = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if accelerator == "gpu" and not there:
+        raise RuntimeError(
+            "expected a CUDA GPU for accelerator=gpu; torch sees none: choose trainer=cpu, or install "
+            "the CUDA build of torch"
+        )
+    if accelerator == "cpu" or not there:
+        return []
+    wanted = list(range(devices) if isinstance(devices, int) else devices)
+    if any(number >= there for number in wanted):
+        raise RuntimeError(
+            f"expected GPUs among those that torch sees, 0 to {there - 1}; got devices={devices!r}: choose "
+            f"trainer.devices={there if isinstance(devices, int) else list(range(min(there, len(wanted))))}"
+        )
+    return wanted
 
 
 OwnCallback = Union["Callback", Callable[[], "Callback"]]
@@ -103,15 +158,15 @@ class Descent:
         ckpt_path: str | Path | None = None,
         **flags: Any,
     ) -> None:
-        numbers = {"max_epochs": max_epochs, "batch_size": batch_size, "learning_rate": learning_rate}
-        optional = {"patience": patience, "clip": clip}
-        given = [*numbers.values(), *(value for value in optional.values() if value is not None)]
-        require(
-            min(given) > 0 and max_epochs >= 1 and batch_size >= 1,
-            "numbers above zero",
-            **numbers,
-            **optional,
-        )
+        numbers = {
+            "max_epochs": max_epochs,
+            "batch_size": batch_size,
+            "learning_rate": learning_rate,
+            "patience": patience,
+            "clip": clip,
+        }
+        above = all(value is None or value > 0 for value in numbers.values())
+        require(above and max_epochs >= 1 and batch_size >= 1, "numbers above zero", **numbers)
         require(
             threads is None or threads >= 1,
             "at least one thread, or null for torch's own number",
@@ -166,18 +221,10 @@ class Descent:
         return tuple(name for name in signature(Trainer).parameters if name not in OWN)
 
     def train(
-        self,
-        part: Trained,
-        examples: Examples,
-        held_out: Examples | None = None,
-        name: str = "part",
+        self, part: Trained, examples: Examples, held_out: Examples | None = None, name: str = "part"
     ) -> list[tuple[int, str, float]]:
-        """Trains a part in place, restores its best weights, and calls its `finish`.
-
-        Args:
-            part: The part; it is returned to its device and precision.
-            examples: The loss's arguments, (n, ...) each; `held_out`, the same for held-out rows.
-            name: The part's name in the history and the folder.
+        """Trains a part in place, with the loss's arguments (n, ...) for training and for held-out rows;
+        restores its best weights, its device and precision, and calls its `finish`.
 
         Returns:
             The (epoch, name, value) of this training, which are appended to `history` as well.
@@ -217,22 +264,18 @@ Readings = Mapping[str, Sequence[tuple[float, float]]]
 
 
 def faults(metrics: Readings, most: int) -> list[str]:
-    """What is wrong with the trainings of a fit, in sentences without full stops; empty if nothing is.
-
-    Args:
-        metrics: Name to (epoch, value): ``PART/train_loss`` and, where rows were held out,
-            ``PART/held_out_loss``; others are left aside.
-        most: The largest number of epochs of a training.
+    """What is wrong with the trainings of a fit, of at most `most` epochs each, in sentences without full
+    stops; empty if nothing is. `metrics` are name to (epoch, value): ``PART/train_loss`` and, where rows were
+    held out, ``PART/held_out_loss``; others are left aside.
     """
     falling, early = list[str](), list[str]()
     held_out = False
     for name in metrics:
-        part = name.removesuffix(TRAIN).rstrip("/")
-        if name != TRAIN and not name.endswith(f"/{TRAIN}"):
+        part, _, kind = name.rpartition("/")
+        if kind != TRAIN:
             continue
-        lead = f"{part}/" if part else ""
         trained = _values(metrics[name])
-        checked = _values(metrics.get(lead + HELD_OUT, ()))
+        checked = _values(metrics.get(name.removesuffix(TRAIN) + HELD_OUT, ()))
         losses = checked or trained
         if len(trained) >= most and still_falling(losses):
             falling.append(in_words(part))

@@ -1,31 +1,75 @@
-"""Fitting of a surrogate to a table, part by part.
+"""Fitting of a surrogate to a table, part by part, and the parts of a table that are held out in turn.
 
 The surrogate defines the order of its parts: a part with its own solver (`Solved`) is solved, any other is
 trained by gradient descent on its loss. The examples of a part may depend on the parts fitted before it; so
 do the held-out examples, so that nothing is fitted to held-out rows.
 
 A model of transitions is checked afterwards: how much of what it takes for noise can be predicted on held-out
-rows (`surrogates.noise_check`). What an earlier fit left of it is forgotten first.
-
-A model that was moved to a GPU is fitted on the CPU (a trainer may train a part elsewhere), and moved back:
-its fit is that of a model that was not moved.
+rows (`surrogates.noise_check`). What an earlier fit left of it is forgotten first. A model that was moved to
+a GPU is fitted on the CPU (a trainer may train a part elsewhere), and moved back.
 
 Questions that are asked of the same table, such as which action to try next and which to recommend, share one
 fit (`KeptFit`). A fit starts from the table alone, not from hyper-parameters of an earlier one, so that the
 answers do not depend on what was asked before, and a process that starts anew gives the same.
+
+Folds are the rows in parts, each held out once from the fit by which it is judged. Rows of one unit (a
+patient, a store) are correlated. With folds of single rows, rows of a unit fall on both sides, and what is
+held out looks more predictable than a new unit is. Folds by unit hold out whole units.
+
+Source: Tsirtsis and Gomez-Rodriguez (2023), App. G.2 (five folds; their code draws them by row).
 """
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
+
+import torch
+from torch import Tensor
 
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.seeding import generator
 from rehearsal_torch.surrogates.noise_check import sample
 from rehearsal_torch.surrogates.surrogate import SeparateMembers, Surrogate
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.shared_members import fit_members, fit_parts, separable
+
+
+@dataclass(frozen=True)
+class Fold:
+    """A split of the rows, numbered from 0: training rows (n - m,) and held-out rows (m,), both long and in
+    ascending order.
+    """
+
+    index: int
+    train: Tensor
+    held_out: Tensor
+
+
+def folds_of(rows: int, units: Sequence[str] | None, count: int = 5, seed: int = 0) -> list[Fold]:
+    """Folds of n rows by their units; None if every row is a unit of its own. Units, not rows, are
+    distributed evenly, in an order that depends on the seed and the set of units but not on the order of the
+    rows. ValueError if there are fewer than two folds, or fewer rows or units than folds.
+    """
+    every = None if units is None else sorted(set(units))
+    items, what = (rows, "rows") if every is None else (len(every), "units")
+    if count < 2 or items < count:
+        raise ValueError(
+            f"expected at least 2 folds and as many {what}; got {count} folds and {items} {what}: use fewer "
+            "folds or more data"
+        )
+    dealt = torch.empty(items, dtype=torch.long)
+    dealt[torch.randperm(items, generator=generator(seed))] = torch.arange(items) % count
+    if every is not None and units is not None:
+        fold = dict(zip(every, dealt.tolist(), strict=True))
+        dealt = torch.tensor([fold[unit] for unit in units], dtype=torch.long)
+    return [
+        Fold(index, (dealt != index).nonzero()[:, 0], (dealt == index).nonzero()[:, 0])
+        for index in range(count)
+    ]
+
 
 Fitted = TypeVar("Fitted", bound=Surrogate)
 
@@ -96,9 +140,6 @@ def fit(
 def _brought(surrogate: Surrogate) -> Iterator[None]:
     """On the CPU meanwhile."""
     home = surrogate.device
-    if home.type == "cpu":
-        yield
-        return
     surrogate.to("cpu")
     try:
         yield
@@ -107,29 +148,16 @@ def _brought(surrogate: Surrogate) -> Iterator[None]:
 
 
 class KeptFit(Generic[Fitted]):
-    """Fits surrogates, and keeps the last one.
-
-    Args:
-        trainer: Trains the parts that have no solver; see `training.fit`.
-
-    Attributes:
-        fits: How many surrogates were fitted so far.
-    """
+    """Fits surrogates, counts them, and keeps the last one."""
 
     def __init__(self, trainer: Descent | None = None) -> None:
         self.trainer, self.fits = trainer, 0
         self._kept: tuple[Callable[..., Fitted], Any, Table, Fitted] | None = None
 
     def __call__(self, make: Callable[..., Fitted], task: Any, table: Table) -> Fitted:
-        """A surrogate fitted to a table: a copy of the kept one if factory, task and table are those of the
-        last call, otherwise a new one.
-
-        Args:
-            make: Returns an unfitted surrogate for a task; another factory makes another fit, a factory that
-                was changed in place does not.
-
-        Raises:
-            ValueError: as `training.fit`.
+        """The surrogate that a factory makes for a task, fitted to a table (errors as of `fit`): a copy of
+        the kept one if factory, task and table are those of the last call, otherwise a new one. A factory
+        that was changed in place makes no other fit.
         """
         kept = self._kept
         if kept is None or kept[0] is not make or kept[1] is not task or not _equal(kept[2], table):

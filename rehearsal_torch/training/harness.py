@@ -13,11 +13,12 @@ import hashlib
 import logging
 import math
 import os
+import re
 import signal
 import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,9 +34,8 @@ from torch.multiprocessing.spawn import ProcessException
 
 from rehearsal_torch.data.part import Examples, Trained, in_words
 from rehearsal_torch.progress import Progress
-from rehearsal_torch.training.example_batches import BLOCK
-from rehearsal_torch.training.gpus import current_kept, gpus
-from rehearsal_torch.training.module import HELD_OUT, TrainingData, TrainingModule
+from rehearsal_torch.training.descent import gpus
+from rehearsal_torch.training.module import BLOCK, HELD_OUT, TrainingData, TrainingModule
 from rehearsal_torch.workers import threads
 
 if TYPE_CHECKING:
@@ -45,10 +45,8 @@ if TYPE_CHECKING:
 
 
 class BestWeights(Callback):
-    """Keeps the weights of the epoch with the lowest held-out loss.
-
-    They are part of the callback's state, hence of ``last.ckpt``, so that a resumed training has them even if
-    its folder has been moved.
+    """Keeps the weights of the epoch with the lowest held-out loss. They are part of the callback's state,
+    hence of ``last.ckpt``, so that a resumed training has them even if its folder has been moved.
     """
 
     def __init__(self) -> None:
@@ -60,10 +58,8 @@ class BestWeights(Callback):
             return
         score = float(trainer.callback_metrics[HELD_OUT])
         if score < self.score:
-            self.score, self.weights = (
-                score,
-                {name: value.detach().clone() for name, value in pl_module.state_dict().items()},
-            )
+            self.score = score
+            self.weights = {name: value.detach().clone() for name, value in pl_module.state_dict().items()}
 
     def state_dict(self) -> dict[str, Any]:
         """The state written to ``last.ckpt``."""
@@ -73,21 +69,11 @@ class BestWeights(Callback):
         """Restores the state from ``last.ckpt``."""
         self.score, self.weights = float(state_dict["score"]), dict(state_dict["weights"])
 
-    def restore(self, module: LightningModule) -> None:
-        """Restores the best weights; leaves the module unchanged if there were no held-out examples."""
-        if self.weights:
-            module.load_state_dict(self.weights)
-
 
 class LastState(Checkpoint):
-    """Writes ``last.ckpt`` at the end of every training epoch, after the losses and the other callbacks'
-    states have been updated.
-
-    Lightning's own checkpoint callback saves its last state only together with a best one, and loses both
-    when the folder is moved.
-
-    Args:
-        folder: The target folder; created if missing.
+    """Writes ``last.ckpt`` into a folder at the end of every training epoch, after the losses and the other
+    callbacks' states have been updated. Lightning's own checkpoint callback saves its last state only
+    together with a best one, and loses both when the folder is moved.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -103,9 +89,7 @@ class LastState(Checkpoint):
 
 
 class Ended(Callback):
-    """Prevents a resumed training from continuing if early stopping had ended it (Lightning does not store
-    that).
-    """
+    """Prevents a resumed training from continuing if early stopping had ended it, which Lightning forgets."""
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:  # noqa: ARG002
         """Stops at once if patience had been exhausted."""
@@ -120,32 +104,24 @@ class Finite(Callback):
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:  # noqa: ARG002
         """Checks the held-out loss."""
-        if not trainer.sanity_checking:
-            self._check_loss(trainer, HELD_OUT)
+        value = 0.0 if trainer.sanity_checking else float(trainer.callback_metrics[HELD_OUT])
+        self._check(trainer, math.isfinite(value), f"{HELD_OUT} is {value}")
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Checks the weights."""
-        if not all(bool(torch.isfinite(weight).all()) for weight in pl_module.parameters()):
-            raise ValueError(self._message(trainer, "the weights are not finite"))
+        finite = all(bool(torch.isfinite(weight).all()) for weight in pl_module.parameters())
+        self._check(trainer, finite, "the weights are not finite")
 
-    def _check_loss(self, trainer: Trainer, name: str) -> None:
-        value = float(trainer.callback_metrics[name])
-        if not math.isfinite(value):
-            raise ValueError(self._message(trainer, f"{name} is {value}"))
-
-    def _message(self, trainer: Trainer, what: str) -> str:
-        return (
-            f"expected finite losses; in epoch {trainer.current_epoch} {what}: lower learning_rate, set "
-            "clip, or look for extreme rows in the data"
-        )
+    def _check(self, trainer: Trainer, finite: bool, what: str) -> None:
+        if not finite:
+            raise ValueError(
+                f"expected finite losses; in epoch {trainer.current_epoch} {what}: lower learning_rate, set "
+                "clip, or look for extreme rows in the data"
+            )
 
 
 class EpochCount(Callback):
-    """Tells a line of progress which epoch has ended, and its losses.
-
-    Args:
-        line: The line of the training.
-    """
+    """Tells a line of progress which epoch has ended, and its losses."""
 
     def __init__(self, line: Progress) -> None:
         self.line = line
@@ -174,15 +150,13 @@ _ENVIRONMENT = {
 
 
 def run(
-    how: "Descent",
-    part: Trained,
-    examples: Examples,
-    held_out: Examples | None,
-    name: str,
+    how: "Descent", part: Trained, examples: Examples, held_out: Examples | None, name: str
 ) -> list[tuple[int, str, float]]:
     """Trains one part in place; see `Descent.train`."""
     used = gpus(how.devices, how.accelerator)
-    world = _processes(how, part, used)
+    count = len(used) or (how.devices if isinstance(how.devices, int) else 1)
+    # One for a loss that is not a mean over rows.
+    world = count if part.uses_held_out else 1
     used = used[:world]
     homes = {key: (value.device, value.dtype) for key, value in _tensors(part)}
     settings = _settings(how, examples, held_out, world, used)
@@ -203,12 +177,13 @@ def run(
         at_most=held_out is not None and how.patience is not None,
         quiet=not how.progress,
     )
-    with (
-        current_kept(used),
-        threads(how.threads),
-        line,
-        _place(folder, world) as kept_in,
-    ):
+    with ExitStack() as afterwards, threads(how.threads), line:
+        # The result of several processes comes back in the last state that the first one writes.
+        kept_in = folder
+        if folder is None and world > 1:
+            kept_in = Path(afterwards.enter_context(tempfile.TemporaryDirectory(prefix="training-")))
+        if used:
+            afterwards.callback(torch.cuda.set_device, torch.cuda.current_device())
         callbacks = _callbacks(how, best, kept_in, held_out is not None)
         # Of several processes, this one only waits.
         callbacks += [EpochCount(line)] if world == 1 else []
@@ -220,7 +195,8 @@ def run(
             module.on_load_checkpoint(state)
             if held_out is not None:
                 best.load_state_dict(state["callbacks"][best.state_key])
-    best.restore(module)
+    if best.weights:
+        module.load_state_dict(best.weights)
     part.zero_grad(set_to_none=True)
     for key, value in _tensors(part):
         device, dtype = homes[key]
@@ -229,23 +205,9 @@ def run(
     return module.readings
 
 
-@contextmanager
-def _place(folder: Path | None, world: int) -> Iterator[Path | None]:
-    """Where the last state is written, in which the result of several processes comes back."""
-    if folder is not None or world == 1:
-        yield folder
-        return
-    with tempfile.TemporaryDirectory(prefix="training-") as temporary:
-        yield Path(temporary)
-
-
 class _Processes(DDPStrategy):
     """Processes that Lightning starts for one training, by spawning: a forked process may deadlock in the
-    threads of its parent. They talk over gloo on the CPU, and over NCCL with a GPU each.
-
-    Args:
-        used: The GPU of each process; empty on the CPU.
-        threads: The number of threads of each; None keeps Lightning's.
+    threads of its parent. They talk over gloo on the CPU, and over NCCL with a GPU each, which `used` lists.
     """
 
     def __init__(self, used: Sequence[int], threads: int | None) -> None:
@@ -278,11 +240,7 @@ def _fit(
     world: int,
 ) -> None:
     """Trains a module, in `world` processes; on the GPUs `used`, if there are some, a process each."""
-    with (
-        _quiet(),
-        torch.random.fork_rng(devices=used[:1]),
-        _logging(how, folder, world) as loggers,
-    ):
+    with _quiet(), torch.random.fork_rng(devices=used[:1]), _logging(how, folder, world) as loggers:
         flags: dict[str, Any] = {
             "strategy": "auto" if world == 1 else _Processes(used, how.threads),
             "use_distributed_sampler": False,
@@ -399,12 +357,6 @@ def _loggers(how: "Descent", folder: Path, world: int) -> Iterator["Logger"]:
         yield logger
 
 
-def _processes(how: "Descent", part: Trained, used: Sequence[int]) -> int:
-    """The number of processes of a training: one for a loss that is not a mean over rows."""
-    count = len(used) or (how.devices if isinstance(how.devices, int) else 1)
-    return count if part.uses_held_out else 1
-
-
 def _callbacks(how: "Descent", best: BestWeights, folder: Path | None, checked: bool) -> list[Callback]:
     callbacks: list[Callback] = [best, Ended(), Finite()] if checked else [Finite()]
     if checked and how.patience is not None:
@@ -468,11 +420,7 @@ def _begin(path: Path, name: str, module: TrainingModule) -> Path:
 
 
 def _settings(
-    how: "Descent",
-    examples: Examples,
-    held_out: Examples | None,
-    world: int,
-    used: Sequence[int],
+    how: "Descent", examples: Examples, held_out: Examples | None, world: int, used: Sequence[int]
 ) -> dict[str, Any]:
     """The settings that determine the result, as plain values: Lightning's checkpoints must be readable
     without unpickling.
@@ -485,17 +433,14 @@ def _settings(
         **({"devices": world} if world > 1 else {}),
         # A GPU sums in another order. Its number does not matter.
         **({"accelerator": "gpu"} if used else {}),
-        **{f"flag {name}": repr(value) for name, value in how.flags.items() if not _free(name)},
+        **{f"flag {name}": repr(value) for name, value in how.flags.items() if not _FREE.fullmatch(name)},
     }
 
 
 # Flags that decide how often held-out rows are looked at.
 _RARELY = {"check_val_every_n_epoch", "val_check_interval"}
-
-
-def _free(flag: str) -> bool:
-    """Whether a flag decides how long a training lasts, or what it shows, and not what it finds."""
-    return flag.startswith(("enable_", "max_", "min_")) or flag in ("log_every_n_steps", "profiler")
+# Flags that decide how long a training lasts, or what it shows, and not what it finds.
+_FREE = re.compile(r"enable_.*|max_.*|min_.*|log_every_n_steps|profiler")
 
 
 def _agree(path: Path, settings: dict[str, Any]) -> None:

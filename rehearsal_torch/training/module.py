@@ -1,26 +1,117 @@
-"""The Lightning module and data module of a training.
+"""The Lightning module and data module of a training, its batches, and fits with a Trainer of one's own.
 
 Given a part with a loss l(examples), Adam minimises the mean of l over batches. The module records for every
 epoch the mean training loss (over the epoch's batches, while the weights change) and the mean held-out loss
 (after the epoch); for a mechanism both are negative log-likelihoods per transition. The module exists during
-training only: the saved model is the part. Both work with any Trainer of Lightning's
-(`training.lightning_parts`).
+training only: the saved model is the part. Both work with any Trainer of Lightning's:
 
-Examples are moved to the device once. Batches are slices of blocks of shuffled rows
-(`training.example_batches`), so that a step needs no indexing, copy or worker, and a resumed training has the
-batches of an uninterrupted one without any saved random state.
+    for module, data in lightning_parts(model, transitions(episodes), held_out):
+        Trainer(max_epochs=20, gradient_clip_val=1.0).fit(module, data)
+
+A model of transitions has one part that is trained, an ensemble one for each of its models, a causal model
+with ``fitting="train"`` the encoders and the decoders. What has a solver (ranges, levels, mixtures) is solved
+on the way, since a part may need those before it. After the loop the model is fitted, and can be saved. Its
+weights are those at the end of each training: nothing restores those of the best epoch.
+
+Examples are moved to the device once, and permuted as a whole each epoch, by a permutation that depends on
+(seed, epoch) alone. Batches are slices of blocks of many of them, so that a step needs no indexing, copy or
+worker, and a resumed training has the batches of an uninterrupted one without any saved random state. Several
+processes share each batch: each takes successive rows of it, and weights its mean loss such that the mean
+over the processes is that over the batch.
 """
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import torch
 from lightning.pytorch import LightningDataModule, LightningModule, Trainer
 from torch import Tensor, distributed
 
 from rehearsal_torch.data.part import Examples, Trained
-from rehearsal_torch.seeding import epoch_seed, paired_seed, seed_draws
-from rehearsal_torch.training.example_batches import Batches, Share, Shares
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.seeding import epoch_seed, generator, paired_seed, seed_draws
+from rehearsal_torch.surrogates.noise_check import sample
+from rehearsal_torch.surrogates.surrogate import Surrogate
+from rehearsal_torch.training.shared_members import unsolved
+
+BLOCK = 65_536
+"""Rows that are gathered at a time, about."""
+ALIGNED = 64
+"""Batches of a block are a multiple of this number, so that each batch lies at the same place of a cache line
+as in one block of all rows: the last bits of a product may depend on it."""
+
+
+class Share(NamedTuple):
+    """One process's rows of a batch; by what their mean loss is multiplied (one if the shares are equal), and
+    for how many rows of the batch they stand.
+    """
+
+    weight: float
+    rows: float
+    examples: Examples
+
+
+class Batches:
+    """A process's shares of batches of examples, reshuffled each epoch.
+
+    Args:
+        examples: Tensors (n, ...) with the same n.
+        size: Rows per batch; the last batch may be smaller.
+        seed: Determines the orders.
+        epoch: Returns the current epoch; None keeps the rows in their order.
+        rank: The process, 0 ... world - 1.
+
+    Raises:
+        ValueError: if there are no rows, the tensors disagree on n, or size is below 1.
+    """
+
+    def __init__(
+        self,
+        examples: Examples,
+        size: int,
+        seed: int = 0,
+        epoch: Callable[[], int] | None = None,
+        rank: int = 0,
+        world: int = 1,
+    ) -> None:
+        counts = {len(example) for example in examples}
+        if len(counts) != 1 or 0 in counts or size < 1:
+            raise ValueError(
+                "expected examples with one positive number of rows and a batch size of at least 1; got "
+                f"rows {sorted(counts)}, size {size}"
+            )
+        self.examples, self.size, self.seed, self.epoch = examples, size, seed, epoch
+        self.rank, self.world, self.rows = rank, world, counts.pop()
+
+    def __len__(self) -> int:
+        """The number of batches per epoch, the same for all processes."""
+        return -(-self.rows // self.size)
+
+    def __iter__(self) -> Iterator[Share]:
+        """The shares of the current epoch; of a batch with fewer rows than processes, each takes all rows."""
+        # A generator starts at its first `next`, so the epoch is read when the epoch begins and not when the
+        # loop is set up.
+        for block in [self.examples] if self.epoch is None else self._gathered(self.order(self.epoch())):
+            for batch in zip(*(examples.split(self.size) for examples in block), strict=True):
+                rows = len(batch[0])
+                if rows < self.world:
+                    yield Share(1.0, rows / self.world, batch)
+                    continue
+                begin, end = (number * rows // self.world for number in (self.rank, self.rank + 1))
+                share = tuple(example[begin:end] for example in batch)
+                yield Share((end - begin) * self.world / rows, end - begin, share)
+
+    def order(self, epoch: int) -> Tensor:
+        """The order of the rows in an epoch, (n,) long; drawn on the CPU, so that it is the same on every
+        device.
+        """
+        return torch.randperm(self.rows, generator=generator(epoch_seed(self.seed, epoch)))
+
+    def _gathered(self, order: Tensor) -> Iterator[Examples]:
+        """The examples in an order, in blocks of many batches."""
+        block = self.size * ALIGNED * -(-BLOCK // (self.size * ALIGNED))
+        for places in order.split(block):
+            yield tuple(examples[places.to(examples.device)] for examples in self.examples)
 
 
 class TrainingData(LightningDataModule):
@@ -39,11 +130,11 @@ class TrainingData(LightningDataModule):
         super().__init__()
         self.examples, self.held_out, self.batch_size, self.seed = examples, held_out, batch_size, seed
 
-    def train_dataloader(self) -> Batches | Shares:
+    def train_dataloader(self) -> Batches:
         """The shuffled training batches."""
         return self._batches(self.examples, self.batch_size, lambda: self._trainer.current_epoch)
 
-    def val_dataloader(self) -> Batches | Shares | list[Batches]:
+    def val_dataloader(self) -> Batches | list[Batches]:
         """The held-out examples in their order, in batches of at least 8,192 rows for speed; empty without
         them.
         """
@@ -51,10 +142,10 @@ class TrainingData(LightningDataModule):
 
     def transfer_batch_to_device(
         self,
-        batch: Examples | Share,
+        batch: Share,
         device: torch.device,  # noqa: ARG002
         dataloader_idx: int,  # noqa: ARG002
-    ) -> Examples | Share:
+    ) -> Share:
         """The batch unchanged: it is on the device already."""
         return batch
 
@@ -64,10 +155,9 @@ class TrainingData(LightningDataModule):
             raise RuntimeError("expected a trainer; got none: batches are made for a running training only")
         return self.trainer
 
-    def _batches(self, examples: Examples, size: int, epoch: Callable[[], int] | None) -> Batches | Shares:
-        device, world = self._trainer.strategy.root_device, self._trainer.world_size
-        batches = Batches(tuple(example.to(device) for example in examples), size, self.seed, epoch)
-        return batches if world == 1 else Shares(batches, self._trainer.global_rank, world)
+    def _batches(self, examples: Examples, size: int, epoch: Callable[[], int] | None) -> Batches:
+        here = tuple(example.to(self._trainer.strategy.root_device) for example in examples)
+        return Batches(here, size, self.seed, epoch, self._trainer.global_rank, self._trainer.world_size)
 
 
 TRAIN, HELD_OUT = "train_loss", "held_out_loss"
@@ -102,7 +192,7 @@ class TrainingModule(LightningModule):
         seed_draws(paired_seed(seed, self.global_rank) if self.global_rank else seed)
         self._running.begin(self.device)
 
-    def training_step(self, batch: Examples | Share, index: int) -> Tensor:  # noqa: ARG002
+    def training_step(self, batch: Share, index: int) -> Tensor:  # noqa: ARG002
         """Mean loss of the batch; of a share, weighted such that the mean over all processes is that."""
         return self._loss(batch, self._running)
 
@@ -114,7 +204,7 @@ class TrainingModule(LightningModule):
         """Starts a separate mean: validation runs inside the training epoch."""
         self._checked.begin(self.device)
 
-    def validation_step(self, batch: Examples | Share, index: int) -> None:  # noqa: ARG002
+    def validation_step(self, batch: Share, index: int) -> None:  # noqa: ARG002
         """Accumulates the held-out loss."""
         self._loss(batch, self._checked)
 
@@ -132,11 +222,7 @@ class TrainingModule(LightningModule):
             (int(epoch), str(name), float(value)) for epoch, name, value in checkpoint.get("readings", ())
         ]
 
-    def _loss(self, batch: Examples | Share, mean: "Mean") -> Tensor:
-        if not isinstance(batch, Share):
-            loss = self.part.loss(*batch)
-            mean.add(loss, len(batch[0]))
-            return loss
+    def _loss(self, batch: Share, mean: "Mean") -> Tensor:
         loss = self.part.loss(*batch.examples)
         mean.add(loss, batch.rows)
         return loss if batch.weight == 1 else loss * batch.weight
@@ -172,3 +258,25 @@ class Mean:
         both = torch.stack([self.total, self.total.new_tensor(self.rows)])
         distributed.all_reduce(both)
         return float(both[0] / both[1])
+
+
+def lightning_parts(
+    surrogate: Surrogate,
+    table: Table,
+    held_out: Table | None = None,
+    batch_size: int = 256,
+    learning_rate: float = 1e-3,
+    seed: int = 0,
+) -> Iterator[tuple[TrainingModule, TrainingData]]:
+    """The trained parts of a surrogate, in the order in which they are to be trained, each before the next is
+    asked for; the surrogate is fitted in place, on the CPU, to observations in the variables' units. The seed
+    determines the order of the rows, and the draws of a loss.
+    """
+    checks = None if held_out is None else surrogate.parts(held_out)
+    surrogate.check_noise(None, None)
+    for part, examples, check in unsolved(surrogate.parts(table), checks):
+        module = TrainingModule(part.train(), learning_rate, seed)
+        yield module, TrainingData(examples, check, batch_size, seed)
+        part.zero_grad(set_to_none=True)
+        part.eval().finish()
+    surrogate.eval().check_noise(sample(table), None if held_out is None else sample(held_out))

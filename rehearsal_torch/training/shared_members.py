@@ -30,6 +30,7 @@ that of the held-out examples.
 import copy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -41,26 +42,20 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.progress import Progress
 from rehearsal_torch.shared_tasks import results
 from rehearsal_torch.surrogates.surrogate import SeparateMembers
-from rehearsal_torch.training.descent import Descent
-from rehearsal_torch.training.gpus import settled
 from rehearsal_torch.workers import threads
+
+if TYPE_CHECKING:
+    from rehearsal_torch.training.descent import Descent
 
 Steps = Iterator[tuple[Solved | Trained, Examples]]
 
 
 def fit_parts(
-    steps: Steps, held_out: Steps | None, names: Mapping[int, str], trainer: Descent | None, quiet: bool
+    steps: Steps, held_out: Steps | None, names: Mapping[int, str], trainer: "Descent | None", quiet: bool
 ) -> None:
     """Fits parts in place, in order; `held_out` are the same parts with their held-out examples, made only
-    for parts that use them.
-
-    Args:
-        names: The name of each part among the modules of its surrogate, by the part's id.
-        trainer: Trains the parts without a solver.
-        quiet: Whether the parts with a solver show no progress.
-
-    Raises:
-        ValueError: if a part has to be trained and there is no trainer.
+    for parts that use them, and `names` those of the parts among the modules of their surrogate, by id.
+    ValueError if a part has to be trained and there is no trainer.
     """
     for part, examples, check in unsolved(steps, held_out, quiet):
         name = names.get(id(part), type(part).__name__)
@@ -83,22 +78,17 @@ def unsolved(
         if isinstance(part, Solved):
             with Progress(f"fitting the model, part {number + 1}", quiet=quiet):
                 part.solve(*examples)
-            _make_contiguous(part)
+            # Buffers as they are after loading: the last bits of sums depend on the memory layout, and a
+            # loaded part must give the results of the saved one.
+            for module in part.modules():
+                for name, buffer in module.named_buffers(recurse=False):
+                    if not buffer.is_contiguous():
+                        setattr(module, name, buffer.contiguous())
             continue
         check = None
         if checks is not None and part.uses_held_out:
             check = next(step[1] for other, step in checks if other == number)
         yield part, examples, check
-
-
-def _make_contiguous(part: Solved) -> None:
-    """Makes buffers contiguous, as they are after loading: the last bits of sums depend on the memory layout,
-    and a loaded part must give the results of the saved one.
-    """
-    for module in part.modules():
-        for name, buffer in module.named_buffers(recurse=False):
-            if not buffer.is_contiguous():
-                setattr(module, name, buffer.contiguous())
 
 
 # Rows times epochs times members from which trainings are shared.
@@ -118,16 +108,16 @@ class _Fits:
     surrogate: SeparateMembers
     table: Table
     held_out: Table | None
-    trainer: Descent | None
+    trainer: "Descent | None"
     random: Tensor
 
 
-def shareable(trainer: Descent | None) -> bool:
+def shareable(trainer: "Descent | None") -> bool:
     """Whether processes may share fits: not those on GPUs, or by several processes each; None has solvers."""
-    return trainer is None or (settled(trainer.accelerator) == "cpu" and trainer.devices in (1, [1]))
+    return trainer is None or (trainer.settled().accelerator == "cpu" and trainer.devices in (1, [1]))
 
 
-def trained_elsewhere(trainer: Descent, rows: float) -> bool:
+def trained_elsewhere(trainer: "Descent", rows: float) -> bool:
     """Whether trainings of `rows` rows in all, by one process each, pay to be shared, and can be."""
     apart = not trainer.callbacks and set(trainer.loggers) <= _APART
     if not (shareable(trainer) and trainer.threads == 1 and apart):
@@ -135,7 +125,7 @@ def trained_elsewhere(trainer: Descent, rows: float) -> bool:
     return rows * trainer.max_epochs >= MANY or named_cluster() is not None
 
 
-def separable(surrogate: SeparateMembers, rows: int, trainer: Descent | None) -> bool:
+def separable(surrogate: SeparateMembers, rows: int, trainer: "Descent | None") -> bool:
     """Whether workers are to share the fits of a surrogate's members, to `rows` rows each."""
     members = surrogate.separate()
     return not _trained(members) or (
@@ -146,17 +136,12 @@ def separable(surrogate: SeparateMembers, rows: int, trainer: Descent | None) ->
 def fit_members(
     surrogate: SeparateMembers,
     table: Table,
-    trainer: Descent | None,
+    trainer: "Descent | None",
     held_out: Table | None,
     workers: int,
     quiet: bool,
 ) -> None:
-    """Fits a surrogate of separate members in place, as `training.fit.fit` does.
-
-    Raises:
-        ClusterError: if a cluster cannot share the members.
-        ValueError: as `fit`.
-    """
+    """Fits a surrogate of separate members in place; errors as of `training.fit.fit`."""
     names = {id(module): name for name, module in surrogate.named_modules()}
     checks = None if held_out is None else surrogate.common_parts(held_out)
     fit_parts(surrogate.common_parts(table), checks, names, trainer, quiet)
@@ -171,8 +156,7 @@ def fit_members(
     silent = None
     if trainer is not None and not timed:
         silent = trainer.settled()
-        silent.progress = False
-        silent.folder = None if trainer.folder is None else trainer.folder.resolve()
+        silent.progress, silent.folder = False, trainer.folder and trainer.folder.resolve()
     fits = _Fits(surrogate, table, held_out, silent, torch.get_rng_state())
     # A solver's bits depend on the number of threads, and a worker has one.
     with line, threads(1 if timed else None):

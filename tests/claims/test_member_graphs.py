@@ -10,7 +10,7 @@ from rehearsal_torch.claims.member_graphs import FITS, TRACE, member_graphs
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.graphs.graph_class import graph_class
+from rehearsal_torch.graphs.written_graph import graph_class
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
 from rehearsal_torch.objectives.outcome_success import OutcomeSuccess
 from rehearsal_torch.spaces.box import Alteration

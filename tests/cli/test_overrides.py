@@ -121,7 +121,7 @@ def test_where_modules_are_trusted_no_other_is_imported():
     assert of(*typed, "trusted=[]").certificate.foo == 1
     with pytest.raises(UserError, match="CredibleBound takes no 'foo'"):
         of(
-            "++certificate._target_=rehearsal_torch.credible_bound.CredibleBound",
+            "++certificate._target_=rehearsal_torch.certificate.CredibleBound",
             "+certificate.foo=1",
             "trusted=[]",
         )

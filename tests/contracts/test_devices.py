@@ -15,8 +15,8 @@ import torch
 from hydra.utils import instantiate
 from torch import Tensor
 
+from rehearsal_torch.certificate import CredibleBound
 from rehearsal_torch.claims.improvement import with_unchanged
-from rehearsal_torch.credible_bound import CredibleBound
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.estimators.kernel import lower_root
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, return_record

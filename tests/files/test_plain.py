@@ -1,13 +1,20 @@
 import time
 
 import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rehearsal_torch.files.plain import (
     PlainFileError,
+    is_a,
     json_of,
+    opened,
     read_json,
     read_yaml,
     repeated,
+    sealed,
+    shown,
     text_of,
     yaml_of,
 )
@@ -75,3 +82,73 @@ def test_a_file_says_what_is_wrong_with_it(tmp_path):
     with pytest.raises(PlainFileError, match="UTF-16: save the file again as UTF-8"):
         text_of(wide)
     assert read_json(marked) == {}
+
+
+@pytest.mark.parametrize(
+    ("value", "form", "right"),
+    [
+        ("a", "a string", True),
+        (None, "a string", False),
+        (None, "a string or null", True),
+        (True, "a number", False),
+        (1, "a number", True),
+        (float("nan"), "a number", False),
+        (float("inf"), "a number or null", False),
+        (10**400, "a number", False),
+        (1.0, "a whole number", False),
+        (2**63, "a whole number", False),
+        (-1, "a whole number", True),
+        (0, "true, false or null", False),
+        (False, "true, false or null", True),
+        (["a"], "a list of strings", True),
+        (["a", 1], "a list of strings", False),
+        ("ab", "a list of strings", False),
+        ({}, "a mapping", True),
+        ([], "a mapping", False),
+        ({"a": 1, "b": None}, "a mapping of numbers", True),
+        ({"a": "1"}, "a mapping of numbers or null", False),
+        (None, "a mapping of numbers or null", True),
+    ],
+)
+def test_kinds(value, form, right):
+    assert is_a(value, form) is right
+
+
+def test_values_are_shown_on_one_short_line():
+    assert shown("a\0\nb") == "'a\\x00\\nb'"
+    assert len(shown("x" * 500)) == 80
+    assert shown("") == "''"
+
+
+LEAVES = (
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text("abc> 7\n", max_size=4)
+)
+PLAIN = st.recursive(
+    LEAVES, lambda each: st.lists(each) | st.dictionaries(st.text("xyz"), each), max_leaves=8
+)
+
+
+@pytest.mark.slow
+@given(st.dictionaries(st.text("klm"), PLAIN, max_size=4))
+def test_what_was_sealed_is_opened_alike_after_yaml(plain):
+    written = yaml.safe_dump(sealed(plain), sort_keys=False)
+    assert opened(yaml.safe_load(written), "card.yaml") == plain
+
+
+@pytest.mark.parametrize("change", [{"a": 2}, {"b": None}, {"sha256": "0"}])
+def test_changes_are_refused(change):
+    with pytest.raises(PlainFileError, match=r"card\.yaml: it has changed since it was written"):
+        opened({**sealed({"a": 1}), **change}, "card.yaml")
+
+
+def test_the_order_of_names_counts():
+    found = sealed({"a": 1, "b": 2})
+    other = {name: found[name] for name in ("b", "a", "sha256")}
+    with pytest.raises(PlainFileError, match="has changed"):
+        opened(other, "card.yaml")
+
+
+@pytest.mark.parametrize("given", [None, [1], {"a": 1}, "text"])
+def test_what_has_no_sum_is_refused(given):
+    with pytest.raises(PlainFileError, match="expected names and values with their sha256"):
+        opened(given, "card.yaml")

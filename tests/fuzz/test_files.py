@@ -3,6 +3,7 @@ decided from where they still can be."""
 
 import gzip
 import itertools
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,12 +11,10 @@ import yaml
 from hypothesis import strategies as st
 
 from rehearsal_torch.data.reading import number_columns, read_table
-from rehearsal_torch.graphs.bootstrap import bootstrap
-from rehearsal_torch.graphs.formats import ENDINGS, write_graph
-from rehearsal_torch.graphs.graph_class import graph_class
-from rehearsal_torch.graphs.learning import learn
+from rehearsal_torch.graphs.formats import ENDINGS
+from rehearsal_torch.graphs.learning import bootstrap, learn
 from rehearsal_torch.graphs.separation import adjustment, c_separated
-from rehearsal_torch.graphs.written_graph import graph_of
+from rehearsal_torch.graphs.written_graph import graph_class, graph_of
 from rehearsal_torch.problems.causal.own_experiments import ExperimentTable, causal_task
 from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable, written_task
 from rehearsal_torch.problems.written.own_problem import OwnProblem
@@ -23,7 +22,7 @@ from tests.data.problem_file.conftest import RIGHT, table
 from tests.fuzz.decisions import REHEARSALS, TRIALS, experiments, optimised, rehearse, rows_of
 from tests.fuzz.strategies import NAMES, changed, copied, damaged, renamed, rows_changed, text_of
 from tests.fuzz.verdicts import FaultError, desk, fuzzed, judged
-from tests.toys.graph_files import read_graph
+from tests.toys.graph_files import read_graph, write_graph
 
 CASES = [["who", "x", "note"], ["ann", "0.5", "a"], ["bob", "-1.5", ""], ["cid", "2", "c"]]
 GRAPHS = [
@@ -194,7 +193,7 @@ def test_graphs(data):
         graph = read_graph(file)
         asked(graph)
         for other in ENDINGS:
-            again = read_graph(write_graph(graph, f"again{other}"))
+            again = read_graph(write_graph(graph, Path(f"again{other}")))
             if (set(again.edges), {frozenset(each) for each in again.cliques}) != (
                 set(graph.edges),
                 {frozenset(each) for each in graph.cliques},

@@ -1,12 +1,23 @@
 """Dagitty's model code: written, read, and what it cannot say here."""
 
+from itertools import combinations
+
+import networkx as nx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rehearsal_torch.graphs.bidirection import signature
-from rehearsal_torch.graphs.dagitty import edges_of, model_of, to_dagitty
+from rehearsal_torch.graphs.dagitty import (
+    EdgeList,
+    edges_of,
+    has_arrow,
+    model_of,
+    projected,
+    to_dagitty,
+)
+from rehearsal_torch.graphs.equivalence import signature
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.graphs.written_graph import graph_class
 
 
 def test_dagitty_text_is_as_dagitty_writes_it():
@@ -127,3 +138,102 @@ def test_statements_are_apart_by_lines_semicolons_roles_and_in_other_programs_by
     assert edges_of("a b a -> b", apart=False).directed == (("a", "b"),)
     assert model_of("dag { a b a -> b b -> c }").graph().edges == (("a", "b"), ("b", "c"))
     assert edges_of('"a, b" -> {"c d", e}').directed == (("a, b", "c d"), ("a, b", "e"))
+
+
+def test_a_list_whose_edges_have_directions_is_a_graph():
+    found = EdgeList(("a", "b", "c", "d"), (("a", "b"),), (("b", "c"),))
+    with pytest.raises(ValueError, match="a -> b reaches only part of the clique"):
+        found.graph()
+    whole = EdgeList(("a", "b", "c", "d"), (("a", "b"), ("a", "c")), (("b", "c"),))
+    assert whole.graph().bidirected == (("b", "c"),)
+    assert whole.to_plain() == whole.graph().to_plain()
+
+
+def test_undirected_edges_make_it_a_class():
+    found = EdgeList(("a", "b", "c"), (("b", "c"), ("b", "c")), (), (("a", "b"),))
+    assert found.to_plain() == {"parents": {"a": [], "b": [], "c": ["b"]}, "undirected": [["a", "b"]]}
+    assert {frozenset(graph.edges) for graph in graph_class(found.to_plain()).graphs} == {
+        frozenset({("a", "b"), ("b", "c")}),
+        frozenset({("b", "a"), ("b", "c")}),
+    }
+    with pytest.raises(ValueError, match=r"^a -- b: the direction is unknown, .* choose one, or write <->"):
+        found.graph()
+    both = EdgeList(("a", "b", "c"), (), (("b", "c"),), (("a", "b"),))
+    assert both.to_plain()["bidirected"] == [["b", "c"]]
+    with pytest.raises(ValueError, match="expected no `bidirected` beside `undirected`"):
+        graph_class(both.to_plain())
+
+
+def test_a_latent_cause_of_two_is_a_hidden_common_cause():
+    names = ("u", "a", "y")
+    assert projected(names, [("u", "a"), ("u", "y"), ("a", "y")], [], {"u"}) == (
+        ("a", "y"),
+        (("a", "y"),),
+        (("a", "y"),),
+    )
+
+
+def test_paths_through_latent_variables_are_arrows():
+    names = ("a", "l", "m", "y", "z")
+    found = projected(names, [("a", "l"), ("l", "m"), ("m", "y"), ("m", "z")], [], {"l", "m"})
+    assert found == (("a", "y", "z"), (("a", "y"), ("a", "z")), (("y", "z"),))
+    assert projected(names, [("a", "y")], [("l", "z")], {"l"})[2] == ()
+    assert projected(names, [("l", "y")], [("l", "z")], {"l"})[2] == (("y", "z"),)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**15 - 1), st.integers(1, 2**6 - 2))
+def test_separations_of_the_measured_variables_stay(edges, hidden):
+    """Each arc of the projection as a latent variable of its own: the separations must be the same."""
+    names = tuple("abcdef")
+    pairs = list(combinations(names, 2))
+    directed = [pair for place, pair in enumerate(pairs) if edges >> place & 1]
+    latent = {name for place, name in enumerate(names) if hidden >> place & 1}
+    kept, arrows, arcs = projected(names, directed, [], latent)
+    assert kept == tuple(name for name in names if name not in latent)
+    before, after = nx.DiGraph(directed), nx.DiGraph(arrows)
+    before.add_nodes_from(names)
+    after.add_nodes_from(kept)
+    for one, other in arcs:
+        after.add_edges_from([(f"{one}{other}", one), (f"{one}{other}", other)])
+    for one, other in combinations(kept, 2):
+        rest = [name for name in kept if name not in (one, other)]
+        for size in range(len(rest) + 1):
+            for known in combinations(rest, size):
+                assert nx.is_d_separator(before, {one}, {other}, set(known)) == nx.is_d_separator(
+                    after, {one}, {other}, set(known)
+                )
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [("-->", "->"), ("\u2192", "->"), ("<--", "<-"), ("\u2190", "<-"), ("<-->", "<->"), ("\u27f7", "<->")],
+)
+def test_arrows_of_other_notations_are_read(written, meant):
+    assert edges_of(f"a {written} b") == edges_of(f"a {meant} b")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a -> b", "a->b", "a \u21d2 b", "a > b", "a ~ b", "a - b", "a o-o b", "a --- b", "a => b", "a = b"],
+)
+def test_what_was_meant_as_an_edge_is_known(text):
+    assert has_arrow(text)
+
+
+@pytest.mark.parametrize("text", ["a b", "a-b.dagitty", "a=b", "no o-o", "x - ", "a, b"])
+def test_names_are_no_edges(text):
+    assert has_arrow(text) == (text == "x - ")
+
+
+@pytest.mark.parametrize("mark", ["-", "~", "=", "\u2013", "|", "=>"])
+def test_marks_alone_are_no_names(mark):
+    with pytest.raises(ValueError, match=r"is no arrow; write -> \(cause to effect\)"):
+        edges_of(f"a {mark} b")
+
+
+def test_circles_are_told_beside_missing_arrows():
+    with pytest.raises(ValueError, match="a circle, o, marks"):
+        edges_of("a o-o b")
+    with pytest.raises(ValueError, match="no arrow joins 'a' and 'b'; write"):
+        edges_of("a b")

@@ -8,17 +8,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rehearsal_torch.graphs.equivalence import (
+    Background,
     NoMemberError,
     PartiallyDirected,
     TooManyGraphsError,
+    all_represented_graphs,
     closed,
+    covered,
     has_member,
     members,
-    pattern_of,
     relaxed,
+    represented_graphs,
+    signature,
 )
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from tests.toys.random_graphs import ordered, random_graph
+from rehearsal_torch.graphs.separation import c_separated
+from tests.toys.patterns import pattern_of
+from tests.toys.random_graphs import compatible, ordered, random_graph
 
 EXAMPLES = settings(max_examples=20, derandomize=True, deadline=None)
 
@@ -114,3 +120,113 @@ def test_too_many_members_and_bad_edges_are_refused():
         PartiallyDirected(("a",), (("a", "b"),), ())
     with pytest.raises(ValueError, match="at most one edge"):
         PartiallyDirected(("a", "b"), (("a", "b"),), (("b", "a"),))
+
+
+def all_graphs(names):
+    """Every rehearsal graph over some variables: each pair gets no edge, one of either direction, or a
+    bi-directional one."""
+    pairs = list(combinations(names, 2))
+    for kinds in product(range(4), repeat=len(pairs)):
+        directed = [
+            pair if kind == 1 else pair[::-1]
+            for pair, kind in zip(pairs, kinds, strict=True)
+            if kind in (1, 2)
+        ]
+        bidirected = [pair for pair, kind in zip(pairs, kinds, strict=True) if kind == 3]
+        try:
+            yield RehearsalGraph.mixed(names, directed, bidirected)
+        except ValueError:
+            continue
+
+
+def says(graph, names):
+    """All that a graph says of separation, pair by pair."""
+    return tuple(
+        c_separated(graph, one, other, given)
+        for one, other in combinations(names, 2)
+        for size in range(len(names) - 1)
+        for given in combinations([name for name in names if name not in (one, other)], size)
+    )
+
+
+@pytest.mark.slow
+def test_a_class_is_exactly_the_graphs_that_say_the_same_of_separation():
+    names = tuple("abcd")
+    classes = {}
+    for graph in all_graphs(names):
+        classes.setdefault(says(graph, names), []).append(graph)
+    assert sum(map(len, classes.values())) > 1000
+    for found in classes.values():
+        listed = all_represented_graphs(members(pattern_of(found[0])))
+        assert {signature(graph) for graph in listed} == {signature(graph) for graph in found}
+        assert len(listed) == len(found)
+        # Those without bi-directional edges come first, and are as many as directed graphs.
+        assert sum(not graph.bidirected for graph in listed) == len(members(pattern_of(found[0])))
+        assert [len(graph.bidirected) for graph in listed] == sorted(
+            len(graph.bidirected) for graph in listed
+        )
+
+
+def test_a_directed_graph_stands_for_those_it_is_compatible_with():
+    names = tuple("abc")
+    every = list(all_graphs(names))
+    for dag in (graph for graph in every if not graph.bidirected):
+        expected = {
+            signature(graph)
+            for graph in every
+            if any(set(each.edges) == set(dag.edges) for each in compatible(graph))
+        }
+        assert {signature(graph) for graph in represented_graphs(dag)} == expected
+
+
+def test_covered_edges_and_their_choices():
+    fork = RehearsalGraph.of({"b": ("a",), "c": ("a",)})
+    assert covered(fork) == {"a": ("b", "c")}
+    assert [graph.bidirected for graph in represented_graphs(fork)] == [(), (("a", "b"),), (("a", "c"),)]
+    assert covered(RehearsalGraph.of({"c": ("a", "b")})) == {}
+    with pytest.raises(ValueError, match="expected a directed graph"):
+        covered(RehearsalGraph.of({}, [("a", "b")]))
+
+
+def test_bidirectional_edges_need_both_directions():
+    chain = RehearsalGraph.of({"b": ("a",), "c": ("a", "b")})
+    assert len(represented_graphs(chain)) == 4
+    tiers = Background((("a",), ("b", "c")))
+    assert [graph.bidirected for graph in represented_graphs(chain, tiers)] == [(), (("b", "c"),)]
+    assert len(represented_graphs(chain, Background(required=(("a", "c"),)))) == 3, (
+        "not all three in one clique"
+    )
+    with pytest.raises(TooManyGraphsError, match="represents 4 rehearsal graphs, more than 3"):
+        represented_graphs(chain, max_graphs=3)
+    with pytest.raises(TooManyGraphsError, match="more than 5 rehearsal graphs"):
+        all_represented_graphs(members(pattern_of(chain)), max_graphs=5)
+
+
+def test_roles_are_tiers():
+    known = Background.roles("xabzy", "x", "y")
+    assert known.tiers == (("x",), ("a", "b", "z"), ("y",))
+    assert known.permits("x", "a")
+    assert known.permits("x", "y")
+    assert not known.permits("a", "x")
+    assert not known.permits("y", "a")
+    assert known.permits_both("a", "b")
+    assert not known.permits_both("x", "a")
+    assert known.later("y", ("x", "a"))
+    assert not known.later("a", ("x", "b"))
+    assert Background.roles("ab").tiers == (("a", "b"),)
+
+
+def test_single_edges_are_forbidden_and_required():
+    known = Background(forbidden=(("a", "b"),), required=(("c", "a"),))
+    assert not known.permits("a", "b")
+    assert known.permits("b", "a")
+    assert known.permits("c", "a")
+    assert not known.permits("a", "c"), "the other direction of what is required"
+    assert not known.permits_both("a", "c")
+    assert known.adjacent("a", "c")
+    assert not known.adjacent("a", "b")
+    assert not known.later("a", ("b",)), "what stands in no tier is not later"
+
+
+def test_a_text_is_a_tier_of_one_and_never_letters():
+    assert Background(("season", ["price", "rival"])).tiers == (("season",), ("price", "rival"))

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from rehearsal_torch.graphs.bidirection import covered
-from rehearsal_torch.graphs.equivalence import pattern_of
+from rehearsal_torch.graphs.equivalence import covered
 from rehearsal_torch.graphs.mixed_graph import EDGES, VARIABLES, RehearsalGraph, check_size
 from rehearsal_torch.graphs.separation import c_separated
+from tests.toys.patterns import pattern_of
 from tests.toys.random_graphs import random_graph
 
 DIAMOND = {"b": ("a",), "c": ("a",), "d": ("b", "c")}

@@ -1,13 +1,15 @@
 import numpy as np
 import pytest
+import yaml
 from causallearn.graph.Edges import Edges
 from causallearn.graph.GeneralGraph import GeneralGraph
 from causallearn.graph.GraphNode import GraphNode
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rehearsal_torch.graphs.bidirection import signature
-from rehearsal_torch.graphs.written_graph import from_general_graph, graph_of
+from rehearsal_torch.graphs.equivalence import signature
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.graphs.written_graph import GraphClass, from_general_graph, graph_class, graph_of
 from tests.toys.random_graphs import random_graph
 
 BY_HAND = {"parents": {"y": ["x", "a"], "a": ["x"]}, "bidirected": [["a", "b"]]}
@@ -135,3 +137,42 @@ def test_hidden_common_causes_alone_are_a_graph():
 def test_marks_without_a_direction_are_refused(marks, message):
     with pytest.raises(ValueError, match=message):
         from_general_graph(Marked(marks, ["a", "b"]))
+
+
+PARENTS = {"y": ["a", "u"]}
+
+
+def test_undirected_edges_are_directed_in_every_way_without_new_v_structures():
+    found = graph_class({"parents": PARENTS, "undirected": [["u", "a"]]})
+    assert [("u", "a") in graph.edges for graph in found.graphs].count(True) == 1
+    assert found.weights == (0.5, 0.5)
+    assert {found.described(index) for index in range(2)} == {"u -> a", "a -> u"}
+    # x -> a <- u would be a new v-structure.
+    (only,) = graph_class({"parents": {"a": ["x"]}, "undirected": [["a", "u"]]}).graphs
+    assert ("a", "u") in only.edges
+    assert graph_class({"graph": {"parents": PARENTS}}).described(0) == "only the edges that all graphs share"
+
+
+def test_lists_and_files_of_learn_graph_have_probabilities(tmp_path):
+    graphs = [{"parents": {"b": ["a"]}, "probability": 3.0}, {"parents": {"a": ["b"]}, "probability": 1.0}]
+    listed = graph_class(graphs)
+    assert listed.weights == (0.75, 0.25)
+    plain = [
+        {"probability": weight, "votes": 0.1, **graph.to_plain()}
+        for graph, weight in zip(listed.graphs, listed.weights, strict=True)
+    ]
+    path = tmp_path / "graphs.yaml"
+    path.write_text(yaml.safe_dump({"class": {"notes": []}, "posterior": {"graphs": plain}}))
+    assert graph_class(path) == listed
+    assert graph_class(listed) is listed
+    path.write_text(yaml.safe_dump(graphs))
+    assert graph_class(str(path)) == listed
+
+
+def test_what_sets_a_member_apart_is_told_shortly():
+    names = "abcdefg"
+    full = RehearsalGraph.of({name: list(names[:place]) for place, name in enumerate(names)})
+    empty = RehearsalGraph.of({name: [] for name in names})
+    found = GraphClass((full, empty), (1.0, 1.0))
+    assert found.described(0).endswith("and 17 more")
+    assert found.described(1) == "only the edges that all graphs share"

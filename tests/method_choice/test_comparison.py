@@ -18,8 +18,7 @@ from rehearsal_torch.method_choice.one_split import Candidate, Limits
 from rehearsal_torch.seeding import round_seed
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
-from rehearsal_torch.training.fit import fit
-from rehearsal_torch.training.folds import folds_of
+from rehearsal_torch.training.fit import fit, folds_of
 from tests.claims.test_cross_fitting import LEVELS, TASK, Best, Share, Shares, rows
 
 FEW = Limits(rows=1000, cases=5, repeats=2)

@@ -20,7 +20,7 @@ from rehearsal_torch.objectives.outcome_success import (
     paired_interval,
     withheld,
 )
-from rehearsal_torch.search.alterations.sampled_refinement import SampledRefinement
+from rehearsal_torch.search.alterations.projected_ascent import SampledRefinement
 from rehearsal_torch.search.search import check_worth
 from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
 from rehearsal_torch.training.fit import fit

@@ -10,7 +10,7 @@ import torch
 from rehearsal_torch.data.decision import Estimate
 from rehearsal_torch.objectives.objective import Appraisal, chance
 from rehearsal_torch.objectives.stacked_success import StackedSuccess
-from rehearsal_torch.search.alterations.sampled_refinement import SampledRefinement
+from rehearsal_torch.search.alterations.projected_ascent import SampledRefinement
 from rehearsal_torch.search.search import check_worth
 from rehearsal_torch.surrogates.kernel.nested_ridge import NestedRidge
 from rehearsal_torch.surrogates.kernel.spectral_ensemble import SpectralEnsemble

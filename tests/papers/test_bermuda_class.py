@@ -1,9 +1,9 @@
 """Bermuda's Markov equivalence class: five directed graphs, which "X before Z" makes three."""
 
-from rehearsal_torch.graphs.bidirection import Background, all_represented_graphs, signature
-from rehearsal_torch.graphs.equivalence import members, pattern_of
+from rehearsal_torch.graphs.equivalence import Background, all_represented_graphs, members, signature
 from rehearsal_torch.graphs.learning import pattern_from
 from rehearsal_torch.problems.rehearsal.bermuda import CONTEXT, Bermuda
+from tests.toys.patterns import pattern_of
 from tests.toys.random_graphs import oracle
 
 

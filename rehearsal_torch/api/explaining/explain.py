@@ -55,9 +55,8 @@ from rehearsal_torch.data.decision import DIFFERENCE, Decision, Estimate, Rehear
 from rehearsal_torch.data.finite import in_numbers, ranked
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.graphs.influence_paths import reaches
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.graphs.separation import adjustment
+from rehearsal_torch.graphs.separation import adjustment, reaches
 from rehearsal_torch.objectives.objective import AlterationObjective, Candidates
 from rehearsal_torch.spaces.box import Alteration, Box
 from rehearsal_torch.surrogates.overlap import ROUNDING

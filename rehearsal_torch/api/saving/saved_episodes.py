@@ -20,8 +20,7 @@ from rehearsal_torch.checkpoint import CheckpointError, configuration
 from rehearsal_torch.data.question import Columns, OtherQuestionError
 from rehearsal_torch.data.sizes import LARGEST_SEED
 from rehearsal_torch.data.task_file import TaskError
-from rehearsal_torch.files.plain import PlainFileError
-from rehearsal_torch.files.sealed import opened
+from rehearsal_torch.files.plain import PlainFileError, opened
 from rehearsal_torch.methods.presets import check_method
 from rehearsal_torch.methods.run import method_of
 from rehearsal_torch.problems.episodes.roles import EpisodeRoles

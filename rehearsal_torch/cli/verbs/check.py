@@ -27,9 +27,8 @@ def check(options: Mapping[str, str]) -> int:
         if "problem" not in options:
             return 0
     if "problem" not in options:
-        raise UserError(
-            "no problem file is given", "", f"For example: {spoken('check')} problem=problem.yaml"
-        )
+        example = f"{spoken('check')} problem=problem.yaml"
+        raise UserError("no problem file is given", "", f"For example: {example}")
     # Most of a check is the loading of modules, of which nothing is garbage: a tenth of its time.
     gc.disable()
     try:
@@ -39,7 +38,9 @@ def check(options: Mapping[str, str]) -> int:
 
 
 def _checked(path: str) -> int:
-    refuse_table(path)
+    if is_table(path) and Path(path).is_file() and problem_content(path) is None:
+        remedy = of_table(path, on_file("check", "problem.yaml", "problem"))
+        raise UserError("this is a table, and check reads a problem file", path, remedy)
     try:
         problem = _problem(asks_for(path), path)
         costs = _check_method(problem)
@@ -51,21 +52,14 @@ def _checked(path: str) -> int:
         return 2
     lines = [f"{path}: no faults. {problem.counted()}", *(f"Note: {note}" for note in problem.read_notes), ""]
     lines += [*_columns(problem.variable_rows()), *problem.sections()]
+    command = on_file("decide", path)
     if costs:
-        lines += ["", f"The cheapest alteration that suffices: {_typed(path, costs)}"]
-    lines += [*_listed(problem.found.warnings), "", f"To decide: {_typed(path)}"]
-    print("\n".join(lines))
+        lines += ["", f"The cheapest alteration that suffices: {' '.join([command, *costs])}"]
+    if warnings := problem.found.warnings:
+        lines += ["", f"{len(warnings)} warning{'s' if len(warnings) > 1 else ''}"]
+        lines += [f"- {warning}" for warning in warnings]
+    print("\n".join([*lines, "", f"To decide: {command}"]))
     return 0
-
-
-def refuse_table(file: str) -> None:
-    """Refuses a table in the place of the problem file that is checked."""
-    if is_table(file) and Path(file).is_file() and problem_content(file) is None:
-        raise UserError(
-            "this is a table, and check reads a problem file",
-            file,
-            of_table(file, on_file("check", "problem.yaml", "problem")),
-        )
 
 
 def _problem(question: str, path: str) -> "OfFile":
@@ -105,16 +99,6 @@ def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
     return [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
     ]
-
-
-def _listed(warnings: Sequence[str]) -> list[str]:
-    count = f"{len(warnings)} warning{'s' if len(warnings) > 1 else ''}"
-    return ["", count, *(f"- {each}" for each in warnings)] if warnings else []
-
-
-def _typed(path: str, words: Sequence[str] = ()) -> str:
-    """A command that decides by the file."""
-    return " ".join([on_file("decide", path), *words])
 
 
 def _write_schema(file: Path, force: bool) -> None:

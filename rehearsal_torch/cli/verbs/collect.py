@@ -40,9 +40,8 @@ from rehearsal_torch.evaluation import rehearsal_rows, trial_rows
 from rehearsal_torch.evaluation.recorded_run import Recorded, read
 from rehearsal_torch.evaluation.rehearsal_rows import row, scored_by_world, truth_bounds, with_truth, written
 from rehearsal_torch.evaluation.trial_rows import scored
-from rehearsal_torch.files.forms import WHOLE, checked
 from rehearsal_torch.files.lock import holder
-from rehearsal_torch.files.plain import PlainFileError
+from rehearsal_torch.files.plain import WHOLE, PlainFileError, checked
 from rehearsal_torch.methods.allowed import trusted_modules
 from rehearsal_torch.methods.build import screen
 from rehearsal_torch.methods.run import suits

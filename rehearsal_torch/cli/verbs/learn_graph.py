@@ -17,9 +17,8 @@ from rehearsal_torch.cli.spelling import spoken
 from rehearsal_torch.data.reading import number_columns, read_table
 from rehearsal_torch.files.lock import locked
 from rehearsal_torch.files.plain import read_yaml
-from rehearsal_torch.graphs.bidirection import Background
-from rehearsal_torch.graphs.bootstrap import GraphPosterior, bootstrap
-from rehearsal_torch.graphs.learning import learn
+from rehearsal_torch.graphs.equivalence import Background
+from rehearsal_torch.graphs.learning import GraphPosterior, bootstrap, learn
 from rehearsal_torch.progress import Progress
 from rehearsal_torch.reporting.figures.learnt_graphs import write_learnt
 from rehearsal_torch.user_error import UserError, as_user_error

@@ -30,6 +30,7 @@ Source: Qin et al. (2023), Def. 1-3 and 12.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -40,8 +41,12 @@ from rehearsal_torch.data.codings.coding import Coding, either, listed, spelled,
 from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.schema import Fault
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.spaces.inequalities import InequalityError
-from rehearsal_torch.spaces.worded_inequalities import desired_classes, worded_inequalities
+from rehearsal_torch.spaces.inequalities import (
+    InequalityError,
+    desired_classes,
+    inequalities,
+    worded_inequalities,
+)
 
 BY_ROWS = ("binary", "categorical")
 CODINGS = "{variable: [texts in the order of their codes], or {classes: [...], reference: ...}}"
@@ -270,13 +275,15 @@ def faces_of_text(written: Any, codings: Mapping[str, Coding] = MappingProxyType
     Raises:
         InequalityError: with the number of the line among several.
     """
-    levels, classes = levels_of(codings), unordered_of(codings)
+    parse = inequalities
+    if codings:
+        parse = partial(worded_inequalities, levels=levels_of(codings), classes=unordered_of(codings))
     lines = written if isinstance(written, list) else [written]
     for place, line in enumerate(lines):
         try:
             # With the lines before it, since classes are named once.
-            worded_inequalities(line, levels, classes)
-            found = worded_inequalities(lines[: place + 1], levels, classes)
+            parse(line)
+            found = parse(lines[: place + 1])
         except InequalityError as error:
             error.args = (f"inequality {place + 1}, {error}" if isinstance(written, list) else str(error),)
             raise

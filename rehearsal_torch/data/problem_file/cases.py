@@ -25,8 +25,7 @@ from rehearsal_torch.data.problem_file.findings import Findings, column_faults, 
 from rehearsal_torch.data.problem_file.form import DataForm, VariableForm
 from rehearsal_torch.data.reading import ReadTable, number_faults, numbers_of
 from rehearsal_torch.files.addresses import beginning
-from rehearsal_torch.files.schema import meant, suggested
-from rehearsal_torch.files.yaml_lines import line_at
+from rehearsal_torch.files.schema import line_at, meant, suggested
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.inequalities import InequalityError, Linear, linear
 

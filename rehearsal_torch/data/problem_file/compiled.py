@@ -64,8 +64,7 @@ from rehearsal_torch.data.tables.cases import price_faults
 from rehearsal_torch.data.task_file import REHEARSAL_PARTS, TaskError
 from rehearsal_torch.files.schema import Fault, meant
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.spaces.inequalities import InequalityError
-from rehearsal_torch.spaces.worded_inequalities import worded_inequalities
+from rehearsal_torch.spaces.inequalities import InequalityError, worded_inequalities
 
 _PATHS = ("graph", "context", "candidates", "unit")
 
@@ -121,12 +120,10 @@ def written_problem(path: str | Path | None) -> WrittenProblem:
     expect(file, "cases")
     plain, found = file.plain, file.found
     if {"box", "region"} & set(plain):
-        raise ProblemError(
-            f"{path} is a task file ({', '.join(REHEARSAL_PARTS)}), not a problem file: decide with it by "
-            f"rehearsal decide TABLE +experiment=own_table dataset.task={path}, or write data, variables, "
-            "graph and desired",
-            (),
-        )
+        what = f"{path} is a task file ({', '.join(REHEARSAL_PARTS)}), not a problem file"
+        command = f"rehearsal decide TABLE +experiment=own_table dataset.task={path}"
+        remedy = f"decide with it by {command}, or write data, variables, graph and desired"
+        raise ProblemError(f"{what}: {remedy}", ())
     return _compiled(parts_of(file, ProblemForm), found, file.folder, plain.get("cases") is not None)
 
 
@@ -144,7 +141,7 @@ def _compiled(form: Mapping[str, Any], found: Findings, folder: Path, own: bool)
     if isinstance(written, dict) and "undirected" in written:
         written = None if learnt is None else learnt.graph.to_plain()
     graph = built_graph(written)
-    gaps, codings, broken = None, dict[str, Coding](), set[str]()
+    gaps, codings, broken, numbers = None, dict[str, Coding](), set[str](), variables
     labels = rows
     if rows is not None:
         there = variables if graph is None else graph.names
@@ -181,7 +178,7 @@ def _compiled(form: Mapping[str, Any], found: Findings, folder: Path, own: bool)
     unit = form.get("unit")
     if unit is not None and rows is not None:
         column_faults([("unit", unit)], rows, found)
-    priced = cost_parts(form, variables, found, box)
+    priced, wrong = cost_parts(form, variables, box)
     untold_worth(form, priced, found)
     task = {
         "graph": written,
@@ -193,7 +190,10 @@ def _compiled(form: Mapping[str, Any], found: Findings, folder: Path, own: bool)
         "codings": {name: each.to_plain() for name, each in codings.items()} or None,
         **priced,
     }
-    made = _task(task, found, len(box) == len(of_role(variables, "action")), form.get("costs", {}))
+    columns = form.get("costs", {}).keys() - wrong
+    made = _task(task, found, len(box) == len(of_role(variables, "action")), columns)
+    for name, words in wrong.items():
+        found.fault(key("costs", name), words)
     cases = case_rows(form.get("cases"), folder, found)
     identity = form.get("identity")
     named = cases if own else rows
@@ -206,8 +206,7 @@ def _compiled(form: Mapping[str, Any], found: Findings, folder: Path, own: bool)
         case_faults(replace(cases, frame=frame), context, found)
         unused_columns(cases, form, found)
         if labels is not None:
-            plainly = {name: each for name, each in variables.items() if name not in codings}
-            impossible_values(cases, labels.frame, plainly, found)
+            impossible_values(cases, labels.frame, numbers, found)
     ranges, bounded = dict[str, list[tuple[float, float]]](), cases
     if not own and rows is not None and gaps is not None:
         complete = rows.frame[gaps.cells.complete] if gaps.imputations else rows.frame
@@ -308,36 +307,32 @@ def _in_the_file(
         return "desired" + fault.path[len("region") :], fault.words
     if fault.part == "costs":
         name = fault.path[len("costs.") :]
-        path = key("costs", name) if name in columns else key("variables", name, "cost")
-        return path, fault.words
+        return key("costs", name) if name in columns else key("variables", name, "cost"), fault.words
     if fault.part in _PATHS:
         return fault.path, fault.words
     return ("graph", fault) if complete and not found.faults else ("variables", fault)
 
 
 def cost_parts(
-    form: Mapping[str, Any],
-    variables: Mapping[str, VariableForm],
-    found: Findings,
-    box: Mapping[str, Any],
-) -> dict[str, Any]:
-    """The parts ``costs`` and ``worth`` of a task; none where nothing costs anything. Actions that may be set
-    to nothing have a fault, and no cost.
+    form: Mapping[str, Any], variables: Mapping[str, VariableForm], box: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """The parts ``costs`` and ``worth`` of a task, none where nothing costs anything; and why columns of some
+    names cannot be costs. Actions that may be set to nothing have a fault, and no cost.
     """
     actions = of_role(variables, "action")
     costs = {name: variables[name].cost for name in actions if box.get(name) is not None}
+    wrong = dict[str, str]()
     for name, column in form.get("costs", {}).items() if actions else ():
         own = costs.get(name) or WrittenCost()
         if name not in actions:
-            found.fault(key("costs", name), f"is no action; {meant(name, actions)}")
+            wrong[name] = f"is no action; {meant(name, actions)}"
         elif own.up or own.down or own.column or own.levels:
             what = "cost of each level" if own.levels else "cost per unit"
-            words = f"{name} has a {what} under variables as well: leave one of the two out"
-            found.fault(key("costs", name), words)
+            wrong[name] = f"{name} has a {what} under variables as well: leave one of the two out"
         else:
             costs[name] = WrittenCost(fixed=own.fixed, column=column, usual=own.usual)
     parts = {"costs": {name: each for name, each in costs.items() if each}, "worth": form.get("worth")}
-    return {part: each for part, each in parts.items() if each}
+    return {part: each for part, each in parts.items() if each}, wrong
 
 
 def cost_faults(form: Mapping[str, Any], cases: ReadTable, found: Findings) -> None:
@@ -355,7 +350,7 @@ def untold_worth(form: Mapping[str, Any], costs: Mapping[str, Any], found: Findi
     """Warns of costs that do not count, and of a worth that nothing is weighed against."""
     if costs.get("costs") and costs.get("worth") is None:
         named = ", ".join(costs["costs"])
-        path = "costs" if form.get("costs") else f"{key('variables', next(iter(costs['costs'])))}.cost"
+        path = "costs" if form.get("costs") else key("variables", next(iter(costs["costs"])), "cost")
         words = f"the cost of {named} is told with each decision, and does not count"
         remedy = "add the line worth: NUMBER, what a desired outcome is worth in the unit of the costs"
         found.warn(path, "unused", f"{words}: to weigh it, {remedy}")

@@ -19,8 +19,7 @@ from rehearsal_torch.data.reading import ReadTable, TableError, read_table
 from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.files.nearby import near_files
 from rehearsal_torch.files.plain import PlainFileError, text_of, yaml_of
-from rehearsal_torch.files.schema import Fault, Schema, meant, path_of, read, shown
-from rehearsal_torch.files.yaml_lines import line_at, lines_of
+from rehearsal_torch.files.schema import Fault, Schema, line_at, lines_of, meant, path_of, read, shown
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 
 

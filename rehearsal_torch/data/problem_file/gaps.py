@@ -112,10 +112,9 @@ def doubts(found: MissingCells, frame: pd.DataFrame, names: Sequence[str]) -> li
     sentences = []
     share = found.incomplete / found.rows
     if share > MANY:
-        sentences.append(
-            f"{share:.1%} of the rows are left out because a cell is missing ({found.by_column()}): "
-            "estimates are those of the complete rows; missing: {impute: 20} uses the others as well"
-        )
+        why = f"{share:.1%} of the rows are left out because a cell is missing ({found.by_column()})"
+        remedy = "estimates are those of the complete rows; missing: {impute: 20} uses the others as well"
+        sentences.append(f"{why}: {remedy}")
     depends = {name: p for name, p in dependence(frame, names, found.complete).items() if p < LEVEL}
     if depends:
         shown = ", ".join(f"{name} (p = {p:.1g})" for name, p in depends.items())
@@ -187,24 +186,32 @@ def without_gaps(
     """The rows that are used, with codes for texts, the faults of their columns, and what became of gaps."""
     cells = missing_cells(rows.frame, used)
     there = [name for name in variables if name in rows.frame.columns]
+
+    def check(frame: pd.DataFrame, names: Sequence[str], least: int = 0) -> None:
+        for fault in number_faults(frame, names, least, varying=True, two_texts="write kind: binary"):
+            if fault.path in variables:
+                words = f"column {fault.path!r} of {rows.where}: {fault.words}"
+                found.fault(key("variables", fault.path), words)
+            else:
+                found.fault("data", f"{rows.where}: {fault}")
+
     if rule == "refuse":
-        _told(rows.frame, there, rows.where, variables, found, MIN_ROWS)
+        check(rows.frame, there, MIN_ROWS)
         return rows, Gaps(cells, rule)
-    if isinstance(rule, Imputing) and rule.by != IMPUTERS[0] and (words := lacking()):
+    chained = isinstance(rule, Imputing) and rule.by != IMPUTERS[0]
+    if chained and (words := lacking()):
         found.fault("missing", words)
-    told = len(found.faults)
-    _told(rows.frame, (), rows.where, variables, found, MIN_ROWS)
+    earlier = len(found.faults)
+    check(rows.frame, (), MIN_ROWS)
     # Each column by its own cells: what is no number is a fault, whether or not its row is complete.
     for name in there:
-        _told(rows.frame[[name]].dropna(), (name,), rows.where, variables, found)
+        check(rows.frame[[name]].dropna(), (name,))
     for name in used:
         known = cells.rows - cells.columns.get(name, 0)
         if known < MIN_ROWS <= cells.rows:
-            found.fault(
-                key("variables", name),
-                f"column {name!r} of {rows.where}: {cells.columns[name]} of {cells.rows} cells are missing; "
-                f"expected at least {MIN_ROWS} values: take the variable out",
-            )
+            lost = f"{cells.columns[name]} of {cells.rows} cells are missing"
+            remedy = f"expected at least {MIN_ROWS} values: take the variable out"
+            found.fault(key("variables", name), f"column {name!r} of {rows.where}: {lost}; {remedy}")
     classes = {name for name, each in codings.items() if each.reference is not None}
     for name in sorted(classes & set(cells.columns)) if isinstance(rule, Imputing) else ():
         found.fault(
@@ -213,19 +220,15 @@ def without_gaps(
             "classes, which are not drawn since they have no order: write missing: complete, or fill the "
             "cells, for instance by a class of their own",
         )
-    if rule != "complete" or not cells.incomplete:
-        close = []
-        if isinstance(rule, Imputing) and rule.by != IMPUTERS[0] and not found.faults:
-            close = loosened(used, np.stack([numbers_of(rows.frame[name]) for name in used], -1))
-        for sentence in close:
-            found.warn("missing", "rows", sentence)
-        gaps = Gaps(cells, rule, tuple(close))
-        return replace(rows, notes=(*rows.notes, gaps.sentence())) if gaps.imputations else rows, gaps
-    unsure = [] if found.faults else doubts(cells, rows.frame, [name for name in used if name not in classes])
-    for sentence in unsure:
+    leave_out, reasons = rule == "complete" and cells.incomplete > 0, list[str]()
+    if leave_out and not found.faults:
+        reasons = doubts(cells, rows.frame, [name for name in used if name not in classes])
+    elif chained and not found.faults:
+        reasons = loosened(used, np.stack([numbers_of(rows.frame[name]) for name in used], -1))
+    for sentence in reasons:
         found.warn("missing", "rows", sentence)
-    gaps = Gaps(cells, rule, tuple(unsure))
-    kept = rows.frame[cells.complete]
+    gaps = Gaps(cells, rule, tuple(reasons))
+    kept = rows.frame[cells.complete] if leave_out else rows.frame
     if len(kept) < MIN_ROWS <= cells.rows:
         found.fault(
             "missing",
@@ -233,9 +236,10 @@ def without_gaps(
             f"{cells.by_column()}); expected at least {MIN_ROWS}: write missing: {{impute: 20}}, or take "
             "variables with many missing cells out",
         )
-    elif len(found.faults) == told:
-        _told(kept, used, rows.where, variables, found)
-    return replace(rows, frame=kept, notes=(*rows.notes, gaps.sentence())), gaps
+    elif leave_out and len(found.faults) == earlier:
+        check(kept, used)
+    notes = (*rows.notes, gaps.sentence()) if leave_out or gaps.imputations else rows.notes
+    return replace(rows, frame=kept, notes=notes), gaps
 
 
 def case_faults(cases: ReadTable, context: Sequence[str], found: Findings) -> None:
@@ -259,20 +263,3 @@ def case_faults(cases: ReadTable, context: Sequence[str], found: Findings) -> No
 def _called(how: Imputing) -> str:
     """What draws the cells, with the version of a library, on which draws may depend."""
     return how.by if how.by == IMPUTERS[0] else f"{how.by} {installed()}"
-
-
-def _told(
-    frame: pd.DataFrame,
-    names: Sequence[str],
-    where: str,
-    variables: Mapping[str, VariableForm],
-    found: Findings,
-    least: int = 0,
-) -> None:
-    """The faults of columns of numbers, at their variables."""
-    for fault in number_faults(frame, names, least, varying=True, two_texts="write kind: binary"):
-        if fault.path in variables:
-            words = f"column {fault.path!r} of {where}: {fault.words}"
-            found.fault(key("variables", fault.path), words)
-        else:
-            found.fault("data", f"{where}: {fault}")

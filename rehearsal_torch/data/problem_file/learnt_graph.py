@@ -6,7 +6,7 @@
     graph: {parents: {y: [a, x]}, undirected: [[x, a]]}
 
 In the last form, edges have no direction yet: the graphs with these edges and no further v-structure agree
-with what is known (`graphs.graph_class`). Learning tests conditional independences of the complete rows by
+with what is known (`graphs.written_graph`). Learning tests conditional independences of the complete rows by
 partial correlations (the PC algorithm), with the roles as background knowledge: the context comes before, and
 outcomes come after all others; rows leave some directions open as well. The task has the first of the graphs
 that agree; decisions are told with the share of these graphs under which they stand (`claims.member_graphs`).
@@ -29,14 +29,12 @@ from rehearsal_torch.data.problem_file.form import VariableForm
 from rehearsal_torch.data.problem_file.kinds import of_role
 from rehearsal_torch.data.reading import ReadTable, TableError, number_columns
 from rehearsal_torch.files.schema import Number, Schema, fault, list_of, read
-from rehearsal_torch.graphs.bidirection import Background
-from rehearsal_torch.graphs.dagitty import edges_of
-from rehearsal_torch.graphs.edge_list import has_arrow
+from rehearsal_torch.graphs.dagitty import edges_of, has_arrow
+from rehearsal_torch.graphs.equivalence import Background
 from rehearsal_torch.graphs.formats import ENDINGS, read_plain
-from rehearsal_torch.graphs.graph_class import MEMBERS, GraphClass, graph_class
 from rehearsal_torch.graphs.learning import learn
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.graphs.written_graph import graph_of
+from rehearsal_torch.graphs.written_graph import MEMBERS, GraphClass, graph_class, graph_of
 
 # The end of a file's name.
 _ENDING = re.compile(r"[\w-]\.[A-Za-z]\w{0,9}\Z")

@@ -42,12 +42,8 @@ ROWS, DIGITS = 20, 5
 
 @dataclass(frozen=True)
 class Identifier:
-    """Why a column is taken for an identifier.
-
-    Attributes:
-        unique: Whether every row has another value, so that it can name cases.
-        personal: Whether its name is that of a person's data.
-        by_value: Whether its values say it, not its name.
+    """Why a column is taken for an identifier, and whether every row has another value, so that it can name
+    cases; its name is that of a person's data; and its values say it, not its name.
     """
 
     reason: str

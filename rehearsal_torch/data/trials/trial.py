@@ -62,8 +62,7 @@ class Trial(BaseModel):
         id: Its number, from 1 to a million; never reused.
         state: ``pending``, ``completed``, ``failed`` or ``abandoned``.
         asked: The suggested settings, action to value, in the actions' units; None if it was not suggested.
-        ran: The settings actually used, if they differ from the suggested ones or there are none; None
-            otherwise.
+        ran: The settings used, if they differ from the suggested ones or there are none; else None.
         nodes: The measurements, node to value; possibly incomplete for a failed trial.
         altered: Nodes that were also set by hard interventions.
         reason: Why it failed or was abandoned.
@@ -256,9 +255,9 @@ class Recommended(tuple[dict[str, float], float]):
             experiments were run; the noise of a single experiment is not in it.
         runner_up: The settings of the completed trial that would be recommended next, among the best few
             within bounds and limits; None if there is no other.
-        runner_up_predicted: The posterior mean of its expected reward; None without a runner-up.
-        chance: The probability that the recommended action's expected reward is larger than the runner-up's;
-            None without a runner-up. By a normal approximation over 32 plausible networks.
+        runner_up_predicted: The posterior mean of its expected reward.
+        chance: The probability that the recommended action's expected reward is larger than the runner-up's,
+            by a normal approximation over 32 plausible networks.
         tried: Whether the recommended settings were tried themselves, up to a thousandth of their ranges.
     """
 

@@ -92,11 +92,7 @@ HOW = (
 
 
 def chemostat_pairs(path: str | Path | None, series: Sequence[str]) -> tuple[Tensor, Tensor]:
-    """Pairs of consecutive days of experiments, such as C1, (n, 7) each: columns as in `VARIABLES`.
-
-    Raises:
-        TableError: if a file is missing, or lacks a column.
-    """
+    """Pairs of consecutive days of experiments, such as C1, (n, 7) each: columns as in `VARIABLES`."""
     if path is None:
         raise TableError(f"scm=gp needs measurements, and path= names no folder: {HOW}")
     before, after = [], []

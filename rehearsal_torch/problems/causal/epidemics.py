@@ -235,13 +235,9 @@ def infected_members(rate: Tensor) -> Tensor:
 
 
 # P(K = k | M = m), (8, 8).
-GOOD = torch.tensor(
-    [
-        [comb(m, k) * WORKS**k * (1 - WORKS) ** (m - k) if k <= m else 0.0 for k in range(LARGEST + 1)]
-        for m in range(LARGEST + 1)
-    ],
-    dtype=torch.float64,
-)
+_COUNTS = range(LARGEST + 1)
+_WORKING = [[comb(m, k) * WORKS**k * (1 - WORKS) ** max(m - k, 0) for k in _COUNTS] for m in _COUNTS]
+GOOD = torch.tensor(_WORKING, dtype=torch.float64)
 
 
 def pooled_errors(prevalence: Tensor, groups: Tensor) -> Errors:

@@ -43,12 +43,8 @@ NoiseReading = Literal["variance", "std"]
 
 @dataclass(frozen=True)
 class MixtureNoise:
-    """A one-dimensional Gaussian mixture.
-
-    Attributes:
-        weights: (m,), positive, summing to one.
-        means: (m,).
-        stds: (m,), standard deviations, not negative.
+    """A one-dimensional Gaussian mixture: weights that are positive and sum to one, means, and standard
+    deviations, not negative, (m,) each.
     """
 
     weights: tuple[float, ...]

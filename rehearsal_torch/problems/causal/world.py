@@ -28,7 +28,7 @@ from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.problems.causal.noise import RANGES, MixtureNoise, ModalNoise, Modes
 from rehearsal_torch.problems.problem import SIMULATED, CausalProblem, Verdict, World, ranges_of
 from rehearsal_torch.problems.world_size import Rounds, setting
-from rehearsal_torch.seeding import common_noise_generator, world_generator
+from rehearsal_torch.seeding import COMMON_NOISE, numpy_generator
 from rehearsal_torch.spaces.box import Alteration, Box
 
 CELLS = 1_000_000  # Rows that are simulated at once.
@@ -144,7 +144,7 @@ class CausalWorld(World, CausalProblem):
 
     @cached_property
     def _common(self) -> Tensor:
-        return self.noise_rows(self.draws, common_noise_generator())
+        return self.noise_rows(self.draws, numpy_generator(COMMON_NOISE))
 
     def averaged(self, actions: Tensor, noise: Tensor) -> Tensor:
         """The mean reward of actions over rows of noise, (..., k), (M, N) -> (...)."""
@@ -161,7 +161,7 @@ class CausalWorld(World, CausalProblem):
 
     def stream(self, purpose: int, index: int = 0) -> np.random.Generator:
         """A random number generator determined by the world's seed, a purpose and an index."""
-        return world_generator(self.seed, purpose, index)
+        return numpy_generator(self.seed, purpose, index)
 
     def experiments(self, actions: Tensor, noise: Tensor) -> Table:
         """One row for each action (n, k) and noise (n, N): actions, marked as set, then nodes."""
@@ -276,11 +276,8 @@ class CausalWorld(World, CausalProblem):
 
 @dataclass(frozen=True)
 class Node:
-    """The equation of a node without its noise.
-
-    Attributes:
-        parents: Actions and nodes.
-        of: f of their values, in this order, (...) each -> (...).
+    """The equation of a node without its noise: f of the values of its parents, actions and nodes, in their
+    order, (...) each -> (...).
     """
 
     parents: tuple[str, ...]
@@ -322,11 +319,7 @@ class AdditiveWorld(CausalWorld):
     table: ClassVar[NetworkTable]
 
     def __init__(
-        self,
-        noise: ModalNoise = ModalNoise(0.1),
-        scale: float = 1.0,
-        size: Rounds = Rounds(),
-        seed: int = 0,
+        self, noise: ModalNoise = ModalNoise(0.1), scale: float = 1.0, size: Rounds = Rounds(), seed: int = 0
     ) -> None:
         if not scale >= 0:
             expected = "expected a number of at least 0, which multiplies the noise"

@@ -65,7 +65,7 @@ from rehearsal_torch.problems.episodes.splits import (
 )
 from rehearsal_torch.problems.episodes.stays import DOSES, STATES, VARYING, data_card, read_stays
 from rehearsal_torch.problems.problem import World
-from rehearsal_torch.seeding import patient_generator
+from rehearsal_torch.seeding import numpy_generator
 
 
 def sofa(states: Tensor, vasopressor: Tensor) -> Tensor:
@@ -212,7 +212,7 @@ def simulate(
     if patients < 1 or not 2 <= min_length <= longest or not 0 <= confounding <= 1:
         expected = "expected patients >= 1, 2 <= min_length <= longest, 0 <= confounding <= 1"
         raise ValueError(f"{expected}; got {patients}, {min_length}, {longest}, {confounding}")
-    streams = [patient_generator(seed, patient) for patient in range(patients)]
+    streams = [numpy_generator(seed, patient) for patient in range(patients)]
     normal = torch.from_numpy(np.stack([stream.standard_normal((longest + 2, 12)) for stream in streams]))
     uniform = torch.from_numpy(np.stack([stream.random((longest + 1, 8)) for stream in streams]))
     chance, own = uniform[:, 0], normal[:, 0, :8] * SPREAD * OWN

@@ -40,7 +40,7 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable
 from rehearsal_torch.problems.episodes.splits import best_changed, episode_of, what_followed
 from rehearsal_torch.problems.problem import SIMULATED, World
-from rehearsal_torch.seeding import patient_generator
+from rehearsal_torch.seeding import numpy_generator
 
 LONGEST = 16
 STATES = ("wear", "temperature", "vibration")
@@ -153,7 +153,7 @@ def simulate(machines: int = 600, seed: int = 0, min_length: int = 10) -> Fleet:
     if machines < 1 or not 2 <= min_length <= LONGEST:
         expected = f"expected machines >= 1 and 2 <= min_length <= {LONGEST}"
         raise ValueError(f"{expected}; got {machines}, {min_length}")
-    streams = [patient_generator(seed, machine) for machine in range(machines)]
+    streams = [numpy_generator(seed, machine) for machine in range(machines)]
     normal = torch.from_numpy(np.stack([stream.standard_normal((LONGEST, 3)) for stream in streams]))
     uniform = torch.from_numpy(np.stack([stream.random((LONGEST + 1, 4)) for stream in streams]))
     chance = uniform[:, 0]

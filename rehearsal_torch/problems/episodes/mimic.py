@@ -206,8 +206,8 @@ class Mimic(SplitEpisodes):
         return card | {"agreement of SOFA with its formula": f"{self.sofa_agreement():.1%} of the steps"}
 
     def sofa_agreement(self) -> float:
-        """The share of steps whose SOFA column equals the score of the same step's other columns. It is lower
-        where single values were imputed after the score had been computed, or were recorded in other steps.
+        """The share of steps whose SOFA column is the score of the others; lower where values were imputed
+        later, or recorded in other steps.
         """
         rows = torch.cat([episode.columns((*STATES, DOSES[0], "SOFA")) for episode in self.stays.episodes])
         return float((sofa(rows[:, :-2], rows[:, -2]) == rows[:, -1]).double().mean())

@@ -28,8 +28,8 @@ from rehearsal_torch.data.finding import recorded
 from rehearsal_torch.data.problem_file.findings import Findings
 from rehearsal_torch.data.reading import ReadTable, TableError, table_file
 from rehearsal_torch.data.task_file import TaskError
+from rehearsal_torch.files.plain import sealed
 from rehearsal_torch.files.schema import listed, meant
-from rehearsal_torch.files.sealed import sealed
 from rehearsal_torch.problems.episodes.roles import Action, Column, EpisodeRoles
 from rehearsal_torch.problems.episodes.splits import SplitEpisodes, check_split
 from rehearsal_torch.problems.episodes.steps import read_episodes

@@ -25,6 +25,8 @@ def split(
     patients: Sequence[str], fractions: Mapping[str, float], seed: int, called: str = "patient"
 ) -> dict[str, list[int]]:
     """Split to the positions of its episodes, ascending; ValueError if a split is empty."""
+    if min(fractions.values()) < 0 or abs(sum(fractions.values()) - 1) > 1e-9:
+        raise ValueError(f"expected shares of at least 0 that sum to 1; got {dict(fractions)}")
     positions: dict[str, list[int]] = {name: [] for name in fractions}
     for position, patient in enumerate(patients):
         positions[split_of(patient, fractions, seed)].append(position)

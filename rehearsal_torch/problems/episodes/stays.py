@@ -232,7 +232,8 @@ def _absent(table: pd.DataFrame, wanted: tuple[str, ...]) -> list[str]:
         if name not in names:
             near = get_close_matches(name, names, 1, 0.6)
             known = f"; the table has {', '.join(names[:30])}"
-            faults.append(f"no column {name!r}{f': did you mean {near[0]!r}? Rename it.' if near else known}")
+            close = f": did you mean {near[0]!r}? Rename it." if near else ""
+            faults.append(f"no column {name!r}{close or known}")
     return faults
 
 

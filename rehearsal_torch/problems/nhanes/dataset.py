@@ -41,7 +41,7 @@ from rehearsal_torch.problems.nhanes.generator import (
 )
 from rehearsal_torch.problems.rehearsal.world import RehearsalWorld, task_of
 from rehearsal_torch.problems.world_size import SampleSize
-from rehearsal_torch.seeding import sobol, world_generator
+from rehearsal_torch.seeding import numpy_generator, sobol
 
 SOURCE = (
     "Du et al. (2026), App. E.4; U.S. National Center for Health Statistics, NHANES 2011-2018, public-use "
@@ -111,7 +111,7 @@ class Nhanes(RehearsalWorld):
     def rehearse(self, context: Tensor, names: Sequence[str], values: Tensor, count: int) -> Table:
         """Outcomes of an alteration in one context, (count, 17); values are clipped to the box."""
         # Drawn row by row, so that the first rows do not depend on `count`.
-        uniform = world_generator(self.seed, 3).random((count, len(INNER) + 2)).T
+        uniform = numpy_generator(self.seed, 3).random((count, len(INNER) + 2)).T
         given = self._given(context.reshape(1, -1), names, values.reshape(1, -1))
         columns = self.generator.inner(given, dict(zip(INNER, uniform[:-2, None, :], strict=True)))
         columns |= self.generator.outcomes(columns, uniform[-2][None], uniform[-1][None], self.paired)

@@ -94,14 +94,7 @@ def influence_graph(paired: bool = True, chain: bool = False) -> RehearsalGraph:
 
 @dataclass(frozen=True, eq=False)
 class ResidualDistribution:
-    """A quantile function through the means of equally large groups.
-
-    Attributes:
-        means: (Q,), ascending.
-
-    Raises:
-        ValueError: if they are not strictly ascending or not finite.
-    """
+    """A quantile function through the means of Q equally large groups, (Q,), strictly ascending."""
 
     means: Array
 
@@ -125,14 +118,8 @@ class ResidualDistribution:
 
 @dataclass(frozen=True, eq=False)
 class PairedRanks:
-    """The joint distribution of two ranks with uniform margins.
-
-    Attributes:
-        edges: (E,), grid lines, from 0 to 1.
-        shares: (E - 1, E - 1), the probability of each cell; rows and columns sum to the cells' widths.
-
-    Raises:
-        ValueError: if the shares are not such a distribution.
+    """The joint distribution of two ranks: grid lines from 0 to 1, (E,), and the probability of each cell,
+    (E - 1, E - 1), whose rows and columns sum to the cells' widths.
     """
 
     edges: Array
@@ -185,12 +172,7 @@ FILES = ("weights.safetensors", "card.yaml")
 
 @dataclass(frozen=True, eq=False)
 class Frequencies:
-    """An empirical categorical distribution.
-
-    Attributes:
-        values: (K,), ascending.
-        shares: (K,), summing to 1.
-    """
+    """An empirical categorical distribution: values, (K,), ascending, and shares, (K,), that sum to 1."""
 
     values: Array
     shares: Array
@@ -209,11 +191,8 @@ class Frequencies:
 
 @dataclass(frozen=True, eq=False)
 class Classifier:
-    """P(v = values_j | parents) = softmax_j of boosted trees.
-
-    Attributes:
-        values: (K,), the classes.
-        scores: K sums of trees; K - 1 if the first class has the score 0.
+    """P(v = values_j | parents) = softmax_j of K sums of boosted trees; K - 1 if the first class has the
+    score 0.
     """
 
     values: Array
@@ -230,13 +209,7 @@ class Classifier:
 
 @dataclass(frozen=True, eq=False)
 class LogEquation:
-    """v = clip(exp(f(parents) + e) - 1).
-
-    Attributes:
-        trees: f.
-        noise: The distribution of e.
-        support: The smallest and the largest v.
-    """
+    """v = clip(exp(f(parents) + e) - 1): f, the distribution of e, and the smallest and the largest v."""
 
     trees: BoostedTrees
     noise: ResidualDistribution
@@ -256,7 +229,6 @@ class Generator:
     """The fitted generator.
 
     Attributes:
-        roots: Context variable to its frequencies.
         chain: Each context variable but the first to its conditional distribution given those before it.
         equations: Every other variable to its equation.
         ranks: The joint distribution of the ranks of the two outcomes' noises.

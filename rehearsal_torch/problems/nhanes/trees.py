@@ -31,12 +31,10 @@ class BoostedTrees:
     """f(x) = start + sum_t v_t(x), with T trees of at most L nodes and 8 leaves over p variables.
 
     Attributes:
-        width: p.
-        start: c.
+        width, start: p and c.
         feature: (T, L) int16, the variable that a node compares; -1 at leaves and at unused places.
         threshold: (T, L) float32; a row with x_f <= threshold goes left. x is rounded to float32 first.
-        left: (T, L) int16, the index of the left child, larger than its parent's; 0 at leaves.
-        right: (T, L) int16, the index of the right child, likewise.
+        left, right: (T, L) int16, the indices of the children, larger than their parent's; 0 at leaves.
         value: (T, L) float32, the contribution of a leaf.
 
     Raises:

@@ -33,7 +33,6 @@ from torch import Tensor
 
 from rehearsal_torch.problems.rehearsal.gaussian_region import legendre
 from rehearsal_torch.problems.world_size import is_number
-from rehearsal_torch.seeding import child_generator
 
 FARTHEST = 6.5  # Where integrals over the normal noise end, in standard deviations.
 
@@ -46,9 +45,6 @@ class HiddenCause:
         action: The variable whose noise it influences; that noise is normal.
         shifts: Outcome to what h = 1 adds to it, and h = -1 subtracts.
         strength: Gamma, at least 1; infinite is allowed, and then h is the sign.
-
-    Raises:
-        ValueError: if the strength is not a number of at least 1.
     """
 
     action: str
@@ -74,7 +70,8 @@ class HiddenCause:
     def drawn(self, noise: Tensor, stream: np.random.Generator) -> Tensor:
         """h given the action's noise, (n,) -> (n,) of +-1; leaves the numbers of the stream as they are."""
         sign = _sign(noise)
-        agrees = torch.from_numpy(child_generator(stream).random(len(noise))) < (1 + self.lean) / 2
+        (child,) = stream.spawn(1)
+        agrees = torch.from_numpy(child.random(len(noise))) < (1 + self.lean) / 2
         return torch.where(agrees, sign, -sign)
 
     def nodes(self, std: float, count: int) -> tuple[Tensor, Tensor]:

@@ -75,15 +75,13 @@ class Response:
 
 @dataclass(frozen=True)
 class LinearEquations:
-    """The structural equations of d variables in a causal order.
+    """The structural equations of d variables in a causal order, with drifts of coefficients.
 
     Attributes:
-        names: The d variables, causes first.
         weights: Child to parent to coefficient.
         covariance: Sigma, (d, d); the row and column of a uniform root are not used.
         intercepts: b, variable to number; 0 for variables that are not named.
         uniform: Uniform root to (lower, upper).
-        drift: How coefficients vary over time.
 
     Raises:
         ValueError: if a coefficient contradicts the order, the covariance is not positive definite, or a

@@ -62,9 +62,15 @@ from rehearsal_torch.data.reading import (
 )
 from rehearsal_torch.data.rehearsal_task import MIN_ROWS, RehearsalTask
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.data.tables.cases import assumed_usual, cases_in_codes, costs_in, present_in, with_usual
+from rehearsal_torch.data.tables.cases import (
+    assumed_usual,
+    cases_in_codes,
+    costs_in,
+    parted,
+    present_in,
+    with_usual,
+)
 from rehearsal_torch.data.tables.columnar import Needed
-from rehearsal_torch.data.tables.held_out_rows import parted
 from rehearsal_torch.data.tables.in_memory import SET, data_frame
 from rehearsal_torch.data.task_file import REHEARSAL_PARTS, TaskError, task_content
 from rehearsal_torch.files.plain import repeated
@@ -407,11 +413,7 @@ def cases_in(
 
 
 def rows_in(
-    given: Rows | None,
-    role: str,
-    called: str,
-    faults: list[str] | None = None,
-    needed: Needed | None = None,
+    given: Rows | None, role: str, called: str, faults: list[str] | None = None, needed: Needed | None = None
 ) -> ReadTable:
     """Rows as a data frame, numbered from 0 if in memory, with their name in messages."""
     if isinstance(given, ReadTable):

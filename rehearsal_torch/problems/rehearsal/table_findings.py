@@ -45,8 +45,7 @@ from rehearsal_torch.data.problem_file.findings import Findings
 from rehearsal_torch.data.reading import numbers_of
 from rehearsal_torch.data.tables.cases import assumed_usual
 from rehearsal_torch.data.tables.identifiers import identifier
-from rehearsal_torch.graphs.influence_paths import reaches
-from rehearsal_torch.graphs.separation import adjustment
+from rehearsal_torch.graphs.separation import adjustment, reaches
 
 if TYPE_CHECKING:
     from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable

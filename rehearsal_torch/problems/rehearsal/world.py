@@ -25,7 +25,7 @@ from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.problems.problem import SIMULATED, RehearsalProblem, Verdict, World, ranges_of
 from rehearsal_torch.problems.rehearsal.gaussian_region import Disc
 from rehearsal_torch.problems.world_size import SampleSize, is_number, setting
-from rehearsal_torch.seeding import world_generator
+from rehearsal_torch.seeding import numpy_generator
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
 
@@ -43,9 +43,6 @@ class RehearsalWorld(World, RehearsalProblem):
 
     Attributes:
         details: Entries of the card besides sizes, roles and ranges.
-
-    Raises:
-        ValueError: if `size` is not a `SampleSize`, or the share is out of range.
     """
 
     def __init__(
@@ -92,7 +89,7 @@ class RehearsalWorld(World, RehearsalProblem):
 
     def stream(self, purpose: int, index: int = 0) -> np.random.Generator:
         """A random number generator determined by the world's seed, a purpose and an index."""
-        return world_generator(self.seed, purpose, index)
+        return numpy_generator(self.seed, purpose, index)
 
     def reseeded(self, seed: int) -> Self:
         """The same world with another seed, hence with different observations, contexts and noise."""

@@ -347,8 +347,8 @@ def trials_draft(table: ReadTable, file: str, written: str) -> str:
     known = [name for name in rest if np.isfinite(numbers_of(ahead[name])).all()] or rest
     actions = [name for name in known if has_word(name, _SET)] or known[:1]
     others = [name for name in rest if name not in actions]
-    edges = [(one, other) for one in actions for other in [*others, outcome]]
-    edges += [(one, outcome) for one in others]
+    edges = [(cause, effect) for cause in actions for effect in [*others, outcome]]
+    edges += [(cause, outcome) for cause in others]
     left_out, too_many = [name for name in columns if name not in usable], f"one of more than {COLUMNS}"
     lines = [
         f"# A problem of {len(frame)} experiments. Correct what is guessed, fill in what is marked,",

@@ -215,11 +215,5 @@ def problem_schema() -> dict[str, Any]:
         if question != QUESTIONS[0]:
             asked["required"] = [QUESTION]
         branches.append({"if": asked, "then": {"$ref": f"#/$defs/{form.__name__}"}})
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "Problem of rehearsal",
-        "type": "object",
-        "properties": named,
-        "allOf": branches,
-        "$defs": definitions,
-    }
+    about = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Problem of rehearsal"}
+    return {**about, "type": "object", "properties": named, "allOf": branches, "$defs": definitions}

@@ -143,16 +143,13 @@ def by_values(frame: pd.DataFrame) -> list[UnitAndTime]:
     """The columns that can be time whatever their name, each with that of units: columns of dates, or, if
     there are none, of numbers that rise from row to row of each unit.
     """
-    names, found = _names(frame), list[UnitAndTime | None]()
+    known = list[UnitAndTime]()
     for numbers in (False, True):
-        able = [
-            name
-            for name in names
-            if (pd.api.types.is_numeric_dtype(frame[name]) if numbers else of_dates(frame[name]))
-            and np.isfinite(times_of(frame[name])).all()
-        ]
-        found = found if any(found) else [_of_time(frame, name, rising=numbers) for name in able]
-    known = [each for each in found if each is not None]
+        fits = pd.api.types.is_numeric_dtype if numbers else of_dates
+        able = [name for name in _names(frame) if fits(frame[name])]
+        timed = [name for name in able if np.isfinite(times_of(frame[name])).all()]
+        found = () if known else (_of_time(frame, name, rising=numbers) for name in timed)
+        known += [each for each in found if each is not None]
     # In a sorted table, units rise at each time as times do in each unit: there are more units than times.
     return [
         each for each in known if not any(one.unit == each.time and one.units > each.units for one in known)

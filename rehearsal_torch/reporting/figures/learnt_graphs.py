@@ -18,10 +18,9 @@ import yaml
 
 from rehearsal_torch.files.rows import cell
 from rehearsal_torch.files.writing import write_text
-from rehearsal_torch.graphs.bootstrap import GraphPosterior
 from rehearsal_torch.graphs.dagitty import to_dagitty
-from rehearsal_torch.graphs.formats import write_graph
-from rehearsal_torch.graphs.learning import Learnt
+from rehearsal_torch.graphs.formats import to_graphml
+from rehearsal_torch.graphs.learning import GraphPosterior, Learnt
 from rehearsal_torch.reporting.figures.graph import draw_graph
 
 
@@ -78,7 +77,7 @@ def write_learnt(
     write_text(out / "edges.csv", rows.getvalue())
     context, alterable, outcomes = (tuple(parts[part]) for part in ("context", "alterable", "outcomes"))
     write_text(out / "graph.dagitty", to_dagitty(best, context, alterable, outcomes))
-    write_graph(best, out / "graph.graphml")
+    write_text(out / "graph.graphml", to_graphml(best))
     figures = draw_graph(best, out / "figures", "graph", context, alterable, outcomes, probabilities=edges)
     return [
         "graphs.yaml",

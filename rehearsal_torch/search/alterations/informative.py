@@ -2,9 +2,8 @@
 
     maximise I(G, Theta; Z, Y | D, x, z)     subject to     P(Y in S | D, x, z) >= tau,
 
-over every candidate set of variables. First the constraint reduces each set to a pool of qualifying points
-(`qualifying`); then Bayesian optimisation finds the most informative point of each pool, all sets in one
-batch.
+over every candidate set of variables. First the constraint reduces each set to a pool of qualifying points;
+then Bayesian optimisation finds the most informative point of each pool, all sets in one batch.
 
 Information is largest where an alteration is most extreme, and so where it just reaches tau. Once there is
 next to nothing left to learn, that is a poor bargain; therefore, among points whose information falls short
@@ -14,27 +13,21 @@ paper.
 If no set has a qualifying point, the answer is a refusal, unless `fallback` says to drop the constraint, as
 in the paper's experiments, or to take the most probable alteration.
 
-Bayesian optimisation over finite pools, several functions in one batch.
-
-The aim is to find, with few evaluations, the maximum of each of b functions over its own pool of m points.
-Each function has a Gaussian process with a Matern-5/2 kernel, all fitted in one batch; the next point to
-evaluate has the largest upper confidence bound
+Search of pools. Each of b functions, to be maximised over its own pool of m points with few evaluations, has
+a Gaussian process with a Matern-5/2 kernel, all fitted in one batch; the next point to evaluate has the
+largest upper confidence bound
 
     mu(z) + kappa sigma(z),
 
 as in the paper, or the largest log expected improvement, computed in a numerically stable way. On a finite
 pool the acquisition is evaluated at every point: no inner optimisation is needed, and infeasible points are
-simply not in the pool.
+simply not in the pool. The functions are smooth and deterministic; apparent noise is interpolated.
 
-The functions are smooth and deterministic; apparent noise is interpolated.
-
-Pools of alterations that satisfy the chance constraint.
-
-In both samples of scenarios, the one used for the search and the one used for validation, at least a share
-tau must be desired. For one variable the qualifying points form unions of closed intervals, found exactly on
-each sample and intersected (Alg. 1 and 3); for several variables candidates come from programs, sweeps and
-lines (`joint_candidates`). In addition, the most probable point of each set shows how far the set stays below
-tau.
+Pools. In both samples of scenarios, the one used for the search and the one used for validation, at least a
+share tau must be desired. For one variable the qualifying points form unions of closed intervals, found
+exactly on each sample and intersected (Alg. 1 and 3); for several variables candidates come from programs,
+sweeps and lines (`mixed_integer`). In addition, the most probable point of each set shows how far the set
+stays below tau.
 
 Source: Qin et al. (2023), Eq. 5-6, Sec. 4.2 (refusal), Alg. 1 and 3, App. B.2 and C (UCB; kappa 2.576 in the
 released code); Ament et al. (2023), Unexpected improvements (log EI). The indifference is ours.
@@ -43,7 +36,7 @@ released code); Ament et al. (2023), Unexpected improvements (log EI). The indif
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -62,7 +55,6 @@ from rehearsal_torch.search.search import (
     BatchSearch,
     Budget,
     check_worth,
-    checked_budget,
     chosen,
     in_time,
 )
@@ -137,9 +129,7 @@ class Qualifying:
         return covers
 
     def _likeliest(self, candidate: SuccessProbability, index: int, cover: Cover) -> Tensor:
-        """The affordable value of one variable under which most scenarios are desired, (1, 1), or any where
-        none is; (0, 1) if none is affordable.
-        """
+        """The affordable value under which most scenarios are desired, or any, (1, 1); (0, 1) if none is."""
         point, count = cover.deepest()
         if not count:
             return self.anywhere(candidate, index)[:1]
@@ -171,9 +161,7 @@ class Qualifying:
 
 
 def apart(points: Tensor, begin: Tensor, count: int, width: Tensor) -> Tensor:
-    """Selects at most `count` of points (m, k) by farthest-point sampling, in widths (k,) of the box; points
-    `begin` (b, k) count as already selected.
-    """
+    """At most `count` of points (m, k) by farthest-point sampling in widths (k,), beside `begin` (b, k)."""
     unit = width.where(width > 0, 1.0)
     near = torch.cdist(points / unit, begin / unit).amin(-1) if len(points) else points.new_empty(0)
     chosen: list[int] = []
@@ -244,9 +232,7 @@ def _acquisition_values(
     kappa: float,
     state: dict[str, Tensor] | None,
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """The acquisition at every point of the pools, (b, m), and the state of the kernel, which is fitted to
-    the first points and kept from then on.
-    """
+    """The acquisition at every point, (b, m), and the state of the kernel, which the first points fit."""
     # Undefined values are replaced by the smallest finite one.
     lowest = values.where(values.isfinite(), torch.inf).amin(1, keepdim=True)
     values = values.where(values.isfinite(), lowest).nan_to_num(0.0, 0.0, 0.0)
@@ -285,6 +271,7 @@ Fallback = Literal["refuse", "drop", "most_probable"]
 FALLBACKS: tuple[Fallback, ...] = ("refuse", "drop", "most_probable")
 
 
+@dataclass(eq=False)
 class Informative(BatchSearch[Candidates[SuccessProbability]]):
     """The most informative alteration whose probability of success is at least tau.
 
@@ -309,55 +296,37 @@ class Informative(BatchSearch[Candidates[SuccessProbability]]):
             line, or an evaluation.
     """
 
+    tau: float = 0.7
+    fallback: Fallback = "refuse"
+    indifference: float = 0.0
+    acquisition: Acquisition = "log_ei"
+    kappa: float = 2.576
+    pool: int = 64
+    probes: int = 6
+    iterations: int = 4
+    programs: int = 3
+    scenarios: int = 100
+    nodes: int = 200
+    budget: Mapping[str, Any] | None = None
+    batch_size: int = 1
+    declines: bool = True
+    budget_s: float | None = None
     # It looks for information among what is probable enough.
-    weighs: bool = False
+    weighs = False
 
-    def __init__(
-        self,
-        tau: float = 0.7,
-        fallback: Fallback = "refuse",
-        indifference: float = 0.0,
-        acquisition: Acquisition = "log_ei",
-        kappa: float = 2.576,
-        pool: int = 64,
-        probes: int = 6,
-        iterations: int = 4,
-        programs: int = 3,
-        scenarios: int = 100,
-        nodes: int = 200,
-        budget: Mapping[str, Any] | None = None,
-        batch_size: int = 1,
-        declines: bool = True,
-        budget_s: float | None = None,
-    ) -> None:
-        require(0 < tau <= 1, "0 < tau <= 1, a probability", tau=tau)
+    def __post_init__(self) -> None:
+        require(0 < self.tau <= 1, "0 < tau <= 1, a probability", tau=self.tau)
         require(
-            fallback in FALLBACKS and acquisition in ACQUISITIONS,
+            self.fallback in FALLBACKS and self.acquisition in ACQUISITIONS,
             f"a fallback of {list(FALLBACKS)} and an acquisition of {list(ACQUISITIONS)}",
-            **{"fallback": fallback, "acquisition": acquisition},
+            **{"fallback": self.fallback, "acquisition": self.acquisition},
         )
-        sizes = {
-            "pool": pool,
-            "probes": probes,
-            "scenarios": scenarios,
-            "nodes": nodes,
-            "batch_size": batch_size,
-        }
-        others = {
-            "iterations": iterations,
-            "programs": programs,
-            "kappa": kappa,
-            "indifference": indifference,
-        }
-        fits = min(sizes.values()) > 0 and min(others.values()) >= 0
-        require(fits, "positive numbers", **{**sizes, **others})
-        self.tau, self.fallback, self.indifference = tau, fallback, indifference
-        self.acquisition, self.kappa = acquisition, kappa
-        self.probes, self.iterations = probes, iterations
-        self.batch_size, self.declines = batch_size, declines
-        cost = None if budget is None else AlterationBudget.of(budget)
-        self.qualifying = Qualifying(tau, pool, cost, (programs, scenarios, nodes))
-        self.budget_s = checked_budget(budget_s)
+        names = ("iterations", "programs", "kappa", "indifference")
+        others = {name: getattr(self, name) for name in names}
+        sizes = ("pool", "probes", "scenarios", "nodes", "batch_size")
+        self.check_sizes(*sizes, fits=min(others.values()) >= 0, **others)
+        cost = None if self.budget is None else AlterationBudget.of(self.budget)
+        self.qualifying = Qualifying(self.tau, self.pool, cost, (self.programs, self.scenarios, self.nodes))
 
     @torch.no_grad()
     def batch_search(self, objective: Candidates[SuccessProbability]) -> list[Decision]:
@@ -370,117 +339,109 @@ class Informative(BatchSearch[Candidates[SuccessProbability]]):
         values = actions[0].new_full((len(sets), count), -torch.inf)
         facts: list[dict[str, Any]] = []
         for index in range(count):
-            qualifying = self._of_sets(sets, self.qualifying.points, index, allowed)
-            pools = [points.points for points in qualifying]
-            trace: dict[str, Any] = {
-                "tau": self.tau,
-                "most_probable": {
-                    candidate.label(): round(float(points.share), 4)
-                    for candidate, points in zip(sets, qualifying, strict=True)
-                    if points.share >= 0
-                },
-                "qualifying": [list(sets[which].names) for which, pool in enumerate(pools) if len(pool)],
-            }
-            if not trace["qualifying"]:
-                pools = self._fallen_back(sets, index, trace, allowed)
-            self._take(sets, pools, index, actions, values, trace, allowed)
-            facts.append(trace)
+            case = _OneCase(self, sets, index, allowed)
+            for which, points, information in case.contenders():
+                if len(points):
+                    actions[which][index] = points[information.argmax()]
+                    values[which, index] = information.max()
+            facts.append(case.trace)
         return chosen(objective, actions, values, "informative", allowed, facts, self.declines)
 
-    @staticmethod
-    def _of_sets(
-        sets: Sequence[SuccessProbability],
-        look: Callable[[SuccessProbability, int, Budget], Points],
-        index: int,
-        allowed: Budget,
-    ) -> list[Points]:
-        """What is found in each set for one case: nothing in those for which there is no time."""
-        points = [look(candidate, index, allowed) for candidate in in_time(sets, allowed)]
-        empty = [candidate.lower.new_empty(0, len(candidate.names)) for candidate in sets[len(points) :]]
-        return points + [Points(none, -1.0) for none in empty]
 
-    def _fallen_back(
-        self, sets: Sequence[SuccessProbability], index: int, trace: dict[str, Any], allowed: Budget
-    ) -> list[Tensor]:
-        """The pools if no point qualifies, and the reason in `trace`; a refusal keeps what it would set."""
-        likeliest = self._of_sets(sets, self.qualifying.best, index, allowed)
-        best_set = max(range(len(sets)), key=lambda which: likeliest[which].share)
-        if likeliest[best_set].share < 0:
-            trace["refused"] = Finding(
-                "unqualified",
-                "no affordable candidate alteration was found before budget_s was spent: raise budget_s"
-                if allowed.ran_out
-                else "the cost budget allows none of the candidate alterations: raise its limit",
-            )
-            return [points.points for points in likeliest]
-        sentence = (
-            f"nothing found reaches tau={self.tau:g}; the most probable, {sets[best_set].label()}, "
-            f"reaches {likeliest[best_set].share:.3f}"
-        )
-        if self.fallback == "drop":
-            trace["dropped"] = f"{sentence}: the constraint is dropped"
-            return [self.qualifying.anywhere(candidate, index) for candidate in sets]
-        if self.fallback == "refuse":
-            trace["refused"] = Finding("unqualified", f"{sentence}: lower tau if that is enough")
-        else:
-            trace["dropped"] = f"{sentence}: taken"
-        return [best.points if which == best_set else best.points[:0] for which, best in enumerate(likeliest)]
+@dataclass
+class _OneCase:
+    """The search in one case within a time budget, and its trace."""
 
-    def _take(
-        self,
-        sets: Sequence[SuccessProbability],
-        pools: list[Tensor],
-        index: int,
-        actions: list[Tensor],
-        values: Tensor,
-        trace: dict[str, Any],
-        allowed: Budget,
-    ) -> None:
-        """Writes the best point of each pool into `actions`, and its information into `values`."""
-        evaluated: list[tuple[int, Tensor, Tensor]] = []
-        for width in sorted({len(candidate.names) for candidate in sets}):
-            wide = [which for which, candidate in enumerate(sets) if len(candidate.names) == width]
-            places = [which for which in wide if len(pools[which])]
-            if places:
-                evaluated += self._informed(sets, pools, places, index, allowed)
-        trace["evaluations"] = sum(len(information) for _, _, information in evaluated)
+    how: Informative
+    sets: Sequence[SuccessProbability]
+    index: int
+    allowed: Budget
+    trace: dict[str, Any] = field(default_factory=dict)
+
+    def contenders(self) -> list[tuple[int, Tensor, Tensor]]:
+        """The points of each set between which nothing but information decides: set, points, information."""
+        pools, evaluated = self.pools(), list[tuple[int, Tensor, Tensor]]()
+        for width in sorted({len(candidate.names) for candidate in self.sets}):
+            wide = [which for which, candidate in enumerate(self.sets) if len(candidate.names) == width]
+            if places := [which for which in wide if len(pools[which])]:
+                evaluated += self._informed(pools, places)
+        self.trace["evaluations"] = sum(len(information) for _, _, information in evaluated)
         if not evaluated:
-            return
-        enough = max(float(information.max()) for _, _, information in evaluated) - self.indifference
+            return []
+        enough = max(float(information.max()) for _, _, information in evaluated) - self.how.indifference
         contenders = [
             (which, points[information >= enough], information[information >= enough])
             for which, points, information in evaluated
         ]
-        if self.indifference > 0:
-            shares = [sets[which].share_of(index, points) for which, points, _ in contenders]
-            likeliest = max(float(share.max()) for share in shares if len(share))
-            contenders = [
-                (which, points[share >= likeliest], information[share >= likeliest])
-                for (which, points, information), share in zip(contenders, shares, strict=True)
-            ]
-        for which, points, information in contenders:
-            if len(points):
-                actions[which][index] = points[information.argmax()]
-                values[which, index] = information.max()
+        if not self.how.indifference:
+            return contenders
+        shares = [self.sets[which].share_of(self.index, points) for which, points, _ in contenders]
+        likeliest = max(float(share.max()) for share in shares if len(share))
+        return [
+            (which, points[share >= likeliest], information[share >= likeliest])
+            for (which, points, information), share in zip(contenders, shares, strict=True)
+        ]
 
-    def _informed(
-        self,
-        sets: Sequence[SuccessProbability],
-        pools: Sequence[Tensor],
-        places: Sequence[int],
-        index: int,
-        allowed: Budget,
-    ) -> list[tuple[int, Tensor, Tensor]]:
-        """The place, the evaluated points and their information, for sets of the same number of variables."""
-        pools = [pools[which] for which in places]
+    def pools(self) -> list[Tensor]:
+        """The qualifying points of each set, or what the fallback takes for them."""
+        sets, qualifying = self.sets, self._of_sets(self.how.qualifying.points)
+        self.trace |= {
+            "tau": self.how.tau,
+            "most_probable": {
+                candidate.label(): round(float(points.share), 4)
+                for candidate, points in zip(sets, qualifying, strict=True)
+                if points.share >= 0
+            },
+            "qualifying": [
+                list(candidate.names)
+                for candidate, points in zip(sets, qualifying, strict=True)
+                if len(points.points)
+            ],
+        }
+        return [points.points for points in qualifying] if self.trace["qualifying"] else self._fallen_back()
+
+    def _of_sets(self, look: Callable[[SuccessProbability, int, Budget], Points]) -> list[Points]:
+        """What is found in each set: nothing in those for which there is no time."""
+        points = [look(candidate, self.index, self.allowed) for candidate in in_time(self.sets, self.allowed)]
+        rest = self.sets[len(points) :]
+        return points + [Points(one.lower.new_empty(0, len(one.names)), -1.0) for one in rest]
+
+    def _fallen_back(self) -> list[Tensor]:
+        """The pools if no point qualifies, and the reason in the trace; a refusal keeps what it would set."""
+        likeliest = self._of_sets(self.how.qualifying.best)
+        best_set = max(range(len(self.sets)), key=lambda which: likeliest[which].share)
+        if likeliest[best_set].share < 0:
+            self.trace["refused"] = Finding(
+                "unqualified",
+                "no affordable candidate alteration was found before budget_s was spent: raise budget_s"
+                if self.allowed.ran_out
+                else "the cost budget allows none of the candidate alterations: raise its limit",
+            )
+            return [points.points for points in likeliest]
+        sentence = (
+            f"nothing found reaches tau={self.how.tau:g}; the most probable, {self.sets[best_set].label()}, "
+            f"reaches {likeliest[best_set].share:.3f}"
+        )
+        if self.how.fallback == "drop":
+            self.trace["dropped"] = f"{sentence}: the constraint is dropped"
+            return [self.how.qualifying.anywhere(candidate, self.index) for candidate in self.sets]
+        if self.how.fallback == "refuse":
+            self.trace["refused"] = Finding("unqualified", f"{sentence}: lower tau if that is enough")
+        else:
+            self.trace["dropped"] = f"{sentence}: taken"
+        return [best.points if which == best_set else best.points[:0] for which, best in enumerate(likeliest)]
+
+    def _informed(self, pools: Sequence[Tensor], places: Sequence[int]) -> list[tuple[int, Tensor, Tensor]]:
+        """The set, the evaluated points and their information, for sets of the same number of variables."""
+        pools, how = [pools[which] for which in places], self.how
         largest = max(len(pool) for pool in pools)
         padded = torch.stack([torch.cat([pool, pool[:1].expand(largest - len(pool), -1)]) for pool in pools])
         valid = torch.stack([torch.arange(largest, device=padded.device) < len(pool) for pool in pools])
 
         def information(points: Tensor) -> Tensor:
             at = zip(places, points, strict=True)
-            return torch.stack([sets[which].information.at(index, part) for which, part in at])
+            return torch.stack([self.sets[which].information.at(self.index, part) for which, part in at])
 
-        how = (self.probes, self.iterations, self.acquisition, self.kappa, allowed)
-        asked, values = explored(information, padded, valid, *how)
+        settings = (how.probes, how.iterations, how.acquisition, how.kappa, self.allowed)
+        asked, values = explored(information, padded, valid, *settings)
         return [(which, padded[row][asked[row]], ranked(values[row])) for row, which in enumerate(places)]

@@ -53,9 +53,7 @@ class Cover:
         return np.arange(len(self.begins)) - np.searchsorted(self.ends, self.begins, side="left")
 
     def at_least(self, count: int) -> Tensor:
-        """The points that lie in at least `count` intervals; a count below 1 is taken as 1. Returns disjoint
-        closed intervals in ascending order, (p, 2); a piece may be a point.
-        """
+        """The points in at least max(count, 1) intervals: disjoint closed intervals, ascending, (p, 2)."""
         need = max(count, 1)
         if len(self.begins) < need:
             return torch.empty(0, 2, dtype=torch.float64)
@@ -209,9 +207,7 @@ def _along(gains: Tensor, direction: Tensor) -> Tensor:
 
 
 def chord(actions: Tensor, direction: Tensor, lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
-    """Lower and upper end of the t for which actions (R, B, k) + t direction (1 or B, k) lie in the box, (R,
-    B) each; 0 along a direction of zero.
-    """
+    """The ends of the t for which actions + t direction lie in the box, (R, B) each; 0 if it is zero."""
     moves = direction != 0
     at_lower, at_upper = ((end - actions) / direction.where(moves, 1.0) for end in (lower, upper))
     first = torch.minimum(at_lower, at_upper).where(moves, -torch.inf).amax(-1).clamp_max(0.0)

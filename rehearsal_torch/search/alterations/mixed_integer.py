@@ -341,12 +341,7 @@ def programmed(
 
 
 def along(
-    samples: tuple[Scenarios, ...],
-    lower: Tensor,
-    upper: Tensor,
-    point: Tensor,
-    direction: Tensor,
-    tau: float,
+    samples: tuple[Scenarios, ...], lower: Tensor, upper: Tensor, point: Tensor, direction: Tensor, tau: float
 ) -> list[Tensor]:
     """Ends and midpoints of the intervals on the line through a point that qualify in both samples."""
     first, last = chord(point[None], direction[None], lower, upper)

@@ -37,9 +37,7 @@ STEP_REDUCTION, SUFFICIENT_DECREASE = 0.5, 1e-3
 
 
 def centred(base: Tensor, effect: Tensor, lower: Tensor, upper: Tensor, target: Tensor) -> Tensor:
-    """Actions (B, k) in a box whose mean m + e' z, (B,) and (k,), is closest to a target, which may be
-    infinite.
-    """
+    """Actions (B, k) in a box whose mean m + e' z, (B,) and (k,), is closest to a target, maybe infinite."""
     lowest, highest = lower.where(effect > 0, upper), upper.where(effect > 0, lower)
     low, high = base + lowest @ effect, base + highest @ effect
     span = high - low

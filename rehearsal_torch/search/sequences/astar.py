@@ -74,9 +74,7 @@ class Anchors(ABC):
 
     @abstractmethod
     def __call__(self, process: CounterfactualProcess, lipschitz: Tensor) -> list[Tensor]:
-        """Anchor states of each time step, T tensors (n_t, D), each n_t at least 1, in the coordinates of the
-        trajectory; `lipschitz` are L_t, (T,).
-        """
+        """Anchor states of each time step, T tensors (n_t >= 1, D), given the constants L_t, (T,)."""
 
 
 @final
@@ -255,9 +253,7 @@ class LipschitzBound:
         return out
 
     def ahead(self, states: Tensor, time: int, spent: Sequence[int]) -> Tensor:
-        """Upper bounds on V(x, l, t) by one-step lookahead (Eq. 11), max over a of R + bound(F_t(x, a)), (n,
-        D), t, (m,) -> (n, m).
-        """
+        """Upper bounds on V by one-step lookahead (Eq. 11), max over a of R + bound(F_t(x, a)), (n, m)."""
         process = self.process
         if time == process.horizon - 1:
             return self._last(states, spent)
@@ -331,9 +327,7 @@ class AStar(Search[CounterfactualReturn]):
         self.check_sizes("batch", expected="a batch of at least 1 node")
 
     def check(self, surrogate: Surrogate, **settings: Any) -> None:
-        """Refuses the return of an ensemble's worst member, and rewards without a Lipschitz constant, by an
-        `UnboundedError`.
-        """
+        """Refuses an ensemble's worst member, and rewards without a Lipschitz constant: `UnboundedError`."""
         members = surrogate.members if isinstance(surrogate, EpisodeSurrogate) else 1
         if settings.get("members") == "worst" and members > 1:
             raise UnboundedError(NO_SUM)

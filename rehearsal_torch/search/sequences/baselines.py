@@ -24,7 +24,7 @@ different time steps would often spend several changes on one step, and is weake
 Source: baselines of the project; compare Tsirtsis and Gomez-Rodriguez (2023), Eq. 9.
 """
 
-from typing import final
+from typing import Any, final
 
 import torch
 from torch import Tensor
@@ -172,35 +172,23 @@ class RandomChanges(Search[CounterfactualReturn]):
     def __call__(self, objective: CounterfactualReturn) -> Decision:
         """Returns the best draw; its gap is unknown unless nothing may be changed."""
         budget, effort, observed = Budget(self.budget_s), Effort(), objective.observed
-        if nothing_open(objective):
-            return sequence_decision(
-                objective, observed, effort, budget, search="random_changes", gap=0.0, draws=self.count
-            )
-        draws = stream(self.seed, objective.case.identity)
-        free = objective.open
-        order = torch.rand(self.count, len(free), generator=draws).argsort(-1)
-        times = free[order[:, : objective.changes]].to(observed.device)
-        sequences = observed.repeat(self.count, 1)
-        sequences.scatter_(1, times, _others(objective, times, draws))
-        effort.generated, effort.network_evaluations = self.count, self.count * (objective.horizon - 1)
-        values = ranked(objective(sequences))
-        drawn, reason = sequences[int(values.argmax())], ""
-        if not bool(values.isfinite().any()):
-            drawn = observed
-            reason = (
-                f"{UNDEFINED}: none of {self.count} random sequences can be compared with the observed one"
-            )
-        return sequence_decision(
-            objective,
-            drawn,
-            effort,
-            budget,
-            search="random_changes",
-            gap=None,
-            reason=reason,
-            declines=self.declines,
-            draws=self.count,
-        )
+        drawn, gap, reason = observed, 0.0 if nothing_open(objective) else None, ""
+        if gap is None:
+            draws = stream(self.seed, objective.case.identity)
+            free = objective.open
+            order = torch.rand(self.count, len(free), generator=draws).argsort(-1)
+            times = free[order[:, : objective.changes]].to(observed.device)
+            sequences = observed.repeat(self.count, 1)
+            sequences.scatter_(1, times, _others(objective, times, draws))
+            effort.generated, effort.network_evaluations = self.count, self.count * (objective.horizon - 1)
+            values = ranked(objective(sequences))
+            if bool(values.isfinite().any()):
+                drawn = sequences[int(values.argmax())]
+            else:
+                what = f"none of {self.count} random sequences can be compared with the observed one"
+                reason = f"{UNDEFINED}: {what}"
+        facts: dict[str, Any] = {"reason": reason, "declines": self.declines, "draws": self.count}
+        return sequence_decision(objective, drawn, effort, budget, search="random_changes", gap=gap, **facts)
 
 
 def _others(objective: CounterfactualReturn, times: Tensor, draws: torch.Generator) -> Tensor:

@@ -1,6 +1,5 @@
-"""The tree of `branch_and_bound`: paths on which some changes have been made, expanded best bound first.
-
-Enumeration of the sets of events that may still improve on the incumbent.
+"""The tree of `branch_and_bound`: paths on which some changes have been made, expanded best bound first, and
+the enumeration of the sets of events that may still improve on the incumbent.
 
 Given gains D(e) and pair bounds W(e, f) with gain(E) <= sum D + sum W for all sets of at most m events at
 different times (`gain_bound`), find all sets whose bound exceeds a threshold. Let A_P(f) = D(f) + sum over e
@@ -81,9 +80,7 @@ class SetModel:
         self.mutual, self.levels = self._shared()
 
     def sieve(self, threshold: float) -> tuple[Tensor, Tensor]:
-        """The events that may belong to a set with a gain above the threshold, (n',) long, and the bound of
-        every event, (n,).
-        """
+        """The events that may belong to a set above the threshold, (n',), and the bound of each, (n,)."""
         j, worth = self.changes - 1, self.gains + self._taken(self.changes, self.mutual)
         score = self.gains + self.pairs + self._taken(self.changes - 1, self.mutual)
         best = self._slotwise(score).clamp_min_(0)
@@ -274,9 +271,7 @@ class _Node:
 
 
 class EventTree:
-    """Open nodes, the incumbent, and counters of the work done, for an episode whose trajectory bounds its
-    curvature and whose reward is linear.
-    """
+    """Open nodes, the incumbent, and counters of the work done; the trajectory bounds its curvature."""
 
     def __init__(self, objective: CounterfactualReturn, effort: Effort, limits: Limits) -> None:
         assert isinstance(objective.trajectory, CurvedTrajectory)
@@ -404,9 +399,7 @@ class EventTree:
             self.best, self.sequence = gain, sequence
 
     def _branch(self, node: _Node, events: ChangeEvents, bounds: Tensor, model: SetModel | None) -> None:
-        """One child for each event that may be the first of a better set of two or more, with the later
-        events that may follow by the model, or all of them.
-        """
+        """One child for each event that may be the first of a better set, with those that may follow it."""
         threshold = self._threshold(node)
         for event in (bounds > threshold).nonzero()[:, 0].tolist():
             kept, time = node.kept.clone(), int(events.times[event])

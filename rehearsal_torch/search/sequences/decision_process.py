@@ -12,8 +12,6 @@ The effective branching factor b of a search that expanded N nodes of an episode
 
     N = 1 + b + b^2 + ... + b^T.
 
-Among sequences of equal return, one near to what was done: changes that gain nothing are undone.
-
 A search finds some sequence with the largest return; others may have the same one, since a change may have no
 effect. Starting from the sequence found, two kinds of steps lead back towards the observed actions:
 
@@ -220,9 +218,7 @@ class CounterfactualProcess:
         return torch.cat([self._rollout(part, time) for part in states.split(ROWS)])
 
     def final(self, states: Tensor, spent: Tensor) -> tuple[Tensor, Tensor]:
-        """The best last reward and its action, (n, D), changes made (n,) -> (n,), (n,) long, without lanes:
-        the last action changes no state.
-        """
+        """The best last reward, which moves no state, and its action, (n,) each, without lanes."""
         return self.ended(states, spent, states.new_zeros(len(states)))
 
     def ended(self, states: Tensor, spent: Tensor, totals: Tensor) -> tuple[Tensor, Tensor]:

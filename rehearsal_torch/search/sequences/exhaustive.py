@@ -162,9 +162,7 @@ class _Finalists:
     def evaluated(
         self, objective: CounterfactualReturn, baseline: float
     ) -> tuple[float, Tensor, float | None, float]:
-        """Value, sequence, gap (None if unknown) and largest rounding error after evaluating every finalist
-        with the objective; stored values are relative to a baseline.
-        """
+        """Value, sequence, gap (maybe None) and rounding error after evaluating all finalists exactly."""
         exact, approximate = ranked(objective(self.sequences)), self.values.to(torch.float64) + baseline
         rounding = float(
             (exact - approximate).where(exact.isfinite() & approximate.isfinite(), 0.0).abs().max()

@@ -205,9 +205,7 @@ class GainBound:
 def gain_bound(
     trajectory: CurvedTrajectory, gradient: Tensor, events: ChangeEvents, changes: int
 ) -> GainBound:
-    """Computes the bound of sets of at most `changes` >= 1 events around their path, given the gradient r,
-    (D,).
-    """
+    """Computes the bound of sets of at most `changes` events around their path, given r, (D,)."""
     steps = _Steps(trajectory, gradient, events, changes)
     for time in range(events.first, trajectory.horizon - 1):
         steps.advance(time)

@@ -125,9 +125,7 @@ class OutOfTimeError(Exception):
 
 
 def ascended(function: UnitAcquisition, starts: Tensor, steps: int) -> tuple[Tensor, Tensor]:
-    """The end points (R, d) of ascents from feasible starts (R, d), in unit coordinates, and their values
-    (R,), best first; the best points so far if the budget is spent.
-    """
+    """The ends (R, d) of ascents from starts (R, d), in unit coordinates, and their values, best first."""
     function.begin(starts)
     region = function.region
     unit = torch.stack([torch.zeros_like(starts[0]), torch.ones_like(starts[0])])

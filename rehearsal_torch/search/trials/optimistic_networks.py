@@ -179,9 +179,7 @@ class OptimisticNetworks(Search[Optimism]):
     def _exchanged(
         self, objective: Optimism, region: MixedRegion, free: Tensor, networks: PerturbedNetworks
     ) -> nn.Parameter:
-        """The best of the restarts and of those with one action at another level, under the same
-        perturbations.
-        """
+        """The best of the restarts and of those with one action at another level, as many as there were."""
         with torch.no_grad():
             points = region.at_levels(torch.sigmoid(free))
             moved, origins = region.neighbours(points, RELAXED)

@@ -124,9 +124,7 @@ def searched_action(objective: CausalObjective, search: Search[Any], log: TrialL
 
 
 def check_settable(task: CausalTask, action: Tensor, what: str) -> None:
-    """Refuses an action (k,) that is not finite or outside bounds, levels and limits, by a ValueError that
-    says `what` happened to it.
-    """
+    """Refuses an action (k,) outside bounds, levels and limits; `what` says what happened to it."""
     try:
         task.check_action(action)
     except ValueError as error:

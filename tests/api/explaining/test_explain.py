@@ -8,7 +8,7 @@ import torch
 
 import rehearsal_torch as rt
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.objectives.set_difference import JOINT
+from rehearsal_torch.objectives.gaussian_success import JOINT
 from rehearsal_torch.user_error import RequestError
 from tests.api.test_rehearse import SMALL
 from tests.toys.linear_truth import chain

@@ -8,7 +8,7 @@ import yaml
 import rehearsal_torch as rt
 from rehearsal_torch.checkpoint import CheckpointError
 from rehearsal_torch.cli.verbs.train import fit
-from rehearsal_torch.files.sealed import opened, sealed
+from rehearsal_torch.files.plain import opened, sealed
 from rehearsal_torch.methods.run import build
 from rehearsal_torch.run_folder import RunFolder
 from tests.methods.test_run import configured

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from rehearsal_torch.graphs.bidirection import signature
+from rehearsal_torch.graphs.equivalence import signature
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.program import run
 from tests.toys.graph_files import read_graph

@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from rehearsal_torch.data.problem_file.compiled import ProblemError, written_problem
-from rehearsal_torch.graphs.formats import write_graph
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.problems.rehearsal.own_table import written_task
+from tests.toys.graph_files import write_graph
 
 
 def faults_of(file):

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from rehearsal_torch.cli.verbs.prepare import bermuda
-from rehearsal_torch.graphs.equivalence import members, pattern_of
+from rehearsal_torch.graphs.equivalence import members
 from rehearsal_torch.problems.causal.optimum import highest
 from rehearsal_torch.problems.rehearsal.bermuda import (
     ACTIONABLE,
@@ -16,6 +16,7 @@ from rehearsal_torch.problems.rehearsal.bermuda import (
 )
 from rehearsal_torch.problems.world_size import SampleSize
 from tests.places import DATA
+from tests.toys.patterns import pattern_of
 
 MEASURED = DATA / "bermuda" / "bermuda.csv"
 # No action (mean, deviation over contexts), best of one variable, best of all five: 2,000 contexts.

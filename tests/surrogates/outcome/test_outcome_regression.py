@@ -14,7 +14,7 @@ from rehearsal_torch.objectives.outcome_success import OutcomeSuccess
 from rehearsal_torch.problems.rehearsal.bermuda import Bermuda
 from rehearsal_torch.problems.rehearsal.nonlinear_worlds import YesNo
 from rehearsal_torch.problems.world_size import SampleSize
-from rehearsal_torch.search.alterations.sampled_refinement import SampledRefinement
+from rehearsal_torch.search.alterations.projected_ascent import SampledRefinement
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.outcome.outcome_regression import (
     OutcomeKind,
