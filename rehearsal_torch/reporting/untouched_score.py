@@ -87,8 +87,8 @@ def scored(run: Recorded) -> UntouchedScore | None:
             (str(decision.get("unit", decision.get("identity", ""))), decision["score"])
             for decision in decisions
         ]
-    columns = ([number(row[name]) for _, row in rows] for name in names)
-    return score_of(*columns, units=[unit for unit, _ in rows])
+    desired, predicted, constant = ([number(row[name]) for _, row in rows] for name in names)
+    return score_of(desired, predicted, constant, [unit for unit, _ in rows])
 
 
 def line(run: Recorded) -> str:
