@@ -24,7 +24,6 @@ from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegress
 from rehearsal_torch.surrogates.outcome.stacked import StackedRegression
 from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
 from rehearsal_torch.training import fit as fits
-from rehearsal_torch.training import harness
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import (
     Fold,
@@ -427,7 +426,7 @@ def test_a_worker_with_a_gpu_trains_on_its_cpu_if_this_process_has_none(shared_a
     def here(work, common, tasks, workers, **how):
         return inner(work, common, tasks, 1, **how)
 
-    monkeypatch.setattr(harness, "gpus", lambda devices, accelerator: asked.append(accelerator) or [])
+    monkeypatch.setattr(Descent, "gpus", lambda how: asked.append(how.accelerator) or [])
     monkeypatch.setattr(fits, "results", here)
     trained(2, epochs=1, accelerator="auto")
     assert asked == ["cpu"] * 3, "settled before the members are shared"
