@@ -52,9 +52,9 @@ class Trials:
         )
         self._before = time.perf_counter()
 
-    def line(self, trial: Round, total: int) -> str:
-        """The line of a round: number, action, observed reward, the best expected reward so far if the world
-        provides it, and the seconds since the previous line.
+    def note(self, trial: Round) -> str:
+        """What came of a round: action, observed reward, the best expected reward so far if the world
+        provides it, and the seconds since the previous note.
         """
         now = time.perf_counter()
         spent, self._before = now - self._before, now
@@ -64,9 +64,7 @@ class Trials:
         if {"expected", "start", "optimum"} <= set(trial.score):
             self._best = max(self._best, trial.score["expected"], trial.score["start"])
             known = f", best expected {self._best:.4g} of {trial.score['optimum']:.4g}"
-        return (
-            f"round {trial.index + 1} of {total}: {action}; reward {trial.reward:.4g}{known}, {spent:.2f} s"
-        )
+        return f"{action}; reward {trial.reward:.4g}{known}, {spent:.2f} s"
 
 
 def _short(value: float | list[float]) -> str:
@@ -266,10 +264,9 @@ def watched(
                 wins, judged = wins + current.success, judged + 1
                 note = f"{wins} successes in {judged} rounds"
             if current.reward is not None and trials is not None:
-                text = trials.line(current, total)
-                note = text.partition(": ")[2]
+                note = trials.note(current)
                 if tables:
-                    line.aside(text)
+                    line.aside(f"round {current.index + 1} of {total}: {note}")
             line.at(number, note)
             yield current
     if not quiet and number > done:
