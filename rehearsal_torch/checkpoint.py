@@ -2,7 +2,7 @@
 
     config.yaml           the surrogate's resolved configuration: classes of this package and plain values
     weights.safetensors   the tensors of its state, and labels: format, version, class, fingerprints of
-                          question and data, seed, commit (`surrogates.weight_labels`)
+                          question and data, seed, commit (`surrogates.stored_state`)
     card.yaml             for readers: data, command, seed, commit, versions, held-out metrics; the SHA-256 of
                           the weights
 
@@ -18,7 +18,7 @@ The labels say what a weights file is where it is found alone. They are compared
 builds: another class, another question, or another format is refused. Weights without labels
 are read without that comparison.
 
-Tensors that loading can compute from the others, to the last bit, are left out (`surrogates.derived_state`):
+Tensors that loading can compute from the others, to the last bit, are left out (`surrogates.stored_state`):
 factors of kernel matrices, above all. Those that a file has are taken from it.
 
 A checkpoint is valid for the question that it was fitted for: `load(folder, task=...)` compares them
@@ -47,14 +47,17 @@ from rehearsal_torch.files.dotted import defined_in, mappings
 from rehearsal_torch.files.plain import PlainFileError, read_yaml
 from rehearsal_torch.files.writing import write_bytes, write_text
 from rehearsal_torch.run_folder import write_folder
-from rehearsal_torch.surrogates.derived_state import (
+from rehearsal_torch.surrogates.stored_state import (
     DerivationError,
     compute_derived,
+    labelled,
+    labels_in,
+    odd_label,
+    weight_labels,
     with_absent,
     without_derived,
 )
 from rehearsal_torch.surrogates.surrogate import Surrogate
-from rehearsal_torch.surrogates.weight_labels import labelled, labels_in, odd_label, weight_labels
 
 PACKAGE = "rehearsal_torch"
 # Bytes of weights.safetensors, together with the tensors that it leaves out.

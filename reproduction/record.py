@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from rehearsal_torch.evaluation.rehearsal_rows import written
+from rehearsal_torch.evaluation.rows import written
 from rehearsal_torch.files.rows import cell, read_rows
 from rehearsal_torch.files.writing import write_bytes, write_text
 

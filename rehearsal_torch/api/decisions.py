@@ -20,7 +20,7 @@ from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCa
 from rehearsal_torch.data.finding import reason_of
 from rehearsal_torch.data.tables.in_memory import in_library
 from rehearsal_torch.reporting.decision_frame import decision_frame, decision_html, quantity, summary
-from rehearsal_torch.reporting.page.probability_sentences import chances, headline
+from rehearsal_torch.reporting.page.sentences import chances, headline
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -144,7 +144,7 @@ class Decisions(list[Decision]):
         """Draws the estimate of each case with its interval, beside that for no action, into `ax` or a new
         figure.
         """
-        from rehearsal_torch.reporting.decision_plot import draw
+        from rehearsal_torch.reporting.figures.cases import draw_decisions_into
         from rehearsal_torch.reporting.style import drawing
 
         with drawing():
@@ -152,7 +152,7 @@ class Decisions(list[Decision]):
                 from matplotlib import pyplot
 
                 _, ax = pyplot.subplots(layout="constrained")
-            draw(ax, self._frame(), quantity(self._lines()))
+            draw_decisions_into(ax, self._frame(), quantity(self._lines()))
         return ax
 
     def summary(self) -> str:

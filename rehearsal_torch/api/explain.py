@@ -4,7 +4,7 @@ Collected are, for the recommended action (or the one that was found and not rec
 
     adjustment   the covariates of each candidate set, from the graph
     near rows    the rows whose distance to context and action is at most the 97.5th percentile of the rows'
-                 own distance to their 5th nearest row (`surrogates.overlap`)
+                 own distance to their 5th nearest row (`surrogates.rehearsal_surrogate`)
     runners-up   the best action of the other candidate sets, searched as the method searches; and in the same
                  set the best of 512 points of the box, and of a step of a tenth of the range along each
                  variable, that differ from it by at least that step in some variable, or in a level
@@ -59,8 +59,7 @@ from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.graphs.separation import adjustment, reaches
 from rehearsal_torch.objectives.objective import AlterationObjective, Candidates
 from rehearsal_torch.spaces.box import Alteration, Box
-from rehearsal_torch.surrogates.overlap import ROUNDING
-from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
+from rehearsal_torch.surrogates.rehearsal_surrogate import ROUNDING, RehearsalSurrogate
 from rehearsal_torch.user_error import RequestError
 
 POINTS = 512

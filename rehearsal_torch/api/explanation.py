@@ -73,7 +73,7 @@ class NearRows:
     Attributes:
         count: How many of the `compared` rows lie within `radius`.
         radius: In standard deviations of context and action: for 97.5 % of the rows, the 5th nearest row is
-            within it (`surrogates.overlap`).
+            within it (`surrogates.rehearsal_surrogate`).
         region: Context variables and actions to (smallest, largest) among the near rows.
         desired: How many of the near rows have a desired outcome; None if the outcomes are not known.
         effective: The effective number of rows near the decision as the method counts it; None if it does

@@ -79,7 +79,7 @@ class LookedBack(Decision):
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draws the observed course and the one under the decision, with the changed steps shaded."""
-        from rehearsal_torch.reporting.figures.courses import draw_into
+        from rehearsal_torch.reporting.figures.episodes import draw_course
         from rehearsal_torch.reporting.style import drawing
 
         with drawing():
@@ -87,7 +87,7 @@ class LookedBack(Decision):
                 from matplotlib import pyplot
 
                 _, ax = pyplot.subplots(figsize=(6.2, 4.0), layout="constrained")
-            draw_into(ax, {"identity": self.case.identity, "trajectory": self.trajectory}, self.words)
+            draw_course(ax, {"identity": self.case.identity, "trajectory": self.trajectory}, self.words)
             ax.legend()
         return ax
 

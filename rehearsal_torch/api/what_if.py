@@ -34,7 +34,7 @@ from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.methods.run import Method
 from rehearsal_torch.objectives.gaussian_success import between_sets
 from rehearsal_torch.objectives.objective import AlterationObjective, Candidates, objective_for
-from rehearsal_torch.reporting.page.probability_sentences import settings
+from rehearsal_torch.reporting.page.sentences import settings
 from rehearsal_torch.seeding import paired_seed, seed_draws
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.overturning import Overturning

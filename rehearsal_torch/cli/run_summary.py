@@ -7,7 +7,7 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.methods.choice import Noted
 from rehearsal_torch.methods.run import Run
 from rehearsal_torch.problems.problem import Problem
-from rehearsal_torch.reporting import card_lines
+from rehearsal_torch.reporting.page.card import brief, whole
 from rehearsal_torch.reporting.run_report import report
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.user_error import UserError
@@ -48,7 +48,7 @@ def described(
             recorded |= {"reward": config["objective"].get("reward"), "actions": actions_of(config)}
     folder.write_json("run.json", run | recorded)
     if not sweep:
-        lines = card_lines.whole(card) if asked(config, "tables") else card_lines.brief(card)
+        lines = whole(card) if asked(config, "tables") else brief(card)
         notes = [f"Note: {sentence}." for sentence in problem.facts().notes]
         print("\n".join(["Data", *(f"  {line}" for line in lines), *notes]), flush=True)
     return fingerprint

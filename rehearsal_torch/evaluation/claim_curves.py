@@ -17,11 +17,12 @@ import torch
 
 from rehearsal_torch.claims.rules import Claimed, claimed
 from rehearsal_torch.data.codings.class_actions import in_indicators, in_places, offered
+from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.data.decision import CHANCE, Estimate, RehearsalCase
 from rehearsal_torch.data.finding import outside
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.evaluation.recorded_run import Decided, before, claim
-from rehearsal_torch.evaluation.rehearsal_rows import number
+from rehearsal_torch.evaluation.rows import number
 from rehearsal_torch.objectives.objective import Candidates, objective_for
 from rehearsal_torch.problems.problem import Problem
 from rehearsal_torch.seeding import paired_seed, seeded
@@ -39,7 +40,7 @@ BINS, FEWEST, BROAD = 12, 5, 0.8
 
 @dataclass(frozen=True)
 class ClaimRow:
-    """One point of a curve, one mark, or one bin of observations.
+    """One point of a curve, one mark, or one bin of observations; empty where nothing is known, or withheld.
 
     Attributes:
         along: The action on the horizontal axis.
@@ -47,10 +48,8 @@ class ClaimRow:
             what is claimed of no action, or of leaving the present values; or "observations".
         x: The value of the action, of classes their place 0, 1, ...; the left edge of a bin, or the level of
             which the bar is.
-        point: The estimate, or the number of observations; empty where it is withheld.
-        lower: The lower end of its interval, or the left edge of a bar; empty where there is none.
-        upper: The upper end, or the right edge.
-        level: The coverage probability of the interval.
+        point: The estimate, or the number of observations.
+        lower, upper: The ends of its interval with coverage `level`, or the edges of a bar.
     """
 
     case: str
@@ -95,9 +94,7 @@ def shown(lines: Sequence[Decided]) -> list[Decided]:
 
 def places(case: RehearsalCase, name: str, count: int) -> list[float]:
     """The values of an action at which its curve is asked; of classes their places."""
-    classes = next(
-        (coding for coding in case.codings if coding.name == name and coding.reference is not None), None
-    )
+    classes = _classes(case, name)
     if classes is not None:
         return [float(index) for index in offered(classes, case.levels)]
     lower, upper = case.feasible[name]
@@ -106,6 +103,13 @@ def places(case: RehearsalCase, name: str, count: int) -> list[float]:
         every = torch.linspace(0, len(levels) - 1, min(count, len(levels))).round().long().tolist()
         return [float(levels[index]) for index in every]
     return torch.linspace(lower, upper, count if lower < upper else 1, dtype=torch.float64).tolist()
+
+
+def _classes(case: RehearsalCase, name: str) -> Coding | None:
+    """The coding of an action of classes; None for others."""
+    return next(
+        (coding for coding in case.codings if coding.name == name and coding.reference is not None), None
+    )
 
 
 def bins(surrogate: RehearsalSurrogate, case: RehearsalCase, name: str) -> dict[str, Any] | None:
@@ -122,9 +126,7 @@ def bins(surrogate: RehearsalSurrogate, case: RehearsalCase, name: str) -> dict[
     overlap = surrogate.overlap
     if not overlap.known:
         return None
-    classes = next(
-        (coding for coding in case.codings if coding.name == name and coding.reference is not None), None
-    )
+    classes = _classes(case, name)
     columns = (name,) if classes is None else classes.columns
     where = [overlap.names.index(column) for column in columns]
     values = (overlap.location[where] + overlap.scale[where] * overlap.rows[:, where]).to(
@@ -155,7 +157,7 @@ def bins(surrogate: RehearsalSurrogate, case: RehearsalCase, name: str) -> dict[
         "at": at.tolist(),
         "low": low.tolist(),
         "high": high.tolist(),
-        "counts": [int(coding) if coding == 0 or coding >= FEWEST else None for coding in counts],
+        "counts": [int(count) if count == 0 or count >= FEWEST else None for count in counts],
         "rows": len(values),
     }
 
@@ -177,42 +179,30 @@ def _of_case(
     names = list(setting)[:MOST]
     count = max(5, min(EACH, POINTS // len(names)))
     asked = {name: places(case, name, count) for name in names}
-    settings = [
-        _in_order(in_indicators({**setting, name: value}, case.codings), columns)
-        for name in names
-        for value in asked[name]
-    ]
+    coded = [in_indicators({**setting, name: value}, case.codings) for name in names for value in asked[name]]
+    settings = [{column: values[column] for column in columns} for values in coded]
     claims = iter(_estimates(case, surrogate, objective, settings, paired_seed(seed, int(line["index"]))))
     curves = {name: [next(claims) for _ in asked[name]] for name in names}
-    if not any(claim_there is not None for curve in curves.values() for claim_there in curve):
+    if not any(estimate is not None for curve in curves.values() for estimate in curve):
         return []
-    name_of_case = str(line.get("identity", line["index"]))
+    identity = str(line.get("identity", line["index"]))
     present = {name: float(value) for name, value in (line.get("present") or {}).items()}
-    held = in_places(present, case.codings)
-    compared = number(before(line))
+    held, compared = in_places(present, case.codings), number(before(line))
+    ends = [number(claim(line, part)) for part in ("point", "lower", "upper", "level")]
     rows = []
     for name in names:
-        rows += [
-            ClaimRow(name_of_case, name, CLAIM, x, *_ends(claim_there))
-            for x, claim_there in zip(asked[name], curves[name], strict=True)
-        ]
-        ends = [number(claim(line, part)) for part in ("point", "lower", "upper", "level")]
-        rows.append(ClaimRow(name_of_case, name, SET, setting[name], *map(_known, ends)))
+        for x, estimate in zip(asked[name], curves[name], strict=True):
+            rows.append(ClaimRow(identity, name, CLAIM, x, *_ends(estimate)))
+        rows.append(ClaimRow(identity, name, SET, setting[name], *map(_known, ends)))
         if name in held:
-            rows.append(ClaimRow(name_of_case, name, PRESENT, held[name]))
-        rows.append(ClaimRow(name_of_case, name, BEFORE, setting[name], _known(compared)))
-        counts = bins(surrogate, case, name)
-        if counts is not None:
-            bars = zip(*(counts[part] for part in ("at", "counts", "low", "high")), strict=True)
-            rows += [
-                ClaimRow(name_of_case, name, ROWS, at, "" if claim_there is None else claim_there, low, high)
-                for at, claim_there, low, high in bars
-            ]
+            rows.append(ClaimRow(identity, name, PRESENT, held[name]))
+        rows.append(ClaimRow(identity, name, BEFORE, setting[name], _known(compared)))
+        if bars := bins(surrogate, case, name):
+            for at, count, low, high in zip(
+                *(bars[part] for part in ("at", "counts", "low", "high")), strict=True
+            ):
+                rows.append(ClaimRow(identity, name, ROWS, at, _known(count), low, high))
     return rows
-
-
-def _in_order(values: Mapping[str, float], names: Sequence[str]) -> dict[str, float]:
-    return {name: values[name] for name in names}
 
 
 def _estimates(
@@ -241,14 +231,11 @@ def _shown(found: Claimed) -> Estimate | None:
     return None if estimate is None or estimate.of != CHANCE or found.refused or beyond else estimate
 
 
-def _ends(estimate: Estimate | None) -> tuple[float | str, float | str, float | str, float | str]:
+def _ends(estimate: Estimate | None) -> list[float | str]:
     if estimate is None:
-        return "", "", "", ""
-    lower, upper, level = (
-        "" if end is None else end for end in (estimate.lower, estimate.upper, estimate.level)
-    )
-    return estimate.point, lower, upper, level
+        return [""] * 4
+    return list(map(_known, (estimate.point, estimate.lower, estimate.upper, estimate.level)))
 
 
-def _known(value: float) -> float | str:
-    return "" if math.isnan(value) else value
+def _known(value: float | None) -> float | str:
+    return "" if value is None or math.isnan(value) else value

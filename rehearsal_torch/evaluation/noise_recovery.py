@@ -20,7 +20,8 @@ from torch import Tensor
 from rehearsal_torch.estimators.hsic import dependence
 from rehearsal_torch.problems.causal.world import CausalWorld
 from rehearsal_torch.seeding import numpy_generator
-from rehearsal_torch.surrogates.network.causal_model import CausalModel, recover
+from rehearsal_torch.surrogates.counterfactual import recover
+from rehearsal_torch.surrogates.network.causal_model import CausalModel
 
 FITTED, HELD_OUT, POINT = "fitted", "held out", "noise"
 NOISE_DRAWS = 100_000
@@ -28,13 +29,8 @@ NOISE_DRAWS = 100_000
 
 @dataclass(frozen=True)
 class RecoveryRow:
-    """One measure of one node, or the noise of one observation.
-
-    Attributes:
-        part: The rows that the model was fitted to ("fitted"), or others ("held out").
-        quantity: "correlation", "mean", "std", "dependence" or "distance"; "noise" for one observation.
-        value: The measure; for "noise", the recovered noise.
-        true: For "noise", the true noise, standardised; empty otherwise.
+    """One measure of one node, or the noise of one observation ("noise"): the recovered one as the value, and
+    the true one, standardised. The part tells rows that the model was fitted to from held-out ones.
     """
 
     node: str
@@ -58,10 +54,11 @@ def recovery_rows(world: CausalWorld, model: CausalModel) -> list[RecoveryRow]:
             true = (world.recoverable(node, noise[:, column]) - every.mean()) / every.std()
             if not bool(true.isfinite().all()):
                 continue  # a node without noise
-            inputs = table.columns(network.task.inputs(node)).double()
-            rows += _node(
-                node, part, recovered[:, column], true, (every - every.mean()) / every.std(), inputs
+            inputs, draws = (
+                table.columns(network.task.inputs(node)).double(),
+                (every - every.mean()) / every.std(),
             )
+            rows += _node(node, part, recovered[:, column], true, draws, inputs)
     return rows
 
 
@@ -80,11 +77,9 @@ def _node(
         "distance": float(wasserstein_distance(aligned.numpy(), noise_draws.numpy())),
     }
     if inputs.shape[-1]:
-        spread = inputs.std(0)
-        varied = spread > 0
-        measured["dependence"] = dependence(
-            recovered, (inputs[:, varied] - inputs[:, varied].mean(0)) / spread[varied]
-        ).value
+        varying = inputs[:, inputs.std(0) > 0]
+        scaled = (varying - varying.mean(0)) / varying.std(0)
+        measured["dependence"] = dependence(recovered, scaled).value
     rows = [RecoveryRow(node, part, name, value) for name, value in measured.items()]
     return rows + [
         RecoveryRow(node, part, POINT, value, known)

@@ -47,19 +47,15 @@ def sensitivity_of(decided: Decided) -> Sensitivity | None:
 
 def yardstick(sensitivities: Sequence[Sensitivity]) -> tuple[str, float] | None:
     """The strongest observed covariate and its strength; None if no decision has one."""
-    known = [
-        (sensitivity.covariate, sensitivity.yardstick)
-        for sensitivity in sensitivities
-        if sensitivity.yardstick is not None
-    ]
-    return max(known, key=lambda pair: pair[1]) if known else None
+    pairs = [(sensitivity.covariate, sensitivity.yardstick) for sensitivity in sensitivities]
+    known = [(covariate, strength) for covariate, strength in pairs if strength is not None]
+    return max(known, key=lambda pair: pair[1], default=None)
 
 
 def typical(sensitivities: Sequence[Sensitivity]) -> int:
     """The place of the recommendation with the median tipping strength, the lower of two."""
-    return [sensitivity.tipping for sensitivity in sensitivities].index(
-        median_low(sensitivity.tipping for sensitivity in sensitivities)
-    )
+    strengths = [sensitivity.tipping for sensitivity in sensitivities]
+    return strengths.index(median_low(strengths))
 
 
 def stands(sensitivities: Sequence[Sensitivity], strength: float) -> float:
@@ -103,23 +99,21 @@ def overall(decisions: Sequence[Decided]) -> str:
     if not sensitivities:
         return ""
     if len(sensitivities) == 1:
-        text = sensitivities[0].sentence()
-        return f"{text[0].upper()}{text[1:]}."
+        return _capital(sensitivities[0].sentence())
     strengths = [sensitivity.tipping for sensitivity in sensitivities]
     middle = median_low(strengths)
     spread = f"{factor(min(strengths))} to {factor(max(strengths))}"
-    doubtful = sum(sensitivity == 1 for sensitivity in strengths)
     if math.isinf(middle):
         first = f"No hidden common cause can overturn most of the recommendations (strengths {spread})"
     elif middle == 1:
         first = (
-            f"Even without a hidden common cause, {doubtful} of {len(sensitivities)} recommendations may be "
-            "no better than no action, which their interval contains"
+            f"Even without a hidden common cause, {strengths.count(1)} of {len(strengths)} recommendations "
+            "may be no better than no action, which their interval contains"
         )
     else:
         first = (
             f"A hidden common cause would have to make the action {factor(middle)} times as likely, or as "
-            f"unlikely, to overturn the median recommendation (of {len(sensitivities)}: {spread})"
+            f"unlikely, to overturn the median recommendation (of {len(strengths)}: {spread})"
         )
     if any(sensitivity.basis == "point" for sensitivity in sensitivities):
         first += ", by the estimates alone where the method has no interval"
@@ -149,8 +143,7 @@ def sequences_overall(decisions: Sequence[Decided], actions: str = "doses") -> s
     if not causes:
         return ""
     if len(causes) == 1:
-        text = causes[0].sentence(actions)
-        return f"{text[0].upper()}{text[1:]}."
+        return _capital(causes[0].sentence(actions))
     tipping = [cause.tipping for cause in causes]
     middle = median_low(tipping)
     spread = f"of {len(causes)}: {_strength(min(tipping))} to {_strength(max(tipping))}"
@@ -174,6 +167,10 @@ def sequences_overall(decisions: Sequence[Decided], actions: str = "doses") -> s
         f"{first}; one as strong as the strongest observed covariate, {strongest.covariate} "
         f"({share(strength)}), can overturn {overturned} of {len(causes)}."
     )
+
+
+def _capital(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def _strength(strength: float) -> str:

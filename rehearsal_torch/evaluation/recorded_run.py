@@ -74,9 +74,8 @@ class Recorded:
         """
         groups: dict[tuple[str, int | None], list[Decided]] = defaultdict(list)
         for decided in self.decisions:
-            groups[
-                search_of(decided), decided["trajectory"]["changes"] if is_sequence(decided) else None
-            ].append(decided)
+            changes = decided["trajectory"]["changes"] if is_sequence(decided) else None
+            groups[search_of(decided), changes].append(decided)
         return dict(sorted(groups.items(), key=lambda item: -1 if item[0][1] is None else item[0][1]))
 
 
@@ -121,14 +120,6 @@ def before(decided: Decided, part: str = "point") -> Any:
     return claim(decided, part, "unchanged" if isinstance(decided.get("unchanged"), Mapping) else "baseline")
 
 
-def _truth(path: Path) -> list[dict[str, str]]:
-    """The rows of truth.csv: features of episodes, or recovered noise."""
-    rows = read_rows(path, ("quantity", "value"), ("value", "true"))
-    return (
-        read_rows(path, NOISE if rows and "node" in rows[0] else FEATURES, ("value", "true")) if rows else []
-    )
-
-
 def read(path: str | Path) -> Recorded:
     """Reads a run folder.
 
@@ -149,7 +140,10 @@ def read(path: str | Path) -> Recorded:
     seconds = {int(step): value for step, value in metrics.get(SECONDS, [])}
     decisions = sorted(folder.decisions(), key=lambda decided: decided.get("index", 0))
     timed = [{"seconds": seconds.get(decided.get("index", -1)), **decided} for decided in decisions]
-    truth = _truth(path / "truth.csv")
+    truth = read_rows(path / "truth.csv", ("quantity", "value"), ("value", "true"))
+    if truth:
+        named = NOISE if "node" in truth[0] else FEATURES
+        truth = read_rows(path / "truth.csv", named, ("value", "true"))
     curves = read_rows(path / "surrogate.csv", CURVES, CURVE_NUMBERS)
     claims = read_rows(path / "claims.csv", CLAIMS, CLAIM_NUMBERS)
     run = folder.read_json("run.json")
@@ -164,21 +158,8 @@ def read(path: str | Path) -> Recorded:
     words = dict(run["words"]) if isinstance(run.get("words"), Mapping) else {}
     if words:
         words |= {"reward": run.get("reward"), "actions": run.get("actions")}
-    return Recorded(
-        path,
-        timed,
-        dict(metrics),
-        config,
-        truth,
-        curves,
-        choices,
-        kind,
-        findings_of(card),
-        seen,
-        words,
-        claims,
-        codings,
-    )
+    said_of_data = findings_of(card), seen, words, claims, codings
+    return Recorded(path, timed, dict(metrics), config, truth, curves, choices, kind, *said_of_data)
 
 
 def _kind(run: Mapping[str, Any], path: Path) -> Kind | None:
@@ -205,16 +186,12 @@ def counterpart(trajectory: Mapping[str, Any], score: Mapping[str, object]) -> s
     Args:
         trajectory: The record of a decision's trajectory, with ``observed`` and ``value`` and, for a score
             with doses, ``related``.
-        score: The true outcomes, such as those of `SepsisSimulated.score`.
     """
     matching = [name for name in SCORES if _equal(trajectory.get("observed"), score.get(f"{name}_observed"))]
     related = trajectory.get("related") or {}
     for name, own in _RELATED.items():
-        if (
-            name in matching
-            and own in related
-            and all(_equal(trajectory.get(end), related[own].get(end)) for end in ("observed", "value"))
-        ):
+        ends = [(trajectory.get(end), related.get(own, {}).get(end)) for end in ("observed", "value")]
+        if name in matching and all(_equal(*pair) for pair in ends):
             return name
     return matching[0] if matching else None
 

@@ -43,20 +43,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rehearsal_torch.evaluation.bootstrap import Interval, mean_interval
-from rehearsal_torch.evaluation.online_rows import by_repeat
-from rehearsal_torch.evaluation.rehearsal_rows import TRUTH, Row
-from rehearsal_torch.evaluation.trial_rows import by_seed
+from rehearsal_torch.evaluation.rows import TRUTH, Row, by_run
+
+# The last rounds of an online run.
+LAST = 20
 
 
 @dataclass(frozen=True)
 class TruthSummary:
-    """How often bounds on the true probability hold (`credible_bound`).
-
-    Attributes:
-        intervals: Number of bounds with a known truth.
-        covered: Share of the intervals that contain the true probability; NaN if there are none.
-        least: Share of the one-sided lower bounds that the true probability reaches.
-        width: Mean width of the intervals.
+    """How often so many bounds on the true probability hold (`credible_bound`): the shares of the intervals
+    that contain it, and of the one-sided lower bounds that it reaches, and the mean width; NaN if there are
+    none.
     """
 
     intervals: int = 0
@@ -67,7 +64,7 @@ class TruthSummary:
 
 def truth_summary(rows: Sequence[Row]) -> TruthSummary:
     """Summarises the bounds on the truth in rows; those without a bound or a truth are left out."""
-    known = [row for row in rows if not any(math.isnan(row.get(key, math.nan)) for key in (*TRUTH, "auf"))]
+    known = _known(rows, *TRUTH, "auf")
     return TruthSummary(
         intervals=len(known),
         covered=mean([float(row["truth_lower"] <= row["auf"] <= row["truth_upper"]) for row in known]),
@@ -78,18 +75,16 @@ def truth_summary(rows: Sequence[Row]) -> TruthSummary:
 
 @dataclass(frozen=True)
 class MethodSummary:
-    """Results of one method in one world, for rehearsal decisions.
+    """Results of one method in one world, for rehearsal decisions; NaN where nothing is known.
 
     Attributes:
         no_action_count: Number of decisions without an alteration, and
         present_count: of those whose estimate is that of leaving known present values.
-        auf: Mean true probability with its 95% interval; NaN if the truth is unknown.
-        std: Standard deviation over seeds of the mean over contexts; NaN for one seed.
+        auf: Mean true probability with its 95% interval.
+        std: Standard deviation over seeds of the mean over contexts.
         oracle, no_action, claimed: Means of the largest possible probability, of that without an alteration,
             and of the method's own estimate.
-        covered: Share of the intervals that contain the true probability; NaN if there are none.
-        intervals: Number of decisions with an interval and a known truth.
-        width: Their mean width.
+        covered: Share of the so many `intervals`, of mean `width`, that contain the true probability.
         excess: Mean of estimate minus true probability, over the decisions that have both.
         seconds: Median seconds of a decision.
     """
@@ -131,8 +126,7 @@ def summed(rows: Sequence[Row], no_action_count: int, present_count: int = 0) ->
     means = [statistics.fmean(values) for values in by_seed.values()]
     true = [value for values in by_seed.values() for value in values]
     auf = mean_interval(means if len(means) > 1 else true)
-    bounded = [row for row in rows if not any(math.isnan(row[key]) for key in ("lower", "upper", "auf"))]
-    claims = [row["estimate"] - row["auf"] for row in rows if not math.isnan(row["estimate"] - row["auf"])]
+    bounded = _known(rows, "lower", "upper", "auf")
     return MethodSummary(
         count=len(rows),
         no_action_count=no_action_count,
@@ -145,7 +139,7 @@ def summed(rows: Sequence[Row], no_action_count: int, present_count: int = 0) ->
         covered=mean([float(row["lower"] <= row["auf"] <= row["upper"]) for row in bounded]),
         intervals=len(bounded),
         width=mean([row["upper"] - row["lower"] for row in bounded]),
-        excess=mean(claims),
+        excess=mean([row["estimate"] - row["auf"] for row in rows]),
         seconds=median([row["seconds"] for row in rows]),
         truth=truth_summary(rows),
         present_count=present_count,
@@ -160,6 +154,11 @@ def grouped(rows: Sequence[Row], *keys: str) -> dict[tuple[object, ...], list[Ro
     return dict(groups)
 
 
+def _known(rows: Sequence[Row], *keys: str) -> list[Row]:
+    """The rows that have numbers under all keys."""
+    return [row for row in rows if not any(math.isnan(row.get(key, math.nan)) for key in keys)]
+
+
 def mean(values: Sequence[float]) -> float:
     """The mean of the values that are not NaN; NaN if there are none."""
     known = [value for value in values if not math.isnan(value)]
@@ -172,26 +171,18 @@ def median(values: Sequence[float]) -> float:
     return statistics.median(known) if known else math.nan
 
 
-LAST = 20
-
-
 @dataclass(frozen=True)
 class OnlineSummary:
-    """Results of one method in one world for one tau, over repeats of an online run.
+    """Results of one method in one world for one tau, over repeats of an online run; NaN where nothing is
+    known.
 
-    Attributes:
-        rounds: Largest number of rounds of a repeat.
-        probability: Mean true probability of success, with the 95% interval over repeats.
-        std: Standard deviation of the mean over repeats; NaN for one repeat.
-        successes: Mean number of successful rounds of a repeat.
-        oracle: Mean of the best possible probability.
-        late: Mean true probability over the last rounds.
-        left: Mean gap to the best possible probability over the last rounds.
-        information: Mean expected information gain of a round, in nats; NaN if the method does not compute
-            it; `information_late` is that over the last rounds.
-        covered: Share of the bounds that contain the true probability; NaN if there are none; `covered_late`
-            is that over the last rounds.
-        width: Mean width of the bounds.
+    Attributes: rounds: Largest number of rounds of a repeat. probability: Mean true probability of success,
+        with the 95% interval over repeats. std: Standard deviation of the mean over repeats. successes: Mean
+        number of successful rounds of a repeat. oracle: Mean of the best possible probability. late: Mean
+        true probability over the last rounds, and `left` the mean gap to the best possible one. information:
+        Mean expected information gain of a round, in nats; `information_late` in the last rounds. covered:
+        Share of the bounds, of mean `width`, that contain the true probability; `covered_late` in the last
+        rounds.
         targets: Altered variables to their share of all rounds; "-" stands for no action.
         seconds: Median seconds of a round.
     """
@@ -214,12 +205,8 @@ class OnlineSummary:
 
 
 def online_summary(rows: Sequence[Row], last: int = LAST) -> OnlineSummary:
-    """Summarises the rows of one method, world and tau, at least one.
-
-    Args:
-        last: Number of rounds at the end of a repeat that count as its last ones.
-    """
-    repeats = list(by_repeat(rows).values())
+    """Summarises the rows of one method, world and tau, at least one, and those of so many last rounds."""
+    repeats = list(by_run(rows, "repeat").values())
     late = [row for repeat in repeats for row in repeat[-last:]]
     means = [mean([row["p_true"] for row in repeat]) for repeat in repeats]
     counts = Counter(str(row["target"]) or "-" for row in rows)
@@ -244,19 +231,17 @@ def online_summary(rows: Sequence[Row], last: int = LAST) -> OnlineSummary:
 
 
 def _covered(rows: Sequence[Row]) -> float:
-    bounded = [row for row in rows if not any(math.isnan(row[key]) for key in ("lower", "upper", "p_true"))]
+    bounded = _known(rows, "lower", "upper", "p_true")
     return mean([float(row["lower"] <= row["p_true"] <= row["upper"]) for row in bounded])
 
 
 @dataclass(frozen=True)
 class TrialSummary:
-    """Results of one method on one problem, over seeds of trials.
+    """Results of one method on one problem, over seeds of trials with so many rounds at least.
 
-    Attributes:
-        rounds: Rounds of a seed; the minimum over seeds.
-        best: Best expected reward of the actions tried, with its 95% interval over seeds.
-        recommended: Expected reward of the recommended action.
-        average: Expected reward of the actions tried, averaged over rounds.
+    Attributes: best, average: Expected rewards of the actions tried: the best, and the mean over rounds, with
+        their 95% intervals over seeds.
+        recommended: Expected reward of the recommended action, in the same way.
         regrets: Simple regret of the recommended action, one number per seed.
         optimum: The largest expected reward.
         start: Best expected reward of the start design, averaged over seeds.
@@ -286,7 +271,7 @@ def trial_summary(rows: Sequence[Row], round_: int | None = None) -> TrialSummar
     Args:
         round_: Round to summarise after; None for the last one that all seeds have.
     """
-    runs = list(by_seed(rows).values())
+    runs = list(by_run(rows, "seed").values())
     length = min(len(run) for run in runs) if round_ is None else round_
     runs = [run[:length] for run in runs]
     ends = [run[-1] for run in runs]

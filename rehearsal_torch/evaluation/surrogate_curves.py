@@ -7,7 +7,7 @@
              posterior mean, and of its posterior standard deviation
     noise    the density of a node's learnt noise u_hat (mean 0, variance 1 in theory), and the noise that was
              recovered from the trials; draws that a model holds at the ends of its range
-             (`estimators.mixture`) lie beyond what is shown
+             (`estimators.noise_models`) lie beyond what is shown
 
 In a causal world each of them has the true curve beside it: E[r | a], the mean of the node's equation over
 its noise, and the density of the standardised identifiable part of the noise, with the sign of u_hat. Trials
@@ -34,7 +34,8 @@ from rehearsal_torch.problems.causal.world import CausalWorld
 from rehearsal_torch.problems.problem import CausalProblem, Problem
 from rehearsal_torch.round_line import answered
 from rehearsal_torch.seeding import numpy_generator
-from rehearsal_torch.surrogates.network.causal_model import CausalModel, CausalNetwork, recover
+from rehearsal_torch.surrogates.counterfactual import recover
+from rehearsal_torch.surrogates.network.causal_model import CausalModel, CausalNetwork
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 from rehearsal_torch.surrogates.surrogate import Surrogate
 
@@ -50,14 +51,11 @@ NEARBY = 0.1
 class CurveRow:
     """One point of a curve, or one trial.
 
-    Attributes:
-        panel: "reward", "node" or "noise".
-        name: The node; "reward" for the reward.
-        along: The action or parent on the horizontal axis; empty for noise.
-        series: "learnt", "true", "trial", "trial elsewhere" or "recommended".
-        x: The place on the horizontal axis; for noise in standard deviations.
-        value: The mean, the density, or the observed value; empty where there is none.
-        std: The epistemic standard deviation of a learnt mean; empty otherwise.
+    Attributes: panel: "reward", "node" or "noise". name: The node; "reward" for the reward. along: The action
+        or parent on the horizontal axis; empty for noise. series: "learnt", "true", "trial", "trial
+        elsewhere" or "recommended". x: The place on the horizontal axis; for noise in standard deviations.
+        value: The mean, the density, or the observed value, with the epistemic standard deviation ``std`` of
+        a learnt mean; empty where there is none.
     """
 
     panel: str
@@ -79,7 +77,6 @@ def curve_table(
     Args:
         surrogate: Fitted to all trials.
         lines: The lines of ``decisions.jsonl``; with the world's responses, if the run learnt from them.
-        seed: Of the noise draws.
     """
     if not (lines and isinstance(problem, CausalProblem) and isinstance(surrogate, CausalModel)):
         return []
@@ -103,7 +100,6 @@ def curve_rows(
 
     Args:
         index: The round whose bounds and noise draws are used.
-        seed: Of the noise draws.
     """
     case = problem.case(index)
     assert isinstance(case, RehearsalCase)
@@ -128,15 +124,10 @@ def _along_action(
     task = objective.task
     column = task.actions.index(name)
     points = _slice(task, action, column)
-    means = torch.cat(
-        [
-            objective.expected(part, objective.other)
-            for part in points.split(max(1, CHUNK // len(objective.other)))
-        ]
-    )
-    stds = torch.cat(
-        [objective.plausible(part).std(-1) for part in points.split(max(1, CHUNK // (PLAUSIBLE * DRAWS)))]
-    )
+    parts = points.split(max(1, CHUNK // len(objective.other)))
+    means = torch.cat([objective.expected(part, objective.other) for part in parts])
+    parts = points.split(max(1, CHUNK // (PLAUSIBLE * DRAWS)))
+    stds = torch.cat([objective.plausible(part).std(-1) for part in parts])
     yield from _curve(REWARD, REWARD, name, LEARNT, points[:, column], means, stds)
     if world is not None:
         yield from _curve(REWARD, REWARD, name, TRUE, points[:, column], world.expected(points))
@@ -161,8 +152,7 @@ def _slice(task: CausalTask, action: Tensor, column: int) -> Tensor:
     points[:, column] = grid
     if task.limits is None:
         return points
-    inside = task.limits.contains(points) | (points == action).all(-1)
-    return points[inside]
+    return points[task.limits.contains(points) | (points == action).all(-1)]
 
 
 def _along_input(

@@ -12,15 +12,24 @@ nothing had changed) and a prediction with fresh noise (the model without abduct
 sequence there are its claimed improvement, its true one with the part that is due to organs, and its regret:
 the difference between the best sequence under the true mechanism and the recommended one.
 
-The rows of ``truth.csv`` compare a run with a known ground truth:
+The simulator's own mechanism, with the patient's level and the noise that each step really had, determines
+what the patient would have gone through under other doses. A changed action gives the dose that its level
+stands for, an unchanged one the dose that was really given, jitter included, so that a sequence without
+changes reproduces the observed trajectory. A true gain has two parts. With the states x, x' and the
+vasopressor doses v, v' of the observed and of the changed trajectory, the summed score S falls by
 
-    optimise     accuracy of the noise recovered for a causal world, node by node (`noise_recovery`)
-    look_back    decisions and learnt trajectories of the simulated cohort, compared with its true mechanism,
-                 patient by patient
+    S(x, v) - S(x', v') = [S(x, v) - S(x', v)] + [S(x', v) - S(x', v')]
+                             through states          through scoring
 
-Other problems know no truth beyond the score of each decision.
+The first part is the effect on the patient; the second is what the score no longer counts because a drug was
+withheld, or counts because it was given. The reverse order, scoring first, gives another decomposition where
+the two interact.
 
-Source: Ren et al. (2025), Thm. 4.1; Tsirtsis and Gomez-Rodriguez (2023), Sec. 5.
+Causal worlds know the noise behind their rows (`noise_recovery`); other problems know no truth beyond the
+score of each decision.
+
+Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 and Eq. 6 (with the true noise instead of an abducted
+one); Komorowski et al. (2018) for the score of a step.
 """
 
 import math
@@ -32,13 +41,25 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, EpisodeCase, action_name
+from rehearsal_torch.data.dose_levels import DoseLevels
 from rehearsal_torch.data.episode import Episode
+from rehearsal_torch.data.part import Solved, Trained
+from rehearsal_torch.data.table import Table, positions
 from rehearsal_torch.evaluation.noise_recovery import recovery_rows
 from rehearsal_torch.evaluation.recorded_run import SCORES, counterpart
-from rehearsal_torch.evaluation.sepsis_truth import gain_parts, true_return
-from rehearsal_torch.mechanisms.trajectory import replay
+from rehearsal_torch.mechanisms.mechanism import EquationTrajectory, Trajectory, replay
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.objectives.reward import Doses, Reward
 from rehearsal_torch.problems.causal.world import CausalWorld
-from rehearsal_torch.problems.episodes.cohort import SepsisSimulated, sofa
+from rehearsal_torch.problems.episodes.cohort import (
+    Cohort,
+    SepsisSimulated,
+    dose_options,
+    emit,
+    move,
+    sofa,
+    true_trajectory,
+)
 from rehearsal_torch.problems.episodes.stays import STATES
 from rehearsal_torch.problems.problem import Problem
 from rehearsal_torch.round_line import decision_of
@@ -46,7 +67,7 @@ from rehearsal_torch.search.sequences.exhaustive import Exhaustive
 from rehearsal_torch.seeding import seeded, spaced_generator
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.network.causal_model import CausalModel
-from rehearsal_torch.surrogates.surrogate import Surrogate
+from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, Surrogate
 from rehearsal_torch.surrogates.transition import TransitionModel
 from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
 
@@ -61,11 +82,11 @@ class TruthRow:
     Attributes:
         sequence: The treatment sequence: "recommended" or "random change".
         quantity: "rmse", "rmse of all steps", "improvement", "gain", "return" or "regret".
-        feature: The state variable of an RMSE; "organs" or "doses scored" for the two parts of a gain
-            (`sepsis_truth`); "SOFA" or "organ SOFA" for an improvement, "reward" for one claimed by another
-            reward, whose truth is not known; "SOFA" otherwise.
-        estimator: Source of the value: "learnt", "observed trajectory", "fresh noise", "claimed", "true",
-            "no action", "true optimum".
+        feature: The state variable of an RMSE; "organs" or "doses scored" for the two parts of a gain; "SOFA"
+            or "organ SOFA" for an improvement, "reward" for one claimed by another reward, whose truth is not
+            known; "SOFA" otherwise.
+        estimator: "learnt", "observed trajectory", "fresh noise", "claimed", "true", "no action" or "true
+            optimum".
         value: In the feature's unit; improvements are relative; gains, returns and regrets are in summed
             SOFA points.
     """
@@ -111,21 +132,18 @@ def random_change(surrogate: Model, problem: SepsisSimulated, episode: Episode) 
     """One action changed at one step, both drawn at random; the same at every call."""
     generator = spaced_generator(problem.seed, int(episode.identity))
     levels = _first(surrogate).levels
-    observed = levels.digitise(episode.columns(levels.names))[:-1]
+    observed, count = levels.digitise(episode.columns(levels.names))[:-1], levels.actions
     step = int(torch.randint(0, max(1, (len(observed) + 1) // 2), (), generator=generator))
-    count = levels.actions
-    other = int(torch.randint(1, count, (), generator=generator))
-    chosen = observed.clone()
-    selectable = levels.selectable
+    given, other = int(observed[step]), int(torch.randint(1, count, (), generator=generator))
     # The drawn action, or the next selectable one.
-    others = [
-        (int(observed[step]) + 1 + (other - 1 + more) % (count - 1)) % count for more in range(count - 1)
-    ]
-    chosen[step] = next((action for action in others if bool(selectable[action])), int(observed[step]))
-    if int(chosen[step]) == int(observed[step]):
+    others = [(given + 1 + (other - 1 + more) % (count - 1)) % count for more in range(count - 1)]
+    action = next((action for action in others if bool(levels.selectable[action])), given)
+    if action == given:
         return Decision(None, math.nan)
-    doses = {action_name(step): tuple(surrogate.doses(chosen[step]).tolist())}
-    return Decision(Alteration((action_name(step),), chosen[[step]]), math.nan, doses=doses)
+    name, chosen = action_name(step), observed.new_tensor([action])
+    return Decision(
+        Alteration((name,), chosen), math.nan, doses={name: tuple(surrogate.doses(chosen[0]).tolist())}
+    )
 
 
 @dataclass(frozen=True)
@@ -136,18 +154,13 @@ class _Errors:
     values: Tensor
     change: int
 
-    @property
-    def after(self) -> Tensor:
-        """Of the steps after the first change, (T', F)."""
-        return self.values[self.change + 1 :]
-
 
 def _errors(
     surrogate: Model, problem: SepsisSimulated, episode: Episode, decision: Decision, sequence: str
 ) -> Iterator[TruthRow]:
     for estimator, errors in _differences(surrogate, problem, episode, decision).items():
         # Nothing comes after the last step.
-        after = _rmse(errors.after) if len(errors.after) else []
+        after = _rmse(errors.values[errors.change + 1 :]) if errors.change + 1 < len(errors.values) else []
         for feature, value in zip(errors.features, after, strict=bool(after)):
             yield TruthRow(episode.identity, sequence, "rmse", feature, estimator, value)
         if "SOFA" in errors.features:
@@ -252,9 +265,9 @@ def _gains(
     yield replace(row, feature=claim)
     for name, feature in SCORES.items():
         yield replace(row, feature=feature, estimator="true", value=truth[f"{name}_improvement"])
-    parts = gain_parts(problem, case.episode, decision)
-    yield replace(row, quantity="gain", feature="organs", estimator="true", value=parts.states)
-    yield replace(row, quantity="gain", feature="doses scored", estimator="true", value=parts.scoring)
+    states, scoring = gain_parts(problem, case.episode, decision)
+    yield replace(row, quantity="gain", feature="organs", estimator="true", value=states)
+    yield replace(row, quantity="gain", feature="doses scored", estimator="true", value=scoring)
     yield replace(row, quantity="return", estimator="no action", value=truth["true_observed"])
     yield replace(row, quantity="return", estimator="true", value=truth["true_value"])
     # The true optimum keeps the last action, which changes the score of its own step alone.
@@ -286,3 +299,120 @@ def truth_table(
         claims.append(SCORES[asked] if asked else "reward")
         changes = max(changes, int(line["trajectory"]["changes"]))
     return [asdict(row) for row in truth_rows(surrogate, problem, decisions, changes, claims=claims)]
+
+
+def gain_parts(problem: SepsisSimulated, episode: Episode, decision: Decision) -> tuple[float, float]:
+    """The parts of the true gain of a decision in summed SOFA points, positive if better: through the states,
+    and through scoring.
+    """
+    given, changed = problem.trajectories_of_doses(episode, decision)
+    observed, altered = emit(
+        true_trajectory(problem.cohort, int(episode.identity), torch.stack((given, changed)))
+    )
+    before, moved, both = (
+        float(sofa(states, doses[:, 0])[problem.action_lag :].sum())
+        for states, doses in ((observed, given), (altered, given), (altered, changed))
+    )
+    return before - moved, moved - both
+
+
+LATENT = (*(f"latent_{index}" for index in range(8)), "step")
+
+
+class SepsisTruth(EpisodeSurrogate):
+    """The simulator as a surrogate without parameters to fit, so that any search can find the true optimum:
+    its state is latent, followed by the number of the step. An episode's identity is its patient's number.
+    """
+
+    def __init__(self, cohort: Cohort, levels: DoseLevels) -> None:
+        super().__init__()
+        self.cohort, self.levels = cohort, levels
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The latent coordinates."""
+        return LATENT
+
+    def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:  # noqa: ARG002
+        """No parts: the mechanism is known."""
+        return iter(())
+
+    def trajectory(self, episode: Episode) -> Trajectory:
+        """The patient's true trajectory, in latent coordinates; without a Lipschitz constant."""
+        patient, horizon = int(episode.identity), episode.horizon
+        given = dose_options(episode, self.levels)
+        cohort = self.cohort
+        vent, noise, level = cohort.ventilated[patient], cohort.noise[patient], cohort.level[patient]
+
+        def equation(states: Tensor, time: int, actions: Tensor) -> Tensor:
+            moved = move(states[:, :8], level, given[time][actions], vent[time], noise[time])
+            return torch.nn.functional.pad(moved, (0, 1), value=float(time + 1))
+
+        observed = self.levels.digitise(episode.columns(self.levels.names))
+        numbered = torch.cat([cohort.latent[patient, :horizon], torch.arange(horizon).unsqueeze(-1)], -1)
+        return EquationTrajectory(numbered, observed, self.levels.actions, equation)
+
+    def units(self, states: Tensor) -> Tensor:
+        """The coordinates themselves."""
+        return states
+
+    def state_scale(self) -> Tensor:
+        """Ones."""
+        return torch.ones(len(LATENT), dtype=torch.float64)
+
+    def doses(self, actions: Tensor) -> Tensor:
+        """Actions (...) to doses (..., 2), the medians of their levels."""
+        return self.levels.doses(actions)
+
+    @property
+    def selectable(self) -> Tensor:
+        """The actions whose levels all occur in the data, (A,) bool."""
+        return self.levels.selectable
+
+
+class TrueScore(Reward):
+    """Minus the SOFA score of latent states under each action; a step function, so no Lipschitz constant.
+
+    Args:
+        vasopressor: The dose of each action at each step, (T, A), in mcg/kg/min.
+    """
+
+    def __init__(self, vasopressor: Tensor) -> None:
+        self.vasopressor = vasopressor
+
+    @property
+    def acts(self) -> bool:
+        """True: the score counts the vasopressor of its own step."""
+        return True
+
+    def __call__(
+        self,
+        states: Tensor,
+        names: Sequence[str],
+        doses: Doses | None = None,  # noqa: ARG002
+    ) -> Tensor:
+        """States (..., 9) to rewards (..., A)."""
+        ordered = states[..., positions(names, LATENT)]
+        return -sofa(emit(ordered[..., :8]).unsqueeze(-2), self.vasopressor[ordered[..., 8].long()])
+
+    def lipschitz(self, names: Sequence[str], state_scale: Tensor) -> float:  # noqa: ARG002
+        """Infinite."""
+        return math.inf
+
+
+def true_return(
+    cohort: Cohort, levels: DoseLevels, episode: Episode, changes: int, organs: bool = False
+) -> CounterfactualReturn:
+    """The true return of changing at most k of the first T - 1 actions of a simulated patient.
+
+    The last action affects no state and is kept, as in the learnt problem.
+
+    Args:
+        organs: Whether to leave out the points that a vasopressor scores because it is given.
+    """
+    truth = SepsisTruth(cohort, levels)
+    fixed = torch.zeros(episode.horizon, dtype=torch.bool)
+    fixed[-1] = True
+    vasopressor = dose_options(episode, levels)[..., 0]
+    score = TrueScore(torch.zeros_like(vasopressor) if organs else vasopressor)
+    return CounterfactualReturn(truth, EpisodeCase(episode, fixed), score, changes)

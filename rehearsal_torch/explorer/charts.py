@@ -18,7 +18,7 @@ from rehearsal_torch.data.codings.class_actions import in_indicators
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.evaluation.claim_curves import EACH, MOST, POINTS, bins
 from rehearsal_torch.evaluation.claim_curves import places as places_of
-from rehearsal_torch.reporting.page.question import weighted_sum
+from rehearsal_torch.reporting.page.card import weighted_sum
 from rehearsal_torch.surrogates.outcome_draws import OutcomeDraws
 
 

@@ -55,11 +55,10 @@ from rehearsal_torch.explorer.server import PATIENCE, Asked, Questions, Turns
 from rehearsal_torch.methods.run import Method
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, given_doses, return_record
 from rehearsal_torch.objectives.objective import objective_for
-from rehearsal_torch.reporting.page.assumptions import SEQUENCES
-from rehearsal_torch.reporting.page.cautions import of_the_run
+from rehearsal_torch.reporting.page.card import question
+from rehearsal_torch.reporting.page.grounds import SEQUENCES, warnings_of_run
 from rehearsal_torch.reporting.page.material import counted, finite, mapping, shown
-from rehearsal_torch.reporting.page.question import question
-from rehearsal_torch.reporting.page.sequence_sentences import said_of_episode
+from rehearsal_torch.reporting.page.sentences import said_of_episode
 from rehearsal_torch.reporting.wording import Wording
 from rehearsal_torch.round_line import Round
 from rehearsal_torch.search.search import Budget, Search
@@ -303,7 +302,7 @@ class EpisodeSession:
             "question": question(self.material),
             "assumptions": list(SEQUENCES),
             "limits": list(LIMITS),
-            "cautions": of_the_run(self.material),
+            "cautions": warnings_of_run(self.material),
             "subject": words.episode,
             "episodes": [words.titled(case.identity) for case in self.cases],
             "more": self.more,

@@ -40,13 +40,12 @@ from rehearsal_torch.explorer.charts import curves, densities
 from rehearsal_torch.explorer.opening import Opened
 from rehearsal_torch.explorer.server import Asked, Questions, Turns
 from rehearsal_torch.files.schema import LARGEST
-from rehearsal_torch.reporting.page.assumptions import ALTERATIONS
-from rehearsal_torch.reporting.page.cautions import of_the_run
+from rehearsal_torch.reporting.page.card import of_alterations
+from rehearsal_torch.reporting.page.grounds import ALTERATIONS, warnings_of_run
 from rehearsal_torch.reporting.page.markup import name_of
 from rehearsal_torch.reporting.page.material import counted, finite, listed, mapping, shown
-from rehearsal_torch.reporting.page.probability_sentences import chances, headline
-from rehearsal_torch.reporting.page.question import of_alterations
-from rehearsal_torch.surrogates.overlap import ROUNDING
+from rehearsal_torch.reporting.page.sentences import chances, headline
+from rehearsal_torch.surrogates.rehearsal_surrogate import ROUNDING
 from rehearsal_torch.user_error import RequestError
 
 MOST = 1000
@@ -121,7 +120,7 @@ def decision_answer(
     return {
         "status": decision.status,
         "undecided": decision.undecided,
-        "headline": headline(plain, units),
+        "headline": headline(plain, units or {}),
         "said": sentences,
         "warnings": others,
         "setting": setting,
@@ -262,7 +261,7 @@ class RehearsalSession:
             "question": of_alterations(self.material.card, any(map(self._present, self.recorded))),
             "assumptions": list(ALTERATIONS),
             "limits": list(LIMITS),
-            "cautions": [*self.notes, *of_the_run(self.material)],
+            "cautions": [*self.notes, *warnings_of_run(self.material)],
             "context": asked(task, ranges),
             "usual": usual(task, means),
             "sets": [list(task.variables(names)) for names in task.candidates],

@@ -37,11 +37,10 @@ from rehearsal_torch.data.trials.log import TrialLog
 from rehearsal_torch.data.trials.trial import Suggestion, Trial
 from rehearsal_torch.explorer.server import PATIENCE, Asked, Questions, Turns
 from rehearsal_torch.problems.written.recognised import YAML
-from rehearsal_torch.reporting.page.assumptions import TRIALS
-from rehearsal_torch.reporting.page.cautions import of_the_run
+from rehearsal_torch.reporting.page.card import of_trials
+from rehearsal_torch.reporting.page.grounds import TRIALS, warnings_of_run
 from rehearsal_torch.reporting.page.material import Material, finite, mapping
-from rehearsal_torch.reporting.page.question import of_trials
-from rehearsal_torch.reporting.page.trial_sentences import said_of_trials
+from rehearsal_torch.reporting.page.sentences import said_of_trials
 from rehearsal_torch.reporting.trial_view import WIDTH
 from rehearsal_torch.user_error import RequestError, UserError
 
@@ -301,7 +300,7 @@ class RecordedTrials:
             "question": of_trials(self.material.card),
             "assumptions": list(TRIALS),
             "limits": list(LIMITS),
-            "cautions": of_the_run(self.material),
+            "cautions": warnings_of_run(self.material),
             "actions": [
                 {"name": name, "bounds": None, "levels": None}
                 for name in mapping(self.material.card.get("actions"))

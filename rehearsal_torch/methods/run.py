@@ -1,7 +1,7 @@
 """Runs: all parts that a configuration names, built and checked once.
 
     run       = build(config)
-    surrogate = fitted(run).surrogate           methods.fitting
+    surrogate = fitted(run).surrogate
     rounds    = loop.rounds(run.problem, surrogate, run.objective, run.search)
 
 The verbs of Python, the commands and the jobs of the papers use these steps. Parts that are expensive, or
@@ -45,8 +45,7 @@ from rehearsal_torch.search.search import Search, check_worth
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from rehearsal_torch.surrogates.surrogate import Surrogate
 from rehearsal_torch.training.descent import Descent
-from rehearsal_torch.training.fit import fit
-from rehearsal_torch.training.shared_members import shareable
+from rehearsal_torch.training.fit import fit, shareable
 from rehearsal_torch.user_error import UserError, as_user_error
 
 
@@ -266,7 +265,7 @@ def fitted(
     Args:
         validated: Whether held-out rows are used for early stopping.
         quiet: Whether parts with a solver show no progress.
-        workers: The number of processes that share the fits of members (`training.shared_members`).
+        workers: The number of processes that share the fits of members (`training.fit`).
     """
     surrogate = run.surrogate() if surrogate is None else surrogate
     held_out = run.problem.held_out() if validated else None

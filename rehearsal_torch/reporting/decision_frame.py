@@ -38,10 +38,11 @@ import pandas as pd
 from rehearsal_torch.data.estimate import Intervals, alike, in_words, is_chance
 from rehearsal_torch.data.finding import NOTHING_BETTER, OUTSIDE, reason_of, texts_of
 from rehearsal_torch.evaluation.recorded_run import ACTS, NOTHING, REFUSED, Decided, before, claim
-from rehearsal_torch.evaluation.rehearsal_rows import number
-from rehearsal_torch.reporting import cost_words
+from rehearsal_torch.evaluation.rows import number
 
 GIVEN, SET, PRESENT = "given/", "set/", "present/"
+# Decisions, and characters of their notes, that HTML shows.
+SHOWN, LONGEST = 10, 160
 
 
 def decision_frame(
@@ -54,65 +55,35 @@ def decision_frame(
         actions: Variables that have a column even if no decision sets them.
         index: The index of the frame; None numbers the rows from 0.
     """
-    settings = [line.get("alteration") or {} for line in lines]
-    named = dict.fromkeys([*actions, *(name for setting in settings for name in setting)])
+    named = dict.fromkeys([*actions, *(name for line in lines for name in line.get("alteration") or {})])
     known = dict.fromkeys(name for line in lines for name in line.get("given") or {})
-    now = list(dict.fromkeys(name for line in lines for name in line.get("present") or {}))
-    priced = cost_words.priced(lines)
+    now = dict.fromkeys(name for line in lines for name in line.get("present") or {})
+    costly = priced(lines)
     # Without present values, cross-fitted claims alone have the gain over no action.
     gained = bool(now) or any("gain" in line for line in lines)
-    rows = [
-        _row(line, setting, list(named), list(known), now, priced, gained)
-        for line, setting in zip(lines, settings, strict=True)
-    ]
-    columns = _row({}, {}, list(named), list(known), now, priced, gained)
-    return pd.DataFrame(rows, columns=list(columns), index=index)
 
+    def row(line: Decided) -> dict[str, Any]:
+        setting, present, given = (line.get(key) or {} for key in ("alteration", "present", "given"))
+        ends = {part: number(claim(line, part)) for part in ("lower", "upper", "level")}
+        cells: dict[str, Any] = {"case": str(line.get("identity", "")), "status": line.get("status", "")}
+        cells |= {f"{SET}{name}": _cell(setting.get(name)) for name in named}
+        cells["estimate"] = number(claim(line) if setting else before(line))
+        cells |= ends if setting else dict.fromkeys(ends, math.nan)
+        cells["no_action"] = number(claim(line, of="baseline"))
+        if now:
+            cells |= {f"{PRESENT}{name}": _cell(present.get(name)) for name in now}
+            cells["unchanged"] = number(claim(line, of="unchanged"))
+        cells |= gain_cells(line) if gained else {}
+        cells |= cost_cells(line) if costly else {}
+        return cells | {
+            "warnings": "; ".join(texts_of(line)),
+            "reason": reason_of(line),
+            "findings": "; ".join(finding["kind"] for finding in line.get("findings") or ()),
+            "reason_kind": (line.get("reason") or {}).get("kind", ""),
+            **{f"{GIVEN}{name}": _cell(given.get(name)) for name in known},
+        }
 
-def _row(
-    line: Decided,
-    setting: Mapping[str, Any],
-    named: Sequence[str],
-    known: Sequence[str],
-    now: Sequence[str],
-    priced: bool,
-    gained: bool,
-) -> dict[str, Any]:
-    acted = bool(setting)
-    ends = {part: number(claim(line, part)) if acted else math.nan for part in ("lower", "upper", "level")}
-    given = line.get("given") or {}
-    return {
-        "case": str(line.get("identity", "")),
-        "status": line.get("status", ""),
-        **{f"{SET}{name}": _cell(setting.get(name)) for name in named},
-        "estimate": number(claim(line) if acted else before(line)),
-        **ends,
-        "no_action": number(claim(line, of="baseline")),
-        **(_against_present(line, now) if now else {}),
-        **(_gain(line) if gained else {}),
-        **(cost_words.cells(line) if priced else {}),
-        "warnings": "; ".join(texts_of(line)),
-        "reason": reason_of(line),
-        "findings": "; ".join(finding["kind"] for finding in line.get("findings") or ()),
-        "reason_kind": (line.get("reason") or {}).get("kind", ""),
-        **{f"{GIVEN}{name}": _cell(given.get(name)) for name in known},
-    }
-
-
-def _against_present(line: Decided, now: Sequence[str]) -> dict[str, Any]:
-    present = line.get("present") or {}
-    return {
-        **{f"{PRESENT}{name}": _cell(present.get(name)) for name in now},
-        "unchanged": number(claim(line, of="unchanged")),
-    }
-
-
-def _gain(line: Decided) -> dict[str, Any]:
-    return {
-        "gain": number(claim(line, of="gain")),
-        "gain_lower": number(claim(line, "lower", "gain")),
-        "gain_upper": number(claim(line, "upper", "gain")),
-    }
+    return pd.DataFrame(list(map(row, lines)), columns=list(row({})), index=index)
 
 
 def _cell(value: object) -> Any:
@@ -128,11 +99,8 @@ def quantity(lines: Sequence[Decided]) -> str:
 
 def beyond(frame: pd.DataFrame) -> "pd.Series[bool]":
     """Which decisions lie outside the data, so that sentences and figures have no number for them."""
-    return pd.Series(
-        [bool(set(OUTSIDE) & set(kinds.split("; "))) for kinds in frame["findings"]],
-        index=frame.index,
-        dtype=bool,
-    )
+    outside = [bool(set(OUTSIDE) & set(kinds.split("; "))) for kinds in frame["findings"]]
+    return pd.Series(outside, index=frame.index, dtype=bool)
 
 
 def refused(frame: pd.DataFrame) -> "pd.Series[bool]":
@@ -142,12 +110,9 @@ def refused(frame: pd.DataFrame) -> "pd.Series[bool]":
 
 
 def summary(frame: pd.DataFrame, of: str, wanted: str = "") -> str:
-    """One sentence: how many cases have which status, and the mean estimates of those within the data.
-
-    Args:
-        frame: One row per case, from `decision_frame`.
-        of: What the estimates are of.
-        wanted: The desired region in words; empty where these are too long.
+    """One sentence on a `decision_frame`: how many cases have which status, and the mean estimates of those
+    within the data; what the estimates are of, and the desired region in words, empty where these are too
+    long.
     """
     every, unknown = frame["status"] != "leave", refused(frame)
     counts = {ACTS: every.sum(), NOTHING: (~every & ~unknown).sum(), REFUSED: unknown.sum()}
@@ -167,20 +132,12 @@ def summary(frame: pd.DataFrame, of: str, wanted: str = "") -> str:
     beside = "" if math.isnan(before) else f", {number(before, fine=fine)} with {without}"
     where = "" if len(acted) == every.sum() else " within the data"
     claimed = f"the estimated {in_words(of, wanted)} is {number(after, fine=fine)} on average{beside}."
-    return f"{sentence} Where one is recommended{where}, {claimed}{cost_words.average(acted)}"
-
-
-SHOWN = 10
-MOST_WORDS = 160
+    return f"{sentence} Where one is recommended{where}, {claimed}{_average_cost(acted)}"
 
 
 def decision_html(frame: pd.DataFrame, sentences: Sequence[str]) -> str:
-    """Sentences above a table of the first decisions: case, status, what to set, claim with its interval, the
-    estimate for no action, and notes.
-
-    Args:
-        frame: One row per case, from `decision_frame`.
-        sentences: Plain text.
+    """Sentences above a table of the first decisions of a `decision_frame`: case, status, what to set, claim
+    with its interval, the estimate for no action, and notes.
     """
     actions = [name for name in frame.columns if name.startswith(SET)]
     heads = ["case", "status", *(name.removeprefix(SET) for name in actions)]
@@ -202,8 +159,8 @@ def decision_html(frame: pd.DataFrame, sentences: Sequence[str]) -> str:
     ]
     more = len(frame) - len(some)
     below = [f"... and {more} more: to_frame() has all of them"] if more else []
-    parts = [*(f"<p>{escape(text)}</p>" for text in sentences), table_html(heads, rows)]
-    return "<div>" + "".join([*parts, *(f"<p>{escape(text)}</p>" for text in below)]) + "</div>"
+    above, rest = ("".join(f"<p>{escape(text)}</p>" for text in texts) for texts in (sentences, below))
+    return f"<div>{above}{table_html(heads, rows)}{rest}</div>"
 
 
 def table_html(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -220,4 +177,66 @@ def _number(value: float) -> str:
 
 def _notes(row: Mapping[Hashable, Any]) -> str:
     text = "; ".join(str(row[name]) for name in ("reason", "warnings") if row[name])
-    return text if len(text) <= MOST_WORDS else f"{text[:MOST_WORDS].rsplit(' ', 1)[0]} ..."
+    return text if len(text) <= LONGEST else f"{text[:LONGEST].rsplit(' ', 1)[0]} ..."
+
+
+def priced(lines: Sequence[Decided]) -> bool:
+    """Whether any of some decisions has a cost."""
+    return any(not math.isnan(number(decision.get("cost"))) for decision in lines)
+
+
+def weighed(lines: Sequence[Decided]) -> bool:
+    """Whether any of some decisions was weighed against the worth of a desired outcome."""
+    return any(not math.isnan(number(decision.get("worth"))) for decision in lines)
+
+
+def gain_cells(decision: Decided, of: str = "gain") -> dict[str, float]:
+    """The gain of a decision, or another estimate, with its interval, by column; NaN where there is none."""
+    ends = {f"{of}_{end}": number(claim(decision, end, of)) for end in ("lower", "upper")}
+    return {of: number(claim(decision, of=of)), **ends}
+
+
+def cost_cells(decision: Decided) -> dict[str, float]:
+    """Costs and net values of a decision by column, NaN where there is none."""
+    values = gain_cells(decision, "net_value") | gain_cells(decision, "net_gain")
+    return {"cost": number(decision.get("cost")), **values}
+
+
+def cost_cell(decision: Decided) -> str:
+    """The cost as text; a dash without one."""
+    return _amount(decision.get("cost"))
+
+
+def gain_cell(decision: Decided) -> str:
+    """The net gain as text, with its interval if it has one; a dash without one."""
+    point, lower, upper = (number(claim(decision, part, "net_gain")) for part in ("point", "lower", "upper"))
+    if math.isnan(point):
+        return "-"
+    return f"{point:+.4g}" if math.isnan(lower) else f"{point:+.4g} [{lower:+.4g}, {upper:+.4g}]"
+
+
+def cost_sentence(decision: Decided) -> str:
+    """What a decision costs, and what it nets, in a sentence; empty if nothing is known of costs."""
+    if math.isnan(number(decision.get("cost"))):
+        return ""
+    value = f"the net value is {_amount(claim(decision, of='net_value'))}"
+    if decision.get("alteration") is None:
+        return f"It costs nothing; {value}." if weighed([decision]) else "It costs nothing."
+    if not weighed([decision]):
+        unknown = "which is not weighed: what a desired outcome is worth is not stated"
+        return f"It costs {cost_cell(decision)}, {unknown}."
+    gain = gain_cell(decision)
+    nets = "" if gain == "-" else f" and nets {gain} above changing nothing; {value}"
+    return f"It costs {cost_cell(decision)}{nets}."
+
+
+def _average_cost(frame: pd.DataFrame) -> str:
+    """The mean cost and net gain of the recommended alterations of a data frame, in words; empty without."""
+    cost, gain = (number(frame[name].mean()) if name in frame else math.nan for name in ("cost", "net_gain"))
+    nets = "" if math.isnan(gain) else f" and nets {gain:+.3g}"
+    return "" if math.isnan(cost) else f" It costs {cost:.3g}{nets} on average."
+
+
+def _amount(value: object) -> str:
+    amount = number(value)
+    return "-" if math.isnan(amount) else f"{amount:.4g}"

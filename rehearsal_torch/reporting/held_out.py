@@ -18,20 +18,17 @@ from pathlib import Path
 
 from rehearsal_torch.evaluation.noise_recovery import HELD_OUT, POINT
 from rehearsal_torch.evaluation.recorded_run import Recorded, read
-from rehearsal_torch.evaluation.rehearsal_rows import number
+from rehearsal_torch.evaluation.rows import number
 from rehearsal_torch.reporting import alteration_report, trial_report
-from rehearsal_torch.reporting.summary import summary
+from rehearsal_torch.reporting.sequence_report import summary
 from rehearsal_torch.reporting.wording import worded
 
 Figures = dict[str, dict[str, float | int]]
 
 
 def held_out(folder: str | Path) -> Figures:
-    """The figures of a run.
-
-    Returns:
-        What they are of (a decision, a node, a search) to name and number; empty where nothing was held out,
-        or rounds learnt from each other. Numbers are finite; what is none is left out.
+    """What the figures of a run are of (a decision, a node, a search) to name and finite number; empty where
+    nothing was held out, or rounds learnt from each other.
 
     Raises:
         FileNotFoundError: if the folder is none of a run.
@@ -46,7 +43,8 @@ def held_out(folder: str | Path) -> Figures:
         figures = {name: row for name, row in figures.items() if math.isfinite(float(row["probability"]))}
     else:
         rows = summary(run, worded(run))
-        figures = {_named(row.pop("search"), row.pop("k", None)): row for row in rows}
+        names = [f"{row.pop('search')}" + (f", k = {row.pop('k')}" if "k" in row else "") for row in rows]
+        figures = dict(zip(names, rows, strict=True))
     return {name: _finite(row) for name, row in figures.items()}
 
 
@@ -61,10 +59,6 @@ def _recovered(run: Recorded) -> dict[str, dict[str, float | int | str]]:
             else:
                 figures[row["quantity"]] = number(row["value"])
     return nodes
-
-
-def _named(search: float | int | str, changes: float | int | str | None) -> str:
-    return str(search) if changes is None else f"{search}, k = {changes}"
 
 
 def _finite(row: Mapping[str, float | int | str]) -> dict[str, float | int]:

@@ -25,29 +25,15 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from rehearsal_torch.files.writing import write_bytes
 
-BLUE, ORANGE, GREEN, PURPLE, VERMILION, SKY, BLACK = (
-    "#0072B2",
-    "#E69F00",
-    "#009E73",
-    "#CC79A7",
-    "#D55E00",
-    "#56B4E9",
-    "#000000",
-)
+BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#E69F00", "#009E73", "#CC79A7"
+VERMILION, SKY, BLACK = "#D55E00", "#56B4E9", "#000000"
 # The shade of places without a number.
 PALE = "#F6E6D8"
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK)
 # One more than colours: where there are more lines than colours, colour and marker together stay different.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-DASHES: tuple[str | tuple[int, tuple[int, ...]], ...] = (
-    "-",
-    "--",
-    "-.",
-    ":",
-    (0, (5, 1)),
-    (0, (1, 1)),
-    (0, (3, 1, 1, 1)),
-)
+DASHES: tuple[str | tuple[int, tuple[int, ...]], ...]
+DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1)))
 PNG_DPI = 150
 
 _SETTINGS: dict[Any, Any] = {
@@ -107,11 +93,8 @@ def line_style(index: int) -> dict[str, Any]:
 
 def point_style(index: int) -> dict[str, Any]:
     """Colour and marker of points that no line joins, number `index` of a figure."""
-    return {
-        "color": COLOURS[index % len(COLOURS)],
-        "marker": MARKERS[index % len(MARKERS)],
-        "linestyle": "",
-    }
+    marker = MARKERS[index % len(MARKERS)]
+    return {"color": COLOURS[index % len(COLOURS)], "marker": marker, "linestyle": ""}
 
 
 def legend_below(figure: Figure, columns: int = 1, of: Sequence[Axes] | None = None) -> int:
@@ -133,10 +116,8 @@ def diagonal(axes: Axes, label: str) -> None:
 
 
 def logarithmic(axis: XAxis | YAxis) -> None:
-    """A logarithmic scale with few numbers, written plainly: 0.2, 0.5, 1, 2, 5.
-
-    Args:
-        axis: The axis, which is made logarithmic after everything was drawn on it.
+    """A logarithmic scale with few numbers, written plainly, after everything was drawn: 0.2, 0.5, 1, 2,
+    5.
     """
     axis.axes.set(**{f"{axis.axis_name}scale": "log"})
     low, high = sorted(axis.get_view_interval())
@@ -147,25 +128,18 @@ def logarithmic(axis: XAxis | YAxis) -> None:
 
 
 def save(figure: Figure, folder: Path, name: str) -> list[Path]:
-    """Writes ``name.png`` and ``name.svg``; to be called within `drawing`.
-
-    Args:
-        folder: Folder to write to; created if missing.
-        name: File name without its extension.
+    """Writes ``name.png`` and ``name.svg`` into a folder, created if missing; to be called within
+    `drawing`.
     """
     # `Figure.savefig` would solve the layout again, and draw twice, for each file.
     figure.set_dpi(PNG_DPI)
-    layout = figure.get_layout_engine()
-    if layout is not None:
+    if (layout := figure.get_layout_engine()) is not None:
         layout.execute(figure)
         figure.set_layout_engine("none")
     png = BytesIO()
     FigureCanvasAgg(figure).print_png(png, metadata={"Software": None})
-    files = []
-    for kind, content in (("png", png.getvalue()), ("svg", svg(figure))):
-        files.append(folder / f"{name}.{kind}")
-        write_bytes(files[-1], content)
-    return files
+    contents = {"png": png.getvalue(), "svg": svg(figure)}
+    return [write_bytes(folder / f"{name}.{kind}", content) for kind, content in contents.items()]
 
 
 def svg(figure: Figure) -> bytes:

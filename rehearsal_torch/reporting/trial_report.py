@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, claim, effort
-from rehearsal_torch.evaluation.rehearsal_rows import number
+from rehearsal_torch.evaluation.rows import Row, number, scored_trial, trial_rows
 from rehearsal_torch.evaluation.summaries import trial_summary
-from rehearsal_torch.evaluation.trial_rows import Row, scored, trial_rows
 from rehearsal_torch.files.rows import as_csv
-from rehearsal_torch.reporting.decision_table import figure
+from rehearsal_torch.reporting.alteration_report import figure
 from rehearsal_torch.reporting.text_table import text_table
 from rehearsal_torch.spaces.box import setting_text
 
@@ -32,75 +31,56 @@ def concerns(run: Recorded) -> bool:
 
 def tables(run: Recorded) -> str:
     """The last rounds and the recommendation, for a terminal."""
-    table = text_table(*last_rounds(run), texts=(1,))
     last = run.decisions[-1]
     message = f"Recommended now: {settings(kept(last))}"
     if claim(last) is not None:
         message += f"; predicted reward {figure(claim(last))}"
-    lines = [
-        f"{len(run.decisions)} trials in {run.path}; the last {min(SHOWN, len(run.decisions))}:",
-        table,
-        message,
-    ]
-    return "\n".join([*lines, *reached(run)])
+    title = f"{len(run.decisions)} trials in {run.path}; the last {min(SHOWN, len(run.decisions))}:"
+    return "\n".join([title, text_table(*last_rounds(run), texts=(1,)), message, *reached(run)])
 
 
 def last_rounds(run: Recorded) -> tuple[list[str], list[list[str]]]:
     """The heads and the cells of the last rounds: what was tried, what came of it, what was predicted of it,
     and what of the setting to keep.
     """
-    known = all(scored(decision) for decision in run.decisions)
-    heads = [
-        "round",
-        "tried",
-        "reward",
-        *(("expected", "best so far") if known else ()),
-        "predicted",
-        "of the one to keep",
-    ]
+    rows = rounds(run)
+    heads = ["round", "tried", "reward", *(("expected", "best so far") if rows else ())]
     body = []
-    rows = rounds(run) if known else [{} for _ in run.decisions]
-    for decision, row in list(zip(run.decisions, rows, strict=True))[-SHOWN:]:
-        true = (figure(row["expected"]), figure(row["best_expected"])) if known else ()
-        observed = "" if decision.get("reward") is None else figure(decision["reward"])
+    for decision, row in list(zip(run.decisions, rows or [{} for _ in run.decisions], strict=True))[-SHOWN:]:
+        reward, seconds = decision.get("reward"), decision.get("seconds")
         body.append(
             [
                 str(int(decision["index"]) + 1),
                 settings(decision.get("alteration") or {}),
-                observed,
-                *true,
+                "" if reward is None else figure(reward),
+                *((figure(row["expected"]), figure(row["best_expected"])) if row else ()),
                 figure(predicted_of_tried(decision)),
                 figure(claim(decision)),
-                _seconds(decision),
+                "" if seconds is None else f"{float(seconds):.2f}",
             ]
         )
-    return [*heads, "seconds"], body
+    return [*heads, "predicted", "of the one to keep", "seconds"], body
 
 
 def reached(run: Recorded) -> list[str]:
     """How far the recommended action has come, in a sentence; empty if no world scored the trials."""
-    if not all(scored(decision) for decision in run.decisions):
-        return []
     rows = rounds(run)
+    if not rows:
+        return []
     trials = trial_summary(rows)
     last, start = figure(rows[-1]["recommended_expected"]), figure(trials.start)
     way = f"; {100 * (1 - trials.normalised):.1f}% of the way" if trials.normalised <= 1 else ""
     return [
-        f"Its true expected reward: {last} of {figure(trials.optimum)} (best of the start design "
-        f"{start}{way}); "
-        f"best tried {figure(rows[-1]['best_expected'])}, average {figure(trials.average.mean)}"
+        f"Its true expected reward: {last} of {figure(trials.optimum)} (best of the start design {start}"
+        f"{way}); best tried {figure(rows[-1]['best_expected'])}, average {figure(trials.average.mean)}"
     ]
 
 
 def written(run: Recorded) -> list[Path]:
     """Writes ``table.csv``, one row per round with all settings."""
     lines: list[dict[str, Any]] = []
-    rows: Sequence[Mapping[str, Any]] = (
-        rounds(run) if all(scored(decision) for decision in run.decisions) else [{} for _ in run.decisions]
-    )
+    rows: list[Row] = rounds(run) or [{} for _ in run.decisions]
     for decision, row in zip(run.decisions, rows, strict=True):
-        setting = {f"set/{name}": value for name, value in (decision.get("alteration") or {}).items()}
-        advised = {f"recommended/{name}": value for name, value in kept(decision).items()}
         own = {
             "round": int(decision["index"]) + 1,
             "reward": decision.get("reward"),
@@ -108,9 +88,9 @@ def written(run: Recorded) -> list[Path]:
             "predicted_recommended": claim(decision),
             "seconds": decision.get("seconds"),
         }
-        lines.append(
-            {**own, **setting, **advised, **{key: value for key, value in row.items() if key not in own}}
-        )
+        own |= {f"set/{name}": value for name, value in (decision.get("alteration") or {}).items()}
+        own |= {f"recommended/{name}": value for name, value in kept(decision).items()}
+        lines.append(own | {key: value for key, value in row.items() if key not in own})
     path = run.path / "table.csv"
     path.write_text(as_csv(lines), encoding="utf-8")
     return [path]
@@ -126,13 +106,9 @@ def predicted_of_tried(decision: Decided) -> float | None:
     same; None if the method recorded none.
     """
     recorded = effort(decision, "predicted_reward")
-    if recorded is not None:
-        return number(recorded)
-    return (
-        number(claim(decision))
-        if claim(decision) is not None and kept(decision) == decision.get("alteration")
-        else None
-    )
+    if recorded is None and kept(decision) == decision.get("alteration"):
+        recorded = claim(decision)
+    return None if recorded is None else number(recorded)
 
 
 def named(run: Recorded, group: str) -> str:
@@ -146,14 +122,11 @@ def settings(setting: Mapping[str, float]) -> str:
 
 
 def rounds(run: Recorded) -> list[Row]:
-    """The rows of the rounds that a world scored."""
-    return trial_rows(
-        named(run, "dataset"), "", named(run, "decision"), int(run.config.get("seed", 0)), run.decisions
-    )
-
-
-def _seconds(decision: Decided) -> str:
-    return "" if decision.get("seconds") is None else f"{float(decision['seconds']):.2f}"
+    """The rows of the rounds; empty if no world scored the trials."""
+    if not all(map(scored_trial, run.decisions)):
+        return []
+    seed = int(run.config.get("seed", 0))
+    return trial_rows(named(run, "dataset"), "", named(run, "decision"), seed, run.decisions)
 
 
 def recovered_noise(rows: Sequence[Mapping[str, str]]) -> list[str]:
@@ -171,17 +144,14 @@ def recovered_noise(rows: Sequence[Mapping[str, str]]) -> list[str]:
         return []
     heads = ("node", "rows", *(label for _, label in MEASURES))
     lines = [
-        (
-            node,
-            part,
-            *(
-                f"{measured[node, part, name]:.3f}" if (node, part, name) in measured else "-"
-                for name, _ in MEASURES
-            ),
-        )
+        (node, part, *(_measure(measured.get((node, part, name))) for name, _ in MEASURES))
         for node, part in dict.fromkeys((node, part) for node, part, _ in measured)
     ]
     return [text_table(heads, lines, "Recovered noise compared with the true noise", texts=(0, 1))]
+
+
+def _measure(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
 
 
 def recovered_in_short(rows: Sequence[Mapping[str, str]]) -> list[str]:

@@ -9,6 +9,8 @@ HTML     a sentence, and a table of the last trials
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -45,8 +47,7 @@ class TrialView(ABC):
         """The action to keep, with its expected reward."""
 
     def plot(self, ax: "Axes | None" = None, recommended: bool = True) -> "Axes":
-        """Draws the rewards of the completed trials, the best so far, and the posterior mean of the
-        recommended action with its interval.
+        """Draws the rewards of the trials, and what is recommended.
 
         Args:
             ax: Where to draw; None makes a new figure of matplotlib.pyplot.
@@ -57,10 +58,8 @@ class TrialView(ABC):
 
         recommended_action = None
         if recommended:
-            try:
+            with suppress(ValueError):
                 recommended_action = self.recommend()
-            except ValueError:
-                recommended_action = None
         with drawing():
             if ax is None:
                 from matplotlib import pyplot
@@ -82,13 +81,10 @@ class TrialView(ABC):
             return f"{parts}; no reward is known yet."
         best = max(rewards, key=lambda number: rewards[number])
         settings = next(trial.settings for trial in trials if trial.id == best)
-        return (
-            f"{parts}; the largest reward so far is {rewards[best]:.4g}, of trial {best} ({_text(settings)})."
-        )
+        values = ", ".join(f"{name} = {value:.4g}" for name, value in settings.items())
+        return f"{parts}; the largest reward so far is {rewards[best]:.4g}, of trial {best} ({values})."
 
     def _repr_html_(self) -> str:
-        from html import escape
-
         rewards, trials = self._completed(), self.trials
         heads = ["trial", "state", *self.task.actions, "reward"]
         rows = [
@@ -127,7 +123,3 @@ def _draw(axes: "Axes", rewards: Mapping[int, float], recommended: Recommended |
             low, high = mean - WIDTH * recommended.std, mean + WIDTH * recommended.std
             axes.axhspan(low, high, color=GREEN, alpha=0.15, linewidth=0, label="its 95% interval")
     axes.set(xlabel="Trial", ylabel="Reward")
-
-
-def _text(settings: Mapping[str, float]) -> str:
-    return ", ".join(f"{name} = {value:.4g}" for name, value in settings.items())

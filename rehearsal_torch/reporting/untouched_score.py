@@ -14,12 +14,12 @@ Source: Brier (1950), Verification of forecasts expressed in terms of probabilit
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rehearsal_torch.evaluation.bootstrap import Interval, mean_interval
 from rehearsal_torch.evaluation.recorded_run import Recorded
-from rehearsal_torch.evaluation.rehearsal_rows import number
+from rehearsal_torch.evaluation.rows import number
 from rehearsal_torch.files.rows import read_rows
 
 FILE, NUMBERS = "untouched.csv", ("desired", "predicted", "constant")
@@ -51,23 +51,23 @@ class UntouchedScore:
     gain: Interval
 
     def line(self, known: bool = True) -> str:
-        """One sentence with both scores, and which is better.
-
-        Args:
-            known: Whether it is known that the method has not seen the rows.
+        """One sentence with both scores, which is better, and whether it is known that the method has not
+        seen the rows.
         """
-        better = (
-            "better than the constant"
+        than = (
+            "better than"
             if self.gain.low > 0
-            else "worse than the constant"
+            else "worse than"
             if self.gain.high < 0
-            else "not told apart from the constant"
+            else "not told apart from"
         )
-        return (
-            f"{'Held-out score' if known else 'Score'} of {self.rows} untouched rows (Brier, lower is "
-            f"better): {self.own}; a constant {self.constant}; difference {self.gain}: {better}"
-            f"{'' if known else f'; {UNKNOWN}'}"
+        of = (
+            f"{'Held-out score' if known else 'Score'} of {self.rows} untouched rows (Brier, lower is better)"
         )
+        sentence = (
+            f"{of}: {self.own}; a constant {self.constant}; difference {self.gain}: {than} the constant"
+        )
+        return sentence if known else f"{sentence}; {UNKNOWN}"
 
 
 def scored(run: Recorded) -> UntouchedScore | None:
@@ -77,19 +77,18 @@ def scored(run: Recorded) -> UntouchedScore | None:
         PlainFileError: if the file of the rows is damaged.
     """
     kept = read_rows(run.path / FILE, ("unit", *NUMBERS), NUMBERS)
-    if kept:
-        rows = [_Row(row["unit"], *(number(row[name]) for name in NUMBERS)) for row in kept]
-    else:
-        rows = [
-            _Row(
-                str(decision.get("unit", decision.get("identity", ""))),
-                *(number(decision["score"][name]) for name in NEEDED),
-            )
-            for decision in run.decisions
-            if set(NEEDED) <= set(decision.get("score") or {})
+    rows: list[tuple[str, Mapping[str, object]]] = [(row["unit"], row) for row in kept]
+    names: Sequence[str] = NUMBERS if kept else NEEDED
+    if not kept:
+        decisions = [
+            decision for decision in run.decisions if set(NEEDED) <= set(decision.get("score") or {})
         ]
-    rows = [row for row in rows if all(map(math.isfinite, (row.desired, row.predicted, row.constant)))]
-    return _score(rows) if rows else None
+        rows = [
+            (str(decision.get("unit", decision.get("identity", ""))), decision["score"])
+            for decision in decisions
+        ]
+    desired, predicted, constant = ([number(row[name]) for _, row in rows] for name in names)
+    return score_of(desired, predicted, constant, [unit for unit, _ in rows])
 
 
 def line(run: Recorded) -> str:
@@ -108,31 +107,21 @@ def score_of(
     constant: Sequence[float],
     units: Sequence[str] | None = None,
 ) -> UntouchedScore | None:
-    """The score of rows in memory; None if there is none with finite numbers.
+    """The score of rows in memory, (n,) each; None if there is none with finite numbers.
 
     Args:
-        desired: Whether the outcome of each row is desired, 0 or 1, (n,).
-        predicted: Predicted probability of a desired outcome, (n,).
-        constant: The share of desired rows among those that the method has seen, (n,).
+        desired: Whether the outcome is desired, 0 or 1.
+        predicted: Predicted probability of a desired outcome.
+        constant: The share of desired rows among those that the method has seen.
         units: The unit of each row; None if every row is one of its own.
     """
     named = [str(index) for index in range(len(desired))] if units is None else units
-    rows = [_Row(*row) for row in zip(named, desired, predicted, constant, strict=True)]
-    rows = [row for row in rows if all(map(math.isfinite, (row.desired, row.predicted, row.constant)))]
-    return _score(rows) if rows else None
-
-
-@dataclass(frozen=True)
-class _Row:
-    unit: str
-    desired: float
-    predicted: float
-    constant: float
-
-
-def _score(rows: Sequence[_Row]) -> UntouchedScore:
-    units = [row.unit for row in rows]
-    own = [(row.predicted - row.desired) ** 2 for row in rows]
-    constant = [(row.constant - row.desired) ** 2 for row in rows]
-    gain = [constant_error - own_error for own_error, constant_error in zip(own, constant, strict=True)]
-    return UntouchedScore(len(rows), *(mean_interval(row, units=units) for row in (own, constant, gain)))
+    rows = zip(named, desired, predicted, constant, strict=True)
+    known = [row for row in rows if all(map(math.isfinite, row[1:]))]
+    if not known:
+        return None
+    kept = [unit for unit, *_ in known]
+    own = [(guess - wanted) ** 2 for _, wanted, guess, _ in known]
+    base = [(guess - wanted) ** 2 for _, wanted, _, guess in known]
+    gain = [base_error - own_error for own_error, base_error in zip(own, base, strict=True)]
+    return UntouchedScore(len(known), *(mean_interval(errors, units=kept) for errors in (own, base, gain)))

@@ -21,13 +21,11 @@ _STEPS = {"SOFA": "4 h", "organ SOFA": "4 h"}
 
 @dataclass(frozen=True)
 class Dose:
-    """Name of one coordinate of an action.
+    """Name of one coordinate of an action, a drug or whatever else is set; empty where unknown.
 
     Attributes:
         letter: Label of arrows.
-        name: Name of the drug, or of whatever else is set.
-        unit: Unit of the dose; empty if unknown.
-        levels: The names of its levels 0, 1, ..., in order; empty for amounts, and if unknown.
+        levels: The names of its levels 0, 1, ..., in order; empty for amounts.
         upwards: What a larger value means, in words.
     """
 
@@ -135,10 +133,8 @@ def worded(run: Recorded) -> Wording:
 
 
 def wording(config: Mapping[str, Any], words: Mapping[str, Any] | None = None) -> Wording:
-    """The names and units for a resolved configuration; generic ones where it does not determine them.
-
-    Args:
-        words: What the data set says of its units and columns (`Recorded.words`); None or empty if nothing.
+    """The names and units for a resolved configuration, and for what the data set says of its units and
+    columns (`Recorded.words`); generic ones where these do not determine them.
     """
     own = dict(words or {})
     # The record may have been edited: what has another form is left out.
@@ -172,20 +168,16 @@ def wording(config: Mapping[str, Any], words: Mapping[str, Any] | None = None) -
 
 def _outcome(config: Mapping[str, Any]) -> Wording:
     """The words for the reward alone."""
-    rewards = [reward_of for reward_of in _find(config, "reward") if isinstance(reward_of, Mapping)]
-    scores = [reward_of for reward_of in rewards if isinstance(reward_of.get("components"), Mapping)]
+    rewards = [reward for reward in _find(config, "reward") if isinstance(reward, Mapping)]
+    scores = [reward for reward in rewards if isinstance(reward.get("components"), Mapping)]
     if scores and not scores[0].get("costs") and not scores[0].get("weights"):
         name = str(scores[0].get("name") or "score")
         return Wording(name, -1.0, _UNITS.get(name, "points"), _STEPS.get(name, ""))
-    name = next((str(reward_of["name"]) for reward_of in rewards if reward_of.get("name")), "")
-    costly = [reward_of for reward_of in rewards if reward_of.get("costs") or reward_of.get("components")]
+    name = next((str(reward["name"]) for reward in rewards if reward.get("name")), "")
+    costly = [reward for reward in rewards if reward.get("costs") or reward.get("components")]
     if costly and not costly[0].get("weights"):
         return Wording(name or "cost", -1.0)
-    weights = [
-        reward_of
-        for reward_of in _find(config, "weights")
-        if isinstance(reward_of, Mapping) and len(reward_of) == 1
-    ]
+    weights = [named for named in _find(config, "weights") if isinstance(named, Mapping) and len(named) == 1]
     if weights and not costly:
         ((variable, weight),) = weights[0].items()
         if isinstance(weight, int | float) and weight == -1:
@@ -220,11 +212,7 @@ def _mapping(value: object) -> Mapping[Any, Any]:
 
 def _find(node: object, key: str) -> Iterator[object]:
     """All values under a key, outermost first."""
-    if isinstance(node, Mapping):
-        if key in node:
-            yield node[key]
-        for value in node.values():
-            yield from _find(value, key)
-    elif isinstance(node, list):
-        for value in node:
-            yield from _find(value, key)
+    if isinstance(node, Mapping) and key in node:
+        yield node[key]
+    for value in node.values() if isinstance(node, Mapping) else node if isinstance(node, list) else ():
+        yield from _find(value, key)

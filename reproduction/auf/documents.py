@@ -7,12 +7,13 @@ import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
-from rehearsal_torch.evaluation.rehearsal_rows import Row
+from rehearsal_torch.evaluation.rows import Row
 from rehearsal_torch.evaluation.summaries import MethodSummary, grouped, mean, summed
-from rehearsal_torch.reporting import cross_table
-from rehearsal_torch.reporting.cross_table import Cells, cells, plus_minus
-from rehearsal_torch.reporting.decision_table import figure, percent
-from rehearsal_torch.reporting.figures import probability_claims
+from rehearsal_torch.reporting import sweep_tables
+from rehearsal_torch.reporting.alteration_report import figure, percent
+from rehearsal_torch.reporting.figures import cases
+from rehearsal_torch.reporting.sweep_tables import WorldCells, plus_minus, world_cells
+from rehearsal_torch.reporting.text_table import markdown_table
 from rehearsal_torch.run_folder import RunFolder
 from reproduction.auf import learning_panels
 from reproduction.auf.illustrations import generator, loan, triangle
@@ -58,14 +59,14 @@ def table1(record: Record) -> Section:
         (lambda row: str(row["dataset"]), list(in_paper)),
         (lambda row: str(row["method"]), list(in_paper["bank"])),
     )
-    found = cells(rows, job_totals(record, TABLE1, "idle"))
+    found = world_cells(rows, job_totals(record, TABLE1, "idle"))
     blocks = [
         "## Table 1: true probability of a desired outcome",
         _completeness(found, record),
-        cross_table.markdown(found),
+        sweep_tables.worlds_as_markdown(found),
         "### Share of the possible gain that was reached",
         TEXTS["gain"],
-        cross_table.shares(found),
+        shares(found),
         "### Comparison with the paper",
         _comparison(found),
         _unreachable(found),
@@ -73,7 +74,7 @@ def table1(record: Record) -> Section:
         TEXTS["intervals"],
         _claims(found, job_totals(record, TABLE1, "warned")),
     ]
-    figures = {"table1": cross_table.draw(found)}
+    figures = {"table1": sweep_tables.draw_worlds(found)}
     # The default, or, in a record that lacks it, the paper's method.
     shown = "cme_stack" if any(row["method"] == "cme_stack" for row in rows) else "cme"
     claims = {
@@ -82,8 +83,20 @@ def table1(record: Record) -> Section:
         if method == shown
     }
     if claims:
-        figures["calibration"] = probability_claims.draw(claims)
+        figures["calibration"] = cases.draw_calibration(claims)
     return Section(blocks, figures)
+
+
+def shares(found: WorldCells) -> list[str]:
+    """The share of the possible gain that each method reached, as lines of Markdown; no action, 0 by
+    definition, is left out.
+    """
+    names = sweep_tables.methods(found)
+    body = [
+        [world, *(percent(line[name].share) if name in line else "-" for name in names)]
+        for world, line in found.items()
+    ]
+    return markdown_table(["world", *names], body)
 
 
 def table2(record: Record) -> Section:
@@ -236,7 +249,7 @@ def _crossed(heading: str, found: Summaries, columns: Sequence[str]) -> list[dic
     ]
 
 
-def _completeness(found: Cells, record: Record) -> str:
+def _completeness(found: WorldCells, record: Record) -> str:
     """How many seeds and contexts a cell stands for, and how many of the planned jobs are missing."""
     sizes = {(one.count, one.seeds) for line in found.values() for one in line.values()}
     planned = jobs(study("auf"), TABLE1)
@@ -252,7 +265,7 @@ def _completeness(found: Cells, record: Record) -> str:
     return f"{text} {end.format(missing=missing, planned=len(planned))}"
 
 
-def _comparison(found: Cells) -> list[str]:
+def _comparison(found: WorldCells) -> list[str]:
     """Our mean and standard deviation beside the paper's, for the methods of the paper."""
     in_paper = published("auf")["table1"]
     methods = distinct([name for line in found.values() for name in line if name in in_paper["bank"]])
@@ -267,7 +280,7 @@ def _comparison(found: Cells) -> list[str]:
     return table(body)
 
 
-def _unreachable(found: Cells) -> list[str]:
+def _unreachable(found: WorldCells) -> list[str]:
     """One sentence for each world whose equations do not allow the probability that the paper prints."""
     sentences = []
     for world, line in found.items():
@@ -278,7 +291,7 @@ def _unreachable(found: Cells) -> list[str]:
     return sentences
 
 
-def _claims(found: Cells, warned: Mapping[tuple[object, object], int]) -> list[str]:
+def _claims(found: WorldCells, warned: Mapping[tuple[object, object], int]) -> list[str]:
     """Claimed and true probabilities, and the coverage of the claimed intervals."""
     body = []
     for world, line in found.items():

@@ -11,9 +11,10 @@ from torch import Tensor
 
 from rehearsal_torch.estimators.marginal_sensitivity import interval_bounds
 from rehearsal_torch.evaluation.bootstrap import t_interval
-from rehearsal_torch.evaluation.rehearsal_rows import Row, written
+from rehearsal_torch.evaluation.rows import Row, written
 from rehearsal_torch.evaluation.summaries import grouped, mean
-from rehearsal_torch.reporting.figures import claimed_and_true, probability_claims
+from rehearsal_torch.reporting.figures.cases import draw_calibration
+from rehearsal_torch.reporting.figures.episodes import draw_true_improvements
 from rehearsal_torch.run_folder import RunFolder
 from reproduction.calibration import coverage, trial_tables
 from reproduction.calibration.interval_levels import LEVELS
@@ -211,9 +212,7 @@ def _parts(rows: dict[str, list[Row]]) -> Iterator[Block | Section]:
         by_method = grouped(tables, "method")
         yield Section(
             figures={
-                "probabilities": probability_claims.draw(
-                    {str(key[0]): some for key, some in by_method.items()}
-                )
+                "probabilities": draw_calibration({str(key[0]): some for key, some in by_method.items()})
             }
         )
     if hidden:
@@ -229,7 +228,7 @@ def _parts(rows: dict[str, list[Row]]) -> Iterator[Block | Section]:
                 str(method): ([row["estimate"] for row in each], [row["auf"] for row in each])
                 for (method,), each in grouped(some, "method").items()
             }
-            yield Section([f"### {world}"], {f"improvements_{place}": claimed_and_true.draw(pairs)})
+            yield Section([f"### {world}"], {f"improvements_{place}": draw_true_improvements(pairs)})
     if stays:
         yield Section(["## How many stays are needed", TEXTS["stays"], claims_table(stays, percent=True)])
     yield from trial_tables.sections(rows[TRIALS])

@@ -16,8 +16,8 @@ from typing import Any
 
 from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.evaluation.recorded_run import counterpart
-from rehearsal_torch.evaluation.rehearsal_rows import COLUMNS, Row, number, row, typed
-from rehearsal_torch.evaluation.sepsis_truth import true_return
+from rehearsal_torch.evaluation.rows import COLUMNS, Row, number, row, typed
+from rehearsal_torch.evaluation.truth_panel import true_return
 from rehearsal_torch.methods.build import problem_of
 from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
 from rehearsal_torch.search.sequences.baselines import GreedyChanges

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from rehearsal_torch.cli.errors import exit_code
-from rehearsal_torch.evaluation.rehearsal_rows import Row
+from rehearsal_torch.evaluation.rows import Row
 from rehearsal_torch.evaluation.summaries import grouped, mean
 from rehearsal_torch.files.plain import read_yaml
 from reproduction.calibration.documents import claims_of

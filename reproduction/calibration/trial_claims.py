@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.finite import ranked
-from rehearsal_torch.evaluation.rehearsal_rows import Row, number
+from rehearsal_torch.evaluation.rows import Row, number
 from rehearsal_torch.objectives.expected_reward import CausalObjective, PosteriorMean
 from rehearsal_torch.problems.causal.world import CausalWorld
 from rehearsal_torch.search.trials.acquisition import recommend, sureness

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from statistics import NormalDist
 
 from rehearsal_torch.evaluation.bootstrap import t_interval
-from rehearsal_torch.evaluation.rehearsal_rows import Row
+from rehearsal_torch.evaluation.rows import Row
 from rehearsal_torch.evaluation.summaries import grouped, mean, median
 from reproduction.calibration import coverage
 from reproduction.calibration.trial_claims import at_points, of_recommendations

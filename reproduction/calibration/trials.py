@@ -10,7 +10,7 @@ Source: Ren et al. (2025), Sec. 7 (the runs).
 from collections.abc import Mapping
 from typing import Any
 
-from rehearsal_torch.evaluation.rehearsal_rows import Row
+from rehearsal_torch.evaluation.rows import Row
 from rehearsal_torch.methods.build import problem_of
 from rehearsal_torch.problems.causal.world import CausalWorld
 from rehearsal_torch.surrogates.network.causal_model import CausalModel

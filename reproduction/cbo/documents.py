@@ -14,12 +14,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean, median, stdev
 
 from rehearsal_torch.evaluation.bootstrap import mean_interval
-from rehearsal_torch.evaluation.rehearsal_rows import number
+from rehearsal_torch.evaluation.rows import TRIAL_NUMBERS, Row, by_run, number
 from rehearsal_torch.evaluation.summaries import trial_summary
-from rehearsal_torch.evaluation.trial_rows import NUMBERS, Row, by_seed
-from rehearsal_torch.reporting import trial_table
-from rehearsal_torch.reporting.figures import trial_panels
-from rehearsal_torch.reporting.trial_table import grouped_rows, problem_of
+from rehearsal_torch.reporting import sweep_tables
+from rehearsal_torch.reporting.figures.rounds import draw_trials
+from rehearsal_torch.reporting.sweep_tables import grouped_rows, problem_of
 from rehearsal_torch.run_folder import RunFolder
 from reproduction.cbo.jobs import LOG, layouts, rows_of
 from reproduction.page import Block, Section, caution, minutes, ordered, origin, table
@@ -40,7 +39,7 @@ def trial_typed(rows: Iterable[Mapping[str, str]]) -> list[Row]:
             **line,
             "seed": int(line["seed"]),
             "round": int(line["round"]),
-            **{key: number(line[key]) for key in NUMBERS},
+            **{key: number(line[key]) for key in TRIAL_NUMBERS},
         }
         for line in rows
     ]
@@ -117,12 +116,12 @@ def recommended(rows: Sequence[Row], title: str, figure: str) -> Section:
     """
     if not rows:
         return Section()
-    found = trial_table.cells(rows)
+    found = sweep_tables.trial_cells(rows)
     seeds = {one.seeds for line in found.values() for one in line.values()}
     rounds = {one.rounds for line in found.values() for one in line.values()}
     text = TEXTS["recommended"].format(rounds=_range(rounds), seeds=_seeds(seeds))
-    blocks = [f"## {title}", text, trial_table.markdown(rows)]
-    return Section(blocks, {figure: trial_panels.draw(grouped_rows(rows))})
+    blocks = [f"## {title}", text, sweep_tables.trials_as_markdown(rows)]
+    return Section(blocks, {figure: draw_trials(grouped_rows(rows))})
 
 
 def differences(rows: Sequence[Row]) -> Section:
@@ -131,7 +130,7 @@ def differences(rows: Sequence[Row]) -> Section:
     Args:
         rows: The rows of the default and of other methods.
     """
-    others = [method for method in trial_table.methods(trial_table.cells(rows)) if method != DEFAULT]
+    others = [method for method in sweep_tables.methods(sweep_tables.trial_cells(rows)) if method != DEFAULT]
     by_method: dict[str, list[dict[int, float]]] = {method: [] for method in others}
     body = []
     for problem, line in grouped_rows(rows).items():
@@ -189,7 +188,7 @@ def medians(rows: Sequence[Row], title: str, min_seeds: int = 2) -> Section:
     body = []
     for problem, line in grouped_rows(rows).items():
         for method, some in line.items():
-            last = [run[-1] for run in by_seed(some).values()]
+            last = [run[-1] for run in by_run(some, "seed").values()]
             rewards = [row["recommended_expected"] for row in last]
             if len(rewards) >= min_seeds:
                 numbers = {
@@ -246,14 +245,14 @@ def variants(rows: Sequence[Row], methods: Sequence[str], title: str, text: str)
     )
     if not shared:
         return Section()
-    found = trial_table.cells(
+    found = sweep_tables.trial_cells(
         [row for row in rows if row["method"] in present and _problem_and_seed(row) in shared]
     )
     body = [
         {
             "": method,
             **{problem: f"{line[method].normalised:.3f}" for problem, line in found.items()},
-            "mean": str(trial_table.regret(found, method)),
+            "mean": str(sweep_tables.regret(found, method)),
             "seconds per round, maximum": f"{max(line[method].seconds for line in found.values()):.2g}",
         }
         for method in present
@@ -270,12 +269,12 @@ def seconds(rows: Sequence[Row]) -> Section:
     """
     if not rows:
         return Section()
-    found = trial_table.cells(rows)
+    found = sweep_tables.trial_cells(rows)
     body = [
         {"problem": problem, **{method: f"{one.seconds:.2g}" for method, one in line.items()}}
         for problem, line in found.items()
     ]
-    headings = ["problem", *trial_table.methods(found)]
+    headings = ["problem", *sweep_tables.methods(found)]
     return Section(["## Seconds per round", TEXTS["seconds"], table(body, headings)])
 
 
@@ -293,7 +292,7 @@ def _is_target(row: Row) -> bool:
 
 def _differences(ours: Sequence[Row], theirs: Sequence[Row]) -> dict[int, float]:
     """Seed to difference, for the seeds of both; empty if the start design leaves no gap to the optimum."""
-    mine, other = by_seed(ours), by_seed(theirs)
+    mine, other = by_run(ours, "seed"), by_run(theirs, "seed")
     seeds = sorted(set(mine) & set(other))
     gap = sum(mine[seed][0]["optimum"] - mine[seed][0]["start"] for seed in seeds) / max(len(seeds), 1)
     if gap <= 0:
@@ -325,7 +324,7 @@ def _signed(values: Sequence[float]) -> str:
 
 def _best(rows: Sequence[Row], round_: int) -> str:
     """Mean and standard deviation over seeds of the best expected reward after a round."""
-    values = [run[round_ - 1]["best_expected"] for run in by_seed(rows).values()]
+    values = [run[round_ - 1]["best_expected"] for run in by_run(rows, "seed").values()]
     return f"{fmean(values):.4g} ± {stdev(values) if len(values) > 1 else 0.0:.2g}"
 
 

@@ -9,17 +9,18 @@ Source: Ren et al. (2025), Sec. 7 and 11, Fig. 4-7, 10, 12-14 and Tab. 2-3.
 from collections.abc import Mapping
 from typing import Any
 
-from rehearsal_torch.evaluation.trial_rows import COLUMNS, KEY, Row, trial_rows
+from rehearsal_torch.evaluation.rows import TRIAL_COLUMNS, Row, trial_rows
 from reproduction.job import configured, decided_rounds
 from reproduction.plan import Job, study
 from reproduction.record import Layout
 
+KEY = TRIAL_COLUMNS[:4]
 LOG = (*KEY, "state", "rounds", "seconds", "commit", "message")
 
 
 def layouts(options: Mapping[str, Any]) -> dict[str, Layout]:  # noqa: ARG001
     """Stage to the file of its rows, which all stages share."""
-    return dict.fromkeys(study("cbo")["stages"], Layout("traces.csv", KEY, COLUMNS))
+    return dict.fromkeys(study("cbo")["stages"], Layout("traces.csv", KEY, TRIAL_COLUMNS))
 
 
 def rows_of(options: Mapping[str, Any], job: Job) -> tuple[list[Row], Mapping[str, Any]]:

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from rehearsal_torch.evaluation.online_rows import COLUMNS, Row
+from rehearsal_torch.evaluation.rows import ONLINE_COLUMNS, Row
 from rehearsal_torch.user_error import UserError
 from reproduction.plan import study
 
@@ -32,7 +32,7 @@ _STABLE_BASELINES = ("gymnasium", "stable_baselines3")
 
 
 def rl_rows(world: str, agent: str, rounds: int, repeat: int) -> Iterator[Row]:
-    """Plays a run; yields one row per round, in the format of `rehearsal_torch.evaluation.online_rows`.
+    """Plays a run; yields one row per round, in the format of `rehearsal_torch.evaluation.rows`.
 
     Agents have no tau, no information and no bound: these cells are empty. Seconds are those of the agent
     alone, while those of a rehearsal method include some milliseconds of the world.
@@ -63,7 +63,7 @@ def rl_rows(world: str, agent: str, rounds: int, repeat: int) -> Iterator[Row]:
     environment = RecordedEnvironment(RehearsalEnvironment(made, scored=False), rounds)
     agent_of(agent).play(environment, rounds, repeat)
     for each, true in zip(environment.played, truths(made, environment.played), strict=True):
-        yield dict.fromkeys(COLUMNS, float("nan")) | {
+        yield dict.fromkeys(ONLINE_COLUMNS, float("nan")) | {
             "world": world,
             "method": agent,
             "tau": "",

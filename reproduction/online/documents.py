@@ -11,11 +11,10 @@ from pathlib import Path
 from statistics import median
 
 from rehearsal_torch.evaluation.bootstrap import mean_interval
-from rehearsal_torch.evaluation.online_rows import NUMBERS, Row, by_repeat
-from rehearsal_torch.evaluation.rehearsal_rows import TRUTH, number
+from rehearsal_torch.evaluation.rows import ONLINE_NUMBERS, TRUTH, Row, by_run, number
 from rehearsal_torch.evaluation.summaries import LAST, OnlineSummary, grouped, mean, online_summary
-from rehearsal_torch.reporting.decision_table import figure, percent
-from rehearsal_torch.reporting.figures import online_panels
+from rehearsal_torch.reporting.alteration_report import figure, percent
+from rehearsal_torch.reporting.figures import rounds
 from rehearsal_torch.run_folder import RunFolder
 from reproduction.online.jobs import AGENTS, BOUNDS, LOG, ROUNDS, layouts, rows_of
 from reproduction.online.truth import truth
@@ -41,7 +40,11 @@ def online_typed(rows: Iterable[Mapping[str, str]]) -> list[Row]:
             **line,
             "repeat": int(line["repeat"]),
             "round": int(line["round"]),
-            **{key: number(line[key]) for key in (*NUMBERS, *TRUTH) if key in line or key in NUMBERS},
+            **{
+                key: number(line[key])
+                for key in (*ONLINE_NUMBERS, *TRUTH)
+                if key in line or key in ONLINE_NUMBERS
+            },
         }
         for line in rows
     ]
@@ -62,8 +65,8 @@ def parts(out: RunFolder, options: Options) -> Iterator[Block | Section]:
     yield TEXTS["methods"]
     yield targets(rows)
     yield table1(rows, _agent_rows(out.path, int(STUDY["facts"]["rounds"])))
-    for rounds in _other_numbers_of_rounds(out.path):
-        yield longer(_agent_rows(out.path, rounds), rounds)
+    for count in _other_numbers_of_rounds(out.path):
+        yield longer(_agent_rows(out.path, count), count)
     yield fig4(rows)
     yield truth(_by_world(online_typed(record.rows(BOUNDS))))
     for section in (policies, counterparts, changing):
@@ -152,7 +155,7 @@ def fig4(rows: Sequence[Row]) -> Section:
         )
     if not worlds:
         return Section()
-    drawn = online_panels.draw(worlds, dict.fromkeys(worlds, f"tau = {TAU}"))
+    drawn = rounds.draw_online(worlds, dict.fromkeys(worlds, f"tau = {TAU}"))
     return Section(["## Fig. 4: rounds at each tau", TEXTS["fig4"], table(body)], {"fig4": drawn})
 
 
@@ -202,7 +205,9 @@ def differences(rows: Sequence[Row]) -> list[str]:
         rows: The rows of the default and of its counterparts.
     """
     means = {
-        key: {repeat: mean([row["p_true"] for row in some]) for repeat, some in by_repeat(each).items()}
+        key: {
+            repeat: mean([row["p_true"] for row in some]) for repeat, some in by_run(each, "repeat").items()
+        }
         for key, each in grouped(_by_world(rows), "world", "method").items()
     }
     items = []
@@ -246,7 +251,7 @@ def changing(rows: Sequence[Row]) -> Section:
         )
     return Section(
         ["## A world that changes (Fig. 2d)", TEXTS["changing"], table(body)],
-        {"changing": online_panels.draw({CHANGING: by_method})},
+        {"changing": rounds.draw_online({CHANGING: by_method})},
     )
 
 
@@ -299,7 +304,7 @@ def _comparison(rows: Sequence[Row], heading: str, name: str, text: str = "") ->
                 "repeats": str(one.repeats),
             }
         )
-    return Section([heading, text, table(body)], {name: online_panels.draw(worlds)})
+    return Section([heading, text, table(body)], {name: rounds.draw_online(worlds)})
 
 
 def _table1_row(

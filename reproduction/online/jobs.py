@@ -14,8 +14,7 @@ from typing import Any
 
 from omegaconf import DictConfig
 
-from rehearsal_torch.evaluation.online_rows import COLUMNS, KEY, Row, online_row
-from rehearsal_torch.evaluation.rehearsal_rows import TRUTH, truth_bounds
+from rehearsal_torch.evaluation.rows import ONLINE_COLUMNS, ONLINE_KEY, TRUTH, Row, online_row, truth_bounds
 from rehearsal_torch.methods.build import problem_of, seed_and_use_one_thread
 from rehearsal_torch.problems.problem import RehearsalProblem
 from reproduction.job import configured, decided_rounds
@@ -26,7 +25,7 @@ from reproduction.record import Layout
 
 # The stages: rehearsal methods at the paper's tau and at others, the bounds for the truth, and agents.
 ROUNDS, TAUS, BOUNDS, AGENTS = "rounds", "taus", "truth", "rl"
-LOG = (*KEY, "state", "rounds", "seconds", "commit", "message")
+LOG = (*ONLINE_KEY, "state", "rounds", "seconds", "commit", "message")
 
 
 def layouts(options: Mapping[str, Any]) -> dict[str, Layout]:
@@ -34,12 +33,12 @@ def layouts(options: Mapping[str, Any]) -> dict[str, Layout]:
     stages, rounds = study("online")["stages"], options["rounds"]
     in_paper = rounds == study("online")["facts"]["rounds"]
     agents = stages[AGENTS]["file"] if in_paper else f"rl_{rounds}.csv"
-    methods = Layout(stages[ROUNDS]["file"], KEY, COLUMNS)
+    methods = Layout(stages[ROUNDS]["file"], ONLINE_KEY, ONLINE_COLUMNS)
     return {
         ROUNDS: methods,
         TAUS: methods,
-        BOUNDS: Layout(stages[BOUNDS]["file"], KEY, (*COLUMNS, *TRUTH)),
-        AGENTS: Layout(agents, KEY, COLUMNS, count=rounds),
+        BOUNDS: Layout(stages[BOUNDS]["file"], ONLINE_KEY, (*ONLINE_COLUMNS, *TRUTH)),
+        AGENTS: Layout(agents, ONLINE_KEY, ONLINE_COLUMNS, count=rounds),
     }
 
 

@@ -10,9 +10,9 @@ Source: Qin et al. (2023), Thm. 7 and Fig. 4 (the bound of the posterior mean); 
 from collections.abc import Callable, Mapping, Sequence
 
 from rehearsal_torch.evaluation.bootstrap import Interval, mean_interval
-from rehearsal_torch.evaluation.online_rows import Row, by_repeat
+from rehearsal_torch.evaluation.rows import Row, by_run
 from rehearsal_torch.evaluation.summaries import grouped, mean
-from rehearsal_torch.reporting.figures import online_panels
+from rehearsal_torch.reporting.figures import rounds
 from reproduction.page import Section, table
 from reproduction.plan import texts
 
@@ -48,7 +48,7 @@ def truth(rows: Sequence[Row]) -> Section:
     items, body, worlds = [], [], dict[str, dict[str, Sequence[Row]]]()
     for (world,), each in grouped(bounded, "world").items():
         worlds[str(world)] = {LABEL: [row for row in rows if row["world"] == world]}
-        repeats = str(len(by_repeat(each)))
+        repeats = str(len(by_run(each, "repeat")))
         for first, last in ((1, max(row["round"] for row in each)), *PARTS):
             some = _between(each, first, last)
             if some:
@@ -59,7 +59,7 @@ def truth(rows: Sequence[Row]) -> Section:
     text = TEXTS["truth"].format(seeds=f"{numbers[0]} to {numbers[-1]}")
     return Section(
         ["## Bounds for the mean and for the truth", text, items, table(body)],
-        {"truth": online_panels.draw(worlds)},
+        {"truth": rounds.draw_online(worlds)},
     )
 
 
@@ -92,7 +92,9 @@ def _between(rows: Sequence[Row], first: int, last: int) -> list[Row]:
 def _over_repeats(rows: Sequence[Row], name: str) -> Interval:
     """The mean of a quantity over repeats, each the mean over its rounds."""
     value = _QUANTITIES[name]
-    return mean_interval([mean([float(value(row)) for row in some]) for some in by_repeat(rows).values()])
+    return mean_interval(
+        [mean([float(value(row)) for row in some]) for some in by_run(rows, "repeat").values()]
+    )
 
 
 def _shown(found: Interval) -> str:

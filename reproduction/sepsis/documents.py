@@ -12,11 +12,8 @@ from matplotlib.figure import Figure
 from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.methods.conf import plain
 from rehearsal_torch.objectives.counterfactual_return import return_record
-from rehearsal_torch.reporting.figures import (
-    improvement_distribution,
-    lipschitz_grid,
-    truth_errors,
-)
+from rehearsal_torch.reporting.figures import episodes, models
+from rehearsal_torch.reporting.sequence_report import truth_means
 from rehearsal_torch.reporting.wording import wording
 from rehearsal_torch.run_folder import RunFolder
 from reproduction.page import RUN, Block, Section, table
@@ -62,25 +59,32 @@ def parts(out: RunFolder, options: Options) -> Iterator[Block | Section]:
     if len(best):
         improvements = best["improvement"].to_list()
         episode = best["episode"].to_list()[int(best["improvement"].to_numpy().argmax())]
-        yield Section(figures={"improvement": improvement_distribution.draw({"k = 3": improvements})})
+        yield Section(figures={"improvement": episodes.draw_improvements({"k = 3": improvements})})
         yield Section(figures={"patient": _patient(options, episode)})
     if cells:
-        yield Section(figures={"lipschitz_grid": lipschitz_grid.draw(cells)})
+        yield Section(figures={"lipschitz_grid": models.draw_lipschitz(cells)})
     if truth:
-        errors = truth_errors.draw([row for row in truth if row["k"] == "3"])
-        yield Section(figures={"truth_errors": errors})
+        drawn = episodes.draw_errors([row for row in truth if row["k"] == "3"])
+        yield Section(figures={"truth_errors": drawn})
     yield "## The numbers"
     for stage, found in lines.items():
         yield points_table(stage, found)
     for changes in sorted({row["k"] for row in truth}):
         yield f"### Values under the true distribution, k = {changes}"
-        yield truth_errors.markdown([row for row in truth if row["k"] == changes])
+        yield errors([row for row in truth if row["k"] == changes])
     spread = trainings.spread(record.rows(trainings.STAGE))
     if spread:
         yield Section(["### Several trainings of the default model", texts("sepsis")["trainings"], spread])
 
 
 PAPER = Paper("sepsis", layouts, (), rows_of, parts, planned_jobs)
+
+
+def errors(rows: Sequence[Mapping[str, str]]) -> list[str]:
+    """The means of rows of ``truth.csv`` as a table, in the features' units."""
+    heads = ("treatment", "quantity", "feature", "estimator", "mean", "patients")
+    body = [(*key, str(mean), str(mean.count)) for key, mean in truth_means(rows).items()]
+    return [f"| {' | '.join(line)} |" for line in (heads, ["---"] * len(heads), *body)]
 
 
 def points_of(rows: pd.DataFrame, stage: str, cases: Sequence[Case]) -> dict[str, list[Point]]:

@@ -16,7 +16,7 @@ from typing import Any
 
 from rehearsal_torch.cli.batch_decisions import played
 from rehearsal_torch.data.decision import Decision, EpisodeCase
-from rehearsal_torch.evaluation.rehearsal_rows import number
+from rehearsal_torch.evaluation.rows import number
 from rehearsal_torch.evaluation.truth_panel import truth_rows
 from rehearsal_torch.methods.build import problem_of
 from rehearsal_torch.methods.run import build, fitted

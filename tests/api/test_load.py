@@ -9,8 +9,8 @@ import yaml
 import rehearsal_torch as rt
 from rehearsal_torch.checkpoint import FILES, CheckpointError
 from rehearsal_torch.data.question import fingerprint
+from rehearsal_torch.surrogates.stored_state import labels_in
 from rehearsal_torch.surrogates.surrogate import Surrogate
-from rehearsal_torch.surrogates.weight_labels import labels_in
 from tests.api.test_rehearse import CASES, SMALL, TASK, plain
 from tests.api.test_rehearsed import frame  # noqa: F401  the fixture
 from tests.places import ROOT

@@ -7,12 +7,12 @@ import time
 
 import pytest
 
-from rehearsal_torch.reporting import run_report as report
+from rehearsal_torch.reporting import run_report
 from rehearsal_torch.run_folder import RunFolder
 
 pytestmark = pytest.mark.slow
 
-FIGURES = report.figures
+FIGURES = run_report.figures
 
 
 def as_user_error(resume, *words, code=2):

@@ -6,36 +6,16 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
-from rehearsal_torch.reporting import claim_plot, decision_plot, figures
+from rehearsal_torch.reporting import figures
 from rehearsal_torch.reporting.decision_frame import decision_frame, quantity
-from rehearsal_torch.reporting.figures import (
-    claimed_and_true,
-    courses,
-    effort,
-    graph,
-    improvement_distribution,
-    lipschitz_grid,
-    online_panels,
-    outcomes,
-    overturning_strength,
-    probability_claims,
-    recovery_panels,
-    surrogate_panels,
-    training_curve,
-    trial_panels,
-    true_probability,
-    truth_errors,
-)
+from rehearsal_torch.reporting.figures import cases, episodes, graph, models, rounds
 from rehearsal_torch.reporting.style import drawing
 from rehearsal_torch.reporting.wording import Dose, Wording
 from tests.conftest import decision
+from tests.reporting.figures.test_cases import ACTED, NONE, claim_row, line, scored
+from tests.reporting.figures.test_cases import rows as claim_rows
 from tests.reporting.figures.test_graph import GRAPH, PARTS
-from tests.reporting.figures.test_overturning_strength import line
-from tests.reporting.figures.test_probability_claims import row as claim_row
-from tests.reporting.figures.test_surrogate_panels import curves
-from tests.reporting.figures.test_true_probability import decided as scored
-from tests.reporting.test_claim_plot import rows as claim_rows
-from tests.reporting.test_decision_plot import ACTED, NONE
+from tests.reporting.figures.test_models import curves
 from tests.toys import trial_lines
 from tests.toys.laid_out import faults
 from tests.toys.online_rows import rows as online_rows
@@ -57,7 +37,7 @@ MACHINES = Wording(
 )
 
 
-def episodes(count=6):
+def units(count=6):
     """Decisions about episodes with three coordinates of actions, some of them unchanged."""
     made = []
     for place in range(count):
@@ -107,13 +87,13 @@ def losses(parts):
 def decided(count):
     figure = Figure(figsize=(5.2, 3.6), layout="constrained")
     lines = [(ACTED if place % 3 else NONE) | {"identity": f"patient {place}"} for place in range(count)]
-    decision_plot.draw(figure.subplots(), decision_frame(lines), quantity(lines))
+    cases.draw_decisions_into(figure.subplots(), decision_frame(lines), quantity(lines))
     return figure
 
 
 def decided_in_panels(count):
     lines = [(ACTED if place % 3 else NONE) | {"identity": f"patient {place}"} for place in range(count)]
-    return decision_plot.in_panels(decision_frame(lines), quantity(lines))
+    return cases.draw_decisions(decision_frame(lines), quantity(lines))
 
 
 def claims(actions, cases=3):
@@ -124,56 +104,49 @@ def claims(actions, cases=3):
         for case in range(cases)
         for place, name in enumerate(along[:actions])
     ]
-    return claim_plot.draw([row for part in made for row in part], {along[0]: "millimetres of mercury"})
+    return cases.draw_claims([row for part in made for row in part], {along[0]: "millimetres of mercury"})
 
 
 # Module to the figures that it is tried with.
 MADE = {
-    claimed_and_true: lambda: [claimed_and_true.draw({LONG: ([0.1, 0.9], [-2.75, 0.5])})],
-    courses: lambda: [
-        courses.draw(courses.chosen(episodes()), 6, MACHINES),
-        courses.draw(courses.chosen(episodes(1)), 1, MACHINES),
-        courses.draw(courses.chosen([decision(0), decision(1)]), 2, Wording("SOFA", -1.0, "points", "4 h")),
+    cases: lambda: [
+        *(decided(3), decided(8), decided(60), decided_in_panels(40)),
+        *(claims(1, 1), claims(1), claims(2), claims(4)),
+        cases.draw_overturning({"cme_stack": [line("1", 0.4, 1.0, 1.94)]}),
+        cases.draw_overturning({"cme": [line("1", 0.8, 2.5), line("2", 0.8, 40.0)]}),
+        cases.draw_calibration({"cme_stack": [claim_row(0.6, 0.5, 0.4, 0.7)]}),
+        cases.draw_probabilities({"cme_stack": [scored(0.6, 0.9, 0.2), scored(0.1, 0.5, 0.1, acted=False)]}),
     ],
-    effort: lambda: [
-        effort.draw({LONG: episodes()}, MACHINES),
-        effort.draw({LONG: episodes(2), "greedy_changes, at most 3 changes": episodes(3)}),
+    episodes: lambda: [
+        episodes.draw_true_improvements({LONG: ([0.1, 0.9], [-2.75, 0.5])}),
+        episodes.draw_courses(episodes.chosen(units()), 6, MACHINES),
+        episodes.draw_courses(episodes.chosen(units(1)), 1, MACHINES),
+        episodes.draw_courses(
+            episodes.chosen([decision(0), decision(1)]), 2, Wording("SOFA", -1.0, "points", "4 h")
+        ),
+        episodes.draw_effort({LONG: units()}, MACHINES.subjects),
+        episodes.draw_effort({LONG: units(2), "greedy_changes, at most 3 changes": units(3)}),
+        episodes.draw_improvements({LONG: [0.0, 0.12, 8.75]}, MACHINES.subjects),
+        episodes.draw_improvements({LONG: [0.0, 0.12], "greedy_changes, at most 3 changes": [0.3, 0.4]}),
+        episodes.draw_outcomes({LONG: units()}, MACHINES),
+        episodes.draw_errors(truth_rows()),
     ],
     graph: lambda: [graph.graph_figure(GRAPH, **PARTS)],
-    improvement_distribution: lambda: [
-        improvement_distribution.draw({LONG: [0.0, 0.12, 8.75]}, MACHINES),
-        improvement_distribution.draw({LONG: [0.0, 0.12], "greedy_changes, at most 3 changes": [0.3, 0.4]}),
+    models: lambda: [
+        models.draw_lipschitz({(0.1, 0.01): 123.4, (1.0, 0.01): 6.04, (1.0, 0.5): 2.0}),
+        *models.draw_recovered(recovered()).values(),
+        *models.draw_surrogate(curves(("a", "b", "pressure"))).values(),
+        models.draw_training(losses(1), models.trained_parts(losses(1)), MACHINES.subjects),
+        models.draw_training(losses(3), models.trained_parts(losses(3)), MACHINES.subjects),
     ],
-    lipschitz_grid: lambda: [lipschitz_grid.draw({(0.1, 0.01): 123.4, (1.0, 0.01): 6.04, (1.0, 0.5): 2.0})],
-    online_panels: lambda: [online_panels.draw({"ride_hailing": {"qwz23_online": online_rows()}})],
-    outcomes: lambda: [outcomes.draw({LONG: episodes()}, MACHINES)],
-    overturning_strength: lambda: [
-        overturning_strength.draw({"cme_stack": [line("1", 0.4, 1.0, 1.94)]}),
-        overturning_strength.draw({"cme": [line("1", 0.8, 2.5), line("2", 0.8, 40.0)]}),
+    rounds: lambda: [
+        rounds.draw_online({"ride_hailing": {"qwz23_online": online_rows()}}),
+        rounds.draw_trials({"dropwave": {"excbo": trial_rows()}}),
+        rounds.draw_trials({"dropwave": {"excbo": trial_rows(2.0), "ucb": trial_rows(0.5)}}),
     ],
-    probability_claims: lambda: [probability_claims.draw({"cme_stack": [claim_row(0.6, 0.5, 0.4, 0.7)]})],
-    recovery_panels: lambda: list(recovery_panels.figures(recovered()).values()),
-    surrogate_panels: lambda: list(surrogate_panels.figures(curves(("a", "b", "pressure"))).values()),
-    training_curve: lambda: [
-        training_curve.draw(losses(count), training_curve.trained_parts(losses(count)), MACHINES)
-        for count in (1, 3)
-    ],
-    trial_panels: lambda: [
-        trial_panels.draw({"dropwave": {"excbo": trial_rows()}}),
-        trial_panels.draw({"dropwave": {"excbo": trial_rows(2.0), "ucb": trial_rows(0.5)}}),
-    ],
-    true_probability: lambda: [
-        true_probability.draw({"cme_stack": [scored(0.6, 0.9, 0.2), scored(0.1, 0.5, 0.1, acted=False)]})
-    ],
-    truth_errors: lambda: [truth_errors.draw(truth_rows())],
-}
-# Figures of other rooms.
-BESIDE = {
-    claim_plot: lambda: [claims(1, 1), claims(1), claims(2), claims(4)],
-    decision_plot: lambda: [decided(3), decided(8), decided(60), decided_in_panels(40)],
 }
 # Modules that write what `graph` draws.
-OTHERS = {"learnt_graphs", "run_figures"}
+OTHERS = {"learnt_graphs"}
 
 
 def test_every_module_of_figures_is_looked_at():
@@ -183,9 +156,9 @@ def test_every_module_of_figures_is_looked_at():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("module", MADE | BESIDE, ids=lambda module: module.__name__.rpartition(".")[2])
+@pytest.mark.parametrize("module", MADE, ids=lambda module: module.__name__.rpartition(".")[2])
 def test_no_text_is_cut_off_and_no_labels_lie_on_each_other(module):
     with drawing():
-        found = {place: faults(figure) for place, figure in enumerate((MADE | BESIDE)[module]())}
+        found = {place: faults(figure) for place, figure in enumerate(MADE[module]())}
     assert found == {place: [] for place in found}
     assert found

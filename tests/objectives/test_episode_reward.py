@@ -22,7 +22,6 @@ from rehearsal_torch.objectives.episode_reward import (
 )
 from rehearsal_torch.objectives.reward import Doses, LinearReward
 from rehearsal_torch.problems.episodes.cohort import STATES, SepsisSimulated, sofa
-from rehearsal_torch.reporting import summary
 from rehearsal_torch.search.sequences.baselines import GreedyChanges
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive
 from tests.toys.episodes import transition_model
@@ -301,7 +300,7 @@ def test_scores_with_and_without_doses_are_each_others_related_ones():
     whole, organs = sofa_score(), sofa_score(without_doses=True)
     for one in (whole, organs):
         related = one.related()
-        assert list(related) == [WITHOUT_DOSES, WITH_DOSES] == [summary.WITHOUT, summary.WITH]
+        assert list(related) == [WITHOUT_DOSES, WITH_DOSES] == ["without doses", "with doses"]
         assert [each.acts for each in related.values()] == [False, True]
     states = torch.rand(7, 8, dtype=torch.float64) * 100
     assert torch.equal(whole.related()[WITHOUT_DOSES](states, STATES), organs(states, STATES))

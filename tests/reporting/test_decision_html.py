@@ -1,6 +1,6 @@
 from html.parser import HTMLParser
 
-from rehearsal_torch.reporting.decision_frame import MOST_WORDS, decision_frame, decision_html
+from rehearsal_torch.reporting.decision_frame import LONGEST, decision_frame, decision_html
 from tests.reporting.test_decision_frame import ACTED
 
 
@@ -39,4 +39,4 @@ def test_long_tables_and_long_notes_are_cut_and_say_so():
     assert page.texts[-1] == "... and 2 more: to_frame() has all of them"
     notes = page.texts[-2]
     assert notes.endswith("word ...")
-    assert len(notes) <= MOST_WORDS + 4
+    assert len(notes) <= LONGEST + 4

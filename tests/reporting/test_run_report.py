@@ -3,7 +3,10 @@ import json
 
 import pytest
 
+from rehearsal_torch.reporting import run_report
+from rehearsal_torch.reporting.page.material import material
 from rehearsal_torch.reporting.run_report import report
+from tests.toys import recorded_runs
 
 FIGURES = {"training", "improvement", "outcomes", "effort", "patient", "truth", "truth_errors"}
 
@@ -49,3 +52,30 @@ def test_a_run_that_was_only_trained_has_its_curve_alone(sepsis_run):
 def test_a_folder_of_something_else_is_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match="is not a run folder"):
         report(tmp_path)
+
+
+def test_ten_cases_are_told_and_the_rest_are_counted(tmp_path):
+    lines = [recorded_runs.recommended() | {"index": place, "identity": f"c{place}"} for place in range(13)]
+    of = material(recorded_runs.alterations(tmp_path, lines))
+    said = run_report.answers(of)
+    assert said[-1] == "... and 3 more: decisions.jsonl"
+    assert sum(line.startswith("Case ") for line in said) == 10
+    assert max(map(len, said)) <= run_report.WIDTH
+
+
+def test_warnings_that_differ_in_numbers_alone_are_one_with_its_cases(tmp_path):
+    rare = {"kind": "note", "text": "rare"}
+
+    def near(text):
+        return {"kind": "support", "text": text}
+
+    lines = [
+        recorded_runs.recommended()
+        | {"index": place, "identity": f"c{place}", "findings": [near(f"{place}.5 away"), *more]}
+        for place, more in enumerate(([rare], [], [rare], []))
+    ]
+    of = material(recorded_runs.alterations(tmp_path, lines))
+    said = run_report.warnings(of)
+    assert "  - 0.5 away (all 4 cases; the numbers are those of case c0)" in said
+    assert "  - rare (cases c0, c2)" in said
+    assert said[0] == "Warnings"

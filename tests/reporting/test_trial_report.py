@@ -4,9 +4,9 @@ import csv
 import io
 
 from rehearsal_torch.evaluation.recorded_run import Recorded
-from rehearsal_torch.evaluation.trial_rows import scored
+from rehearsal_torch.evaluation.rows import scored_trial
 from rehearsal_torch.reporting import trial_report
-from rehearsal_torch.reporting.figures.run_figures import figures
+from rehearsal_torch.reporting.run_report import figures
 from rehearsal_torch.reporting.style import drawing
 from rehearsal_torch.reporting.wording import Wording
 from tests.toys.trial_lines import line
@@ -35,7 +35,7 @@ def test_a_suggestion_without_a_world_is_reported_as_well(tmp_path):
         "score": {}
     }
     made = run(tmp_path, [lone])
-    assert not scored(lone)
+    assert not scored_trial(lone)
     assert "Recommended now" in trial_report.tables(made)
     trial_report.written(made)
     assert figures(made, Wording()) == {}

@@ -36,18 +36,26 @@ from rehearsal_torch.cli.settled import settled
 from rehearsal_torch.cli.spelling import typed_as
 from rehearsal_torch.cli.verbs.cross_validate import grid
 from rehearsal_torch.cli.verbs.train import curved
-from rehearsal_torch.evaluation import rehearsal_rows, trial_rows
 from rehearsal_torch.evaluation.recorded_run import Recorded, read
-from rehearsal_torch.evaluation.rehearsal_rows import row, scored_by_world, truth_bounds, with_truth, written
-from rehearsal_torch.evaluation.trial_rows import scored
+from rehearsal_torch.evaluation.rows import (
+    COLUMNS,
+    TRIAL_COLUMNS,
+    row,
+    scored_by_world,
+    scored_trial,
+    trial_rows,
+    truth_bounds,
+    with_truth,
+    written,
+)
 from rehearsal_torch.files.lock import holder
 from rehearsal_torch.files.plain import WHOLE, PlainFileError, checked
 from rehearsal_torch.methods.allowed import trusted_modules
 from rehearsal_torch.methods.build import screen
 from rehearsal_torch.methods.conf import trusted_names
 from rehearsal_torch.methods.run import suits
-from rehearsal_torch.reporting import cross_table, trial_table
-from rehearsal_torch.reporting.figures import trial_panels
+from rehearsal_torch.reporting import sweep_tables
+from rehearsal_torch.reporting.figures.rounds import draw_trials
 from rehearsal_torch.reporting.run_report import report
 from rehearsal_torch.reporting.style import drawing, save
 from rehearsal_torch.run_folder import RunFolder
@@ -332,35 +340,35 @@ def crossed(out: Path, jobs: Sequence[dict[str, Any]]) -> str:
                 for decision in run.decisions
                 if scored_by_world(decision)
             ]
-        elif run.kind == "optimise" and all(map(scored, run.decisions)):
-            trials += trial_rows.trial_rows(world, "", method, seed, run.decisions)
+        elif run.kind == "optimise" and all(map(scored_trial, run.decisions)):
+            trials += trial_rows(world, "", method, seed, run.decisions)
     if cases:
         return _table_of_cases(out, cases)
     if not trials:
         return ""
     folder = RunFolder(out)
-    folder.write("traces.csv", written(trials, trial_rows.COLUMNS))
-    folder.write("regret.md", "\n".join(trial_table.markdown(trials)) + "\n")
+    folder.write("traces.csv", written(trials, TRIAL_COLUMNS))
+    folder.write("regret.md", "\n".join(sweep_tables.trials_as_markdown(trials)) + "\n")
     with drawing():
-        save(trial_panels.draw(trial_table.grouped_rows(trials)), out / "figures", "rounds")
+        save(draw_trials(sweep_tables.grouped_rows(trials)), out / "figures", "rounds")
     names = f"traces.csv, regret.md, figures/rounds.png in {out} (figure as .svg, too)"
-    return f"Written: {names}\n{trial_table.as_text(trials)}"
+    return f"Written: {names}\n{sweep_tables.trials_as_text(trials)}"
 
 
 def _table_of_cases(out: Path, rows: list[dict[str, Any]]) -> str:
     """The table of cases, sorted by world, method and seed."""
     worlds, methods = (list(dict.fromkeys(row[key] for row in rows)) for key in ("dataset", "method"))
     rows.sort(key=lambda row: (worlds.index(row["dataset"]), methods.index(row["method"]), row["seed"]))
-    cells, folder = cross_table.cells(rows), RunFolder(out)
-    folder.write("table1.csv", written(rows, with_truth(rehearsal_rows.COLUMNS, rows)))
-    folder.write("table1.md", "\n".join(cross_table.markdown(cells)) + "\n")
+    cells, folder = sweep_tables.world_cells(rows), RunFolder(out)
+    folder.write("table1.csv", written(rows, with_truth(COLUMNS, rows)))
+    folder.write("table1.md", "\n".join(sweep_tables.worlds_as_markdown(cells)) + "\n")
     with drawing():
-        save(cross_table.draw(cells), out / "figures", "table1")
+        save(sweep_tables.draw_worlds(cells), out / "figures", "table1")
     seeds = len({row["seed"] for row in rows})
     several = f", mean ± sd over {seeds} seeds" if seeds > 1 else ""
     title = f"True probability of a desired outcome{several}; {len(rows)} decisions"
     names = f"table1.csv, table1.md, figures/table1.png in {out} (figure as .svg, too)"
-    return f"Written: {names}\n{cross_table.as_text(cells, title)}"
+    return f"Written: {names}\n{sweep_tables.worlds_as_text(cells, title)}"
 
 
 def _named(jobs: Sequence[dict[str, Any]]) -> Iterator[tuple[Recorded, str, str, int]]:

@@ -19,10 +19,10 @@ from omegaconf import DictConfig
 
 from rehearsal_torch.cli.batch_decisions import sharing, teller
 from rehearsal_torch.cli.run_summary import described
-from rehearsal_torch.evaluation.rehearsal_rows import number
+from rehearsal_torch.evaluation.rows import number
 from rehearsal_torch.files.rows import as_csv, read_rows
 from rehearsal_torch.methods.run import Run, build
-from rehearsal_torch.reporting.figures.lipschitz_grid import draw
+from rehearsal_torch.reporting.figures.models import draw_lipschitz
 from rehearsal_torch.reporting.style import drawing, save
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.surrogates.surrogate import Surrogate
@@ -93,7 +93,7 @@ def grid(sweep: Path) -> None:
     drawn = {cell: value for cell, value in decrease.items() if value is not None and None not in cell}
     if drawn:
         with drawing():
-            save(draw(drawn), sweep / "figures", "lipschitz_grid")
+            save(draw_lipschitz(drawn), sweep / "figures", "lipschitz_grid")
 
 
 def _model(run: Run) -> Surrogate:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rehearsal_torch.cli.errors import check_own_file, of_edited_file
 from rehearsal_torch.files.writing import write_text
-from rehearsal_torch.reporting.page.document import MARK
+from rehearsal_torch.reporting.page.markup import MARK
 from rehearsal_torch.reporting.page.material import Material, material
 from rehearsal_torch.reporting.page.run_page import FILE, page
 from rehearsal_torch.reporting.page.several_runs import comparing_page

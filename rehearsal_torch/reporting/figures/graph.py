@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path as FilePath
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -56,11 +57,8 @@ class Layout:
 
 
 def layout(graph: RehearsalGraph, context: Sequence[str] = (), outcomes: Sequence[str] = ()) -> Layout:
-    """Computes the positions of the variables and edges of a graph.
-
-    Args:
-        context: X, on the left.
-        outcomes: Y, on the right; without context and outcomes there is a single tier.
+    """Computes the positions of the variables and edges of a graph: the context X on the left, the outcomes Y
+    on the right; without both there is a single tier.
 
     Raises:
         ValueError: if a role names an unknown variable.
@@ -69,17 +67,18 @@ def layout(graph: RehearsalGraph, context: Sequence[str] = (), outcomes: Sequenc
     if unknown := sorted(set(parts) - set(graph.names)):
         raise ValueError(f"unknown variables {unknown}: the variables are {list(graph.names)}")
     clique_of = {name: clique for clique in graph.cliques for name in clique}
-    part_of = {clique: _part([parts.get(name, "Z") for name in clique]) for clique in graph.cliques}
+    roles = {clique: {parts.get(name, "Z") for name in clique} for clique in graph.cliques}
+    # A clique whose members belong to several tiers stands in the middle one.
+    part_of = {clique: min(named) if len(named) == 1 else "Z" for clique, named in roles.items()}
     columns: list[list[Entry]] = []
     column: dict[str, int] = {}
     tiers = []
     for part in ("X", "Z", "Y"):
         depth: dict[Clique, int] = {}
-        for clique, parents in ((clique, graph.parents(clique)) for clique in graph.cliques):
+        for clique in graph.cliques:
             if part_of[clique] == part:
-                depth[clique] = max(
-                    (depth[clique_of[name]] + 1 for name in parents if clique_of[name] in depth), default=0
-                )
+                above = [clique_of[name] for name in graph.parents(clique)]
+                depth[clique] = max((depth[parent] + 1 for parent in above if parent in depth), default=0)
         if depth:
             first = len(columns)
             columns += [
@@ -108,11 +107,6 @@ def layout(graph: RehearsalGraph, context: Sequence[str] = (), outcomes: Sequenc
         middle = heights[("clique", clique), column[clique[0]]]
         height |= {name: middle + (len(clique) - 1) / 2 - index for index, name in enumerate(clique)}
     return Layout(column, height, passing, tuple(tiers), max(sum(map(_size, clique)) for clique in columns))
-
-
-def _part(parts: Sequence[str]) -> str:
-    """The tier of a clique; the middle one if its members belong to several."""
-    return parts[0] if len(set(parts)) == 1 else "Z"
 
 
 def _size(entry: Entry) -> float:
@@ -157,19 +151,7 @@ def draw_graph(
     outcomes: Sequence[str] = (),
     probabilities: Mapping[tuple[str, str, str], float] | None = None,
 ) -> list[FilePath]:
-    """Writes ``name.png`` and ``name.svg``.
-
-    Args:
-        folder: Folder to write to; created if missing.
-        name: File name without extension.
-        context: X.
-        outcomes: Y.
-        probabilities: (one, "->" or "<->", other) to the probability of the edge; None draws all lines with
-            the same width.
-
-    Raises:
-        ValueError: if a role names an unknown variable.
-    """
+    """Writes ``name.png`` and ``name.svg`` of the `graph_figure` into a folder, created if missing."""
     with drawing():
         return save(graph_figure(graph, context, alterable, outcomes, probabilities), FilePath(folder), name)
 
@@ -181,7 +163,15 @@ def graph_figure(
     outcomes: Sequence[str] = (),
     probabilities: Mapping[tuple[str, str, str], float] | None = None,
 ) -> Figure:
-    """The figure alone, for a notebook; see `draw_graph` for the arguments."""
+    """The figure of a graph with its context X and its outcomes Y.
+
+    Args:
+        probabilities: (one, "->" or "<->", other) to the probability of the edge; None draws all lines with
+            the same width.
+
+    Raises:
+        ValueError: if a role names an unknown variable.
+    """
     if unknown := sorted(set(alterable) - set(graph.names)):
         raise ValueError(f"unknown variables {unknown}: the variables are {list(graph.names)}")
     placed = layout(graph, context, outcomes)
@@ -197,13 +187,8 @@ def graph_figure(
             tail, head = (source, target) if line == "->" else (min(source, target), max(source, target))
             share = 1.0 if probabilities is None else probabilities.get((tail, line, head), 0.0)
             # A bow has a directed edge as well: the bi-directional one is drawn beside it.
-            bow = {
-                "posA": spots.centres[source],
-                "posB": spots.centres[target],
-                "connectionstyle": "arc3,rad=0.35",
-                "shrinkA": 12,
-                "shrinkB": 12,
-            }
+            bow: dict[str, Any] = {"posA": spots.centres[source], "posB": spots.centres[target]}
+            bow |= {"connectionstyle": "arc3,rad=0.35", "shrinkA": 12, "shrinkB": 12}
             path = (
                 _within(placed, spots, source, target)
                 if placed.column[source] >= placed.column[target]
@@ -269,11 +254,11 @@ def _ends(placed: Layout, graph: RehearsalGraph) -> dict[tuple[str, str], float]
             if other == target and placed.column[source] < placed.column[target]
         ]
         before = placed.column[target] - 1
-        sources.sort(
-            key=lambda name: (
-                placed.height[name] if placed.column[name] == before else placed.passing[name, before]
-            )
-        )
+        heights = {
+            name: placed.height[name] if placed.column[name] == before else placed.passing[name, before]
+            for name in sources
+        }
+        sources.sort(key=heights.__getitem__)
         step = min(0.08, 0.22 / max(len(sources) - 1, 1))
         offsets.update(
             {(name, target): step * (index - (len(sources) - 1) / 2) for index, name in enumerate(sources)}
@@ -307,10 +292,8 @@ def _within(placed: Layout, spots: _Spots, source: str, target: str) -> Path:
     the boxes between them.
     """
     (x, y), (right, level) = spots.centres[source], spots.centres[target]
-    if (
-        placed.column[source] == placed.column[target]
-        and abs(abs(placed.height[source] - placed.height[target]) - 1) < 1e-6
-    ):
+    apart = abs(placed.height[source] - placed.height[target])
+    if placed.column[source] == placed.column[target] and abs(apart - 1) < 1e-6:
         half = HEIGHT / 2 if level > y else -HEIGHT / 2
         return Path([(x, y + half), (right, level - half)], [Path.MOVETO, Path.LINETO])
     start, end = (x + spots.widths[source] / 2, y), (right + spots.widths[target] / 2, level)
@@ -323,26 +306,11 @@ def _bands(axes: Axes, placed: Layout, spots: _Spots) -> None:
     for label, first, last in placed.tiers:
         if label:
             left, right = spots.columns[first][0] - 0.25, spots.columns[last][1] + 0.25
-            axes.add_patch(
-                Rectangle(
-                    (left, 0.08),
-                    right - left,
-                    spots.high - 0.16,
-                    facecolor="#F2F2F2",
-                    edgecolor="none",
-                    zorder=0,
-                )
-            )
+            size = (right - left, spots.high - 0.16)
+            axes.add_patch(Rectangle((left, 0.08), *size, facecolor="#F2F2F2", edgecolor="none", zorder=0))
             title = TITLES[label] if right - left > 1.4 else label
-            axes.text(
-                (left + right) / 2,
-                spots.high - TITLE / 2 - 0.05,
-                title,
-                ha="center",
-                va="center",
-                fontsize=10,
-                color="#555555",
-            )
+            middle = ((left + right) / 2, spots.high - TITLE / 2 - 0.05)
+            axes.text(*middle, title, ha="center", va="center", fontsize=10, color="#555555")
 
 
 def _box(axes: Axes, name: str, centre: tuple[float, float], width: float, thick: bool) -> None:

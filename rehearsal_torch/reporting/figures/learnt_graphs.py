@@ -31,19 +31,16 @@ def write_learnt(
     posterior: GraphPosterior,
     parts: Mapping[str, Sequence[str]],
 ) -> list[str]:
-    """Writes the files and draws the most probable graph.
+    """Writes the files and draws the most probable graph; returns the names of the files.
 
     Args:
-        out: Folder to write to; created if missing.
         learnt: Graphs learnt from the whole table.
         posterior: Probabilities of graphs, from resamples of the table.
         parts: "context", "alterable" and "outcomes" to their variables.
-
-    Returns:
-        Names of the files.
     """
     out.mkdir(parents=True, exist_ok=True)
     best, edges = posterior.graphs[0], posterior.edges()
+    weighed = zip(posterior.graphs, posterior.weights, posterior.votes, strict=True)
     content = {
         "options": dict(options),
         "class": {
@@ -57,17 +54,13 @@ def write_learnt(
             "failures": dict(posterior.failures),
             "graphs": [
                 {"probability": weight, "votes": votes, **graph.to_plain()}
-                for graph, weight, votes in zip(
-                    posterior.graphs, posterior.weights, posterior.votes, strict=True
-                )
+                for graph, weight, votes in weighed
             ],
         },
     }
     for name, plain in (("graphs.yaml", content), ("graph.yaml", {"graph": best.to_plain()})):
-        write_text(
-            out / name,
-            yaml.safe_dump(plain, sort_keys=False, default_flow_style=None, allow_unicode=True),
-        )
+        text = yaml.safe_dump(plain, sort_keys=False, default_flow_style=None, allow_unicode=True)
+        write_text(out / name, text)
     rows = StringIO(newline="")
     writer = csv.writer(rows)
     writer.writerow(("from", "edge", "to", "probability"))
@@ -79,11 +72,5 @@ def write_learnt(
     write_text(out / "graph.dagitty", to_dagitty(best, context, alterable, outcomes))
     write_text(out / "graph.graphml", to_graphml(best))
     figures = draw_graph(best, out / "figures", "graph", context, alterable, outcomes, probabilities=edges)
-    return [
-        "graphs.yaml",
-        "edges.csv",
-        "graph.yaml",
-        "graph.dagitty",
-        "graph.graphml",
-        *(f"figures/{file.name}" for file in figures),
-    ]
+    names = ["graphs.yaml", "edges.csv", "graph.yaml", "graph.dagitty", "graph.graphml"]
+    return names + [f"figures/{file.name}" for file in figures]

@@ -1,19 +1,38 @@
-"""HTML elements whose texts are escaped unless they are markup already.
+"""HTML elements whose texts are escaped unless they are markup already, and the frame of a page.
 
 `tag` is the only place where markup is made. A child that is a plain `str` is text and is escaped, whatever
 it contains; only the result of `tag`, `joined` or `table` is markup. Characters that HTML does not allow
 (controls, lone surrogates) become U+FFFD, so that the page can always be written and read.
 
-Source: HTML Living Standard, Sec. 13.1 (void elements, allowed characters).
+A page is self-contained: its style sheet and its pictures are inside, there is no script, and a content
+security policy tells browsers to load nothing and to run nothing, whatever a run folder may have smuggled in.
+The style sheet is for screens from 390 pixels on, and for paper. Wide tables scroll in boxes of their own, so
+that the page itself never does; pictures stand in two columns where there is room for them, and shrink with
+the page. Texts keep a contrast of at least 4.5 to 1, and no meaning is carried by colour alone.
+
+Source: HTML Living Standard, Sec. 13.1 (void elements, allowed characters); W3C, Content Security Policy
+Level 3 (``default-src 'none'``); WCAG 2.2, success criteria 1.4.1, 1.4.3 and 1.4.10 (use of colour, contrast,
+reflow).
 """
 
 import html
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
 
 from rehearsal_torch.evaluation.recorded_run import Decided
 
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
+CSS = files(__package__).joinpath("report.css").read_text(encoding="utf-8")
+# How the pages that this package writes begin; other files are not overwritten.
+MARK = (
+    '<!DOCTYPE html>\n<html lang="en">\n<head><meta charset="utf-8">'
+    '<meta name="generator" content="rehearsal_torch">'
+)
+_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'"
+# Cases that are named one by one.
+NAMED = 8
 VOID = frozenset({"br", "col", "hr", "img", "meta", "source"})
 
 
@@ -109,9 +128,6 @@ def table(
     return tag("div", tag("p", caption, class_="caption"), box, class_="tabled")
 
 
-NAMED = 8
-
-
 def name_of(decision: Decided) -> str:
     """The name of a decision's case: its identity, or its number where it has none."""
     return str(decision.get("identity") or decision.get("index", ""))
@@ -141,3 +157,42 @@ def whom(names: Sequence[str], everybody: int, noun: str, nouns: str) -> str:
     more = len(names) - NAMED
     some = ", ".join(names[:NAMED] if more > 1 else names)
     return f"{noun if len(names) == 1 else nouns} {some}" + (f" and {more} more" if more > 1 else "")
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of the page, with its name in links, unique in the page."""
+
+    id: str
+    title: str
+    content: Markup
+
+
+def document(title: str, lead: Markup, sections: Sequence[Section], end: str) -> str:
+    """The whole page: title and first heading, what stands above the sections, those that have content, the
+    end.
+    """
+    shown = [section for section in sections if section.content]
+    links = [tag("a", section.title, href=f"#{section.id}") for section in shown]
+    body = [
+        tag("section", tag("h2", section.title), section.content, id=section.id, aria_label=section.title)
+        for section in shown
+    ]
+    head = joined(
+        [
+            tag("meta", http_equiv="Content-Security-Policy", content=_POLICY),
+            tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+            tag("title", title),
+            # The text is a constant of this package, without any "<".
+            tag("style", Markup(CSS)),
+        ]
+    )
+    page = tag(
+        "body",
+        tag("header", tag("h1", title), lead, tag("nav", bullets(links), aria_label="Contents")),
+        Markup("\n"),
+        tag("main", joined(body, "\n")),
+        Markup("\n"),
+        tag("footer", tag("p", end)),
+    )
+    return f"{MARK}{head}</head>\n{page}\n</html>\n"

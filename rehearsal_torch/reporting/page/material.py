@@ -19,10 +19,10 @@ from typing import Any
 
 from rehearsal_torch.data.codings.texts import card_in_words, wanted_of
 from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, is_sequence, read
-from rehearsal_torch.evaluation.rehearsal_rows import number
+from rehearsal_torch.evaluation.rows import number
 from rehearsal_torch.evaluation.summaries import MethodSummary
 from rehearsal_torch.reporting import alteration_report, trial_report
-from rehearsal_torch.reporting.summary import Row, summary
+from rehearsal_torch.reporting.sequence_report import Row, summary
 from rehearsal_torch.reporting.wording import Wording, worded
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.spaces.box import setting_text
@@ -31,11 +31,7 @@ _KNOWN = ("given", "present")
 
 
 def without_values(decision: Decided) -> Decided:
-    """A decision without the values of its case; the record itself stays as it is.
-
-    Args:
-        decision: A line of ``decisions.jsonl``.
-    """
+    """A decision without the values of its case; the record itself stays as it is."""
     kept: dict[str, Any] = {key: value for key, value in decision.items() if key not in _KNOWN}
     if decision.get("findings"):
         kept["findings"] = list(map(_general, decision["findings"]))
@@ -57,10 +53,9 @@ class Material:
     """The content of a run folder, and what the reader asked for.
 
     Attributes:
-        run: The decisions, metrics, configuration and choices.
-        card: The data card, with texts in place of codes; empty if there is none.
-        record: The content of ``run.json``; empty if there is none.
-        status: The content of ``status.json``; empty if there is none.
+        card: The data card, with texts in place of codes; empty if there is none, as are
+        record: the content of ``run.json``, and
+        status: that of ``status.json``.
         words: Names and units of the numbers of sequence decisions, as in the terminal (`wording.worded`).
         cases: The largest number of cases that are shown one by one.
         rows: Whether the recorded rows are shown.
@@ -141,26 +136,14 @@ class Material:
 def material(folder: str | Path, *, cases: int = CASES, rows: bool = False, ended: bool = True) -> Material:
     """Reads a run folder.
 
-    Args:
-        cases: The largest number of cases that are shown one by one.
-        ended: Whether the run has ended by itself.
-
     Raises:
         FileNotFoundError: if the folder is not a run folder.
         PlainFileError: if one of its files is damaged.
     """
     run, files = read(folder), RunFolder(folder)
+    card = card_in_words({str(key): value for key, value in files.read_yaml("data.yaml").items()})
     status = {} if ended else files.read_json("status.json")
-    return Material(
-        run,
-        card_in_words({str(key): value for key, value in files.read_yaml("data.yaml").items()}),
-        files.read_json("run.json"),
-        status,
-        worded(run),
-        cases,
-        rows,
-        ended,
-    )
+    return Material(run, card, files.read_json("run.json"), status, worded(run), cases, rows, ended)
 
 
 def mapping(value: object) -> dict[str, Any]:

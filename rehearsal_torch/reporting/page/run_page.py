@@ -4,39 +4,58 @@ In this order: what was asked and the answer for each case; the pictures; why, a
 comparisons; assumptions with the graph; the data card; all warnings; where the page comes from. Every number
 comes from the files of the folder. By default no rows are shown but the cases decided for.
 
+What is known of a case is said of cases that were given. Rows of the table that were held out and decided for
+instead may be those of persons who asked nothing: their values are left out, also of warnings and reasons,
+unless the reader asks for rows (`reporting.page.material`). The tables of comparisons are those of the
+terminal (`alteration_report`, `trial_report`, `sequence_report`), with the same digits.
+
 The data card shows sizes, ranges, units and the fingerprint of the data, as they were recorded. Rows are, for
 readers who asked for them, what the run recorded for its cases (context, steps of episodes, answers); rows of
 the table that the method learnt from are in no run folder.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rehearsal_torch.evaluation.recorded_run import Decided
-from rehearsal_torch.reporting import method_choice
-from rehearsal_torch.reporting.card_lines import in_words, label
-from rehearsal_torch.reporting.page.answers import answers, verdicts
-from rehearsal_torch.reporting.page.assumptions import assumptions, limits
-from rehearsal_torch.reporting.page.cautions import cautions, notice
-from rehearsal_torch.reporting.page.comparison import comparison
-from rehearsal_torch.reporting.page.document import Section, document, provenance
-from rehearsal_torch.reporting.page.markup import Child, Markup, facts, joined, name_of, table, tag
-from rehearsal_torch.reporting.page.material import (
-    Material,
-    counted,
-    finite,
-    listed,
-    mapping,
-    shown,
+import yaml
+
+from rehearsal_torch.evaluation.recorded_run import ACTS, NOTHING, REFUSED, Decided, claim, effort, group_of
+from rehearsal_torch.reporting import alteration_report, sequence_report, trial_report, untouched_score
+from rehearsal_torch.reporting.alteration_report import figure, method_rows
+from rehearsal_torch.reporting.page import sentences
+from rehearsal_torch.reporting.page.card import in_words, label, question
+from rehearsal_torch.reporting.page.grounds import assumptions, cautions, limits, notice, why
+from rehearsal_torch.reporting.page.markup import (
+    Child,
+    Markup,
+    Section,
+    document,
+    facts,
+    joined,
+    name_of,
+    paragraphs,
+    table,
+    tag,
 )
+from rehearsal_torch.reporting.page.material import Material, counted, finite, listed, mapping, named, shown
 from rehearsal_torch.reporting.page.pictures import pictures
-from rehearsal_torch.reporting.page.why import why
 
 FILE = "report.html"
+WITHHELD = (
+    "The cases are rows of the table that were held out. What is known of each is left out here; "
+    "rehearsal report RUN rows=true shows it."
+)
 _END = (
     "A recommendation is a claim of a model that was fitted to data, not a prescription. Every number on "
     "this page comes from the files of the run."
 )
+_BOXES = {ACTS: "case", NOTHING: "case none", REFUSED: "case refused"}
+# Entries of the data card that other sections show.
+_ELSEWHERE = frozenset(
+    {"graph", "box", "actions", "region", "caution", "findings", "ranges", "features", "desired", "reward"}
+)
+# Characters of an entry of the data card, and of the configuration; variables of a table.
+LONGEST, LONGEST_CONFIGURATION, VARIABLES = 300, 60_000, 400
 
 
 def page(of: Material) -> str:
@@ -45,41 +64,34 @@ def page(of: Material) -> str:
         Section("answers", "What was asked, and the answers", answers(of)),
         Section("pictures", "Pictures of the run", pictures(of)),
         Section("why", "Why, and what would overturn it", why(of)),
-        Section("method", "Which method, and why", method_choice.section(of.run)),
+        Section("method", "Which method, and why", alteration_report.choice_as_markup(of.run)),
         Section("comparison", "Comparisons", comparison(of)),
         Section("assumptions", "Assumptions", assumptions(of)),
         Section("data", "The data", data_card(of)),
         Section("warnings", "Warnings", cautions(of)),
-        Section("provenance", "Where this page comes from", provenance(of)),
+        Section("provenance", "Where this page comes from", joined([facts(origin(of)), _configuration(of)])),
         Section("rows", "Recorded rows", recorded_rows(of)),
     ]
     return document(title(of), _lead(of), sections, _END)
 
 
 def title(of: Material) -> str:
-    """What the page is called: by the table of a problem file, else by the name of the run."""
+    """What the page is called: by the table of a problem file, else by the name of the run or its folder."""
     source = of.card.get("source")
     if not _of_a_file(of) or not isinstance(source, str):
-        return f"Report: {name_of_run(of)}"
+        return f"Report: {of.run.config.get('name') or of.run.path.name}"
     return f"The next experiment after {source}" if of.trials else f"Decisions for {_count(of)} of {source}"
 
 
 def _of_a_file(of: Material) -> bool:
     """Whether the run is one of a problem file, and was given no name of its own."""
-    return str(of.run.config.get("path") or "").endswith((".yaml", ".yml")) and of.run.config.get("name") in (
-        "own_problem",
-        "own_sequence",
-        "own_trials",
-    )
+    own = ("own_problem", "own_sequence", "own_trials")
+    path = str(of.run.config.get("path") or "")
+    return path.endswith((".yaml", ".yml")) and of.run.config.get("name") in own
 
 
 def _count(of: Material) -> str:
     return counted(len(of.run.decisions), *(("trial", "trials") if of.trials else of.nouns))
-
-
-def name_of_run(of: Material) -> str:
-    """The name of a run: that of its configuration, else that of its folder."""
-    return str(of.run.config.get("name") or of.run.path.name)
 
 
 def _lead(of: Material) -> Markup:
@@ -87,18 +99,152 @@ def _lead(of: Material) -> Markup:
     chosen = [f"{word} {of.run.choices[key]}" for key, word in keys.items() if key in of.run.choices]
     answered = [] if of.trials else [verdicts(of.run.decisions)]
     words = "; ".join([_count(of), *answered, *chosen])
-    return joined(part for part in (tag("p", f"{words}.", class_="soft"), notice(of)) if part is not None)
+    return joined([tag("p", f"{words}.", class_="soft"), notice(of)])
 
 
-# What other sections show.
-_ELSEWHERE = frozenset(
-    {"graph", "box", "actions", "region", "caution", "findings", "ranges", "features", "desired", "reward"}
-)
-LONGEST, VARIABLES = 300, 400
+def answers(of: Material) -> Markup:
+    """The question, then one box for each case."""
+    boxes = [_box(decision, of) for decision in of.shown]
+    more = 0 if of.trials else len(of.run.decisions) - len(boxes)
+    rest = f"{counted(more, 'further case')} of {len(of.run.decisions)} in decisions.jsonl and table.csv."
+    overall = [sentences.overall(of.run.decisions, of.wanted)] if of.alterations else []
+    overall += sequence_report.headline(of.sequence_rows, of.words) if of.sequences else []
+    return joined(
+        [
+            paragraphs(question(of)),
+            *(tag("p", sentence, class_="answer") for sentence in overall if sentence),
+            tag("p", WITHHELD) if of.withholds else None,
+            *boxes,
+            tag("p", rest) if more > 0 else None,
+        ]
+    )
+
+
+def verdicts(decisions: Sequence[Decided]) -> str:
+    """How many cases got which answer, in words."""
+    groups = [group_of(decision) for decision in decisions]
+    words = {ACTS: "with a recommendation", NOTHING: "without action", REFUSED: "refused"}
+    return ", ".join(
+        f"{groups.count(group)} {verdict}" for group, verdict in words.items() if group in groups
+    )
+
+
+def _box(decision: Decided, of: Material) -> Markup:
+    if of.trials:
+        title, headline, texts = sentences.said_of_trials(of)
+    elif of.sequences:
+        title, headline, texts = sentences.said_of_episode(decision, of.words)
+    else:
+        title, headline, texts = sentences.said_of_case(decision, of)
+    head = [tag("h3", title), tag("p", headline, class_="answer")]
+    return tag("div", *head, paragraphs(texts), class_=_BOXES[group_of(decision)])
+
+
+def comparison(of: Material) -> Markup:
+    """Compared with no action, with the parts of the method, and with the outcomes that were held out; empty
+    where there is nothing to compare.
+    """
+    if of.trials:
+        heads, body = trial_report.last_rounds(of.run)
+        caption = f"The last {len(body)} of {len(of.run.decisions)} trials"
+        reached = paragraphs(f"{sentence}." for sentence in trial_report.reached(of.run))
+        return joined([table(caption, heads, body, texts=(0, 1)), reached])
+    if of.alterations:
+        return joined(
+            [
+                table("All cases of the run", ["", *of.methods], indented(method_rows(of.methods))),
+                paragraphs(alteration_report.online_sentences(of.run)),
+                _parts(of.shown),
+                paragraphs(filter(None, [untouched_score.line(of.run)])),
+            ]
+        )
+    results, *scores = sequence_tables(of) or [Markup()]
+    observed = sequence_report.observed_as_text(sequence_report.observed_groups(of.run))
+    read_with = sequence_report.sentences(of.sequence_rows, of.words)
+    return joined([results, paragraphs(read_with), *scores, paragraphs(observed)])
+
+
+def indented(rows: Sequence[Sequence[str]]) -> list[list[Child]]:
+    """The rows of methods with heads that begin with spaces set in below the one before."""
+    return [
+        [tag("span", head.strip(), class_="sub") if head.startswith(" ") else head, *cells]
+        for head, *cells in rows
+    ]
+
+
+def _parts(decisions: list[Decided]) -> Markup:
+    """Case by case: no action, the decision, what each part of a method of several estimates, and the claim
+    before it was corrected for the choice.
+    """
+    estimates = [mapping(effort(decision, "estimates")) for decision in decisions]
+    names = list(dict.fromkeys(name for parts in estimates for name in parts))
+    corrected = any(effort(decision, "claimed_in_sample") is not None for decision in decisions)
+    compared = any("unchanged" in decision for decision in decisions)
+    rows = [
+        [
+            name_of(decision),
+            figure(claim(decision, of="baseline")),
+            *([figure(claim(decision, of="unchanged"))] if compared else []),
+            figure(claim(decision)) if decision.get("alteration") is not None else "-",
+            *(_number(parts.get(name)) for name in names),
+            *([_number(effort(decision, "claimed_in_sample"))] if corrected else []),
+        ]
+        for decision, parts in zip(decisions, estimates, strict=True)
+    ]
+    before = ["usual in such a case", "present values"] if compared else ["no action"]
+    heads = ["case", *before, "decision", *(f"by {name}" for name in names)]
+    heads += ["before correction for the choice"] if corrected else []
+    caption = "Estimated probability of a desired outcome, case by case"
+    caption += "; the last columns are the parts that the method weighs" if names else ""
+    return table(caption, heads, rows)
+
+
+def _number(value: object) -> str:
+    return figure(value) if isinstance(value, int | float) else "-"
+
+
+def sequence_tables(of: Material, of_run: str = "") -> list[Markup]:
+    """The results of decisions other than alterations and trials, then their scores; `of_run` begins
+    captions.
+    """
+    title = f"{len(of.run.decisions)} decisions"
+    return [
+        table(f"{of_run}{caption}", heads, body, texts=(0, 2) if "score" in heads else (0,))
+        for caption, heads, body in sequence_report.tables(of.sequence_rows, of.words, title)
+    ]
+
+
+def origin(of: Material) -> list[tuple[str, Child]]:
+    """Name to value of everything that ``run.json`` says of where the run comes from."""
+    record = of.record
+
+    def coded(name: str, key: str) -> list[tuple[str, Child]]:
+        return [(name, tag("code", str(record[key])))] if record.get(key) else []
+
+    known = [*coded("command", "command"), *coded("commit", "commit")]
+    if "commit" in record and not record["commit"]:
+        known.append(("commit", "not known: the package was installed without its history"))
+    known += [("seed", shown(record["seed"]))] if "seed" in record else []
+    several = {key: mapping(record.get(key)) for key in ("versions", "machine")}
+    known += [(name, named(values)) for name, values in several.items() if values]
+    if of.run.choices:
+        known.append(("chosen", ", ".join(f"{group} {name}" for group, name in of.run.choices.items())))
+    known += coded("fingerprint of the data", "data_fingerprint")
+    return [*known, ("run folder", tag("code", str(of.run.path)))]
+
+
+def _configuration(of: Material) -> Markup:
+    if not of.run.config:
+        return tag("p", "The run recorded no configuration.")
+    text = yaml.safe_dump(of.run.config, sort_keys=False, allow_unicode=True)
+    if len(text) > LONGEST_CONFIGURATION:
+        text = f"{text[:LONGEST_CONFIGURATION]}\n... (the rest is in config.yaml)"
+    summary = tag("summary", "The whole configuration (config.yaml)")
+    return tag("details", summary, tag("pre", text, tabindex="0", aria_label="config.yaml"))
 
 
 def data_card(of: Material) -> Markup:
-    """The section's content; says so where a run recorded no card."""
+    """The data card; says so where a run recorded none."""
     if not of.card:
         return tag("p", "The run recorded no data card.")
     simple, tables = list[tuple[str, Child]](), list[Markup]()
@@ -106,51 +252,37 @@ def data_card(of: Material) -> Markup:
         if key in _ELSEWHERE:
             continue
         if (
-            isinstance(value, Mapping)
-            and value
+            value
+            and isinstance(value, Mapping)
             and all(isinstance(inner, Mapping) for inner in value.values())
         ):
             tables.append(_nested(key, mapping(value)))
         else:
-            simple.append((label(key), _cell(key, in_words(key, value, of.card))))
+            words = _short(in_words(key, value, of.card))
+            simple.append((label(key), tag("code", words) if key == "fingerprint" else words))
+    ranges = {name: listed(value) for name, value in mapping(of.card.get("ranges")).items()}
+    ends = [[name, *map(shown, value)] for name, value in ranges.items() if len(value) == 2]
+    features = {name: mapping(value) for name, value in mapping(of.card.get("features")).items()}
+    seen = [
+        [name, *(shown(feature.get(key)) for key in ("min", "median", "max")), str(feature.get("unit", ""))]
+        for name, feature in features.items()
+    ]
+    heads = ["variable", "smallest", "median", "largest", "unit"]
     return joined(
         [
             facts([*simple, *limits(of)]),
-            _ranges(mapping(of.card.get("ranges"))),
-            _features(mapping(of.card.get("features"))),
+            table("Observed ranges", ["variable", "smallest", "largest"], ends[:VARIABLES]),
+            table("Observed variables", heads, seen[:VARIABLES], texts=(0, 4)),
             *tables,
         ]
     )
-
-
-def _cell(key: str, words: str) -> Child:
-    cut = words if len(words) <= LONGEST else f"{words[:LONGEST]} ..."
-    return tag("code", cut) if key == "fingerprint" else cut
-
-
-def _ranges(ranges: Mapping[str, Any]) -> Markup:
-    rows = [
-        [name, shown(ends[0]), shown(ends[1])]
-        for name, ends in ((name, listed(value)) for name, value in ranges.items())
-        if len(ends) == 2
-    ]
-    return table("Observed ranges", ["variable", "smallest", "largest"], rows[:VARIABLES])
-
-
-def _features(features: Mapping[str, Any]) -> Markup:
-    rows = [
-        [name, *(shown(feature.get(key)) for key in ("min", "median", "max")), str(feature.get("unit", ""))]
-        for name, feature in ((name, mapping(value)) for name, value in features.items())
-    ]
-    heads = ["variable", "smallest", "median", "largest", "unit"]
-    return table("Observed variables", heads, rows[:VARIABLES], texts=(0, 4))
 
 
 def _nested(key: str, mappings: Mapping[str, Any]) -> Markup:
     """A mapping of mappings as a table with a column for each key."""
     lines = {name: mapping(value) for name, value in mappings.items()}
     heads = list(dict.fromkeys(head for line in lines.values() for head in line))
-    rows = [[name, *(_short(line.get(head, "")) for head in heads)] for name, line in lines.items()]
+    rows = [[name, *(_short(shown(line.get(head, ""))) for head in heads)] for name, line in lines.items()]
     words = [
         column
         for column, head in enumerate(heads, 1)
@@ -159,71 +291,48 @@ def _nested(key: str, mappings: Mapping[str, Any]) -> Markup:
     return table(key.replace("_", " "), ["", *heads], rows[:VARIABLES], texts=(0, *words))
 
 
-def _short(value: Any) -> str:
-    words = value if isinstance(value, str) else shown(value)
+def _short(words: str) -> str:
     return words if len(words) <= LONGEST else f"{words[:LONGEST]} ..."
 
 
 def recorded_rows(of: Material) -> Markup:
-    """The section's content; empty unless the reader asked for rows."""
+    """The rows of the cases; empty unless the reader asked for rows."""
     if not of.rows:
         return Markup()
     decisions = of.run.decisions[: of.cases]
-    tables = [_contexts(decisions), _answers(decisions), *(_steps(decision, of) for decision in decisions)]
-    content = joined(tables)
-    return content or tag("p", "The run recorded no rows.")
-
-
-def _contexts(decisions: list[Decided]) -> Markup:
-    names = list(dict.fromkeys(name for decision in decisions for name in mapping(decision.get("given"))))
-    rows = (
-        [[name_of(decision), *_cells(mapping(decision.get("given")), names)] for decision in decisions]
-        if names
-        else []
-    )
-    return table("What was known of each case", ["case", *names], rows)
-
-
-def _answers(decisions: list[Decided]) -> Markup:
-    """What came of the decisions that were carried out, where there was somebody to answer."""
-    answered = [
-        (name_of(decision), mapping(mapping(decision.get("answer")).get("rows"))) for decision in decisions
+    given = [(name_of(decision), mapping(decision.get("given"))) for decision in decisions]
+    answers = [mapping(mapping(decision.get("answer")).get("rows")) for decision in decisions]
+    observed = [(name, row) for (name, _), row in zip(given, answers, strict=True) if row]
+    tables = [
+        _rows("What was known of each case", given),
+        _rows("What was observed after each decision", observed),
+        *(_steps(decision, of) for decision in decisions),
     ]
-    names = list(dict.fromkeys(name for _, columns in answered for name in columns))
-    rows = [
-        [name, *(shown(listed(columns.get(column))) if column in columns else "" for column in names)]
-        for name, columns in answered
-        if columns
-    ]
-    return table("What was observed after each decision", ["case", *names], rows)
+    return joined(tables) or tag("p", "The run recorded no rows.")
+
+
+def _rows(caption: str, cases: Sequence[tuple[str, Mapping[str, object]]]) -> Markup:
+    """Cases with their values, a column for each name; empty without any."""
+    names = list(dict.fromkeys(name for _, row in cases for name in row))
+    rows = [[case, *(shown(row[name]) if name in row else "" for name in names)] for case, row in cases]
+    return table(caption, ["case", *names], rows if names else [])
 
 
 def _steps(decision: Decided, of: Material) -> Markup:
     """An episode step by step: rewards and doses, as observed and under the decision."""
-    trajectory = mapping(decision.get("trajectory"))
+    trajectory, words = mapping(decision.get("trajectory")), of.words
     observed, replayed = (listed(trajectory.get(key)) for key in ("observed_rewards", "rewards"))
     old, new = (listed(trajectory.get(key)) for key in ("observed_doses", "doses"))
-    count = max((len(listed(rows_of)) for rows_of in (*old, *new)), default=0)
-    heads = [
-        of.words.one_step.lower(),
-        f"{of.words.level}, observed",
-        "predicted",
-    ]
-    heads += [
-        f"{of.words.dose(coordinate).name}{when}"
-        for coordinate in range(count)
-        for when in (", observed", ", changed")
-    ]
+    coordinates = range(max((len(listed(row)) for row in (*old, *new)), default=0))
+    heads = [words.one_step.lower(), f"{words.level}, observed", "predicted"]
+    for coordinate in coordinates:
+        heads += [f"{words.dose(coordinate).name}{when}" for when in (", observed", ", changed")]
     rows = []
     for step in range(len(observed)):
-        doses = [_in(rows_of, step, coordinate, of) for coordinate in range(count) for rows_of in (old, new)]
-        rewards = [_reward(rows_of, step, of) for rows_of in (observed, replayed)]
-        rows.append([str(of.words.start + step), *rewards, *doses])
-    return table(f"{of.words.titled(name_of(decision))}, step by step", heads, rows)
-
-
-def _cells(values: dict[str, object], names: list[str]) -> list[str]:
-    return [shown(values[name]) if name in values else "" for name in names]
+        doses = [_dose(rows_of, step, coordinate, of) for coordinate in coordinates for rows_of in (old, new)]
+        rewards = [_reward(values, step, of) for values in (observed, replayed)]
+        rows.append([str(words.start + step), *rewards, *doses])
+    return table(f"{words.titled(name_of(decision))}, step by step", heads, rows)
 
 
 def _reward(values: list[object], step: int, of: Material) -> str:
@@ -231,10 +340,8 @@ def _reward(values: list[object], step: int, of: Material) -> str:
     return "" if value is None else shown(of.words.sign * value + 0.0)
 
 
-def _in(rows: list[object], step: int, coordinate: int, of: Material) -> str:
+def _dose(rows: list[object], step: int, coordinate: int, of: Material) -> str:
     cells = listed(rows[step]) if step < len(rows) else []
-    return (
-        ""
-        if coordinate >= len(cells)
-        else of.words.dose(coordinate).level(cells[coordinate]) or shown(cells[coordinate])
-    )
+    if coordinate >= len(cells):
+        return ""
+    return of.words.dose(coordinate).level(cells[coordinate]) or shown(cells[coordinate])

@@ -5,17 +5,18 @@ so first: then their numbers do not answer the same question.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from rehearsal_torch.evaluation.recorded_run import Decided, claim, group_of, is_sequence
 from rehearsal_torch.reporting import untouched_score
-from rehearsal_torch.reporting.decision_table import figure, method_rows
-from rehearsal_torch.reporting.page.answers import verdicts
-from rehearsal_torch.reporting.page.cautions import of_decisions, of_the_run
-from rehearsal_torch.reporting.page.comparison import indented, sequence_tables
-from rehearsal_torch.reporting.page.document import Section, document, origin
+from rehearsal_torch.reporting.alteration_report import figure, method_rows
+from rehearsal_torch.reporting.page.card import question
+from rehearsal_torch.reporting.page.grounds import warnings_of_decisions, warnings_of_run
 from rehearsal_torch.reporting.page.markup import (
     Markup,
+    Section,
     bullets,
+    document,
     facts,
     grouped,
     joined,
@@ -25,7 +26,7 @@ from rehearsal_torch.reporting.page.markup import (
     tag,
 )
 from rehearsal_torch.reporting.page.material import Material, counted, finite, mapping, named
-from rehearsal_torch.reporting.page.question import question
+from rehearsal_torch.reporting.page.run_page import indented, origin, sequence_tables, verdicts
 from rehearsal_torch.reporting.trial_report import kept
 
 _END = (
@@ -35,20 +36,8 @@ _END = (
 
 
 def comparing_page(runs: Sequence[Material], cases: int) -> str:
-    """The page of several runs.
-
-    Args:
-        runs: At least two runs with decisions.
-        cases: The largest number of cases that are compared one by one.
-
-    Raises:
-        ValueError: for fewer than two runs.
-    """
-    if len(runs) < 2:
-        raise ValueError(f"expected at least two runs to compare; got {len(runs)}")
-    labels = labelled(runs)
-    pairs = list(zip(labels, runs, strict=True))
-    different = differences(runs)
+    """The page of several runs with decisions, which compares so many cases one by one."""
+    pairs, different = list(zip(labelled(runs), runs, strict=True)), differences(runs)
     top = [
         tag("p", f"{counted(len(runs), 'run')}.", class_="soft"),
         tag("div", paragraphs(different), class_="notice") if different else None,
@@ -68,18 +57,13 @@ def labelled(runs: Sequence[Material]) -> list[str]:
     """A short name for each run, all different: its decision, with its data set and seed where others share
     it, else the number of the run.
     """
-    parts = [
-        (
-            run.run.choices.get("decision", run.run.path.name),
-            run.run.choices.get("dataset", ""),
-            run.record.get("seed"),
-        )
-        for run in runs
-    ]
-    for keys in ((0,), (0, 1), (0, 1, 2)):
-        names = [
-            " ".join(str(part[key]) if key < 2 else f"seed {part[key]}" for key in keys) for part in parts
-        ]
+    names = [""] * len(runs)
+    for parts in (
+        [run.run.choices.get("decision", run.run.path.name) for run in runs],
+        [run.run.choices.get("dataset", "") for run in runs],
+        [f"seed {run.record.get('seed')}" for run in runs],
+    ):
+        names = [f"{name} {part}".lstrip() if name else part for name, part in zip(names, parts, strict=True)]
         if len(set(names)) == len(names):
             return names
     return [f"{number}: {name}" for number, name in enumerate(names, 1)]
@@ -87,16 +71,17 @@ def labelled(runs: Sequence[Material]) -> list[str]:
 
 def differences(runs: Sequence[Material]) -> list[str]:
     """Why the numbers of the runs may not be comparable, a sentence each."""
-    sentences = []
-    if len({run.run.kind for run in runs}) > 1:
-        sentences.append("The runs are of different kinds, which answer different questions.")
-    if len({run.record.get("data_fingerprint") for run in runs}) > 1:
-        sentences.append("The runs learnt from different data (their fingerprints differ).")
-    if len({tuple(question(run)) for run in runs}) > 1:
-        sentences.append("The runs were asked different questions, or their data cards differ.")
-    if len({str(run.record.get("commit")) for run in runs}) > 1:
-        sentences.append("The runs were made by different versions of the code (their commits differ).")
-    return sentences
+    compared: dict[str, list[Any]] = {
+        "The runs are of different kinds, which answer different questions.": [run.run.kind for run in runs],
+        "The runs learnt from different data (their fingerprints differ).": [
+            run.record.get("data_fingerprint") for run in runs
+        ],
+        "The runs were asked different questions, or their data cards differ.": list(map(question, runs)),
+        "The runs were made by different versions of the code (their commits differ).": [
+            str(run.record.get("commit")) for run in runs
+        ],
+    }
+    return [sentence for sentence, values in compared.items() if any(value != values[0] for value in values)]
 
 
 def _overview(pairs: Sequence[tuple[str, Material]]) -> Markup:
@@ -124,7 +109,7 @@ def _cases(pairs: Sequence[tuple[str, Material]], most: int) -> Markup:
     """Each case with the answer of each run; trials have one recommendation each."""
     if any(run.trials for _, run in pairs):
         rows = [
-            [label, named(mapping(kept(run.run.decisions[-1]))), _number(claim(run.run.decisions[-1]))]
+            [label, named(mapping(kept(run.run.decisions[-1]))), _number(claim(run.run.decisions[-1]), run)]
             for label, run in pairs
             if run.trials
         ]
@@ -171,13 +156,13 @@ def _summaries(pairs: Sequence[tuple[str, Material]]) -> Markup:
 
 
 def _warnings(pairs: Sequence[tuple[str, Material]]) -> Markup:
-    general = [(label, text) for label, run in pairs for text in of_the_run(run)]
-    counts = [
-        f"{label}: {counted(len({name for name, _ in of_cases}), 'case')} with warnings, which its own "
-        "report lists."
-        for label, run in pairs
-        if (of_cases := of_decisions(run.run.decisions))
-    ]
+    general = [(label, text) for label, run in pairs for text in warnings_of_run(run)]
+    counts = []
+    for label, run in pairs:
+        if warned := {name for name, _ in warnings_of_decisions(run.run.decisions)}:
+            counts.append(
+                f"{label}: {counted(len(warned), 'case')} with warnings, which its own report lists."
+            )
     if not general and not counts:
         return tag("p", "The runs recorded no warnings.")
     return joined([grouped(general, len(pairs), "run"), bullets(counts)])
@@ -199,13 +184,16 @@ def _after(decision: Decided, run: Material) -> str:
     if decision.get("alteration") is None:
         return "-"
     ends = [finite(claim(decision, end)) for end in ("lower", "upper")]
-    sign = run.words.sign if run.sequences else 1.0
-    known = sorted(sign * end for end in ends if end is not None)
+    known = sorted(_sign(run) * end for end in ends if end is not None)
     shown = f" [{figure(known[0])}, {figure(known[1])}]" if len(known) == 2 else ""
     return _number(claim(decision), run) + shown
 
 
-def _number(value: object, run: Material | None = None) -> str:
-    """A number in the words of its run: minus a return where that is minus a quantity."""
-    sign = run.words.sign if run is not None and run.sequences else 1.0
-    return figure(sign * value) if isinstance(value, int | float) else "-"
+def _sign(run: Material) -> float:
+    """-1 for a return that is told as minus a quantity."""
+    return run.words.sign if run.sequences else 1.0
+
+
+def _number(value: object, run: Material) -> str:
+    """A number in the words of its run."""
+    return figure(_sign(run) * value) if isinstance(value, int | float) else "-"

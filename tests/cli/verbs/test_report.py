@@ -3,7 +3,7 @@
 import pytest
 
 from rehearsal_torch.program import run
-from rehearsal_torch.reporting.page.document import MARK
+from rehearsal_torch.reporting.page.markup import MARK
 from tests.toys import recorded_runs
 from tests.toys.read_page import Page
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from rehearsal_torch.data.decision import Decision, action_name
 from rehearsal_torch.data.episode import transitions
-from rehearsal_torch.evaluation.sepsis_truth import true_return
+from rehearsal_torch.evaluation.truth_panel import true_return
 from rehearsal_torch.problems.episodes.cohort import (
     FLUID,
     LONGEST,

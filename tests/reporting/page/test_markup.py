@@ -1,13 +1,19 @@
 """Texts stay texts, whatever they hold."""
 
 import html
+import re
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rehearsal_torch.reporting.page.markup import (
+    CSS,
+    MARK,
     Markup,
+    Section,
     bullets,
+    document,
     facts,
     joined,
     name_of,
@@ -74,3 +80,51 @@ def test_a_case_has_its_identity_or_its_number_as_name():
     assert name_of({"identity": "ann", "index": 3}) == "ann"
     assert name_of({"index": 3}) == "3"
     assert name_of({"identity": "", "index": 0}) == "0"
+
+
+def test_the_frame_names_language_and_title_and_loads_nothing():
+    sections = [Section("one", "First & last", tag("p", "x")), Section("two", "Empty", Markup())]
+    text = document("Report: <a>", tag("p", "lead"), sections, "end")
+    page = Page(text)
+    assert page.faults == []
+    assert text.startswith(MARK)
+    assert dict(page.tags)["html"] == {"lang": "en"}
+    assert "<title>Report: &lt;a&gt;</title>" in text
+    metas = [found for name, found in page.tags if name == "meta"]
+    (policy,) = (found["content"] for found in metas if found.get("http-equiv") == "Content-Security-Policy")
+    assert policy.startswith("default-src 'none'; img-src data:")
+    assert any(found.get("content") == "width=device-width, initial-scale=1" for found in metas)
+    assert [found["href"] for name, found in page.tags if name == "a"] == ["#one"]
+    assert "Empty" not in page.said
+
+
+COLOURS = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", CSS))
+
+
+def luminance(colour):
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one, other):
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize(
+    ("ink", "paper"),
+    [("ink", "paper"), ("soft", "paper"), ("blue", "paper"), ("ink", "warn-tint"), ("blue", "warn-tint"),
+     ("ink", "tint"), ("soft", "tint"), ("warn", "paper")],
+)  # fmt: skip
+def test_texts_have_enough_contrast(ink, paper):
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    assert contrast(COLOURS[ink], COLOURS[paper]) >= 4.5
+
+
+def test_there_are_rules_for_paper_and_phones_and_boxes_scroll_by_themselves():
+    assert CSS.count("{") == CSS.count("}")
+    assert "@media print" in CSS
+    assert "@media (max-width: 40rem)" in CSS
+    assert re.search(r"\.scroll \{[^}]*overflow-x: auto", CSS)
+    assert not re.search(r"url\(|@import|https?:|<", CSS)

@@ -8,7 +8,7 @@ from rehearsal_torch.claims.improvement import leaving
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.files.plain import PlainFileError
-from rehearsal_torch.reporting.page.cautions import cautions
+from rehearsal_torch.reporting.page.grounds import cautions, why
 from rehearsal_torch.reporting.page.material import (
     finite,
     float_of,
@@ -19,8 +19,7 @@ from rehearsal_torch.reporting.page.material import (
     without_values,
 )
 from rehearsal_torch.reporting.page.run_page import page
-from rehearsal_torch.reporting.page.why import why
-from rehearsal_torch.surrogates.overlap import Overlap
+from rehearsal_torch.surrogates.rehearsal_surrogate import Overlap
 from tests.toys import recorded_runs
 from tests.toys.linear_truth import chain
 

@@ -9,8 +9,19 @@ import yaml
 
 from rehearsal_torch.files.plain import PlainFileError
 from rehearsal_torch.files.writing import write_text
+from rehearsal_torch.reporting import run_report
+from rehearsal_torch.reporting.page.markup import facts
 from rehearsal_torch.reporting.page.material import material
-from rehearsal_torch.reporting.page.run_page import FILE, data_card, page, recorded_rows
+from rehearsal_torch.reporting.page.run_page import (
+    FILE,
+    answers,
+    comparison,
+    data_card,
+    origin,
+    page,
+    recorded_rows,
+    verdicts,
+)
 from rehearsal_torch.reporting.run_report import report
 from tests.conftest import machines
 from tests.toys import recorded_runs
@@ -140,13 +151,13 @@ def test_an_edited_trace_never_breaks_the_page(tmp_path, name):
         assert read(recorded_runs.alterations(tmp_path, lines)).faults == []
 
 
-def shown(tmp_path, **more):
+def card_shown(tmp_path, **more):
     run = recorded_runs.alterations(tmp_path, card=recorded_runs.CARD | more)
     return Page(f'<html lang="en"><h1>t</h1><h2>s</h2>{data_card(material(run))}</html>')
 
 
 def test_units_and_nested_values(tmp_path):
-    said = shown(
+    said = card_shown(
         tmp_path,
         features={"GCS": {"min": 3.0, "median": 13.0, "max": 15.0, "unit": "points"}, "odd": 3},
         splits={"train": {"patients": 5}, "test": {"patients": 2}},
@@ -199,3 +210,58 @@ def test_levels_step_by_step_have_their_names(machine_run):
     assert "Machine 0, step by step" in said
     assert "service, observed service, changed load, observed load, changed" in said
     assert "1 12.5 12.25 major none reduced reduced" in said
+
+
+def answers_shown(of):
+    return Page(f'<html lang="en"><h1>t</h1><h2>s</h2>{answers(of)}</html>')
+
+
+def test_verdicts_count_the_answers():
+    refused = recorded_runs.refused()
+    nothing = refused | {"reason": {"kind": "no_gain", "text": "nothing is better"}}
+    lines = [recorded_runs.recommended(), refused, refused, nothing]
+    assert verdicts(lines) == "1 with a recommendation, 1 without action, 2 refused"
+    assert verdicts([]) == ""
+
+
+def test_values_of_held_out_rows_are_left_out_unless_rows_are_asked_for(tmp_path):
+    line = recorded_runs.recommended() | {"present": {"rate": 0.7}, "score": {"desired_no_action": 1.0}}
+    folder = recorded_runs.alterations(tmp_path, [line])
+    said = answers_shown(material(folder)).said
+    assert "The cases are rows of the table that were held out. What is known of each is left out" in said
+    assert "rehearsal report RUN rows=true" in said
+    assert "Case ann Set rate to 0.3. The estimated" in said
+    assert "Known before deciding" not in said
+    assert "from 0.7 to" not in said
+    assert "left at" not in said
+    asked = answers_shown(material(folder, rows=True)).said
+    assert "Lower rate from 0.7 to 0.3. Known before deciding: score 0.25." in asked
+    assert "held out" not in asked
+
+
+def comparison_shown(of):
+    return Page(f'<html lang="en"><h1>t</h1><h2>s</h2>{comparison(of)}</html>')
+
+
+def test_the_numbers_are_those_of_the_console(tmp_path, monkeypatch):
+    monkeypatch.setattr(run_report, "figures", lambda run, words: {})
+    run = recorded_runs.alterations(tmp_path)
+    page, console = comparison_shown(material(run)), " ".join(run_report.report(run, tables=True).split())
+    assert page.faults == []
+    assert "estimated probability 0.650" in page.said
+    assert "estimated probability │ 0.650" in console
+    score = "Held-out score of the untouched rows: none, as no row was held out"
+    assert score in page.said
+    assert score in console
+
+
+def origin_shown(run):
+    return Page(f'<html lang="en"><h1>t</h1>{facts(origin(material(run)))}</html>')
+
+
+def test_an_unknown_commit_is_told(tmp_path):
+    run = recorded_runs.alterations(tmp_path, record=recorded_runs.RECORD | {"commit": None}, config={})
+    page = origin_shown(run)
+    assert "commit not known: the package was installed without its history" in page.said
+    (tmp_path / "run.json").unlink()
+    assert [name for name, _ in origin(material(run))] == ["run folder"]

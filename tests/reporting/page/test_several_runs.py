@@ -1,7 +1,5 @@
 """The page that compares runs."""
 
-import pytest
-
 from rehearsal_torch.reporting.page.material import material
 from rehearsal_torch.reporting.page.several_runs import comparing_page, differences, labelled
 from tests.toys import recorded_runs
@@ -57,8 +55,3 @@ def test_episodes_and_trials(tmp_path, sepsis_run):
     page = Page(comparing_page([trials, trials], 2))
     assert page.faults == []
     assert "1: excbo dropwave seed 3 a 0.25 4.000" in page.said
-
-
-def test_one_run_is_too_few(tmp_path):
-    with pytest.raises(ValueError, match="at least two"):
-        comparing_page([run(tmp_path)], 20)

@@ -2,11 +2,13 @@
 
 import pytest
 
+from rehearsal_torch.reporting.sweep_tables import world_cells
 from rehearsal_torch.user_error import UserError
 from reproduction.auf import documents
 from reproduction.auf.illustrations import generator
 from reproduction.auf.jobs import job_totals, recorded_rows
 from reproduction.page import Section
+from tests.reporting.test_sweep_tables import world_rows
 from tests.reproduction.kept import record_in
 from tests.toys.decided import outcome
 
@@ -41,3 +43,7 @@ def test_a_row_has_its_setting_and_the_seconds_of_its_fit(record):
     assert found == ("eta=10", 0.25, 0.5)
     assert {row["setting"] for row in recorded_rows(record, "table1")} == {""}
     assert job_totals(record, "table1", "decisions") == {("bank", "none"): 4, ("bank", "cme"): 4}
+
+
+def test_shares_of_the_gain_leave_out_no_action():
+    assert documents.shares(world_cells(world_rows()))[2] == "| bank | 52% | 35% |"

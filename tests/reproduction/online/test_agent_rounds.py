@@ -5,7 +5,7 @@ import math
 import pytest
 
 from rehearsal_torch.cli.overrides import composed
-from rehearsal_torch.evaluation.online_rows import COLUMNS
+from rehearsal_torch.evaluation.rows import ONLINE_COLUMNS
 from rehearsal_torch.methods.build import problem_of
 from rehearsal_torch.user_error import UserError
 from reproduction.online.agent_rounds import AGENTS, WORLDS, missing, rl_rows, world_of
@@ -31,7 +31,7 @@ def test_rows_of_every_agent(agent):
     if missing(agent):
         pytest.skip(f"{' and '.join(missing(agent))} is not installed: pip install 'rehearsal-torch[rl]'")
     rows = list(rl_rows("ride_hailing", agent, 12, 1))
-    assert all(tuple(row) == COLUMNS for row in rows)
+    assert all(tuple(row) == ONLINE_COLUMNS for row in rows)
     assert [row["round"] for row in rows] == list(range(1, 13))
     assert {(row["world"], row["method"], row["tau"], row["repeat"]) for row in rows} == {
         ("ride_hailing", agent, "", 1)
