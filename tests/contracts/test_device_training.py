@@ -104,7 +104,7 @@ def gpu(place, monkeypatch):
         where = {"accelerator": Second(), "strategy": SingleDeviceStrategy(DEVICE)}
         return Trainer(**settings | where)
 
-    monkeypatch.setattr(harness, "gpus", lambda devices, accelerator: [0] if accelerator == "gpu" else [])
+    monkeypatch.setattr(Descent, "gpus", lambda how: [0] if how.accelerator == "gpu" else [])
     monkeypatch.setattr(harness, "Trainer", trainer)
     # The random state of a GPU that is not there, and the devices that torch knows for a fused step.
     monkeypatch.setattr(torch.cuda, "get_rng_state", lambda *_: torch.zeros(1))
