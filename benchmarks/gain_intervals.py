@@ -21,11 +21,9 @@ import torch
 from rehearsal_torch.claims.row_cases import part_of
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.loop import rounds
-from rehearsal_torch.method_choice.comparison import compared
-from rehearsal_torch.method_choice.one_split import Limits
-from rehearsal_torch.method_choice.rule import NOTHING, SIMPLEST_FIRST, chosen
-from rehearsal_torch.methods.applicable import applicable, with_method
 from rehearsal_torch.methods.build import problem_of
+from rehearsal_torch.methods.choice import NOTHING, applicable, chosen, with_method
+from rehearsal_torch.methods.comparison import Limits, compared
 from rehearsal_torch.methods.run import build
 from rehearsal_torch.training.fit import fit, folds_of
 
@@ -42,7 +40,7 @@ def run(world: str, seed: int, methods: Sequence[str], asked: argparse.Namespace
     some = [each for each in applicable(config, problem)[0] if each.name in methods]
     limits = Limits(asked.rows, asked.compared, asked.repeats)
     found = compared(problem.observations(), None, problem.question(), some, limits, seed)
-    choice = chosen(found, asked.rows, SIMPLEST_FIRST)
+    choice = chosen(found, asked.rows)
     table = problem.observations()
     halves = [part_of(table, fold.held_out) for fold in folds_of(len(table), None, 2, seed)]
 

@@ -20,9 +20,8 @@ import torch
 
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.loop import rounds
-from rehearsal_torch.method_choice.rule import PARTS, SIMPLEST_FIRST
-from rehearsal_torch.methods.applicable import choose, with_method
 from rehearsal_torch.methods.build import problem_of
+from rehearsal_torch.methods.choice import PARTS, SIMPLEST_FIRST, choose, with_method
 from rehearsal_torch.methods.run import build
 from rehearsal_torch.training.fit import fit
 

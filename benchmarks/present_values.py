@@ -19,8 +19,7 @@ import torch
 from rehearsal_torch.api.configured import learnt
 from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
 from rehearsal_torch.methods.conf import composed, with_settings
-from rehearsal_torch.methods.judged import cross_fitted_claims
-from rehearsal_torch.methods.run import build
+from rehearsal_torch.methods.run import build, cross_fitted_claims
 from rehearsal_torch.objectives.objective import objective_for
 from rehearsal_torch.problems.rehearsal.linear_worlds import LinSyn1
 from rehearsal_torch.problems.rehearsal.nonlinear_worlds import Loan, NonSyn2

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rehearsal_torch.api.decisions import Decisions
     from rehearsal_torch.api.episode_model import EpisodeModel, learn_episodes
-    from rehearsal_torch.api.explaining.explanation import Explanation
-    from rehearsal_torch.api.learn import learn
+    from rehearsal_torch.api.explanation import Explanation
+    from rehearsal_torch.api.load import load
     from rehearsal_torch.api.look_back import look_back
-    from rehearsal_torch.api.looked_back import LookedBack
+    from rehearsal_torch.api.one_episode import LookedBack
     from rehearsal_torch.api.optimiser import CausalOptimiser
     from rehearsal_torch.api.rehearsal_model import RehearsalModel
-    from rehearsal_torch.api.rehearse import rehearse
-    from rehearsal_torch.api.saving.saved_model import load
+    from rehearsal_torch.api.rehearse import learn, rehearse
     from rehearsal_torch.api.what_if import Comparison, WhatIf
     from rehearsal_torch.certificate import pac_bound
     from rehearsal_torch.checkpoint import card, save
@@ -48,7 +47,7 @@ __version__ = "0.2.0"
 _HOME = {
     "pac_bound": "certificate",
     "card": "checkpoint",
-    "load": "api.saving.saved_model",
+    "load": "api.load",
     "save": "checkpoint",
     "CausalTask": "data.causal_task",
     "Decision": "data.decision",
@@ -82,15 +81,15 @@ _HOME = {
     "TrainingModule": "training.module",
     "lightning_parts": "training.module",
     "Decisions": "api.decisions",
-    "Explanation": "api.explaining.explanation",
+    "Explanation": "api.explanation",
     "Comparison": "api.what_if",
     "WhatIf": "api.what_if",
     "RehearsalModel": "api.rehearsal_model",
-    "learn": "api.learn",
+    "learn": "api.rehearse",
     "EpisodeModel": "api.episode_model",
     "learn_episodes": "api.episode_model",
     "look_back": "api.look_back",
-    "LookedBack": "api.looked_back",
+    "LookedBack": "api.one_episode",
     "rehearse": "api.rehearse",
 }
 

@@ -2,7 +2,7 @@
 
     config.yaml           the surrogate's resolved configuration: classes of this package and plain values
     weights.safetensors   the tensors of its state, and labels: format, version, class, fingerprints of
-                          question and data, seed, commit (`surrogates.weight_labels`)
+                          question and data, seed, commit (`surrogates.stored_state`)
     card.yaml             for readers: data, command, seed, commit, versions, held-out metrics; the SHA-256 of
                           the weights
 
@@ -18,7 +18,7 @@ The labels say what a weights file is where it is found alone. They are compared
 builds: another class, another question, or another format is refused. Weights without labels
 are read without that comparison.
 
-Tensors that loading can compute from the others, to the last bit, are left out (`surrogates.derived_state`):
+Tensors that loading can compute from the others, to the last bit, are left out (`surrogates.stored_state`):
 factors of kernel matrices, above all. Those that a file has are taken from it.
 
 A checkpoint is valid for the question that it was fitted for: `load(folder, task=...)` compares them
@@ -26,6 +26,7 @@ A checkpoint is valid for the question that it was fitted for: `load(folder, tas
 """
 
 import hashlib
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -45,14 +46,18 @@ from rehearsal_torch.files.addresses import InputError
 from rehearsal_torch.files.dotted import defined_in, mappings
 from rehearsal_torch.files.plain import PlainFileError, read_yaml
 from rehearsal_torch.files.writing import write_bytes, write_text
-from rehearsal_torch.surrogates.derived_state import (
+from rehearsal_torch.run_folder import write_folder
+from rehearsal_torch.surrogates.stored_state import (
     DerivationError,
     compute_derived,
+    labelled,
+    labels_in,
+    odd_label,
+    weight_labels,
     with_absent,
     without_derived,
 )
 from rehearsal_torch.surrogates.surrogate import Surrogate
-from rehearsal_torch.surrogates.weight_labels import labelled, labels_in, odd_label, weight_labels
 
 PACKAGE = "rehearsal_torch"
 # Bytes of weights.safetensors, together with the tensors that it leaves out.
@@ -84,7 +89,7 @@ def save(
         name: tensor.detach().cpu().contiguous().clone() for name, tensor in surrogate.state_dict().items()
     }
     check_usable(surrogate)
-    built = _savable(config, surrogate)
+    built = savable(config, surrogate)
     _fill(built, state, "the surrogate")
     size = sum(tensor.nbytes for tensor in state.values())
     if size > LARGEST:
@@ -103,28 +108,25 @@ def save(
 
 
 def check_usable(surrogate: Surrogate) -> None:
-    """Refuses a fitted surrogate whose state is damaged.
+    """Refuses a fitted surrogate whose state is damaged (non-finite numbers, inconsistent sizes)."""
+    remedy = "Fit it to finite, complete data; nothing was written"
+    _usable(surrogate.faults(), f"this {type(surrogate).__name__}", remedy)
 
-    Raises:
-        CheckpointError: if a number is not finite, or sizes are inconsistent.
+
+def savable(config: Mapping[str, Any], surrogate: Surrogate) -> Surrogate:
+    """The unfitted surrogate that a resolved ``surrogate`` node builds: checked before a long training, so
+    that `save` will not refuse it. Draws no random numbers; user-defined classes are already imported, and
+    are trusted.
     """
-    _sound(
-        surrogate, f"this {type(surrogate).__name__}", "Fit it to finite, complete data; nothing was written"
-    )
-
-
-def savable(config: Mapping[str, Any], surrogate: Surrogate) -> None:
-    """Checks before a long training that the surrogate can be saved once it is fitted. Draws no random
-    numbers.
-
-    Args:
-        config: The resolved ``surrogate`` node.
-
-    Raises:
-        CheckpointError: if `save` would refuse the configuration: it names something that is not a surrogate
-            or a part, or builds another class.
-    """
-    _savable(config, surrogate)
+    kind = type(surrogate)
+    with fork_rng(devices=[]):
+        built = _build(dict(config), "config", foreign_modules(config))
+    if type(built) is not kind:
+        raise CheckpointError(
+            f"expected a configuration that builds a {kind.__name__}; got one that builds "
+            f"{type(built).__name__}"
+        )
+    return built
 
 
 def load(
@@ -154,8 +156,8 @@ def load(
         raise CheckpointError(f"there is no folder {folder}: expected a checkpoint or a run folder")
     if not (folder / "config.yaml").exists() or (folder / "checkpoint").is_dir():
         folder = folder / "checkpoint"
-    missing = [name for name in ("config.yaml", "weights.safetensors") if not (folder / name).is_file()]
-    if missing:
+    needed = ("config.yaml", "weights.safetensors")
+    if missing := [name for name in needed if not (folder / name).is_file()]:
         raise CheckpointError(
             f"{folder} holds no {' and no '.join(missing)}: expected a checkpoint or a run folder"
         )
@@ -167,8 +169,7 @@ def load(
         raise CheckpointError(f"expected a surrogate in {folder / 'config.yaml'}; got a {got}")
     where = str(folder / "weights.safetensors")
     _fill(surrogate, state, where)
-    odd = odd_label(surrogate, labels)
-    if odd:
+    if odd := odd_label(surrogate, labels):
         raise CheckpointError(f"{where}: {odd}")
     remedy = "It was damaged, or belongs to another configuration: fetch or fit the checkpoint again"
     _usable([*non_finite(surrogate), *shared_faults(surrogate, state)], where, remedy)
@@ -176,7 +177,7 @@ def load(
         compute_derived(surrogate, LARGEST - sum(tensor.nbytes for tensor in state.values()), state, fitted)
     except DerivationError as error:
         _usable([str(error)], where, remedy)
-    _sound(surrogate, where, remedy)
+    _usable(surrogate.faults(), where, remedy)
     if task is not None:
         try:
             surrogate.adopt(task)
@@ -186,8 +187,7 @@ def load(
 
 
 def card(folder: str | Path) -> dict[str, Any]:
-    """The model card of a checkpoint, or of the checkpoint of a run folder; empty if the checkpoint has
-    none.
+    """The model card of a checkpoint, or of the checkpoint of a run folder; empty if the checkpoint has none.
 
     Raises:
         CheckpointError: if there is no checkpoint, or its card is not plain YAML.
@@ -205,11 +205,7 @@ def card(folder: str | Path) -> dict[str, Any]:
 
 
 def configuration(folder: str | Path) -> dict[str, Any]:
-    """The configuration from which a checkpoint's surrogate is built, as plain data; nothing is built.
-
-    Raises:
-        CheckpointError: if it is not plain YAML of names and values.
-    """
+    """The configuration from which a checkpoint's surrogate is built, as plain data; nothing is built."""
     content = _plain(Path(folder) / "config.yaml")
     if not isinstance(content, dict):
         raise CheckpointError(
@@ -219,11 +215,8 @@ def configuration(folder: str | Path) -> dict[str, Any]:
 
 
 def annotate(folder: str | Path, notes: Mapping[str, Any]) -> None:
-    """Adds to the card of a checkpoint what became known after it was saved; the card is replaced as a whole.
-
-    Args:
-        folder: A checkpoint folder.
-        notes: Plain data; entries of the same names are replaced.
+    """Adds to the card of a checkpoint what became known after it was saved, as plain data; entries of the
+    same names are replaced.
 
     Raises:
         CheckpointError: if there is no card that names the weights, or the notes would change which they are.
@@ -235,8 +228,8 @@ def annotate(folder: str | Path, notes: Mapping[str, Any]) -> None:
         )
     if "weights_sha256" in notes:
         raise CheckpointError(f"expected notes for {path}; got weights_sha256, which `save` alone writes")
-    kept = {name: value for name, value in known.items() if name != "weights_sha256"}
-    content = kept | dict(notes) | {"weights_sha256": known["weights_sha256"]}
+    sha = {"weights_sha256": known.pop("weights_sha256")}
+    content = known | dict(notes) | sha
     write_text(path, yaml.safe_dump(content, sort_keys=False))
 
 
@@ -266,17 +259,14 @@ def _weights(folder: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
             f"{path}: expected at most {LARGEST // 2**30} GiB; got {size / 2**30:.1f}: is it the right file?"
         )
     weights = path.read_bytes()
-    found = hashlib.sha256(weights).hexdigest()
+    sha = hashlib.sha256(weights).hexdigest()
     if expected is None:
-        remedy = (
-            "fetch the whole folder again, or, if you know where the weights come from, write into "
-            f"card.yaml: weights_sha256: {found}"
-        )
         raise CheckpointError(
-            f"{folder / 'card.yaml'} holds no SHA-256 of the weights, so that they cannot be verified: "
-            f"{remedy}"
+            f"{folder / 'card.yaml'} holds no SHA-256 of the weights, so that they cannot be verified: fetch "
+            "the whole folder again, or, if you know where the weights come from, write into card.yaml: "
+            f"weights_sha256: {sha}"
         )
-    if found != expected:
+    if sha != expected:
         raise CheckpointError(
             f"{path} is not the file that card.yaml was written for: fetch the checkpoint again"
         )
@@ -288,29 +278,10 @@ def _weights(folder: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
         ) from error
 
 
-def _savable(config: Mapping[str, Any], surrogate: Surrogate) -> Surrogate:
-    """The surrogate that the configuration builds, if it is of the same class; user-defined classes are
-    already imported, and are trusted.
-    """
-    kind = type(surrogate)
-    with fork_rng(devices=[]):
-        built = _build(dict(config), "config", foreign_modules(config))
-    if type(built) is not kind:
-        raise CheckpointError(
-            f"expected a configuration that builds a {kind.__name__}; got one that builds "
-            f"{type(built).__name__}"
-        )
-    return built
-
-
-def _sound(surrogate: Surrogate, where: str, remedy: str) -> None:
-    _usable(surrogate.faults(), where, remedy)
-
-
-def _usable(found: list[str], where: str, remedy: str) -> None:
-    if found:
-        more = f"; and {len(found) - 5} more" if len(found) > 5 else ""
-        raise CheckpointError(f"{where} cannot be used: {'; '.join(found[:5])}{more}. {remedy}")
+def _usable(faults: list[str], where: str, remedy: str) -> None:
+    if faults:
+        more = f"; and {len(faults) - 5} more" if len(faults) > 5 else ""
+        raise CheckpointError(f"{where} cannot be used: {'; '.join(faults[:5])}{more}. {remedy}")
 
 
 def _fill(surrogate: Surrogate, state: Mapping[str, Any], where: str) -> None:
@@ -323,11 +294,7 @@ def _fill(surrogate: Surrogate, state: Mapping[str, Any], where: str) -> None:
 
 
 def foreign_modules(config: Mapping[str, Any]) -> list[str]:
-    """The modules outside this package that a configuration names: those that `load` needs in `trusted`.
-
-    Args:
-        config: Plain data with ``_target_``.
-    """
+    """The modules outside this package that a configuration names: those that `load` needs in `trusted`."""
     targets = [each.get("_target_") for _, each in mappings(config)]
     named = [text for text in targets if isinstance(text, str) and text.partition(".")[0] != PACKAGE]
     return list(dict.fromkeys(text.rpartition(".")[0] for text in named if "." in text))
@@ -343,25 +310,17 @@ def _build(node: Any, where: str, trusted: Sequence[str]) -> Any:
         return node
     if "_target_" not in node:
         return {key: _build(value, f"{where}.{key}", trusted) for key, value in node.items()}
-    unknown = [
-        key
-        for key in node
-        if not isinstance(key, str) or (key.startswith("_") and key not in ("_target_", "_partial_"))
-    ]
-    if unknown:
+    plain = [key for key in node if isinstance(key, str) and not key.startswith("_")]
+    if unknown := [key for key in node if key not in (*plain, "_target_", "_partial_")]:
         raise CheckpointError(
             f"{where}: unknown instruction {unknown}; a checkpoint has only _target_ and _partial_"
         )
-    made = _known(node["_target_"], where, trusted)
-    arguments = {
-        key: _build(value, f"{where}.{key}", trusted)
-        for key, value in node.items()
-        if not key.startswith("_")
-    }
+    kind = _known(node["_target_"], where, trusted)
+    arguments = {key: _build(node[key], f"{where}.{key}", trusted) for key in plain}
     if node.get("_partial_", False):
-        return partial(made, **arguments)
+        return partial(kind, **arguments)
     try:
-        return made(**arguments)
+        return kind(**arguments)
     except (TypeError, ValueError, LookupError, AttributeError, RuntimeError, ArithmeticError) as error:
         raise CheckpointError(f"{where}: cannot build {node['_target_']} ({error})") from error
 
@@ -380,3 +339,38 @@ def _known(target: Any, where: str, trusted: Sequence[str]) -> Callable[..., Any
             "module: load(folder, trusted=['my_lab'])"
         )
     return found
+
+
+METHOD = "method.yaml"
+FILES = {"config.yaml", "weights.safetensors", "card.yaml", METHOD}
+
+
+def written(folder: str | Path, write: Callable[[Path], object]) -> Path:
+    """Writes the folder of a saved model as a whole or not at all: beside its place, and moved there once it
+    is complete. It replaces the folder of an earlier saved model, and nothing else.
+
+    Args:
+        write: Writes all files into the folder that it is given.
+
+    Raises:
+        CheckpointError: if something else than a saved model would be replaced; nothing is written then.
+    """
+    folder = Path(folder)
+    if not folder.name or folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+        raise CheckpointError(f"{folder}: expected the name of a folder for the model; choose another name")
+    present = {each.name for each in folder.iterdir()} if folder.exists() else set()
+    if others := sorted(present - FILES):
+        raise CheckpointError(
+            f"{folder} holds {', '.join(others[:3])}{', ...' if len(others) > 3 else ''}, which is not part "
+            "of a saved model, and saving replaces the folder: choose a new folder"
+        )
+    beside = folder.with_name(f".{folder.name}.part")
+    if beside.exists():
+        shutil.rmtree(beside)
+    try:
+        write(beside)
+        write_folder(folder, beside)
+    finally:
+        if beside.exists():
+            shutil.rmtree(beside)
+    return folder

@@ -26,19 +26,14 @@ class Round:
     """One case, its decision and how that was assessed.
 
     Attributes:
-        index: The index of the case in its problem.
-        case: The information given before the decision.
-        certificate: Bounds under the model, name to number, and what they bound, as text; None without a
-            certificate.
+        certificate: Bounds under the model, name to number, and what they bound, as text; None without one.
         score: The problem's own metrics of the decision, name to number.
         answer: The world's response in an online run, one or more rows; None otherwise.
         success: Whether the response is a success; None without a response, or if the world does not define
-            success.
-        reward: The reward of the response, averaged over its rows; None without a response, or if the world
-            has no reward.
+            it.
+        reward: The reward of the response, averaged over its rows; None without one.
         trajectory: For an episode, the counterfactual trajectory under the decision
             (`CounterfactualReturn.trajectory`); empty otherwise.
-        kind: The kind of the problem (`Problem.kind`).
     """
 
     index: int
@@ -70,7 +65,7 @@ class Round:
             whole |= {
                 "success": self.success,
                 **({} if self.reward is None else {"reward": self.reward}),
-                "answer": {"rows": rows, "altered": _cells(self.answer)},
+                "answer": {"rows": rows, "altered": self.answer.altered.nonzero().tolist()},
             }
         return json.dumps(nulls_for_nan(whole), ensure_ascii=False, allow_nan=False)
 
@@ -133,12 +128,7 @@ def _earlier(text: str, usual: FindingKind) -> Finding:
 
 
 def decision_of(line: Mapping[str, Any]) -> "Decision":
-    """The decision recorded in a line; null is read as NaN where a number was written.
-
-    Raises:
-        KeyError: if the line holds no decision.
-        ValueError: if its parts contradict each other.
-    """
+    """The decision recorded in a line; null is read as NaN where a number was written."""
     line = current_line(line)
     import torch
 
@@ -147,29 +137,20 @@ def decision_of(line: Mapping[str, Any]) -> "Decision":
     from rehearsal_torch.spaces.box import Alteration
 
     def alteration(key: str) -> Alteration | None:
-        plain = line.get(key)
-        if plain is None:
+        if (plain := line.get(key)) is None:
             return None
         values = torch.tensor(list(plain.values()), dtype=torch.float64)
         return Alteration(tuple(plain), values.mT if values.ndim > 1 else values)
 
-    def estimate(key: str) -> Estimate | None:
-        plain = line.get(key)
-        return (
-            None
-            if plain is None
-            else Estimate(
-                plain["point"], plain["of"], plain.get("lower"), plain.get("upper"), plain.get("level")
-            )
-        )
-
+    estimates: dict[str, Any] = {
+        key: Estimate(plain["point"], plain["of"], plain.get("lower"), plain.get("upper"), plain.get("level"))
+        for key in ("estimate", "baseline", "unchanged", "gain")
+        if (plain := line.get(key)) is not None
+    }
     return Decision(
         alteration("alteration"),
         math.nan if line["value"] is None else float(line["value"]),
-        estimate=estimate("estimate"),
-        baseline=estimate("baseline"),
-        unchanged=estimate("unchanged"),
-        gain=estimate("gain"),
+        **estimates,
         cost=line.get("cost"),
         worth=line.get("worth"),
         recommendation=alteration("recommendation"),
@@ -183,31 +164,20 @@ def decision_of(line: Mapping[str, Any]) -> "Decision":
 
 
 def answered(line: Mapping[str, Any]) -> "Table":
-    """The world's response recorded in a line of an online run, equal to the last bit.
-
-    Raises:
-        KeyError: if the line holds none.
-    """
+    """The world's response recorded in a line of an online run, equal to the last bit."""
     import torch
 
     from rehearsal_torch.data.table import Table
 
     answer = line["answer"]
     # NaN and the infinities were written as null.
-    columns = [
-        [math.nan if value is None else value for value in column] for column in answer["rows"].values()
-    ]
+    written = answer["rows"].values()
+    columns = [[math.nan if value is None else value for value in column] for column in written]
     values = torch.tensor(columns, dtype=torch.float64).mT.contiguous()
     altered = torch.zeros_like(values, dtype=torch.bool)
     for row, column in answer["altered"]:
         altered[row, column] = True
     return Table(tuple(answer["rows"]), values, altered)
-
-
-def _cells(table: "Table") -> list[list[int]]:
-    """The altered cells as [row, column] pairs."""
-    found: list[list[int]] = table.altered.nonzero().tolist()
-    return found
 
 
 def nulls_for_nan(value: Any) -> Any:

@@ -32,6 +32,7 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -112,11 +113,7 @@ class RunFolderError(PlainFileError):
 
 
 class RunFolder:
-    """The folder of one run.
-
-    Args:
-        path: The folder; it need not exist yet.
-    """
+    """The folder of one run; it need not exist yet."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -128,11 +125,8 @@ class RunFolder:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Locks the folder against other processes, and removes what a killed one left half written; see
-        `files.lock.locked`.
-
-        Yields:
-            Nothing; the lock is held until the block ends.
+        """Locks the folder against other processes (`files.lock.locked`), and removes what a killed one left
+        half written.
 
         Raises:
             InUseError: if another process holds the lock.
@@ -149,16 +143,11 @@ class RunFolder:
 
     def write_json(self, name: str, content: Mapping[str, Any]) -> None:
         """Replaces a JSON file; NaN and the infinities become null."""
-        self.write(
-            name, json.dumps(nulls_for_nan(content), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-        )
+        text = json.dumps(nulls_for_nan(content), indent=2, ensure_ascii=False, allow_nan=False)
+        self.write(name, f"{text}\n")
 
     def read_json(self, name: str, needed: Sequence[str] = ()) -> dict[str, Any]:
-        """The content of a JSON file; empty if there is no such file.
-
-        Raises:
-            PlainFileError: if it cannot be read, or is not in the format that a run writes.
-        """
+        """The content of a JSON file, with the keys `needed`; empty if there is no such file."""
         path = self.path / name
         if not path.exists():
             return {}
@@ -169,11 +158,7 @@ class RunFolder:
         self.write(name, yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True))
 
     def read_yaml(self, name: str) -> dict[str, Any]:
-        """The content of a YAML file; empty if there is no such file.
-
-        Raises:
-            PlainFileError: if it cannot be read, or is not a mapping.
-        """
+        """The content of a YAML file; empty if there is no such file."""
         path = self.path / name
         if not path.exists():
             return {}
@@ -182,52 +167,35 @@ class RunFolder:
 
     def close(self, state: State, message: str, overrides: Sequence[str], seconds: float) -> None:
         """Writes status.json."""
-        self.write_json(
-            "status.json",
-            {"state": state, "message": message, "overrides": list(overrides), "seconds": round(seconds, 3)},
-        )
+        content = {"state": state, "message": message, "overrides": list(overrides)}
+        self.write_json("status.json", content | {"seconds": round(seconds, 3)})
 
     def decisions(self) -> list[dict[str, Any]]:
-        """The decisions so far.
-
-        Raises:
-            RunFolderError: if a line cannot be read; the line is named.
-        """
+        """The decisions so far."""
         return [line for _, line in self.decided()]
 
     def metrics(self) -> list[tuple[int, str, float]]:
-        """The metrics so far: (step, name, value).
-
-        Raises:
-            RunFolderError: if a line cannot be read; the line is named.
-        """
-        found = []
+        """The metrics so far: (step, name, value)."""
+        rows = []
         for number, text in enumerate(self._complete("metrics.csv"), 1):
             if number == 1:
                 continue
             try:
-                (step, name, value), *more = csv.reader([text])
-                found.append((int(step), name, float(value)))
-                if more:
-                    raise ValueError("several rows")
+                ((step, name, value),) = csv.reader([text])
+                rows.append((int(step), name, float(value)))
             except (ValueError, csv.Error) as error:
-                raise self._damaged(
-                    "metrics.csv", number, f"expected step,name,value; got {shown(text)}"
-                ) from error
-        return found
+                what = f"expected step,name,value; got {shown(text)}"
+                raise self._damaged("metrics.csv", number, what) from error
+        return rows
 
     def write_metrics(self, rows: Sequence[tuple[int, str, float]]) -> None:
         """Replaces all metrics."""
-        self.write(
-            "metrics.csv",
-            "step,name,value\n" + "".join(f"{step},{name},{value!r}\n" for step, name, value in rows),
-        )
+        lines = "".join(f"{step},{name},{value!r}\n" for step, name, value in rows)
+        self.write("metrics.csv", f"step,name,value\n{lines}")
 
     def mend(self) -> list[dict[str, Any]]:
-        """Drops incomplete last lines, and the timings of the decisions lost with them.
-
-        Returns:
-            The remaining decisions.
+        """Drops incomplete last lines, and the timings of the decisions lost with them; returns the remaining
+        decisions.
 
         Raises:
             RunFolderError: if a complete line cannot be read; nothing is changed then.
@@ -259,18 +227,17 @@ class RunFolder:
         Raises:
             RunFolderError: if a line cannot be read; the line is named.
         """
-        name, found = "decisions.jsonl", []
+        name, decided = "decisions.jsonl", []
         for number, text in enumerate(self._complete(name), 1):
             where = f"{self.path / name}, line {number}"
             try:
-                line = checked(json_of(text, where), where, _FORMS[name], ("index", "status"))
-                line = _current(line, where)
-                _coherent(line, where)
-                _answer(line, where)
-            except PlainFileError as error:
+                line = current_line(checked(json_of(text, where), where, _FORMS[name], ("index", "status")))
+                if fault := _fault(line):
+                    raise ValueError(fault)
+            except ValueError as error:
                 raise self._damaged(name, number, str(error).removeprefix(where).lstrip(": ")) from error
-            found.append((text, line))
-        return found
+            decided.append((text, line))
+        return decided
 
     def _complete(self, name: str) -> Iterator[str]:
         """The lines of a file, one at a time, without an incomplete last one."""
@@ -280,40 +247,28 @@ class RunFolder:
         if not path.is_file():
             raise RunFolderError(f"{path}: expected a file; got a folder: move it elsewhere")
         with path.open("rb") as stream:
-            number = 0
-            while line := stream.readline(LINE + 1):
-                number += 1
+            lines = iter(partial(stream.readline, LINE + 1), b"")
+            for number, line in enumerate(lines, 1):
                 if len(line) > LINE:
-                    raise self._damaged(
-                        name, number, f"expected at most {LINE // 2**20} MiB per line; got more"
-                    )
+                    what = f"expected at most {LINE // 2**20} MiB per line; got more"
+                    raise self._damaged(name, number, what)
                 if not line.endswith(b"\n"):
                     return
                 try:
                     text = line[:-1].decode("utf-8")
                 except UnicodeDecodeError as error:
-                    raise self._damaged(
-                        name, number, f"expected text in UTF-8; got {shown(repr(line))}"
-                    ) from error
+                    what = f"expected text in UTF-8; got {shown(repr(line))}"
+                    raise self._damaged(name, number, what) from error
                 if "\0" in text:
-                    raise self._damaged(
-                        name,
-                        number,
-                        "expected text; got NUL bytes, which a crash leaves in a file that was not written "
-                        "completely",
-                    )
+                    what = "NUL bytes, which a crash leaves in a file that was not written completely"
+                    raise self._damaged(name, number, f"expected text; got {what}")
                 yield text
 
     def _damaged(self, name: str, number: int, what: str) -> RunFolderError:
-        """The error of a line that cannot be read."""
         kept = f"the {number - 1} before it are kept" if number > 1 else "none is kept"
+        remedy = f"restore the file from a copy, or delete line {number}"
         if name == "decisions.jsonl":
-            remedy = (
-                f"restore the file from a copy, or delete line {number} and all lines after it: their "
-                f"decisions are made again, {kept}"
-            )
-        else:
-            remedy = f"restore the file from a copy, or delete line {number}"
+            remedy += f" and all lines after it: their decisions are made again, {kept}"
         return RunFolderError(f"{self.path / name}, line {number}: {what}. Nothing was changed: {remedy}")
 
 
@@ -328,72 +283,42 @@ def write_folder(folder: Path, beside: Path) -> None:
         beside.rename(folder)
 
 
-def _current(line: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """The line as it is written now."""
-    try:
-        return current_line(line)
-    except ValueError as error:
-        raise RunFolderError(f"{where}: {error}") from error
-
-
-def _coherent(line: Mapping[str, Any], where: str) -> None:
-    """Checks that the fields of a decision are consistent."""
+def _fault(line: Mapping[str, Any]) -> str:
+    """What is inconsistent in the fields of a decision; empty if nothing is."""
     status, alteration = line["status"], line.get("alteration")
     if status not in ("do", "may", "leave"):
-        raise RunFolderError(f"{where}: status: expected do, may or leave; got {shown(status)}")
+        return f"status: expected do, may or leave; got {shown(status)}"
     if (alteration is None) != (status == "leave"):
-        raise RunFolderError(f"{where}: status: {status} does not go with the alteration {shown(alteration)}")
+        return f"status: {status} does not go with the alteration {shown(alteration)}"
     for each in (*(line.get("findings") or ()), *([line["reason"]] if line.get("reason") else ())):
         if not (isinstance(each, dict) and each.get("kind") in KINDS and is_a(each.get("text"), "a string")):
-            raise RunFolderError(
-                f"{where}: expected findings and a reason of a known kind, with a text; got {shown(each)}"
-            )
+            return f"expected findings and a reason of a known kind, with a text; got {shown(each)}"
     for name in ("estimate", "baseline", "unchanged", "gain"):
-        parts = line.get(name) or {}
-        wrong = [
-            key
-            for key in ("point", "lower", "upper", "level")
-            if key in parts and not is_a(parts[key], NUMBER)
-        ]
-        if wrong or (parts and not is_a(parts.get("point"), NUMBER)):
-            raise RunFolderError(
-                f"{where}: {name}.{(wrong or ['point'])[0]}: expected a number; got "
-                f"{shown(parts.get((wrong or ['point'])[0]))}"
-            )
+        if parts := line.get(name):
+            for key in ("point", *(key for key in ("lower", "upper", "level") if key in parts)):
+                if not is_a(parts.get(key), NUMBER):
+                    return f"{name}.{key}: expected a number; got {shown(parts.get(key))}"
     if line.get("kind") == "rehearse" and not isinstance(line.get("given"), dict):
-        raise RunFolderError(
-            f"{where}: given: expected a mapping of the context's values; got {shown(line.get('given'))}"
-        )
-    if not isinstance((line.get("trace") or {}).get("would_set") or {}, dict):
-        raise RunFolderError(
-            f"{where}: trace.would_set: expected a mapping; got {shown(line['trace']['would_set'])}"
-        )
+        return f"given: expected a mapping of the context's values; got {shown(line.get('given'))}"
+    if not isinstance(would_set := (line.get("trace") or {}).get("would_set") or {}, dict):
+        return f"trace.would_set: expected a mapping; got {shown(would_set)}"
+    if "answer" in line and not _is_table(line["answer"]):
+        return "answer: expected rows, a list of numbers per variable, and altered, [row, column] pairs"
+    return ""
 
 
-def _answer(line: Mapping[str, Any], where: str) -> None:
-    """Checks that the recorded response of the world is a table."""
-    if "answer" not in line:
-        return
-    rows, altered = line["answer"].get("rows"), line["answer"].get("altered")
+def _is_table(answer: Mapping[str, Any]) -> bool:
+    """Whether the recorded response of the world is a table."""
+    rows, altered = answer.get("rows"), answer.get("altered")
     columns = list(rows.values()) if isinstance(rows, dict) else []
-    right = bool(columns) and all(
-        isinstance(column, list) and len(column) == len(columns[0]) for column in columns
+    if not columns or not isinstance(altered, list):
+        return False
+    if not all(isinstance(column, list) and len(column) == len(columns[0]) for column in columns):
+        return False
+    sizes = (len(columns[0]), len(columns))
+    return all(value is None or is_a(value, NUMBER) for column in columns for value in column) and all(
+        isinstance(pair, list)
+        and len(pair) == 2
+        and all(is_a(place, WHOLE) and 0 <= place < size for place, size in zip(pair, sizes, strict=True))
+        for pair in altered
     )
-    right = right and all(value is None or is_a(value, NUMBER) for column in columns for value in column)
-    right = (
-        right
-        and isinstance(altered, list)
-        and all(isinstance(pair, list) and len(pair) == 2 for pair in altered)
-    )
-    if not right or not all(
-        0 <= row < len(columns[0]) and 0 <= column < len(columns) for row, column in _pairs(altered)
-    ):
-        raise RunFolderError(
-            f"{where}: answer: expected rows, a list of numbers per variable, and altered, [row, column] "
-            "pairs"
-        )
-
-
-def _pairs(altered: Any) -> Iterator[tuple[int, int]]:
-    for row, column in altered:
-        yield (row, column) if is_a(row, WHOLE) and is_a(column, WHOLE) else (-1, -1)

@@ -11,21 +11,17 @@ from rehearsal_torch.files.lock import InUseError
 from rehearsal_torch.files.plain import PlainFileError
 
 # Remedies for errors of the operating system.
-_REFUSED = {
-    errno.ENOSPC: "free some space on the disk, then run the same command again",
-    errno.EDQUOT: "free some space on the disk, then run the same command again",
-    errno.EFBIG: "free some space on the disk, then run the same command again",
-    errno.EROFS: "choose a writable folder",
-    errno.EACCES: "choose a writable folder, or change its permissions",
-    errno.EPERM: "choose a writable folder, or change its permissions",
-    errno.ENOTDIR: "a part of the path is a file: choose another folder",
-    errno.EEXIST: "a part of the path is a file: choose another folder",
-    errno.EISDIR: "a folder has the name of a file to write: move it elsewhere",
-    errno.ENOTEMPTY: "a folder has the name of a file to write: move it elsewhere",
-    errno.ENAMETOOLONG: "choose a shorter name",
-    errno.ELOOP: "the path contains a loop of links: choose another folder",
-    errno.EIO: "the disk has failed: choose another folder",
+_REMEDIES = {
+    "free some space on the disk, then run the same command again": ("ENOSPC", "EDQUOT", "EFBIG"),
+    "choose a writable folder": ("EROFS",),
+    "choose a writable folder, or change its permissions": ("EACCES", "EPERM"),
+    "a part of the path is a file: choose another folder": ("ENOTDIR", "EEXIST"),
+    "a folder has the name of a file to write: move it elsewhere": ("EISDIR", "ENOTEMPTY"),
+    "choose a shorter name": ("ENAMETOOLONG",),
+    "the path contains a loop of links: choose another folder": ("ELOOP",),
+    "the disk has failed: choose another folder": ("EIO",),
 }
+_REFUSED = {getattr(errno, name): remedy for remedy, names in _REMEDIES.items() for name in names}
 
 # Exceptions of joblib and concurrent.futures for a killed worker; compared by name, as importing them takes
 # time.
@@ -78,63 +74,45 @@ def choose_from(choices: Iterable[str]) -> str:
 
 @contextmanager
 def as_user_error(where: str) -> Iterator[None]:
-    """Turns the errors of classes for invalid values, missing files or missing devices into a `UserError`.
-
-    Args:
-        where: The operation, or the part being built, for the message.
-
-    Raises:
-        UserError: for a value, file, name or device that a class refused with a message.
+    """Turns the errors of classes for invalid values, missing files or missing devices into a `UserError`;
+    `where` is the operation, or the part being built, for the message.
     """
     try:
         yield
     except UserError:
         raise
     except Exception as error:
-        cause = _refusal(error)
-        if cause is None:
+        if (cause := _refusal(error)) is None:
             raise
-        raise UserError(
-            str(cause.args[0] if isinstance(cause, KeyError) and cause.args else cause).strip().rstrip("."),
-            where,
-        ) from error
+        what = cause.args[0] if isinstance(cause, KeyError) and cause.args else cause
+        raise UserError(str(what).strip().rstrip("."), where) from error
 
 
 def _refusal(error: BaseException) -> BaseException | None:
     """The error itself, or the one that Hydra wrapped, if a class raised it on purpose; None for a bug."""
     if type(error).__name__ == "InstantiationException":
         return error if error.__cause__ is None else _refusal(error.__cause__) or error.__cause__
-    if isinstance(
-        error,
-        ValueError
-        | FileNotFoundError
-        | IsADirectoryError
-        | NotADirectoryError
-        | PermissionError
-        | ModuleNotFoundError,
-    ):
+    paths = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
+    if isinstance(error, (ValueError, ModuleNotFoundError, *paths)):
         return error
     # Look-ups and device errors can also be bugs; those raised on purpose have a message of several words.
     return error if isinstance(error, KeyError | RuntimeError) and len(str(error).split()) > 3 else None
 
 
 def user_error_from(error: BaseException) -> UserError | None:
-    """The error as a `UserError` if the user can correct it, else None.
-
-    These are `UserError` itself, an unreadable file, a folder locked by another process, a killed worker or
-    submission, a submission that the cluster refuses, and a disk or folder that cannot be written.
+    """The error as a `UserError` if the user can correct it, else None: `UserError` itself, an unreadable
+    file, a folder locked by another process, a killed worker or submission, a submission that the cluster
+    refuses, and a disk or folder that cannot be written.
     """
     if isinstance(error, UserError):
         return error
     if isinstance(error, PlainFileError | InUseError):
         return UserError(str(error).rstrip("."))
     if type(error).__name__ in _KILLED:
-        what = "a worker process of this command was killed, by the system because memory ran out, or by hand"
         return UserError(
-            what,
-            "",
-            "Earlier results are kept: run the same command with resume=FOLDER, and with fewer processes if "
-            "memory ran out",
+            "a worker process of this command was killed, by the system because memory ran out, or by hand",
+            remedy="Earlier results are kept: run the same command with resume=FOLDER, and with fewer "
+            "processes if memory ran out",
         )
     if _refused_by_cluster(error):
         lines = str(error).strip().splitlines() or ["no reason given"]

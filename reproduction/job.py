@@ -10,9 +10,7 @@ from omegaconf import DictConfig
 
 from rehearsal_torch.cli.batch_decisions import played
 from rehearsal_torch.files.installation import conf_folder
-from rehearsal_torch.methods.fitting import fitted
-from rehearsal_torch.methods.judged import cross_fitted_claims
-from rehearsal_torch.methods.run import build
+from rehearsal_torch.methods.run import build, cross_fitted_claims, fitted
 from rehearsal_torch.problems.problem import Problem
 from rehearsal_torch.round_line import Round
 from rehearsal_torch.surrogates.surrogate import Surrogate

@@ -207,7 +207,7 @@ def test_quantiles_interpolate_between_order_statistics():
 
 def plain(model, surrogate, k, context, altered):
     """Mean and standard deviation of the rating in model k, one equation and one noise term at a time."""
-    index, start = next((index, start) for index, start, end in model.blocks if start <= k < end)
+    index, start = next((index, span.start) for index, span in model.blocks if span.start <= k < span.stop)
     hypothesis = surrogate.hypotheses[index]
     mean, loads = {**context, **altered}, {name: {} for name in (*context, *altered)}
     for equation in hypothesis.under(tuple(altered)):

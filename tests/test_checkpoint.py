@@ -25,9 +25,9 @@ from rehearsal_torch.checkpoint import (
 )
 from rehearsal_torch.data.episode import Episode, transitions
 from rehearsal_torch.mechanisms.location_scale import LocationScale
+from rehearsal_torch.surrogates.stored_state import labels_in
 from rehearsal_torch.surrogates.transition import TransitionModel
 from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
-from rehearsal_torch.surrogates.weight_labels import labels_in
 from tests.places import PUBLISHED_SEPSIS, ROOT
 
 COLUMNS = ("x", "y", "age", "vent", "drug")

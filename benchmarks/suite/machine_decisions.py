@@ -5,7 +5,7 @@ week, under the same noise and over the same weeks; the last action stays as rec
 
     ours     four transition models of the training machines' records, then branch and bound for each test
              machine, with at most three changes of what was recorded (the default method)
-    theirs   PPO with its default settings on `adapters.episode_environment`, observations and rewards
+    theirs   PPO with its default settings on `adapters.gymnasium`, observations and rewards
              normalised, for so many weeks with other machines of the same kind; then its most likely action
              in every week
 
@@ -127,7 +127,7 @@ def by_policy(world: Machines, cases: list[EpisodeCase], weeks: int, seed: int) 
     from stable_baselines3 import PPO
     from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
-    from rehearsal_torch.adapters.episode_environment import EpisodeEnvironment, MachineUnits, machines
+    from rehearsal_torch.adapters.gymnasium import EpisodeEnvironment, MachineUnits, machines
 
     # The agent's seed is that of its machines, too.
     environment = VecNormalize(DummyVecEnv([lambda: machines(seed=OTHER_MACHINES + seed)]))

@@ -1,4 +1,10 @@
-"""Rehearsal worlds as Gymnasium environments, with one decision per episode.
+"""The worlds of this package as Gymnasium environments.
+
+Needs Gymnasium (`pip install "rehearsal-torch[rl]"`), as nothing else in the package does. Importing this
+module registers ``rehearsal_torch/NAME-v0`` for RideHailing and Bermuda, for Sepsis and Machines, and for the
+causal worlds (`TRIALS`), whose modules are imported when an environment is made.
+
+Worlds of cases (RideHailing, Bermuda), with one decision per episode:
 
     reset   returns the context of the next round
     step    applies an alteration; the reward is 1 if the outcome is desired, else 0
@@ -6,24 +12,42 @@
 The world determines what happens in round t; an agent that is run for as many episodes as the world has
 rounds meets the same rounds as a rehearsal method. After the last round the first one follows again.
 `reset(seed=s)` starts at the first round of the same world with seed s: equal seeds give equal contexts and
-noise, different seeds different ones.
+noise, different seeds different ones. An agent's action is a point of a cube (`AlterationCode`).
 
-An agent's action is a point of the cube [-1, 1]^(m + k), for m candidate sets and k variables that occur in
-some of them (`AlterationCode`): the largest of the first m numbers selects the candidate set, and the others
-are the values, with -1 at the lower and 1 at the upper bound; values of variables outside the set are
-ignored. With a single candidate set there is nothing to select, and m = 0.
+Worlds of trials, where an episode is a campaign of experiments:
 
-Needs Gymnasium (`pip install "rehearsal-torch[rl]"`), as nothing else in the package does. Importing this
-module registers ``rehearsal_torch/NAME-v0`` for RideHailing and Bermuda, for Sepsis and Machines
-(`adapters.episode_environment`), and for the causal worlds (`adapters.trial_environment`): their modules are
-imported when an environment is made.
+    reset   returns the nodes of the best experiment of the start design
+    step    runs the next experiment; returns its nodes, and its reward as the reward
+
+An action is a point of the cube [-1, 1]^k, with -1 at the lower and 1 at the upper bound of each of the k
+actions; an action with levels takes the nearest. A campaign ends after the rounds of the world. The noise of
+round t is that of the world: every agent meets the same one as the methods of this package. `reset(seed=s)`
+takes the world with seed s from there on; without a seed the same campaign starts again.
+
+Worlds of episodes, one simulated unit after the other, step by step:
+
+    reset   returns the first state of the next unit
+    step    sets the doses (or levels) of one time step; returns the next state and the reward of the step
+
+    Sepsis     actions: level 0 to 4 of vasopressor and of fluids; reward: minus the SOFA score of the step,
+               of the organs alone (without the points for the vasopressor itself) or in full
+    Machines   actions: service 0 to 2 and load 0 or 1; reward: minus risk points and costs of the week
+
+A unit keeps its own noise, so that an agent that repeats the recorded levels meets the recorded course but
+for the exact doses, and the sum of its rewards is the true return of its actions
+(`problems.episodes.cohort.true_scores`, `problems.episodes.machines.true_returns`). The last step
+changes no state; after it the last state is returned again. An observation is what the table shows of a step
+before the action: states and static features in their units. `reset(seed=s)` takes the units of the world
+with seed s from there on, from the first; `reset()` continues with the next unit, and after the last with the
+first.
 
 Source: Qin et al. (2023), Sec. 6 (reinforcement learning on the same task; reward: whether the outcome falls
-into S; success rounds, true success probability); Towers et al. (2024) for the interface. The encoding of an
-alteration as a point is ours.
+into S; success rounds, true success probability); Ren et al. (2025), Sec. 3 (the protocol of trials);
+Tsirtsis and Gomez-Rodriguez (2023), Sec. 3 and 5 (state, action and reward of a step); Towers et al. (2024)
+for the interface.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -33,19 +57,24 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.problems.causal.world import CausalWorld
+from rehearsal_torch.problems.episodes import cohort as simulator
+from rehearsal_torch.problems.episodes import machines as machine_dynamics
+from rehearsal_torch.problems.episodes.stays import STATES
 from rehearsal_torch.problems.rehearsal.bermuda import Bermuda
 from rehearsal_torch.problems.rehearsal.changing_world import ChangingWorld
 from rehearsal_torch.problems.rehearsal.linear_worlds import RideHailing
 from rehearsal_torch.problems.rehearsal.world import RehearsalWorld
-from rehearsal_torch.problems.world_size import SampleSize
-from rehearsal_torch.spaces.box import Alteration
+from rehearsal_torch.problems.world_size import Rounds, SampleSize
+from rehearsal_torch.spaces.box import Alteration, Box
 
 
 class AlterationCode:
-    """The encoding of a task's alterations as points of a cube.
+    """The encoding of a task's alterations as points of the cube [-1, 1]^(m + k).
 
-    Args:
-        task: Roles and bounds of the variables.
+    The largest of the first m numbers selects the candidate set, and the others are the values, with -1 at
+    the lower and 1 at the upper bound; values of variables outside the set are ignored.
 
     Attributes:
         choices: m, the number of candidate sets; 0 if there is only one.
@@ -67,14 +96,10 @@ class AlterationCode:
         Raises:
             ValueError: if the point has another size, or a number is not finite.
         """
-        numbers = torch.as_tensor(point, dtype=torch.float64).detach().reshape(-1)
-        if len(numbers) != self.size or not bool(numbers.isfinite().all()):
-            raise ValueError(
-                f"expected {self.size} finite numbers, {self.choices} for the set and one each for "
-                f"{list(self.names)}; got {numbers.tolist()}"
-            )
+        what = f"{self.choices} for the set and one each for {list(self.names)}"
+        numbers = _numbers(point, self.size, what)
         names = self.candidates[int(numbers[: self.choices].argmax())] if self.choices else self.candidates[0]
-        values = self.box.lower + (numbers[self.choices :].clamp(-1.0, 1.0) + 1) / 2 * self.box.width
+        values = _between(self.box, numbers[self.choices :])
         values = self.box.project(values) if self.box.levels else values
         return Alteration(names, values[[self.names.index(name) for name in names]])
 
@@ -95,14 +120,28 @@ class AlterationCode:
             point[: self.choices] = -1.0
             point[self.candidates.index(tuple(alteration.names))] = 1.0
         for name, value in zip(alteration.names, alteration.values, strict=True):
-            place = self.names.index(name)
-            width = self.box.width[place].clamp_min(1e-300)
-            point[self.choices + place] = 2 * (value - self.box.lower[place]) / width - 1
+            column = self.names.index(name)
+            width = self.box.width[column].clamp_min(1e-300)
+            point[self.choices + column] = 2 * (value - self.box.lower[column]) / width - 1
         return point
+
+
+def _numbers(point: Any, size: int, what: str) -> Tensor:
+    """A point as finite numbers, (size,)."""
+    numbers = torch.as_tensor(point, dtype=torch.float64).detach().reshape(-1)
+    if len(numbers) != size or not bool(numbers.isfinite().all()):
+        raise ValueError(f"expected {size} finite numbers, {what}; got {numbers.tolist()}")
+    return numbers
+
+
+def _between(box: Box, numbers: Tensor) -> Tensor:
+    """Numbers in [-1, 1], or clamped to it, as values between the bounds of a box."""
+    return box.lower + (numbers.clamp(-1.0, 1.0) + 1) / 2 * box.width
 
 
 # Imported by name, so that type checks pass where it is not installed.
 gymnasium: Any = import_module("gymnasium")
+Step = tuple[np.ndarray, float, bool, bool, dict[str, Any]]
 
 
 class RehearsalEnvironment(gymnasium.Env):
@@ -114,24 +153,20 @@ class RehearsalEnvironment(gymnasium.Env):
     """
 
     metadata: Mapping[str, Any] = {"render_modes": []}
+    render_mode = None
 
     def __init__(self, world: RehearsalWorld | ChangingWorld, scored: bool = True) -> None:
         self.world, self.scored, self.code = world, scored, AlterationCode(world.task)
         self._initial = world
         self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (len(world.task.context),), np.float32)
         self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (self.code.size,), np.float32)
-        self.render_mode = None
         self._next, self._round = 0, -1
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Returns the context of the next round.
-
-        Args:
-            seed: If given, the seed of the world from here on, starting at its first round; None continues
-                with the next round.
-            options: ``{"round": t}`` continues with round t.
+        """Returns the context of the next round, or of round t with ``{"round": t}``; with a seed, that of
+        the first round of the world with this seed from here on.
         """
         super().reset(seed=seed)
         if seed is not None:
@@ -142,7 +177,7 @@ class RehearsalEnvironment(gymnasium.Env):
         self._next = self._round + 1
         return self._observation(), {"round": self._round}
 
-    def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+    def step(self, action: np.ndarray) -> Step:
         """Applies an action and returns the outcome; the episode ends.
 
         Raises:
@@ -154,10 +189,7 @@ class RehearsalEnvironment(gymnasium.Env):
         alteration = self.code.decode(torch.as_tensor(action, dtype=torch.float64))
         decision = Decision(alteration, float("nan"))
         row = self.world.respond(case, decision)
-        info: dict[str, Any] = {
-            "round": self._round,
-            "altered": list(decision.alteration.names) if decision.alteration else [],
-        }
+        info: dict[str, Any] = {"round": self._round, "altered": list(alteration.names)}
         if self.scored:
             score = self.world.score(case, decision)
             info |= {name: score[name] for name in ("probability", "no_action", "oracle")}
@@ -181,30 +213,263 @@ def bermuda(rounds: int = 10_000, seed: int = 0, preset: str = "qwz23") -> Rehea
     return RehearsalEnvironment(Bermuda(preset, size=SampleSize(rows=10, contexts=rounds), seed=seed))
 
 
+class TrialEnvironment(gymnasium.Env):
+    """A causal world as an environment, made by a function of a seed.
+
+    Args:
+        scored: Whether the ``info`` of each step holds the true ``expected`` reward of the action, and its
+            ``regret``; it may take a second for each step.
+    """
+
+    metadata: Mapping[str, Any] = {"render_modes": []}
+    render_mode = None
+
+    def __init__(self, make: Callable[[int], CausalWorld], seed: int = 0, scored: bool = False) -> None:
+        self.make, self.scored, self.world = make, scored, make(seed)
+        self.nodes, self._box = self.world.task.nodes, self.world.task.box
+        self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (len(self.nodes),), np.float64)
+        self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (len(self._box.names),), np.float32)
+        self._round = -1
+
+    def reset(
+        self,
+        *,
+        seed: int | None = None,
+        options: dict[str, Any] | None = None,  # noqa: ARG002
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """Starts a campaign, with `seed` in the world of that seed, and returns the nodes of the best
+        experiment of the start design.
+        """
+        super().reset(seed=seed)
+        if seed is not None and seed != self.world.seed:
+            self.world = self.make(seed)
+        self._round = 0
+        start = self.world.observations()
+        rewards = self.world.task.reward_of(start)
+        best = int(rewards.argmax())
+        values: np.ndarray = start.columns(self.nodes)[best].numpy()
+        return values, {"round": 0, "reward": float(rewards[best]), "settings": self._settings(start, best)}
+
+    def step(self, action: np.ndarray) -> Step:
+        """Runs the next experiment of the campaign.
+
+        Raises:
+            RuntimeError: before the first `reset`, or after the last round.
+            ValueError: if the action is not k finite numbers, or lies outside the limits of the task.
+        """
+        if not 0 <= self._round < self.world.count():
+            raise RuntimeError(
+                f"a campaign has {self.world.count()} rounds: call reset() before the next one"
+            )
+        settings = self.decode(action)
+        decision = Decision(Alteration(self._box.names, settings), float("nan"))
+        row = self.world.respond(self.world.case(self._round), decision)
+        info: dict[str, Any] = {"round": self._round, "settings": self._settings(row, 0)}
+        if self.scored:
+            expected = float(self.world.expected(settings.unsqueeze(0)))
+            info |= {"expected": expected, "regret": self.world.optimal_value - expected}
+        self._round += 1
+        values: np.ndarray = row.columns(self.nodes)[0].numpy()
+        reward = float(self.world.task.reward_of(row).mean())
+        return values, reward, self._round == self.world.count(), False, info
+
+    def decode(self, action: Any) -> Tensor:
+        """The settings of a point of the cube, (k,), in the actions' units; numbers outside [-1, 1] are
+        clamped.
+        """
+        names = self._box.names
+        numbers = _numbers(np.asarray(action, dtype=np.float64), len(names), f"one for each of {list(names)}")
+        return self._box.project(_between(self._box, numbers))
+
+    def _settings(self, table: Table, row: int) -> dict[str, float]:
+        names = self.world.task.actions
+        return dict(zip(names, table.columns(names)[row].tolist(), strict=True))
+
+
 # The causal worlds, and the modules in which they are.
 TRIALS: Mapping[str, str] = {
-    "Ackley": "benchmark_functions",
-    "Alpine2": "benchmark_functions",
-    "Branin": "benchmark_functions",
+    **dict.fromkeys(
+        ("Ackley", "Alpine2", "Branin", "Dropwave", "Hartmann", "Levy", "Rosenbrock"), "benchmark_functions"
+    ),
     "Chemostat": "chemostat",
-    "Dropwave": "benchmark_functions",
-    "Epidemic": "epidemics",
-    "Hartmann": "benchmark_functions",
-    "Levy": "benchmark_functions",
-    "PooledTesting": "epidemics",
-    "Rosenbrock": "benchmark_functions",
+    **dict.fromkeys(("Epidemic", "PooledTesting"), "epidemics"),
 }
 
-for _name, _factory in (("RideHailing", ride_hailing), ("Bermuda", bermuda)):
+
+def trials(
+    world: str, rounds: int = 100, seed: int = 0, scored: bool = False, **settings: Any
+) -> TrialEnvironment:
+    """The environment of a world of `TRIALS` by name, with the experiments of a campaign, and further
+    arguments of the world.
+    """
+    if world not in TRIALS:
+        raise ValueError(f"world: expected one of {', '.join(TRIALS)}; got {world!r}")
+    kind = getattr(import_module(f"rehearsal_torch.problems.causal.{TRIALS[world]}"), world)
+    size = settings.pop("size", Rounds(rounds))
+    return TrialEnvironment(lambda number: kind(**settings, size=size, seed=number), seed, scored)
+
+
+class SepsisUnits:
+    """The patients of a simulated cohort, whose doses may be changed; the reward is "organs" or "score".
+
+    Attributes:
+        features: The names of the numbers of an observation.
+        actions: The names of what is set at a step.
+        levels: How many levels each of these has.
+    """
+
+    features = ("gender", "re_admission", "age", "mechvent", *STATES)
+    actions = ("max_dose_vaso", "input_4hourly")
+    levels = (len(simulator.VASOPRESSOR), len(simulator.FLUID))
+
+    def __init__(self, cohort: simulator.Cohort, reward: str) -> None:
+        if reward not in ("organs", "score"):
+            raise ValueError(f"reward: expected one of organs, score; got {reward!r}")
+        self.world = self.cohort = cohort
+        self.of = reward
+
+    def shown(self, unit: int, time: int, latent: Tensor) -> Tensor:
+        """The observation of a step, (features,): static features, ventilation and vital signs."""
+        known = (self.cohort.static[unit], self.cohort.ventilated[unit, time].reshape(1))
+        return torch.cat((*known, simulator.emit(latent)))
+
+    def doses(self, chosen: Tensor) -> Tensor:
+        """The doses of levels, (2,)."""
+        return torch.stack((simulator.VASOPRESSOR[chosen[0]], simulator.FLUID[chosen[1]]))
+
+    def reward(self, latent: Tensor, chosen: Tensor) -> float:
+        """The reward of a step at which levels (actions,) long are set: minus the SOFA score, with or without
+        the points for the vasopressor.
+        """
+        vasopressor = self.doses(chosen)[0] if self.of == "score" else torch.zeros((), dtype=torch.float64)
+        return -float(simulator.sofa(simulator.emit(latent), vasopressor))
+
+    def moved(self, unit: int, time: int, latent: Tensor, chosen: Tensor) -> Tensor:
+        """The latent state of the next step, (d,), with the patient's own noise."""
+        noise, ventilated = self.cohort.noise[unit, time], self.cohort.ventilated[unit, time]
+        return simulator.move(latent, self.cohort.level[unit], self.doses(chosen), ventilated, noise)
+
+    def recorded(self, unit: int, time: int) -> Tensor:
+        """The doses in the record (mcg/kg/min, and mL in four hours), (actions,)."""
+        return self.cohort.doses[unit, time]
+
+
+class MachineUnits:
+    """The machines of a simulated fleet, with the attributes of `SepsisUnits`."""
+
+    features = ("age", "model", *machine_dynamics.STATES)
+    actions = machine_dynamics.ACTIONS
+    levels = (len(machine_dynamics.SERVICES), len(machine_dynamics.LOADS))
+
+    def __init__(self, fleet: machine_dynamics.Fleet) -> None:
+        self.world = self.fleet = fleet
+
+    def shown(self, unit: int, time: int, latent: Tensor) -> Tensor:  # noqa: ARG002
+        """Static features and what is measured."""
+        return torch.cat((self.fleet.static[unit], machine_dynamics.recorded(latent)))
+
+    def reward(self, latent: Tensor, chosen: Tensor) -> float:
+        """Minus risk points and costs of the week."""
+        state = machine_dynamics.recorded(latent)
+        return -float(machine_dynamics.points(state) + machine_dynamics.costs(chosen))
+
+    def moved(self, unit: int, time: int, latent: Tensor, chosen: Tensor) -> Tensor:
+        """The next state with the machine's own noise."""
+        return machine_dynamics.move(latent, self.fleet.static[unit], chosen, self.fleet.noise[unit, time])
+
+    def recorded(self, unit: int, time: int) -> Tensor:
+        """The levels that were set."""
+        return self.fleet.actions[unit, time].double()
+
+
+class EpisodeEnvironment(gymnasium.Env):
+    """Simulated units as an environment, made by a function of a seed; the present `unit`, and its `time`
+    step, from 0.
+    """
+
+    metadata: Mapping[str, Any] = {"render_modes": []}
+    render_mode = None
+
+    def __init__(self, make: Callable[[int], SepsisUnits | MachineUnits], seed: int = 0) -> None:
+        self.make, self.units, self._seed = make, make(seed), seed
+        self.observation_space = gymnasium.spaces.Box(
+            -np.inf, np.inf, (len(self.units.features),), np.float64
+        )
+        self.action_space = gymnasium.spaces.MultiDiscrete(np.array(self.units.levels))
+        self.unit, self.time, self._next, self._over = 0, 0, 0, True
+        self._latent = self.units.world.latent[0, 0]
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """Returns the first state of the next unit, or of unit i with ``{"unit": i}``; with a seed, that of
+        the first of the units with this seed from here on.
+        """
+        super().reset(seed=seed)
+        if seed is not None:
+            self._next = 0
+            if seed != self._seed:
+                self.units, self._seed = self.make(seed), seed
+        count = len(self.units.world.horizon)
+        self.unit = int((options or {}).get("unit", self._next)) % count
+        self._next, self.time, self._over = self.unit + 1, 0, False
+        self._latent = self.units.world.latent[self.unit, 0]
+        return self._observation(), self._info()
+
+    def step(self, action: np.ndarray) -> Step:
+        """Sets the levels of the present step.
+
+        Raises:
+            RuntimeError: before the first `reset`, or after the last step of a unit.
+            ValueError: if the action is not one level each.
+        """
+        if self._over:
+            raise RuntimeError("the episode is over: call reset() before the next step")
+        chosen = torch.as_tensor(np.asarray(action)).reshape(-1).long()
+        if not self.action_space.contains(np.asarray(chosen.numpy())):
+            levels = zip(self.units.actions, self.units.levels, strict=True)
+            names = [f"{name} 0 to {count - 1}" for name, count in levels]
+            raise ValueError(f"expected the levels of {', '.join(names)}; got {np.asarray(action).tolist()}")
+        reward, info = self.units.reward(self._latent, chosen), self._info()
+        self._over = self.time + 1 == int(self.units.world.horizon[self.unit])
+        if not self._over:
+            self._latent = self.units.moved(self.unit, self.time, self._latent, chosen)
+            self.time += 1
+        return self._observation(), reward, self._over, False, info
+
+    def _observation(self) -> np.ndarray:
+        values: np.ndarray = self.units.shown(self.unit, self.time, self._latent).numpy().astype(np.float64)
+        return values
+
+    def _info(self) -> dict[str, Any]:
+        """Unit and step, and what the record has there, by action."""
+        recorded = zip(self.units.actions, self.units.recorded(self.unit, self.time).tolist(), strict=True)
+        return {"unit": self.unit, "time": self.time, "recorded": dict(recorded)}
+
+
+def sepsis(
+    patients: int = 500, seed: int = 0, confounding: float = 0.0, min_length: int = 10, reward: str = "organs"
+) -> EpisodeEnvironment:
+    """The simulated sepsis patients; for measuring agents, never for evidence about treatments."""
+    return EpisodeEnvironment(
+        lambda number: SepsisUnits(simulator.simulate(patients, number, min_length, confounding), reward),
+        seed,
+    )
+
+
+def machines(machines: int = 500, seed: int = 0, min_length: int = 10) -> EpisodeEnvironment:
+    """The simulated machines in maintenance."""
+    return EpisodeEnvironment(
+        lambda number: MachineUnits(machine_dynamics.simulate(machines, number, min_length)), seed
+    )
+
+
+for _name, _factory in {
+    "RideHailing": ride_hailing,
+    "Bermuda": bermuda,
+    "Sepsis": sepsis,
+    "Machines": machines,
+}.items():
     gymnasium.register(id=f"rehearsal_torch/{_name}-v0", entry_point=_factory)
-for _name in ("Sepsis", "Machines"):
-    gymnasium.register(
-        id=f"rehearsal_torch/{_name}-v0",
-        entry_point=f"rehearsal_torch.adapters.episode_environment:{_name.lower()}",
-    )
 for _name in TRIALS:
-    gymnasium.register(
-        id=f"rehearsal_torch/{_name}-v0",
-        entry_point="rehearsal_torch.adapters.trial_environment:trials",
-        kwargs={"world": _name},
-    )
+    gymnasium.register(id=f"rehearsal_torch/{_name}-v0", entry_point=trials, kwargs={"world": _name})

@@ -61,10 +61,6 @@ class RehearsalDecider(RegressorMixin, BaseEstimator):
         draws: Number of draws of the parameters, for the intervals of decisions.
         level: Coverage probability of these.
         seed: Seed of the draws.
-
-    Attributes:
-        n_features_in_: The number of columns of X.
-        feature_names_in_: Their names, if they are all texts.
     """
 
     def __init__(
@@ -94,15 +90,8 @@ class RehearsalDecider(RegressorMixin, BaseEstimator):
         outcomes = _outcome_names(y)
         given, wanted = numeric(X, "X"), y if y is None else numeric(y, "y")
         with spoken("X and y"):
-            inputs, targets = validate_data(
-                self,
-                given,
-                wanted,
-                dtype=np.float64,
-                multi_output=True,
-                y_numeric=True,
-                ensure_min_samples=MIN_ROWS,
-            )
+            rules = {"multi_output": True, "y_numeric": True, "ensure_min_samples": MIN_ROWS}
+            inputs, targets = validate_data(self, given, wanted, dtype=np.float64, **rules)
         self._single = targets.ndim == 1
         targets = np.asarray(targets, dtype=np.float64).reshape(len(inputs), -1)
         known = list(getattr(self, "feature_names_in_", [f"x{place}" for place in range(inputs.shape[1])]))
@@ -113,9 +102,10 @@ class RehearsalDecider(RegressorMixin, BaseEstimator):
         ]
         computable(inputs, names, "X", varying=True)
         computable(targets, outcomes, "y", varying=True)
-        last = [names[-1]]
-        chosen = last if self.actions is None else [_named(each, names, "actions") for each in self.actions]
         self._decides = self.region is not None
+        chosen = (
+            names[-1:] if self.actions is None else [_named(each, names, "actions") for each in self.actions]
+        )
         self._actions = tuple(name for name in names if name in chosen)
         self.task_ = self._task(names, outcomes, inputs)
         values = torch.from_numpy(np.concatenate((inputs, targets), 1))
@@ -128,10 +118,8 @@ class RehearsalDecider(RegressorMixin, BaseEstimator):
 
     def _task(self, names: Sequence[str], outcomes: Sequence[str], inputs: np.ndarray) -> RehearsalTask:
         context = [name for name in names if name not in self._actions]
-        before: dict[str, list[str]] = {}
-        for place, name in enumerate(self._actions):
-            before[name] = [*context, *self._actions[:place]]
-        parents = before | {name: [*context, *self._actions] for name in outcomes}
+        parents = {name: [*context, *self._actions[:k]] for k, name in enumerate(self._actions)}
+        parents |= {name: [*context, *self._actions] for name in outcomes}
         column = dict(zip(names, inputs.T, strict=True))
         box: dict[str, Any] = {
             name: [float(column[name].min()), float(column[name].max())] for name in self._actions
@@ -142,14 +130,13 @@ class RehearsalDecider(RegressorMixin, BaseEstimator):
         region = (None, 0.0) if self.region is None else self.region
         region = region if isinstance(region, Mapping) else {0: region}
         wanted = {_named(key, outcomes, "region"): ends for key, ends in region.items()}
-        open_ends = (None, None)
         return RehearsalTask.of(
             {
                 "graph": {"parents": parents, "bidirected": [list(outcomes)] if len(outcomes) > 1 else []},
                 "context": context,
                 "box": box,
                 "region": {
-                    name: open_ends if wanted.get(name) is None else wanted[name] for name in outcomes
+                    name: (None, None) if wanted.get(name) is None else wanted[name] for name in outcomes
                 },
                 "candidates": [list(self._actions)],
             },
@@ -157,10 +144,8 @@ class RehearsalDecider(RegressorMixin, BaseEstimator):
         )
 
     def predict(self, X: ArrayLike) -> np.ndarray:
-        """The mean outcomes after setting the actions, (n,) or (n, q) as `fit` was given them.
-
-        Args:
-            X: Context and actions, (n, p).
+        """The mean outcomes after setting the actions, (n,) or (n, q) as `fit` was given them, from context
+        and actions, (n, p).
 
         Raises:
             NotFittedError: before `fit`.
@@ -189,12 +174,10 @@ class RehearsalDecider(RegressorMixin, BaseEstimator):
             NotFittedError: before `fit`.
             ValueError: if there is no region, columns are missing, or a value is missing or infinite.
         """
-        found = self.decisions(contexts)
-        rows = [
-            [np.nan] * len(self._actions) if each.alteration is None else each.alteration.values.tolist()
-            for each in found
-        ]
-        return np.array(rows, dtype=np.float64).reshape(len(found), len(self._actions))
+        settings = [each.alteration for each in self.decisions(contexts)]
+        nothing = [np.nan] * len(self._actions)
+        rows = [nothing if each is None else each.values.tolist() for each in settings]
+        return np.array(rows, dtype=np.float64).reshape(len(rows), len(self._actions))
 
     def decisions(self, contexts: ArrayLike) -> list[Decision]:
         """The decisions with estimates, intervals, warnings and reasons; the same as `decide` otherwise."""
@@ -208,9 +191,8 @@ class RehearsalDecider(RegressorMixin, BaseEstimator):
         names = list(self.task_.context)
         named = getattr(self, "feature_names_in_", None) is not None
         columns = getattr(contexts, "columns", None) if named else None
-        known = [] if columns is None else [str(name) for name in columns]
-        missing = [name for name in names if columns is not None and name not in known]
-        if missing:
+        known = names if columns is None else [str(name) for name in columns]
+        if missing := [name for name in names if name not in known]:
             raise ValueError(f"contexts: no column {missing}; expected {names}")
         cells = numeric(contexts, "contexts", None if columns is None else names)
         with spoken("contexts"):
@@ -236,15 +218,11 @@ class RehearsalDecider(RegressorMixin, BaseEstimator):
         ):
             raise ValueError(f"actions: expected a list of columns, by name or place; got {self.actions!r}")
         if not isinstance(self.bounds, Mapping | None):
-            raise ValueError(
-                "bounds: expected a mapping of actions, by name or place, to (lower, upper); got "
-                f"{self.bounds!r}"
-            )
+            what = "a mapping of actions, by name or place, to (lower, upper)"
+            raise ValueError(f"bounds: expected {what}; got {self.bounds!r}")
 
     def _places(self, names: Sequence[str]) -> list[int]:
-        every = list(
-            getattr(self, "feature_names_in_", [f"x{place}" for place in range(self.n_features_in_)])
-        )
+        every = list(getattr(self, "feature_names_in_", [f"x{k}" for k in range(self.n_features_in_)]))
         return [every.index(name) for name in names]
 
     def __sklearn_tags__(self) -> Any:
@@ -280,14 +258,8 @@ class CellError(TableError, TypeError):
 
 
 def numeric(given: Any, role: str, names: Sequence[str] | None = None) -> Any:
-    """What was given; of a frame, or of cells that are no numbers, their numbers.
-
-    Args:
-        given: A data frame, a series, a tensor, or anything that NumPy makes an array of.
-        names: The columns of a frame to read, all of which it has; None for all of them.
-
-    Returns:
-        A data frame of float64 where there were names, else an array, with as many dimensions as were given.
+    """What was given: of a frame (its columns `names`, or all) or a series, or of cells that are no numbers,
+    their numbers; a data frame of float64 where there were names, else an array with as many dimensions.
 
     Raises:
         TableError: if a cell is no finite number of at most 1e150, two columns have the same name, or NumPy
@@ -332,15 +304,8 @@ def numeric(given: Any, role: str, names: Sequence[str] | None = None) -> Any:
 
 
 def computable(values: np.ndarray, names: Sequence[str], role: str, varying: bool = False) -> None:
-    """Refuses numbers that cannot be computed with.
-
-    Args:
-        values: (n, p).
-        names: The p columns.
-
-    Raises:
-        TableError: if a number is beyond 1e150, or, with `varying`, a column is constant or varies by less
-            than 1e-150.
+    """Refuses numbers (n, p) beyond 1e150, and, with `varying`, a column that is constant or varies by less
+    than 1e-150.
     """
     frame = pd.DataFrame(values, columns=list(names))
     if faults := number_faults(frame, list(names), 0, varying, at=_row):
@@ -353,14 +318,7 @@ def _row(index: int) -> str:
 
 @contextmanager
 def spoken(role: str) -> Iterator[None]:
-    """Says what scikit-learn and NumPy refuse with the name of the argument, and with what was expected.
-
-    Args:
-        role: The argument, or both of them.
-
-    Raises:
-        TableError: for what they refuse.
-    """
+    """Says what scikit-learn and NumPy refuse with the name of the argument, and with what was expected."""
     try:
         yield
     except TableError:

@@ -4,9 +4,12 @@ They leave the caller's random states and number of threads as they were: within
 around everything that seeds (a fit and a decision do, as their networks and samplers take no generator).
 """
 
+import platform
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.metadata import version
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,17 +17,19 @@ from omegaconf import DictConfig
 
 from rehearsal_torch.checkpoint import check_usable
 from rehearsal_torch.claims.rules import Claims
-from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.files.installation import commit
 from rehearsal_torch.loop import rounds
 from rehearsal_torch.methods.build import seed_and_use_one_thread
 from rehearsal_torch.methods.conf import composed, options, with_settings
-from rehearsal_torch.methods.fitting import fitted
-from rehearsal_torch.methods.run import Method, Run, suits
+from rehearsal_torch.methods.run import Method, Run, fitted, suits
 from rehearsal_torch.problems.problem import Problem
 from rehearsal_torch.round_line import Round
 from rehearsal_torch.surrogates.overturning import Overturning
 from rehearsal_torch.surrogates.surrogate import Surrogate
 from rehearsal_torch.user_error import RequestError, UserError, as_user_error, did_you_mean
+
+PACKAGES = ("rehearsal-torch", "torch", "numpy")
 
 
 @contextmanager
@@ -60,10 +65,9 @@ def configuration(
     experiment: str | None = None,
     reward: str | None = None,
 ) -> DictConfig:
-    """The configuration of a method.
+    """The configuration of a method, a file in ``conf/decision``.
 
     Args:
-        method: The name of a file in ``conf/decision``.
         settings: Dotted key to value, or group to the name of one of its options, such as ``surrogate`` to
             ``nested_ridge_cg``.
         groups: The configuration groups in which settings are allowed.
@@ -72,8 +76,7 @@ def configuration(
 
     Raises:
         RequestError: if a setting belongs to another group, or is another data set.
-        UserError: if a key or an option does not exist, or a value has another type than the one that it
-            replaces.
+        UserError: if there is no such key or option, or a value is of another type than the one it replaces.
     """
     unknown = [key for key in settings if key.partition(".")[0] not in groups]
     if unknown:
@@ -100,32 +103,31 @@ def configuration(
     )
 
 
-def learnt(run: Run, workers: int = 1) -> Surrogate:
-    """The fitted surrogate of a run, as ``rehearsal decide`` fits it; nothing is written.
+def refuse_arguments(settings: Mapping[str, object], taken: Mapping[str, str]) -> None:
+    """Refuses settings that are arguments: key to the argument's name."""
+    for key, argument in taken.items():
+        if key in settings:
+            raise RequestError(f"{key!r} is the argument `{argument}`: give it there")
 
-    Raises:
-        UserError: if surrogate, method and data are incompatible.
-        CheckpointError: if a number of what was fitted is not finite.
-    """
+
+def provenance(seed: int, rows: Table) -> dict[str, Any]:
+    """What a card says of the making of a model."""
+    return {
+        "seed": seed,
+        "commit": commit(),
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
+        "data_fingerprint": rows.fingerprint(),
+    }
+
+
+def learnt(run: Run, workers: int = 1) -> Surrogate:
+    """The fitted surrogate of a run, as ``rehearsal decide`` fits it; nothing is written."""
     surrogate = run.surrogate()
     suits(run, surrogate)
     with as_user_error("training"):
         surrogate = fitted(run, None, surrogate, workers=workers).surrogate
     check_usable(surrogate)
     return surrogate
-
-
-def decisions(
-    problem: Problem,
-    surrogate: Surrogate,
-    method: Method,
-    seed: int,
-    workers: int = 1,
-    claims: Claims | None = None,
-    overturning: Overturning | None = None,
-) -> list[Decision]:
-    """A decision for each case of a problem, in order, as of `decided`."""
-    return [each.decision for each in decided(problem, surrogate, method, seed, workers, claims, overturning)]
 
 
 def decided(
@@ -140,11 +142,7 @@ def decided(
     """The rounds of all cases of a problem, in order: decisions with cases and trajectories.
 
     Args:
-        workers: The number of processes that share the cases.
         claims: Replaces the claims of the decisions; None keeps the method's own.
-
-    Raises:
-        UserError: if the method does not suit the surrogate, or the surrogate yields non-finite numbers.
     """
     suits(method, surrogate)
     seed_and_use_one_thread(seed)

@@ -33,10 +33,7 @@ class CaseDecision(Decision):
 
     Attributes:
         name: What the case is called.
-        case: The case; None if it is not known.
-        label: The index of the case in the data frame from which it comes; None if it comes from elsewhere.
         wanted: The desired region in words; empty where these are too long.
-        library: The library of the frames that `to_frame` returns where none is asked for.
         units: Variable to its unit, where it is known.
     """
 
@@ -75,7 +72,6 @@ class CaseDecision(Decision):
         return decision_html(self.to_frame("pandas"), [self.sentence()])
 
     def _alone(self) -> "Decisions":
-        """A list of this decision alone."""
         cases = () if self.case is None else [self.case]
         return Decisions([self], cases, self.label, self.wanted, self.library, self.units)
 
@@ -91,8 +87,7 @@ class Decisions(list[Decision]):
             shown.
         labels: The index of the data frame from which the cases come; None if they come from elsewhere.
         wanted: The desired region in words (`data.codings.texts`); empty where these are too long.
-        library: The library of the frames that `to_frame` returns where none is asked for: that in which the
-            cases were given.
+        library: The library of the frames of `to_frame` where none is asked for.
         units: Variable to its unit, where it is known.
 
     Raises:
@@ -130,8 +125,8 @@ class Decisions(list[Decision]):
 
     def to_frame(self, library: str | None = None) -> Any:
         """One row per case: what to set (``set/NAME``), the estimate with its interval, the estimate for no
-        action, warnings and context (``given/NAME``); `reporting.decision_frame` says what each column means.
-        The index is that of the cases' data frame, if they came from one of pandas.
+        action, warnings and context (``given/NAME``); `reporting.decision_frame` says what each column
+        means. The index is that of the cases' data frame, if they came from one of pandas.
 
         Args:
             library: "pandas", "polars" or "pyarrow"; None for that in which the cases were given. Where
@@ -146,10 +141,8 @@ class Decisions(list[Decision]):
         return decision_frame(self._lines(), list(actions), self.labels)
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Draws the estimate of each case with its interval, beside that for no action.
-
-        Args:
-            ax: Where to draw; None makes a new figure of matplotlib.pyplot.
+        """Draws the estimate of each case with its interval, beside that for no action, into `ax` or a new
+        figure.
         """
         from rehearsal_torch.reporting.figures.cases import draw_decisions_into
         from rehearsal_torch.reporting.style import drawing
@@ -188,11 +181,9 @@ class Decisions(list[Decision]):
         return decision_html(self._frame(), self._sentences())
 
     def _sentences(self) -> list[str]:
-        """What stands above the table."""
         return [self.summary()]
 
     def _lines(self) -> list[dict[str, Any]]:
-        """The facts of each case with its decision."""
         facts = [each.facts() for each in self.cases] or [
             {"identity": each.name if isinstance(each, CaseDecision) else str(number)}
             for number, each in enumerate(self, 1)

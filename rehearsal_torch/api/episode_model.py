@@ -18,11 +18,9 @@ Learning fits what ``rehearsal train +experiment=own_episodes path=table.csv dat
 the last bit: the same configuration, the same split of the units and the same seeds.
 """
 
-import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
 
@@ -31,21 +29,25 @@ import pandas as pd
 import torch
 from narwhals.typing import IntoDataFrame
 
-from rehearsal_torch.api.configured import configuration, in_words, learnt, undisturbed
-from rehearsal_torch.api.looked_back import LookedBack
-from rehearsal_torch.api.model_card import PACKAGES
+from rehearsal_torch.api.configured import (
+    configuration,
+    in_words,
+    learnt,
+    provenance,
+    refuse_arguments,
+    undisturbed,
+)
 from rehearsal_torch.api.one_episode import GROUPS as LOOKING
-from rehearsal_torch.api.one_episode import best_change
+from rehearsal_torch.api.one_episode import LookedBack, best_change
 from rehearsal_torch.api.request import check_request_seed, problem_file
-from rehearsal_torch.api.saving.saved_folder import written as written_folder
 from rehearsal_torch.checkpoint import save as save_surrogate
+from rehearsal_torch.checkpoint import written as written_folder
 from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.reading import TableError, table_file
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.tables.in_memory import data_frame, row_count
-from rehearsal_torch.files.installation import commit
 from rehearsal_torch.files.plain import sealed
 from rehearsal_torch.methods.conf import plain
 from rehearsal_torch.methods.presets import check_method
@@ -62,7 +64,7 @@ from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
 from rehearsal_torch.user_error import RequestError, did_you_mean
 
 # The method that looks back, and the number of changes, where none are named.
-METHOD = "branch_and_bound"
+LOOKING_BACK = "branch_and_bound"
 CHANGES = 3
 # The share by which an amount may lie beyond the largest one without a word.
 SLACK = 1e-9
@@ -85,9 +87,8 @@ class EpisodeReading:
     """How tables of episodes are read: as that of the fit.
 
     Attributes:
-        roles: What the columns mean.
         step: The length of a step, in the unit of time.
-        first: The time of the first step, if it was the same for all units; None elsewhere.
+        first: The time of the first step, if it was the same for all units; else None.
         keep_last: How many actions at the end of each unit stay as they were.
         amounts: Action to its largest amount in the data of the fit; levels have none.
     """
@@ -104,7 +105,6 @@ class EpisodeModel:
     """A model of episodes, with the task that they came with.
 
     Attributes:
-        reading: How tables of episodes are read.
         method: The name of the method that looks back.
         settings: Settings of the search and the objective.
         changes: The maximum number of changed actions, where none is asked for.
@@ -125,9 +125,6 @@ class EpisodeModel:
     def to(self, device: torch.device | str) -> Self:
         """Moves the fitted model, such as to a GPU: ``model.to("cuda")``. It then looks back there, and its
         answers are on the CPU as before.
-
-        Raises:
-            RuntimeError: if there is no such device.
         """
         self.surrogate.to(device)
         return self
@@ -156,14 +153,12 @@ class EpisodeModel:
         return wording({}, roles.wording() | known)
 
     def read(self, table: IntoDataFrame | str | Path) -> list[EpisodeCase]:
-        """The units of a table that came after the fit, to look back at.
+        """The units of a table that came after the fit, to look back at: a case for each with at least two
+        steps, in the order of the units.
 
         Args:
             table: One row for each unit and time, with the columns of the task: a data frame (of pandas,
                 polars or pyarrow), or a file.
-
-        Returns:
-            A case for each unit with at least two steps, in the order of the units.
 
         Raises:
             TableError: if the table has faults; all are listed.
@@ -196,8 +191,7 @@ class EpisodeModel:
                 with the same columns.
             changes: k, the maximum number of actions that differ from the observed ones; None for that of the
                 problem file, or 3.
-            records: The episodes of the fit, for a loaded model, as for `rt.look_back`; one that was fitted
-                here has them.
+            records: The episodes of the fit, for a loaded model; one that was fitted here has them.
             settings: As for `rt.look_back`; they count before those of the model.
 
         Raises:
@@ -226,38 +220,32 @@ class EpisodeModel:
 
     def beyond(self, episode: Episode) -> tuple[Finding, ...]:
         """A finding for each action of which an episode has more than the data of the fit."""
-        findings = []
-        for name, largest in self.reading.amounts.items():
-            most = float(episode.columns([name]).max())
-            if most > largest * (1 + SLACK):
-                text = (
-                    f"{name} is up to {setting_text(most, 6)}; the observations lie between 0 and "
-                    f"{setting_text(largest, 6)}, and it is taken as the highest of their levels"
-                )
-                findings.append(Finding("range", text))
-        return tuple(findings)
+        most = {name: float(episode.columns([name]).max()) for name in self.reading.amounts}
+        return tuple(
+            Finding(
+                "range",
+                f"{name} is up to {setting_text(most[name], 6)}; the observations lie between 0 and "
+                f"{setting_text(largest, 6)}, and it is taken as the highest of their levels",
+            )
+            for name, largest in self.reading.amounts.items()
+            if most[name] > largest * (1 + SLACK)
+        )
 
     def save(self, folder: str | Path) -> Path:
-        """Saves the fitted model as a checkpoint, which `rt.load` and ``checkpoint=FOLDER`` read: weights,
-        configuration and card. Files of a checkpoint in the folder are replaced.
+        """Saves the fitted model as a checkpoint, which `rt.load` and ``checkpoint=FOLDER`` read. Files of a
+        checkpoint in the folder are replaced.
         """
         card = dict(self.card) if self.problem is None else self._card(self.problem)
         settings = {key: _plain(value) for key, value in self.settings.items()}
         card["looking"] = sealed({"method": self.method, "changes": self.changes, "settings": settings})
 
-        def write(beside: Path) -> None:
-            save_surrogate(self.surrogate, dict(self.node), beside, card)
-
-        return written_folder(folder, write)
+        return written_folder(folder, lambda beside: save_surrogate(self.surrogate, self.node, beside, card))
 
     def _card(self, problem: EpisodeTable) -> dict[str, Any]:
         return {
             "intended_use": INTENDED,
             "limits": list(LIMITS),
-            "seed": self.seed,
-            "commit": commit(),
-            "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
-            "data_fingerprint": problem.observations().fingerprint(),
+            **provenance(self.seed, problem.observations()),
             "data": dict(problem.card()),
             "reading": dict(problem.facts().reading),
         }
@@ -268,10 +256,8 @@ class EpisodeModel:
             return given
         unit = self.reading.roles.words.unit
         if isinstance(given, bool) or not isinstance(given, str | int | np.integer):
-            raise RequestError(
-                f"unit: expected the name of a {unit}, one of `cases` or an Episode; got "
-                f"{type(given).__name__}"
-            )
+            what = f"expected the name of a {unit}, one of `cases` or an Episode"
+            raise RequestError(f"unit: {what}; got {type(given).__name__}")
         name = str(given)
         if self.problem is None:
             raise RequestError(
@@ -289,7 +275,6 @@ class EpisodeModel:
 
 
 def _plain(value: Any) -> Any:
-    """A setting as YAML writes it."""
     if isinstance(value, Mapping):
         return {str(key): _plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
@@ -302,7 +287,6 @@ def rows_of(table: IntoDataFrame | str | Path) -> Any:
 
     Raises:
         RequestError: if they are something else.
-        TableError: if two columns have the same name, or the frame is lazy.
     """
     if isinstance(table, str | Path):
         return table
@@ -343,21 +327,17 @@ def learn_episodes(
         ValueError: base class of all of the above.
     """
     seed = check_request_seed(seed)
-    for key, argument in _TAKEN.items():
-        if key in settings:
-            raise RequestError(f"{key!r} is the argument `{argument}`: give it there")
+    refuse_arguments(settings, _TAKEN)
     if built := [key for key in settings if key.rpartition(".")[2].startswith("_")]:
         raise RequestError(f"{built[0]!r} says what is built, and cannot be set here")
     with in_words(), undisturbed():
         written = None if task is not None else sequence_problem(problem_file(table, "learn_episodes"))
-        method = method or (written.method if written is not None else None) or METHOD
+        method = method or (written.method if written is not None else None) or LOOKING_BACK
         check_method(method, "look_back")
         config = configuration(method, settings, GROUPS, seed, "own_episodes")
-        given = {
-            str(key): value
-            for key, value in plain(config)["dataset"].items()
-            if not str(key).startswith("_") and key not in ("path", "task", "seed")
-        }
+        given = plain(config)["dataset"]
+        left = [key for key in given if key.startswith("_") or key in ("path", "task", "seed")]
+        given = {key: given[key] for key in given if key not in left}
         problem = (
             EpisodeTable(rows_of(table), task, seed, **given)
             if written is None

@@ -6,12 +6,6 @@ The noise of each step is abducted from the episode, and the search maximises th
 the action sequences with at most k changes; ``decision.trace["proven"]`` tells whether the method has proven
 optimality. The proof holds for the fitted model.
 
-    decision = rt.look_back("checkpoints/sepsis", episode, records=episodes)
-
-With the episodes to which the model was fitted, ``decision.hidden_cause`` says how strong a hidden common
-cause would have to be to overturn the decision; without them, ``decision.trace["hidden_cause"]`` says that it
-was not computed.
-
 Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 7-9.
 """
 
@@ -25,9 +19,8 @@ from narwhals.typing import IntoDataFrame
 
 from rehearsal_torch.api.configured import in_words
 from rehearsal_torch.api.episode_model import EpisodeModel
-from rehearsal_torch.api.looked_back import LookedBack
-from rehearsal_torch.api.one_episode import best_change, transitions_of
-from rehearsal_torch.api.saving.saved_model import load
+from rehearsal_torch.api.load import load
+from rehearsal_torch.api.one_episode import LookedBack, best_change, transitions_of
 from rehearsal_torch.checkpoint import card
 from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.data.episode import Episode
@@ -55,8 +48,7 @@ def look_back(
             its settings of the search and the objective.
         episode: The observed episode; an `EpisodeCase` also marks the time steps whose action may not change.
         changes: k, the maximum number of actions that differ from the observed ones.
-        method: The name of a file in ``conf/decision``, such as "branch_and_bound" (the default), "astar" or
-            "greedy".
+        method: The name of a file in ``conf/decision``, such as "branch_and_bound", "astar" or "greedy".
         reward: The reward of a step: a `Reward`; the name of a file in ``conf/reward``, such as "sofa_score"
             or "sofa_organs"; or a mapping of varying features to weights, in 1 / the feature's unit. The
             return is the sum over the episode's T steps. None is that of the model's task; of a model without
@@ -68,13 +60,12 @@ def look_back(
             ``**{"search.budget_s": 10}``.
 
     Returns:
-        The decision (`api.looked_back`), with `to_frame()`, `plot()` and a display of its own in notebooks:
-        the alteration sets ``action[t]`` to an action number for each changed time step t, and
-        `doses` holds the corresponding doses; `estimate` and `baseline` are the return with and without the
-        changes; `hidden_cause` of a recommendation is the strength of a hidden common cause that would
-        overturn it, as in the lines of a run. Where that cannot be computed (no records, altered ones or too
-        few, or a model that is not one of transitions with doses), it is None, and ``trace["hidden_cause"]``
-        says why.
+        The decision, with `to_frame()`, `plot()` and a display of its own in notebooks: the alteration sets
+        ``action[t]`` to an action number for each changed time step t, and `doses` holds the corresponding
+        doses; `estimate` and `baseline` are the return with and without the changes; `hidden_cause` of a
+        recommendation is the strength of a hidden common cause that would overturn it. Where that cannot be
+        computed (no records, altered ones or too few, or a model that is not one of transitions with doses),
+        it is None, and ``trace["hidden_cause"]`` says why.
 
     Warns:
         RequestWarning: if the records are not those that the card of a checkpoint folder names.
@@ -82,8 +73,7 @@ def look_back(
     Raises:
         CheckpointError: if the folder holds no usable checkpoint.
         RequestError: if the model is not a model of episodes, it does not match the episode, the records or
-            the reward, there is no such method or setting, or the method is for another kind of problem.
-        ValueError: base class of all of the above.
+            the reward, or there is no such method for this question, or no such setting.
     """
     with in_words():
         known: Any = load(model) if isinstance(model, str | Path) else model

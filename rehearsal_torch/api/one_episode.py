@@ -1,32 +1,155 @@
-"""One episode, looked back at: the search for the few changes of its actions with the largest return.
+"""One episode, looked back at: the search for the few changes of its actions with the largest return, and the
+decision that it finds, with its course as a frame, a figure and HTML.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 7-9.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
-from typing import Any
+from html import escape
+from typing import TYPE_CHECKING, Any, Self
 
 from narwhals.typing import IntoDataFrame
 from omegaconf import DictConfig
 
-from rehearsal_torch.api.configured import configuration, decided, in_words, undisturbed
-from rehearsal_torch.api.looked_back import LookedBack, words_for
+from rehearsal_torch.api.configured import configuration, decided, in_words, refuse_arguments, undisturbed
 from rehearsal_torch.data.decision import Decision, DecisionContext, EpisodeCase
 from rehearsal_torch.data.episode import Episode, transitions
 from rehearsal_torch.data.question import Columns, Question
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.data.tables.in_memory import cells_of, row_count
+from rehearsal_torch.data.tables.in_memory import cells_of, in_library, row_count
 from rehearsal_torch.methods.conf import plain
 from rehearsal_torch.methods.presets import check_method
 from rehearsal_torch.methods.run import Method, method_of
 from rehearsal_torch.objectives.reward import LinearReward, Reward
 from rehearsal_torch.objectives.sequence_overturning import SequenceOverturning
 from rehearsal_torch.problems.problem import Problem
-from rehearsal_torch.reporting.wording import Wording
+from rehearsal_torch.reporting.decision_frame import table_html
+from rehearsal_torch.reporting.wording import Wording, wording
+from rehearsal_torch.round_line import Round
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, Surrogate
 from rehearsal_torch.user_error import RequestError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+FROM, TO = "from/", "to/"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LookedBack(Decision):
+    """The decision for one episode, with its course, as `look_back` returns it.
+
+    Attributes:
+        case: The episode, and which of its actions are fixed.
+        trajectory: The rewards, doses and actions step by step, as observed and under the decision
+            (`return_record`).
+        words: What the numbers are called.
+    """
+
+    case: EpisodeCase = field(repr=False, compare=False)
+    trajectory: Mapping[str, Any] = field(repr=False, compare=False)
+    words: Wording = field(default=Wording(), repr=False, compare=False)
+
+    @classmethod
+    def of(cls, decided: Round, words: Wording) -> Self:
+        """The decision of a round with one episode."""
+        assert isinstance(decided.case, EpisodeCase)
+        content = {each.name: getattr(decided.decision, each.name) for each in fields(Decision)}
+        return cls(**content, case=decided.case, trajectory=decided.trajectory, words=words)
+
+    def to_frame(self, library: str = "pandas") -> Any:
+        """One row per changed time step, as a data frame of pandas, polars or pyarrow (`library`): ``time``
+        (0 is the first, whatever the table calls it), ``action`` and ``observed_action``, their numbers;
+        and for each dose ``from/NAME``, as it was given, and ``to/NAME``, in the dose's unit, or the names
+        of its levels. Both are the same where a dose keeps its level.
+        """
+        import pandas as pd
+
+        heads = ["time", "observed_action", "action"]
+        heads += [f"{part}{name}" for name in self._doses() for part in (FROM, TO)]
+        observed = self.trajectory["observed_actions"]
+        rows = [
+            [time, observed[time], action, *(dose for pair in self._changes(time) for dose in pair)]
+            for time, action in sorted(self.actions().items())
+        ]
+        return in_library(pd.DataFrame(rows, columns=heads), library)
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draws the observed course and the one under the decision, with the changed steps shaded."""
+        from rehearsal_torch.reporting.figures.episodes import draw_course
+        from rehearsal_torch.reporting.style import drawing
+
+        with drawing():
+            if ax is None:
+                from matplotlib import pyplot
+
+                _, ax = pyplot.subplots(figsize=(6.2, 4.0), layout="constrained")
+            draw_course(ax, {"identity": self.case.identity, "trajectory": self.trajectory}, self.words)
+            ax.legend()
+        return ax
+
+    def summary(self) -> str:
+        """One sentence: how many actions change, and what the model expects of that."""
+        who = self.words.titled(self.case.identity)
+        if self.alteration is None:
+            what = "refused" if self.undecided else "no action would have been changed"
+            return f"{who}: {what}{f': {self.reason}' if self.reason else ''}."
+        changed, most = len(self.alteration.names), self.trajectory["changes"]
+        found, before = (self.words.sign * self.trajectory[key] for key in ("value", "observed"))
+        share = 100 * self.trajectory["improvement"]
+        proven = "; proven best for this model" if self.trace.get("proven") else ""
+        return (
+            f"{who}: {changed} of at most {most} changed actions; {self.words.total[0].lower()}"
+            f"{self.words.total[1:]} {found:.4g} instead of {before:.4g}, {share:.1f}% better{proven}."
+        )
+
+    def __str__(self) -> str:
+        return "\n".join(self._said())
+
+    def _repr_html_(self) -> str:
+        heads = [self.words.one_step.lower(), *self._doses()]
+        rows = [
+            [str(self.words.start + time), *(_change(*pair) for pair in self._changes(time))]
+            for time in sorted(self.actions())
+        ]
+        parts = [f"<p>{escape(each)}</p>" for each in self._said()]
+        return "<div>" + "".join([*parts, *([table_html(heads, rows)] if rows else [])]) + "</div>"
+
+    def _said(self) -> list[str]:
+        cause = "" if self.hidden_cause is None else self.hidden_cause.sentence(self.words.actions)
+        against = [f"{cause[:1].upper()}{cause[1:]}."] if cause else []
+        return [self.summary(), *against, *self.warnings]
+
+    def _doses(self) -> list[str]:
+        count = len(self.trajectory["doses"][0]) if self.trajectory["doses"] else 0
+        return [self.words.dose(index).name for index in range(count)]
+
+    def _changes(self, time: int) -> list[tuple[float | str, float | str]]:
+        """Each dose of a step as it was given and under the decision, named where levels have names."""
+        doses = zip(self.trajectory["observed_doses"][time], self.trajectory["doses"][time], strict=True)
+        changes = []
+        for index, (given, chosen) in enumerate(doses):
+            level = self.words.dose(index).level
+            changes.append((level(given) or given, level(chosen) or chosen))
+        return changes
+
+
+def words_for(reward: Mapping[str, Any], doses: Sequence[str]) -> Wording:
+    """What the numbers of a decision are called, by the reward of a step, as a node of a configuration (empty
+    if it is not known), and the names of the model's doses.
+    """
+    found = wording({"surrogate": {"doses": list(doses)}, "objective": {"reward": dict(reward)}})
+    named = tuple(replace(each, name=name) for each, name in zip(found.doses, doses, strict=True))
+    return replace(found, doses=named, subject="episode", subjects="episodes")
+
+
+def _change(before: float | str, after: float | str) -> str:
+    first, then = (each if isinstance(each, str) else f"{each:.4g}" for each in (before, after))
+    return first if before == after else f"{first} → {then}"
+
 
 # The configuration groups in which settings are allowed, and the settings that are arguments.
 GROUPS = ("search", "objective")
@@ -45,9 +168,7 @@ class OneEpisode(Problem):
         self.episode_case, self.records = episode_case, records
 
     def observations(self) -> Table:
-        """The records; without them, a table with the episode's columns and no rows: one episode says nothing
-        of the others.
-        """
+        """The records; without them, a table with the episode's columns and no rows."""
         if self.records is not None:
             return self.records
         own = transitions([self.episode_case.episode])
@@ -66,11 +187,7 @@ class OneEpisode(Problem):
         return 1
 
     def case(self, index: int) -> DecisionContext:
-        """The episode.
-
-        Raises:
-            IndexError: for an index other than 0.
-        """
+        """The episode, number 0."""
         if index:
             raise IndexError(f"expected index 0, the only episode; got {index}")
         return self.episode_case
@@ -103,9 +220,7 @@ def best_change(
         raise RequestError(f"changes: expected a whole number of at least 0; got {changes!r}")
     if not isinstance(episode, Episode | EpisodeCase):
         raise RequestError(f"episode: expected an Episode or an EpisodeCase; got a {type(episode).__name__}")
-    for key, argument in TAKEN.items():
-        if key in settings:
-            raise RequestError(f"{key!r} is the argument `{argument}`: give it there")
+    refuse_arguments(settings, TAKEN)
     with in_words(), undisturbed():
         check_method(method, "look_back")
         if not isinstance(surrogate, EpisodeSurrogate):
@@ -126,21 +241,14 @@ def best_change(
 
 
 def _reward_node(config: DictConfig, reward: Reward | Mapping[str, float] | str | None) -> dict[str, Any]:
-    """The reward of a step as a node of a configuration; empty for a class of one's own."""
-    if isinstance(reward, LinearReward):
-        return {"weights": dict(reward.weights)}
-    if isinstance(reward, Mapping):
-        return {"weights": dict(reward)}
+    if isinstance(reward, LinearReward | Mapping):
+        return {"weights": dict(reward if isinstance(reward, Mapping) else reward.weights)}
     named = plain(config)["objective"].get("reward") if reward is None or isinstance(reward, str) else None
     return dict(named) if isinstance(named, Mapping) else {}
 
 
 def transitions_of(records: Sequence[Episode] | Table | IntoDataFrame, model: Surrogate) -> Table:
-    """The records of a fit as a table of transitions.
-
-    Raises:
-        RequestError: if they are of another type, or not those of the model.
-    """
+    """The records of a fit as a table of transitions."""
     if isinstance(records, Sequence) and all(isinstance(each, Episode) for each in records):
         if not records:
             raise RequestError("records: expected the episodes to which the model was fitted; got none")
@@ -181,6 +289,5 @@ def _with_reward(method: Method, reward: Reward | Mapping[str, float] | str | No
             "reward: expected weights, such as {'SOFA': -1}, the name of a reward, such as 'sofa_score', or "
             f"a Reward; got a {type(reward).__name__}"
         )
-    given: Any = reward if isinstance(reward, Reward) else LinearReward(reward)
-    made: Any = method.objective
-    return Method(partial(made.func, **{**made.keywords, "reward": given}), method.search, method.certify)
+    given = reward if isinstance(reward, Reward) else LinearReward(reward)
+    return replace(method, objective=partial(method.objective, reward=given))

@@ -83,10 +83,6 @@ def trials_of(
 
     Warns:
         TrialWarning: if the problem file holds actions at a value.
-
-    Raises:
-        TaskError: if it cannot be used; all faults are listed.
-        RequestError: if there is no trial method of that name.
     """
     if not isinstance(task, str | Path):
         return task, None, trial_method(method or METHOD)
@@ -103,11 +99,7 @@ def trials_of(
 
 
 def trial_method(name: str) -> Parts:
-    """The factories of model, objective and search. The objective's fixed draws are those of seed 0.
-
-    Raises:
-        RequestError: if there is no trial method of that name.
-    """
+    """The factories of model, objective and search. The objective's fixed draws are those of seed 0."""
     with in_words(), undisturbed():
         check_method(name, "optimise")
         config = configuration(name, {}, ())
@@ -125,7 +117,6 @@ def trial_method(name: str) -> Parts:
     return surrogate, objective, search
 
 
-Action = dict[str, float]
 # Fixed actions, each with its value as its only level.
 Held = Mapping[str, tuple[float, ...]]
 EXPERIMENTS = "these experiments"
@@ -150,7 +141,7 @@ class CausalOptimiser(TrialView):
             changes before it returns. An existing file is continued; `task`, if given as well, replaces the
             file's task, and the trials stay unchanged.
         method: The name of a file in ``conf/decision``, such as "excbo" (the default), "ucb" or "mcbo": it
-            supplies the surrogate, objective and search that are not given. `seed` is also the search's.
+            supplies what is not given. `seed` is also the search's.
         trainer: Trains a surrogate that is trained by gradients, such as ``ExogenousModel(fitting="train")``;
             others are solved, and need none.
 
@@ -199,10 +190,8 @@ class CausalOptimiser(TrialView):
         method: str | None = None,
         trainer: Descent | None = None,
     ) -> "CausalOptimiser":
-        """Continues a file of trials, and keeps writing to it; the file holds no method.
-
-        Args:
-            task: Replaces the file's task, for example by one with narrower bounds; None keeps the file's.
+        """Continues a file of trials, and keeps writing to it; the file holds no method. A `task` replaces
+        the file's, for example by one with narrower bounds.
 
         Raises:
             TrialFileError: if there is no such file, or it cannot be read.
@@ -212,11 +201,7 @@ class CausalOptimiser(TrialView):
         return cls(task, surrogate, objective, search, file=file, method=method, trainer=trainer)
 
     def save(self, file: str | Path) -> None:
-        """Writes a copy of the trials to a file that `load` can continue.
-
-        Raises:
-            TrialFileError: if it cannot be written.
-        """
+        """Writes a copy of the trials to a file that `load` can continue."""
         write_campaign(file, self._store.campaign(self._store.fresh()))
 
     @property
@@ -241,8 +226,7 @@ class CausalOptimiser(TrialView):
         Args:
             count: q, the number of actions; each is pending until it is completed (`tell`), failed or
                 abandoned.
-            fixed: Actions that these trials hold at a value, action to value; the others are chosen for the
-                best with them.
+            fixed: Actions that these trials hold at a value; the others are chosen for the best with them.
 
         Raises:
             ValueError: if count is below 1 or above 1,000, a fixed value may not be set, or no model can be
@@ -291,15 +275,14 @@ class CausalOptimiser(TrialView):
             action: The suggestion that `ask` returned, a trial's number, a trial, or a mapping of name to
                 value; None for an experiment that was not suggested, with its settings in `ran`.
             nodes: The measured value of every modelled node (`CausalTask.nodes`); others are ignored.
-            altered: Nodes that were also set by hard interventions: the experiment is not used to fit their
-                mechanisms.
+            altered: Nodes that were also set by hard interventions: their mechanisms are not fitted to this
+                experiment.
             ran: The settings actually used, if they differ from the suggestion; they may lie outside bounds
                 and limits.
 
         Raises:
             TrialError: if a value is missing or not a finite number, a name or number is unknown, or an
-                action that belongs to no trial lies outside its bounds or limits; all faults are listed, and
-                nothing has changed.
+                action that belongs to no trial lies outside its bounds or limits; all faults are listed.
         """
         with self._store.changing() as log:
             log, trial, notes = log.complete(action, nodes, altered, ran)
@@ -334,9 +317,6 @@ class CausalOptimiser(TrialView):
     def abandon(self, action: Reference, reason: str = "") -> Trial:
         """Abandons a trial: a pending one that will not be run, or a completed one to be excluded. Its
         settings may be suggested again.
-
-        Raises:
-            TrialError: if there is no such trial.
         """
         with self._store.changing() as log:
             log, trial = log.abandon(action, reason)
@@ -360,10 +340,8 @@ class CausalOptimiser(TrialView):
 
     def recommend(self, fixed: Mapping[str, float] | None = None) -> Recommended:
         """The action to keep, and its expected reward: a pair, which also says how sure both are, and which
-        tried action comes next (`Recommended`).
-
-        Args:
-            fixed: Actions that are held at a value, action to value: the best action with these values.
+        tried action comes next (`Recommended`); the best one with the actions that `fixed` holds at a
+        value.
 
         Raises:
             ValueError: if a fixed value may not be set, or no model can be fitted to the completed trials.
@@ -382,12 +360,15 @@ class CausalOptimiser(TrialView):
         with in_numbers(EXPERIMENTS):
             sure = sureness(objective, found)
         action = dict(zip(self.task.actions, found.action.tolist(), strict=True))
-        if sure.runner_up is None:
-            return Recommended(action, found.predicted, sure.std, tried=sure.tried)
-        other = dict(zip(self.task.actions, sure.runner_up.tolist(), strict=True))
-        return Recommended(
-            action, found.predicted, sure.std, other, sure.runner_up_predicted, sure.chance, sure.tried
-        )
+        second: dict[str, Any] = {}
+        if sure.runner_up is not None:
+            other = dict(zip(self.task.actions, sure.runner_up.tolist(), strict=True))
+            second = {
+                "runner_up": other,
+                "runner_up_predicted": sure.runner_up_predicted,
+                "chance": sure.chance,
+            }
+        return Recommended(action, found.predicted, sure.std, tried=sure.tried, **second)
 
     def read(self, path: str | Path | IntoDataFrame) -> None:
         """Adds the experiments of a comma-separated file or a data frame, one per row; the columns are
@@ -395,8 +376,8 @@ class CausalOptimiser(TrialView):
 
         A row with the settings of a pending trial completes it; the others become trials that were not
         suggested. Rows equal to completed trials, to the last bit, are left out with a warning: reading the
-        same file twice adds nothing. A row with its actions, and without a value of what the reward reads,
-        is a pending trial.
+        same file twice adds nothing. A row with its actions, and without a value of what the reward reads, is
+        a pending trial.
 
         Raises:
             TableError: if the file cannot be read, or a column is missing, not numeric or incomplete.
@@ -444,8 +425,8 @@ class CausalOptimiser(TrialView):
             return self._fit(self.surrogate, self.task, log.table)
 
     def _case(self, log: TrialLog, held: Held) -> RehearsalCase:
-        """The context of the next round; its identity is the number of completed, pending and failed
-        experiments.
+        """The context of the next round; its identity counts the experiments that are completed, pending or
+        failed.
         """
         identity, levels = len(log.in_states("completed", "pending", "failed")), self.task.box.levels
         return RehearsalCase(str(identity), {}, self.task.box.bounds(), levels={**levels, **held})

@@ -23,14 +23,13 @@ import yaml
 from narwhals.typing import IntoDataFrame
 from omegaconf import open_dict
 
-from rehearsal_torch.api.configured import decisions, in_words, undisturbed
+from rehearsal_torch.api.configured import decided, in_words, provenance, undisturbed
 from rehearsal_torch.api.decisions import Decisions
-from rehearsal_torch.api.explaining.explain import FittedRows, check_explained, explain
-from rehearsal_torch.api.explaining.explanation import Explanation
-from rehearsal_torch.api.new_cases import NewCases
-from rehearsal_torch.api.request import Request, check_workers, labels_of, names_of, rows_of
-from rehearsal_torch.api.saving.saved_folder import METHOD, written
+from rehearsal_torch.api.explain import FittedRows, check_explained, explain
+from rehearsal_torch.api.explanation import Explanation
+from rehearsal_torch.api.request import NewCases, Request, check_workers, labels_of, names_of, rows_of
 from rehearsal_torch.api.what_if import Comparison, FittedMethod, WhatIf, compare, what_if
+from rehearsal_torch.checkpoint import METHOD, written
 from rehearsal_torch.checkpoint import save as save_surrogate
 from rehearsal_torch.data.codings.texts import in_numbers, wanted_in
 from rehearsal_torch.data.decision import RehearsalCase
@@ -39,11 +38,11 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.tables.cases import cases_in_codes, costs_in, present_in
 from rehearsal_torch.data.tables.in_memory import library_of
 from rehearsal_torch.files.writing import write_text
-from rehearsal_torch.method_choice.rule import Choice
-from rehearsal_torch.methods.judged import fitted_under
-from rehearsal_torch.methods.run import Method, build
-from rehearsal_torch.problems.rehearsal.own_table import cases_in, rows_in
+from rehearsal_torch.methods.choice import Choice, sentences
+from rehearsal_torch.methods.run import Method, build, fitted_under
+from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable, cases_in, rows_in
 from rehearsal_torch.reporting.decision_frame import table_html
+from rehearsal_torch.reporting.untouched_score import UntouchedScore
 from rehearsal_torch.surrogates.overturning import Overturning
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from rehearsal_torch.user_error import RequestError, RequestWarning
@@ -63,8 +62,8 @@ class RehearsalModel(FittedMethod):
         nodes: The configuration of surrogate, objective and search, as plain data.
         described: Returns the card.
         past: The rows of the fit; None for a saved model, which holds none.
-        choice: The choice of the method from the rows (`method_choice.rule`); None if it was asked for by
-            name, or the model was loaded, whose card then has the sentences.
+        choice: The choice of the method from the rows (`methods.choice`); None if it was asked for by name,
+            or the model was loaded, whose card then has the sentences.
         bounds_left: What becomes of bounds that a problem file has for each case; empty where it has none.
     """
 
@@ -83,16 +82,13 @@ class RehearsalModel(FittedMethod):
     def to(self, device: torch.device | str) -> Self:
         """Moves the fitted model, such as to a GPU: ``model.to("cuda")``. It then decides there, and its
         answers are on the CPU as before; with several `workers` a copy on the CPU decides.
-
-        Raises:
-            RuntimeError: if there is no such device.
         """
         self.surrogate.to(device)
         return self
 
     @cached_property
     def card(self) -> Mapping[str, Any]:
-        """What it was fitted to, what it is for, and its limits (`api.model_card`)."""
+        """What it was fitted to, what it is for, and its limits."""
         return self.described()
 
     @cached_property
@@ -125,12 +121,12 @@ class RehearsalModel(FittedMethod):
             warnings.warn(self.bounds_left, RequestWarning, stacklevel=2)
         problem = self._cases(cases)
         with in_words(), undisturbed():
-            made = decisions(
+            rounds = decided(
                 problem, self.surrogate, self.method, self.seed, workers, overturning=self.overturning
             )
-        every = [problem.case(index) for index in range(problem.count())]
+        every, chosen = [each.case for each in rounds], [each.decision for each in rounds]
         library = library_of(cases) or "pandas"
-        return Decisions(made, every, labels_of(cases), wanted_in(self.task), library, self.units)
+        return Decisions(chosen, every, labels_of(cases), wanted_in(self.task), library, self.units)
 
     def what_if(self, case: IntoDataFrame | Case, alteration: Mapping[str, float | str]) -> WhatIf:
         """What the method claims of a given alteration in one case; nothing is searched.
@@ -154,15 +150,11 @@ class RehearsalModel(FittedMethod):
         first: Mapping[str, float | str],
         second: Mapping[str, float | str],
     ) -> Comparison:
-        """Which of two alterations is better in one case.
+        """Which of two alterations, of the same variables or of two candidate sets, is better in one case.
 
         Both are judged by the same draws of the model, or by the posterior of the difference, so that its
         interval is narrower than what the two intervals suggest. Where two sets of variables have regressions
         of their own, it is wider, and holds whatever the dependence of the two errors; `basis` says so.
-
-        Args:
-            first: An alteration, as for `what_if`.
-            second: Another one, of the same variables or of another candidate set.
 
         Raises:
             RequestError: as `what_if` does, or if the method has no interval of the difference.
@@ -179,8 +171,8 @@ class RehearsalModel(FittedMethod):
         table: IntoDataFrame | Table | str | Path | None = None,
     ) -> Explanation:
         """Why the method decides as it does in one case: what is adjusted for, which rows lie near, which
-        action comes second, whether the decision stands without single edges of the graph, and how strong a
-        hidden common cause would have to be.
+        action comes second, whether the decision stands without single edges of the graph, and how strong
+        a hidden common cause would have to be.
 
         Args:
             rows: Whether the explanation holds the near rows themselves (``explanation.rows.contents``).
@@ -207,11 +199,9 @@ class RehearsalModel(FittedMethod):
     def _rows_again(self, table: Any) -> FittedRows:
         """The rows of a saved model, given again; its card names them by fingerprint."""
         stated = self.card.get("settings")
-        settings = {
-            str(key): value
-            for key, value in (stated.items() if isinstance(stated, Mapping) else ())
-            if str(key).partition(".")[0] in ("dataset", "trainer")
-        }
+        stated = stated if isinstance(stated, Mapping) else {}
+        groups = ("dataset", "trainer")
+        settings = {str(key): stated[key] for key in stated if str(key).partition(".")[0] in groups}
         request = Request.of(table, self.task, self.name, self.seed, settings)
         config, method = request.configured()
         # A model is called by the method that decides, also where that was chosen from the rows.
@@ -240,17 +230,14 @@ class RehearsalModel(FittedMethod):
             raise RequestError(str(error)) from None
 
     def _one(self, case: Any) -> RehearsalCase:
-        """The only case."""
         problem = self._cases(case)
         if problem.count() != 1:
             raise RequestError(f"case: expected one case; got {problem.count()}: take one row of them")
         return problem.case(0)
 
     def save(self, folder: str | Path) -> Path:
-        """Writes the model to a folder, from which `rehearsal_torch.load` reads it; nothing in it is pickled.
-
-        Args:
-            folder: A new folder, or that of a saved model, which is replaced.
+        """Writes the model to a new folder, or over that of a saved model; `rehearsal_torch.load` reads it,
+        and nothing in it is pickled.
 
         Raises:
             CheckpointError: if the folder holds anything but a saved model, or the model cannot be saved;
@@ -261,8 +248,7 @@ class RehearsalModel(FittedMethod):
             for names, covariates in self.strengths.items()
         ]
         content = {
-            "objective": self.nodes["objective"],
-            "search": self.nodes["search"],
+            **{group: self.nodes[group] for group in ("objective", "search")},
             "seed": self.seed,
             "strengths": strengths,
             "units": dict(self.units),
@@ -292,7 +278,6 @@ class RehearsalModel(FittedMethod):
         return table_html(["", "a fitted method"], [[name, str(text)] for name, text in facts.items()])
 
     def _cases(self, given: Any) -> NewCases:
-        """The cases to decide for."""
         rows = rows_of(given, "cases")
         with in_words():
             read = rows_in(rows, "cases", "the cases")
@@ -312,10 +297,7 @@ class RehearsalModel(FittedMethod):
 
 def left_behind(whose: str, names: Collection[str], task: RehearsalTask) -> str:
     """That a model of a task may set more than the bounds of its cases allow; empty if there are none.
-
-    Args:
-        whose: Whose bounds they are, in words.
-        names: The variables that they are of.
+    `whose` bounds they are is said in words; `names` are the variables that they are of.
     """
     ends = ", ".join(
         f"{name} from {low:g} to {high:g}" for name, (low, high) in task.box.bounds().items() if name in names
@@ -326,3 +308,71 @@ def left_behind(whose: str, names: Collection[str], task: RehearsalTask) -> str:
         f"bounds: a model does not keep those that {whose}, so that this one may set {ends}: to decide "
         "within them, call rt.rehearse with the problem file and cases=..."
     )
+
+
+UNMEASURED = (
+    'not measured: no row was held out (**{"dataset.validation": 0.2} holds a fifth out when it is fitted)'
+)
+LIMITS = (
+    "It rests on the graph as given, and on no hidden common cause beyond it; no interval covers an error in "
+    "the graph.",
+    "Contexts and actions outside the ranges of the data carry a warning: what it says of them is an "
+    "extrapolation.",
+    "It answers this task alone: where another graph, context, outcome or set of actions would need another "
+    "fit, it is refused.",
+    "It says nothing of units, instruments or populations other than those of the data, nor of changes "
+    "since.",
+    "Its weights hold contexts, covariates and actions of rows that it was fitted to: share it as you would "
+    "share them.",
+)
+
+
+def intended_use(task: RehearsalTask) -> str:
+    """What a method fitted for a task is for, in a sentence."""
+    given = f"given {_several(task.variables(task.context))}" if task.context else "without a context"
+    lie = "lie" if len(task.outcomes) > 1 else "lies"
+    return (
+        f"Decision support for cases like the rows of the data: {given}, it estimates how probable it is "
+        f"that {_several(task.outcomes)} {lie} in the desired region after setting "
+        f"{_several(task.variables(task.box.names))}, and recommends values or declines. A "
+        "recommendation is a claim of this model, not a prescription."
+    )
+
+
+def model_card(
+    problem: RehearsalTable,
+    method: str,
+    seed: int,
+    settings: Mapping[str, object],
+    score: UntouchedScore | None = None,
+    choice: Choice | None = None,
+) -> dict[str, Any]:
+    """The card, as plain data: the data by fingerprint and ranges, the task, and how well the method predicts
+    rows that it has not seen, where that was measured.
+
+    Source: after Mitchell et al. (2019), Model cards for model reporting (intended use, limits, data).
+    """
+    data = {name: value for name, value in problem.card().items() if name != "cases"}
+    return {
+        "intended_use": intended_use(problem.task),
+        "limits": list(LIMITS),
+        "held_out": UNMEASURED if score is None else {"brier": _brier(score), "in words": score.line()},
+        "method": method,
+        **({} if choice is None else {"method_choice": sentences(choice)}),
+        "settings": {name: _plain(value) for name, value in settings.items()},
+        **provenance(seed, problem.observations()),
+        "data": data,
+    }
+
+
+def _brier(score: UntouchedScore) -> dict[str, float]:
+    ends = {"own": score.own, "constant": score.constant}
+    return {"rows": score.rows, **{name: round(each.mean, 6) for name, each in ends.items()}}
+
+
+def _plain(value: object) -> object:
+    return value if isinstance(value, bool | int | float | str | None) else str(value)
+
+
+def _several(names: tuple[str, ...]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -14,28 +14,35 @@ Source: Du et al. (2026), Sec. 2.1.
 """
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from narwhals.typing import IntoDataFrame
 
-from rehearsal_torch.api.configured import decisions, in_words, learnt, undisturbed
+from rehearsal_torch.api.configured import decided, in_words, learnt, undisturbed
 from rehearsal_torch.api.decisions import Decisions
-from rehearsal_torch.api.learn import model_of, untouched_score
-from rehearsal_torch.api.rehearsal_model import Case, RehearsalModel
+from rehearsal_torch.api.explain import FittedRows
+from rehearsal_torch.api.rehearsal_model import NODES, Case, RehearsalModel, left_behind, model_card
 from rehearsal_torch.api.request import Request, check_workers, labels_of, names_of
+from rehearsal_torch.claims.cross_fitting import CrossFittedClaims
+from rehearsal_torch.claims.row_cases import Untouched, untouched_rows
 from rehearsal_torch.data.codings.texts import wanted_in
 from rehearsal_torch.data.decision import Decision, DecisionContext
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.tables.in_memory import library_of
 from rehearsal_torch.graphs.written_graph import graph_class
-from rehearsal_torch.method_choice.rule import Noted
-from rehearsal_torch.method_choice.words import sentence, sentences
-from rehearsal_torch.methods.judged import cross_fitted_claims, judged_by_graphs
-from rehearsal_torch.reporting.untouched_score import UntouchedScore
+from rehearsal_torch.methods.choice import Choice, Noted, sentence, sentences
+from rehearsal_torch.methods.run import Run, cross_fitted_claims, fitted_under, judged_by_graphs
+from rehearsal_torch.objectives.objective import AlterationObjective, class_of
+from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
+from rehearsal_torch.reporting.untouched_score import UntouchedScore, score_of
+from rehearsal_torch.surrogates.overturning import Overturning
+from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
+from rehearsal_torch.surrogates.surrogate import Surrogate
 from rehearsal_torch.user_error import RequestError, RequestWarning, as_user_error
 
 NONE = (
@@ -165,9 +172,93 @@ def rehearse(
         judged = judged_by_graphs(run, surrogate, possible, from_others)
         if choice is not None:
             judged = Noted(choice.chosen, sentences(choice)[0], judged)
-        decided = decisions(problem, surrogate, run, request.seed, workers, judged)
+        rounds = decided(problem, surrogate, run, request.seed, workers, judged)
+        decisions, every = [each.decision for each in rounds], [each.case for each in rounds]
         score = untouched_score(problem, surrogate, run.objective, from_others)
-        every = [problem.case(index) for index in range(problem.count())]
         model = model_of(request, run, surrogate, score, choice)
         library = library_of(cases) or library_of(table) or "pandas"
-        return Rehearsed(decided, score, every, labels_of(from_memory), model, library)
+        return Rehearsed(decisions, score, every, labels_of(from_memory), model, library)
+
+
+def learn(
+    table: IntoDataFrame | Table | str | Path,
+    task: Mapping[str, Any] | RehearsalTask | str | Path | None = None,
+    method: str | None = None,
+    seed: int = 0,
+    **settings: object,
+) -> RehearsalModel:
+    """Fits a rehearsal method to a table, to decide for cases that come later (`RehearsalModel.decide`).
+
+    Arguments, warnings and errors are those of `rehearse`, which decides at once; with the method "auto", the
+    model's `choice` says why one was taken. ``**{"dataset.validation": 0.2}`` holds a fifth of the rows out,
+    and the model's card says how well it predicts them.
+    """
+    request = Request.of(table, task, method, seed, settings)
+    with in_words(), undisturbed():
+        config, method_asked = request.configured()
+        problem = request.problem(config)
+        for sentence in problem.facts().notes:
+            warnings.warn(sentence, RequestWarning, stacklevel=2)
+        request, run, choice = request.run(config, method_asked, problem)
+        surrogate = learnt(run)
+        return model_of(request, run, surrogate, untouched_score(problem, surrogate, run.objective), choice)
+
+
+def model_of(
+    request: Request,
+    run: Run,
+    surrogate: Surrogate,
+    score: UntouchedScore | None,
+    choice: Choice | None = None,
+) -> RehearsalModel:
+    """The model of a fit, with the held-out score and the choice of the method for its card."""
+    problem = run.problem
+    assert isinstance(problem, RehearsalTable)
+    assert isinstance(surrogate, RehearsalSurrogate)
+    written = request.written
+    left = "" if written is None else f"{written.source} has for each case"
+    return RehearsalModel(
+        surrogate,
+        run,
+        {name: run.config[name] for name in NODES},
+        request.method,
+        request.seed,
+        Overturning(problem.task, problem.observations),
+        partial(model_card, problem, request.method, request.seed, request.settings, score, choice),
+        FittedRows(problem.observations, partial(fitted_under, run)),
+        choice,
+        "" if written is None else left_behind(left, written.bounds, problem.task),
+        dict(problem.facts().wording.get("units_of", {})),
+    )
+
+
+def untouched_score(
+    problem: RehearsalTable,
+    surrogate: Surrogate,
+    objective: Callable[..., Any],
+    claims: CrossFittedClaims | None = None,
+) -> UntouchedScore | None:
+    """The score of the rows that nobody altered (`reporting.untouched_score`): those held out by
+    ``dataset.validation``, or, with cross-fitted claims, all rows, each predicted by a model that has not
+    seen it. None if there is none, or the method says nothing of them.
+
+    No table knows what an alteration would have brought, but it knows whether the outcome of an untouched row
+    is desired, and a method predicts that too. Methods with networks stop their training by the held-out
+    rows, so that a score on these is a little too good.
+
+    Source: Brier (1950).
+    """
+    if claims is not None:
+        return None if claims.untouched is None else _scored(claims.untouched, problem.facts().units)
+    kind = class_of(objective)
+    if problem.aside is None or kind is None or not issubclass(kind, AlterationObjective):
+        return None
+    rows = untouched_rows(surrogate, objective, problem.aside, problem.task, problem.share)
+    return _scored(rows, problem.aside_units)
+
+
+def _scored(untouched: Untouched, units: Sequence[str] | None) -> UntouchedScore | None:
+    named = None if units is None else [units[row] for row in untouched.rows.tolist()]
+    return score_of(
+        untouched.desired.tolist(), untouched.predicted.tolist(), untouched.constant.tolist(), named
+    )

@@ -1,15 +1,19 @@
 """What a rehearsal is asked for: rows, task and cases in any of their forms, checked before a fit."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
 from narwhals.typing import IntoDataFrame
 from omegaconf import DictConfig
+from torch import Tensor
 
-from rehearsal_torch.api.configured import configuration
+from rehearsal_torch.api.configured import configuration, refuse_arguments
+from rehearsal_torch.data.costs import CaseCosts
+from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
 from rehearsal_torch.data.problem_file.compiled import WrittenProblem, written_problem
 from rehearsal_torch.data.reading import ReadTable
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
@@ -17,10 +21,10 @@ from rehearsal_torch.data.sizes import check_seed
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.tables.in_memory import frame_of_rows, row_count
 from rehearsal_torch.files.addresses import beginning
-from rehearsal_torch.method_choice.rule import Choice
-from rehearsal_torch.methods.applicable import choose
+from rehearsal_torch.methods.choice import Choice, choose
 from rehearsal_torch.methods.presets import AUTO, CHOOSE, check_method
 from rehearsal_torch.methods.run import Method, Run, build, method_of
+from rehearsal_torch.problems.problem import RehearsalProblem
 from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
 from rehearsal_torch.problems.written.own_problem import OwnProblem
 from rehearsal_torch.problems.written.recognised import YAML
@@ -39,11 +43,8 @@ TAKEN = {
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for, in one form.
-
-    Attributes:
-        task: The task: a file, or its content.
-        written: The problem file that rows and task are from; None if they were given.
+    """What is asked for, in one form; `written` is the problem file that rows and task are from, None if they
+    were given.
     """
 
     rows: IntoDataFrame | Table | ReadTable | str | Path
@@ -57,16 +58,9 @@ class Request:
     def of(
         cls, table: Any, task: Any, method: str | None, seed: int, settings: Mapping[str, object]
     ) -> "Request":
-        """A request whose arguments, those of `rehearse`, are of the right types.
-
-        Raises:
-            RequestError: if one is not, or a file does not exist.
-            ProblemError: if a problem file has faults; all are listed.
-        """
+        """A request whose arguments, those of `rehearse`, are of the right types."""
         seed = check_request_seed(seed)
-        for key, argument in TAKEN.items():
-            if key in settings:
-                raise RequestError(f"{key!r} is the argument `{argument}`: give it there")
+        refuse_arguments(settings, TAKEN)
         if task is None:
             found = written_problem(problem_file(table, "rehearse"))
             return cls(found.rows, found.task, method or found.method or METHOD, seed, settings, found)
@@ -76,12 +70,7 @@ class Request:
         return cls(rows, written, method or METHOD, seed, settings)
 
     def configured(self) -> tuple[DictConfig, Method | None]:
-        """The method's configuration, and the method; None for "auto", which has yet to take one.
-
-        Raises:
-            RequestError: if there is no such method or setting, or the method is for other problems.
-            UserError: if a key does not exist or a value is refused.
-        """
+        """The method's configuration, and the method; None for "auto", which has yet to take one."""
         check_method(self.method, "rehearse")
         groups = (CHOOSE, "dataset") if self.method == AUTO else GROUPS
         config = configuration(self.method, self.settings, groups, self.seed, "own_table")
@@ -92,9 +81,6 @@ class Request:
     ) -> "tuple[Request, Run, Choice | None]":
         """The request with a method, its run on a problem, and the choice among those that apply; None where
         a method was asked for. Configuration and method are those of `configured`.
-
-        Raises:
-            UserError: if nothing can be chosen.
         """
         if method is not None:
             return self, build(config, problem, method), None
@@ -107,11 +93,6 @@ class Request:
     def problem(self, config: DictConfig, cases: Any = None) -> RehearsalTable:
         """The rows with the task and the cases; without cases, every row is one, or, of a problem file, those
         that the file decides for.
-
-        Raises:
-            ProblemError: if the bounds of a problem file cannot be those of the cases; all faults are listed.
-            TableError: if rows or cases cannot be used; all faults are listed.
-            TaskError: if the task cannot be used; all faults are listed.
         """
         data = config.dataset
         if self.written is not None:
@@ -132,11 +113,7 @@ class Request:
 
 
 def check_request_seed(seed: object) -> int:
-    """The seed, as a whole number of Python.
-
-    Raises:
-        RequestError: if it is none, with what was expected.
-    """
+    """The seed, as a whole number of Python."""
     try:
         return check_seed(seed)
     except ValueError as error:
@@ -144,11 +121,7 @@ def check_request_seed(seed: object) -> int:
 
 
 def problem_file(table: Any, verb: str) -> str | Path:
-    """The name of a problem file, which is given in place of a table and a task.
-
-    Raises:
-        RequestError: if it is no YAML file, or there is no such file.
-    """
+    """The name of a problem file, which is given in place of a table and a task."""
     if not isinstance(table, str | Path) or Path(table).suffix.lower() not in YAML:
         raise RequestError(
             f"task: missing; expected rt.{verb}(table, task), or a problem file alone, "
@@ -158,11 +131,7 @@ def problem_file(table: Any, verb: str) -> str | Path:
 
 
 def check_workers(workers: object) -> None:
-    """Refuses a number of processes that is none.
-
-    Raises:
-        RequestError: with what was expected.
-    """
+    """Refuses a number of processes that is none."""
     if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
         raise RequestError(f"workers: expected a whole number of at least 1; got {workers!r}")
 
@@ -187,17 +156,12 @@ def names_of(given: object, count: int) -> list[str] | None:
 
 
 def rows_of(given: Any, role: str) -> IntoDataFrame | Table | str | Path:
-    """A data frame, a file or a table; a dictionary, or a list of these, becomes a data frame.
-
-    Raises:
-        RequestError: if it is of another type, there is no such file, or there is no row.
-    """
+    """A data frame, a file or a table; a dictionary, or a list of these, becomes a data frame."""
     if isinstance(given, Mapping):
         given = [given]
     if isinstance(given, list | tuple):
-        odd = next((each for each in given if not isinstance(each, Mapping)), None)
-        if odd is not None:
-            raise RequestError(f"{role}: expected a dictionary for each row; got a {type(odd).__name__}")
+        if odd := [type(each).__name__ for each in given if not isinstance(each, Mapping)]:
+            raise RequestError(f"{role}: expected a dictionary for each row; got a {odd[0]}")
         given = frame_of_rows(given)
     rows = len(given) if isinstance(given, Table) else row_count(given)
     if rows == 0:
@@ -214,9 +178,67 @@ def _check_file(given: Any, role: str, expected: str) -> str | Path:
     try:
         there = Path(given).is_file()
     except OSError as error:
-        raise RequestError(
-            f"{role}: {beginning(str(given), 60)}... cannot be a file ({error.strerror})"
-        ) from None
+        what = f"{beginning(str(given), 60)}... cannot be a file ({error.strerror})"
+        raise RequestError(f"{role}: {what}") from None
     if not there:
         raise RequestError(f"{role}: there is no file {given}: relative paths start from {Path.cwd()}")
     return given
+
+
+class NewCases(RehearsalProblem):
+    """Cases of a rehearsal task that come after its fit: contexts to decide for, without the rows of the fit.
+
+    Args:
+        given: The contexts, (B, |X|), in the task's order.
+        present: The present values of actions in each case; empty if none are known.
+        bounds: Bounds that take the place of the task's in every case, name to (lower, upper).
+        unit_costs: The costs per unit that each case states (`data.tables.cases`); empty if there are none.
+    """
+
+    def __init__(
+        self,
+        task: RehearsalTask,
+        given: Tensor,
+        identities: Sequence[str],
+        present: Sequence[Mapping[str, float]] = (),
+        bounds: Mapping[str, tuple[float, float]] = MappingProxyType({}),
+        unit_costs: Sequence[Mapping[str, float]] = (),
+    ) -> None:
+        self.task, self.given, self.identities, self.bounds = task, given, tuple(identities), bounds
+        self.present = tuple(present) or ({},) * len(given)
+        self.unit_costs = tuple(unit_costs) or ({},) * len(given)
+
+    def observations(self) -> Table:
+        """A table with the task's variables and no rows: the cases say nothing of outcomes."""
+        names = self.task.graph.names
+        return Table.observed(names, self.given.new_zeros(0, len(names)))
+
+    def held_out(self) -> Table:
+        """The same."""
+        return self.observations()
+
+    def count(self) -> int:
+        """The number of cases."""
+        return len(self.given)
+
+    def case(self, index: int) -> RehearsalCase:
+        """Case number `index`."""
+        if not 0 <= index < self.count():
+            raise IndexError(f"expected a case in 0 ... {self.count() - 1}; got {index}")
+        return RehearsalCase(
+            self.identities[index],
+            dict(zip(self.task.context, self.given[index], strict=True)),
+            {**self.task.box.bounds(), **self.bounds},
+            levels=self.task.box.levels,
+            present=self.present[index],
+            codings=self.task.codings,
+            costs=CaseCosts.of(self.task.costs, self.task.worth, self.present[index], self.unit_costs[index]),
+        )
+
+    def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:  # noqa: ARG002
+        """Empty: what follows is not known yet."""
+        return {}
+
+    def card(self) -> Mapping[str, Any]:
+        """The number of cases."""
+        return {"cases": self.count()}

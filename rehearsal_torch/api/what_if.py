@@ -9,6 +9,7 @@ A claim outside the data has no number in its sentence: the warning takes its pl
 ``rehearsal explore``. `WhatIf.estimate` keeps it.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -45,11 +46,11 @@ AGAINST_NOTHING = ("gain", "no_gain")
 WITH_INTERVALS = "cme_stack, cme, outcome_regression or care"
 
 
-class InSentences:
+class InSentences(ABC):
     """What is printed as sentences, one a line, and in notebooks as paragraphs."""
 
-    def _sentences(self) -> list[str]:
-        raise NotImplementedError
+    @abstractmethod
+    def _sentences(self) -> list[str]: ...
 
     def __str__(self) -> str:
         return "\n".join(self._sentences())
@@ -59,13 +60,9 @@ class InSentences:
 
 
 class FittedMethod:
-    """What claims and explanations need of a fitted method (`api.rehearsal_model`).
-
-    Attributes:
-        method: The objective and search by which it decides.
-        seed: Determines all random draws of decisions.
-        overturning: What would overturn a recommendation.
-        units: Variable to its unit, where it is known.
+    """What claims and explanations need of a fitted method (`api.rehearsal_model`): the objective and search
+    by which it decides, the seed of all draws, what would overturn a recommendation, and the units of
+    variables.
     """
 
     surrogate: RehearsalSurrogate
@@ -86,21 +83,17 @@ class WhatIf(InSentences):
     """What a method claims of one alteration in one case.
 
     Attributes:
-        alteration: Name to value.
         estimate: The probability of a desired outcome after it, with its interval.
         baseline: The same without an alteration; None if the method has no such estimate.
         unchanged: The same with the present values of the altered variables; None if they are unknown.
         gain: The estimate minus `unchanged`, with the interval of the difference; None if there is none.
         support: How many observations are near, as the method counts them; None if it does not.
         distance: The distance to the 5th nearest observation, in standard deviations; None if it is unknown.
-        findings: What the reader must know.
         against: Why the method would not recommend it; empty if there is no reason.
         refused: Why the method cannot answer, so that its estimate is none to rely on; empty if it can.
         cost: What the alteration costs; None where costs are not known.
         net_gain: The net value above that of changing nothing; None where no worth is known.
         texts: The alteration with texts in place of codes; empty where it is one of numbers alone.
-        wanted: The desired region in words (`data.codings.texts`); empty where these are too long.
-        units: Variable to its unit, where it is known.
     """
 
     alteration: Mapping[str, float]
@@ -164,10 +157,8 @@ class WhatIf(InSentences):
         return f"{self.claim()} Note: {self.note}." if self.note else self.claim()
 
     def claim(self, left: str = "the present values") -> str:
-        """The claim alone in words.
-
-        Args:
-            left: What changing nothing leaves as it is, where the present values are known.
+        """The claim alone in words; changing nothing leaves `left` as it is, where the present values are
+        known.
         """
         intervals, usual, fine = Intervals(), self.baseline, self.decimals
         what = in_words(self.estimate.of, self.wanted)
@@ -187,8 +178,7 @@ class WhatIf(InSentences):
         """What it costs, and what it nets above changing nothing, in words; empty if nothing is known."""
         if self.cost is None:
             return ""
-        net = self.net_gain
-        if net is None:
+        if (net := self.net_gain) is None:
             return f"costs {self.cost:.4g}"
         ends = "" if net.lower is None else f" [{net.lower:+.4g}, {net.upper:+.4g}]"
         return f"costs {self.cost:.4g}, nets {net.point:+.4g}{ends} above changing nothing"
@@ -201,14 +191,11 @@ class WhatIf(InSentences):
 
 @dataclass(frozen=True)
 class Comparison(InSentences):
-    """Two alterations in the same case.
+    """Two alterations in the same case: their claims, and the first minus the second, with the interval of
+    the difference.
 
     Attributes:
-        first: The claim of the first.
-        second: The claim of the second.
-        difference: The first minus the second, with the interval of the difference.
-        basis: How the interval was found where the two set different variables; empty where they set the
-            same.
+        basis: How the interval was found where the two set different variables; else empty.
     """
 
     first: WhatIf
@@ -227,21 +214,19 @@ class Comparison(InSentences):
         lower, upper = self.difference.lower, self.difference.upper
         assert lower is not None
         assert upper is not None
-        verdict = (
-            "the first is better" if lower > 0 else "the second is better" if upper < 0 else "not told apart"
-        )
+        better = "the first is better" if lower > 0 else "the second is better"
+        verdict = "not told apart" if lower <= 0 <= upper else better
         # How each compares with no action stands in its own sentence.
         notes = dict.fromkeys(
-            f"{in_settings(each.setting)}: {each.note}"
+            f" Note: {in_settings(each.setting)}: {each.note}."
             for each in (self.first, self.second)
             if each.note and (each.against or each.findings[0].kind not in AGAINST_NOTHING)
         )
         basis = f" ({self.basis})" if self.basis else ""
-        said = (
+        return (
             f"{both}: {verdict}: a difference of {in_points(self.difference)} in the estimated "
-            f"{in_words(self.first.estimate.of, self.first.wanted)}{basis}."
+            f"{in_words(self.first.estimate.of, self.first.wanted)}{basis}.{''.join(notes)}"
         )
-        return " ".join([said, *(f"Note: {each}." for each in notes)])
 
     def _sentences(self) -> list[str]:
         return [self.sentence(), self.first.sentence(), self.second.sentence()]
@@ -255,13 +240,8 @@ def what_if(model: FittedMethod, case: RehearsalCase, alteration: Mapping[str, f
 def what_ifs(
     model: FittedMethod, case: RehearsalCase, alterations: Sequence[Mapping[str, float]]
 ) -> list[WhatIf]:
-    """What `what_if` claims of each of several alterations in the same case, in one batch.
-
-    Args:
-        alterations: Values for all variables of a candidate set each; the sets may differ.
-
-    Raises:
-        RequestError: if one of them may not be set, or the method has no interval.
+    """What `what_if` claims of each of several alterations in the same case, in one batch; their sets may
+    differ.
     """
     settings = [_checked(model, case, each) for each in alterations]
     with in_numbers("the fitted surrogate"), torch.random.fork_rng(devices=[]):
@@ -286,11 +266,7 @@ def compare(
 
 
 def objectives_in(model: FittedMethod, cases: Sequence[RehearsalCase]) -> Candidates[AlterationObjective]:
-    """The method's objective in B cases, as the loop of decisions builds it.
-
-    Raises:
-        RequestError: if it does not judge given alterations.
-    """
+    """The method's objective in B cases, as the loop of decisions builds it."""
     seed_draws(paired_seed(model.seed, 0))
     objective = objective_for(model.method.objective, model.surrogate, cases)
     if not isinstance(objective, Candidates):
@@ -305,15 +281,13 @@ def difference_of(
     empty where both set the same variables. None if the method has none.
     """
     whole = {each.names: each for each in objective.whole}
-    one, other = whole[first.names], whole[second.names]
+    judge, other = whole[first.names], whole[second.names]
     # Where the objective's own actions are.
-    rows = [
-        setting.values.reshape(1, -1).to(judge.starts(1).device)
-        for setting, judge in ((first, one), (second, other))
-    ]
+    row = first.values.reshape(1, -1).to(judge.starts(1).device)
+    against = second.values.reshape(1, -1).to(other.starts(1).device)
     if first.names != second.names:
-        return between_sets(one, rows[0], other, rows[1])
-    contrast = one.contrast(*rows)
+        return between_sets(judge, row, other, against)
+    contrast = judge.contrast(row, against)
     return None if contrast is None or contrast[0] is None else (contrast[0], "")
 
 
@@ -330,11 +304,9 @@ def _checked(model: FittedMethod, case: RehearsalCase, given: Mapping[str, float
             f"expected values for one of the candidate sets {offered}; got {list(map(str, given))}: set all "
             "variables of one set, or name the set in the task"
         )
-    wrong = [
-        name for name in names if isinstance(given[name], bool) or not isinstance(given[name], int | float)
-    ]
-    if wrong:
-        raise RequestError(f"{wrong[0]}: expected a number; got {given[wrong[0]]!r}")
+    for name in names:
+        if isinstance(given[name], bool) or not isinstance(given[name], int | float):
+            raise RequestError(f"{name}: expected a number; got {given[name]!r}")
     setting = Alteration(names, torch.tensor([float(given[name]) for name in names], dtype=torch.float64))
     try:
         case.check(setting)

@@ -1,6 +1,6 @@
 """Rows as cases: the contexts of observed rows, for which models decide and by which they are judged.
 
-Claims (`claims`) and the choice of a method (`method_choice`) fit models to some rows, and let them decide
+Claims (`claims`) and the choice of a method (`methods.choice`) fit models to some rows, and let them decide
 for, and predict, others.
 """
 

@@ -9,7 +9,7 @@ differs from the replayed one is a finding.
 
 Error of the model in the noise of an episode: a replay keeps the noise of the observed episode. Where the
 noise of a state that the reward reads can be predicted from state and action on held-out units
-(`surrogates.noise_check`), it holds errors of the model, and gains of a search are gains in these errors.
+(`surrogates.transition`), it holds errors of the model, and gains of a search are gains in these errors.
 With an R2 above .1 nothing is recommended: on a simulator of another class, where claims of 2.8 came true by
 .04, it was .5 and more; where claims came true, about 0. Where it is not known, the recommendation says so
 (`unknown_noise`). A reward that names doses and no state (`Reward.reads_doses`, such as costs alone) reads no
@@ -26,7 +26,7 @@ from rehearsal_torch.claims.context import Context
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
-from rehearsal_torch.surrogates.noise_check import FEWEST
+from rehearsal_torch.surrogates.surrogate import FEWEST
 
 MOST = 0.1
 """The largest R2 of a state's noise with which a change is recommended."""

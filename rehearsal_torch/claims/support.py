@@ -1,8 +1,8 @@
 """What lies outside the observations, and where these contradict the graph.
 
 A finding for each context variable and action beyond its observed range, for a decision that is farther from
-the observations than 97.5 % of them are from each other (`surrogates.overlap`), for variables that are
-connected with the outcomes through bi-directional edges only, and for each action on which the outcomes
+the observations than 97.5 % of them are from each other (`rehearsal_surrogate.Overlap`), for variables that
+are connected with the outcomes through bi-directional edges only, and for each action on which the outcomes
 depend although the graph has no path. The distance of every alteration to its 5th nearest observation is in
 the trace, as ``distance``.
 """
@@ -20,8 +20,7 @@ from rehearsal_torch.data.estimate import apart
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.graphs.separation import reaches
 from rehearsal_torch.objectives.objective import Candidates
-from rehearsal_torch.surrogates.overlap import ROUNDING, SHARE
-from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
+from rehearsal_torch.surrogates.rehearsal_surrogate import ROUNDING, SHARE, RehearsalSurrogate
 
 
 def support(context: Context, decisions: Sequence[Decision]) -> list[Decision]:

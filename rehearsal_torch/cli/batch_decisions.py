@@ -28,10 +28,9 @@ from rehearsal_torch.cli.run_summary import asked
 from rehearsal_torch.cli.validation import nothing_to_share
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.loop import rounds
-from rehearsal_torch.method_choice.rule import Noted
 from rehearsal_torch.methods.build import seed_and_use_one_thread
-from rehearsal_torch.methods.judged import cross_fitted_claims, judged_by_graphs
-from rehearsal_torch.methods.run import Run
+from rehearsal_torch.methods.choice import Noted
+from rehearsal_torch.methods.run import Run, cross_fitted_claims, judged_by_graphs
 from rehearsal_torch.progress import Progress
 from rehearsal_torch.round_line import Round, answered
 from rehearsal_torch.run_folder import RunFolder
@@ -48,32 +47,28 @@ class Trials:
 
     def __init__(self, before: Sequence[Mapping[str, Any]] = ()) -> None:
         self._best = max(
-            (one["score"]["expected"] for one in before if "expected" in (one.get("score") or {})),
+            (line["score"]["expected"] for line in before if "expected" in (line.get("score") or {})),
             default=float("-inf"),
         )
         self._before = time.perf_counter()
 
-    def line(self, each: Round, total: int) -> str:
-        """The line of a round: number, action, observed reward, the best expected reward so far if the world
-        provides it, and the seconds since the previous line.
+    def note(self, trial: Round) -> str:
+        """What came of a round: action, observed reward, the best expected reward so far if the world
+        provides it, and the seconds since the previous note.
         """
         now = time.perf_counter()
         spent, self._before = now - self._before, now
-        setting = each.decision.to_dict()["alteration"] or {}
+        setting = trial.decision.to_dict()["alteration"] or {}
         action = ", ".join(f"{name} {_short(value)}" for name, value in setting.items())
         known = ""
-        if {"expected", "start", "optimum"} <= set(each.score):
-            self._best = max(self._best, each.score["expected"], each.score["start"])
-            known = f", best expected {self._best:.4g} of {each.score['optimum']:.4g}"
-        return f"round {each.index + 1} of {total}: {action}; reward {each.reward:.4g}{known}, {spent:.2f} s"
+        if {"expected", "start", "optimum"} <= set(trial.score):
+            self._best = max(self._best, trial.score["expected"], trial.score["start"])
+            known = f", best expected {self._best:.4g} of {trial.score['optimum']:.4g}"
+        return f"{action}; reward {trial.reward:.4g}{known}, {spent:.2f} s"
 
 
 def _short(value: float | list[float]) -> str:
-    return (
-        setting_text(value, 3)
-        if isinstance(value, float)
-        else "/".join(setting_text(item, 3) for item in value)
-    )
+    return "/".join(setting_text(item, 3) for item in (value if isinstance(value, list) else [value]))
 
 
 def played(
@@ -261,20 +256,19 @@ def watched(
     """Yields the rounds, `done` of which were made before, and shows progress while they last, with `tables`
     a line for each of the `trials`; at the end, one line says how many rounds there were.
     """
-    wins, asked, began, number = 0, 0, time.perf_counter(), done
+    wins, judged, began, number = 0, 0, time.perf_counter(), done
     with Progress("deciding", total, done, quiet=quiet) as line:
-        for number, each in enumerate(rounds, done + 1):
+        for number, current in enumerate(rounds, done + 1):
             note = ""
-            if each.success is not None:
-                wins, asked = wins + each.success, asked + 1
-                note = f"{wins} successes in {asked} rounds"
-            if each.reward is not None and trials is not None:
-                told = trials.line(each, total)
-                note = told.partition(": ")[2]
+            if current.success is not None:
+                wins, judged = wins + current.success, judged + 1
+                note = f"{wins} successes in {judged} rounds"
+            if current.reward is not None and trials is not None:
+                note = trials.note(current)
                 if tables:
-                    line.aside(told)
+                    line.aside(f"round {current.index + 1} of {total}: {note}")
             line.at(number, note)
-            yield each
+            yield current
     if not quiet and number > done:
-        successes = f", {wins} successes in {asked} rounds" if asked else ""
+        successes = f", {wins} successes in {judged} rounds" if judged else ""
         print(f"decided {number} of {total}, {time.perf_counter() - began:.1f} s{successes}", flush=True)

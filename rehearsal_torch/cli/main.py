@@ -30,8 +30,7 @@ from rehearsal_torch.cli.spelling import quoted, spoken, typed_as, with_asked
 from rehearsal_torch.cli.validation import check
 from rehearsal_torch.files.lock import LOCK
 from rehearsal_torch.files.writing import make_folder
-from rehearsal_torch.methods.conf import CONF
-from rehearsal_torch.methods.trust import named_in, trusted_names
+from rehearsal_torch.methods.conf import CONF, named_in, trusted_names
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.user_error import UserError
 

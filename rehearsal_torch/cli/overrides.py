@@ -35,22 +35,21 @@ from omegaconf.errors import OmegaConfBaseException
 from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.dotted import defined_in, found_at, mappings
 from rehearsal_torch.methods.arguments import takes
-from rehearsal_torch.methods.conf import CONF, check_key, check_kind, entries
-from rehearsal_torch.methods.trust import trusted_names
+from rehearsal_torch.methods.conf import CONF, check_key, check_kind, entries, trusted_names
 from rehearsal_torch.user_error import UserError, did_you_mean
 
 PACKAGE = "rehearsal_torch"
-# What whoever decides gives to an objective.
 # What Hydra reads of a node with a target.
 HYDRA = ("_target_", "_partial_", "_recursive_", "_convert_", "_args_")
 # A key in an interpolation, behind dots if it is relative.
 _READ = re.compile(r"\$\{(\.*)(\w[\w.\[\]]*)\}")
+# What whoever decides gives to an objective.
 GIVEN = ("surrogate", "case", "cases", "names", "contexts")
 
 
 def refuse_unknown(overrides: Sequence[Override], config: DictConfig, before: DictConfig) -> None:
     """Refuses the first key that is added and that nothing takes."""
-    added = [each for each in overrides if each.is_add() or each.is_force_add()]
+    added = [override for override in overrides if override.is_add() or override.is_force_add()]
     if not added:
         return
     trusted = config.get("trusted")
@@ -364,12 +363,9 @@ def single_overrides(override: Override) -> list[str]:
             f"cannot sweep over {override.input_line}",
             remedy="Write a choice, such as seed=0,1,2, or a range, such as 'seed=range(3)'",
         )
-    found = [
-        f"{override.get_key_element()}={value}"
-        for value in islice(override.sweep_string_iterator(), JOBS + 1)
-    ]
-    _few(len(found))
-    return found
+    values = list(islice(override.sweep_string_iterator(), JOBS + 1))
+    _few(len(values))
+    return [f"{override.get_key_element()}={value}" for value in values]
 
 
 def _few(count: int) -> None:
@@ -382,11 +378,9 @@ def _few(count: int) -> None:
 
 def _jobs(overrides: Iterable[Override]) -> list[list[str]]:
     """All combinations; a repeated key has its last values, at its first position."""
-    found: dict[str, list[str]] = {}
-    for override in overrides:
-        found[override.get_key_element()] = single_overrides(override)
-    _few(prod(map(len, found.values())))
-    return [list(job) for job in product(*found.values())]
+    values = {override.get_key_element(): single_overrides(override) for override in overrides}
+    _few(prod(map(len, values.values())))
+    return [list(job) for job in product(*values.values())]
 
 
 def _lacks(config: DictConfig, override: Override) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.method_choice.rule import Noted
+from rehearsal_torch.methods.choice import Noted
 from rehearsal_torch.methods.run import Run
 from rehearsal_torch.problems.problem import Problem
 from rehearsal_torch.reporting.page.card import brief, whole

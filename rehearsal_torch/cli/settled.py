@@ -1,7 +1,7 @@
 """The run of a command line whose method is left to the rows, or named by a problem file.
 
 The method is that of ``decision=``. If none is typed and the problem file names one (``method: care``), it
-is that one. If it is ``auto``, the methods that apply are compared first (`methods.applicable`); the run
+is that one. If it is ``auto``, the methods that apply are compared first (`methods.choice`); the run
 is then that of the method taken. The choice is recorded in the run folder:
 
     method_choice.csv     one row per method: whether it applies and why not, its scores and values
@@ -19,10 +19,8 @@ from rehearsal_torch.cli.run_summary import described
 from rehearsal_torch.cli.spelling import weighed
 from rehearsal_torch.files.plain import NUMBER, WHOLE, checked
 from rehearsal_torch.files.rows import as_csv
-from rehearsal_torch.method_choice.rule import Choice, Noted
-from rehearsal_torch.method_choice.words import rows, sentences
-from rehearsal_torch.methods.applicable import choose, wished, with_method
 from rehearsal_torch.methods.build import problem_of, same_kind, seed_and_use_one_thread
+from rehearsal_torch.methods.choice import Choice, Noted, choose, rows, sentences, wished, with_method
 from rehearsal_torch.methods.conf import plain
 from rehearsal_torch.methods.presets import CHOOSE, GROUPS, methods
 from rehearsal_torch.methods.run import Run, build

@@ -10,7 +10,7 @@ checkpoints with faults are neither written nor read.
 
 Some fitted values are functions of others: a Cholesky factor, of the rows and the ridge. A part registers
 them as *derived*, and computes each by `derive`, in the fit as after loading. Files leave them out
-(`surrogates.derived_state`).
+(`surrogates.stored_state`).
 """
 
 from abc import ABC, abstractmethod
@@ -38,6 +38,7 @@ class Part(nn.Module):
     _unbounded: tuple[str, ...] = ()
     _derived: tuple[str, ...] = ()
     _sources: tuple[str, ...] = ()
+    _sizes: Sizes = {}  # noqa: RUF012
 
     if TYPE_CHECKING:
 
@@ -45,9 +46,14 @@ class Part(nn.Module):
             """A buffer."""
 
     def register_fitted(
-        self, *names: str, finite: bool = True, derived: bool = False, source: bool = False
+        self,
+        *names: str,
+        finite: bool = True,
+        derived: bool = False,
+        source: bool = False,
+        **sizes: tuple[int | str, ...],
     ) -> None:
-        """Declares buffers that are empty until the part is fitted or loaded.
+        """Declares buffers that are empty until the part is fitted or loaded, by name or with their sizes.
 
         Args:
             finite: Whether their numbers must be finite.
@@ -55,6 +61,7 @@ class Part(nn.Module):
             source: Whether a state may lack them: derived buffers alone are computed from them, and it has
                 these instead, or nothing depends on them.
         """
+        names, self._sizes = (*names, *sizes), {**self._sizes, **sizes}
         self._derived = (*self._derived, *names) if derived else self._derived
         self._sources = (*self._sources, *names) if source else self._sources
         for name in names:
@@ -81,8 +88,11 @@ class Part(nn.Module):
         raise LookupError(f"{type(self).__name__} derives no {name}")
 
     def sizes(self) -> Sizes:
-        """The sizes of the fitted buffers; a symbol is the same size wherever it occurs. Empty by default."""
-        return {}
+        """The sizes of the fitted buffers; a symbol is the same size wherever it occurs. By default those
+        that were registered, without sources that the state lacks.
+        """
+        absent = [name for name in self._sources if self.get_buffer(name).shape == (0,)]
+        return {name: size for name, size in self._sizes.items() if name not in absent}
 
     def faults(self) -> list[str]:
         """Faults of the fitted part's state other than non-finite numbers; by default, inconsistent sizes."""

@@ -8,7 +8,7 @@ f(a | x, u) of the action a that is set, upwards or downwards, beyond the observ
                 altered, or, where present values are known, than with these; 1 if the interval contains
                 that already
     yardstick   the strength of the strongest observed covariate that is adjusted for, in the same sense, in
-                95 % of the rows (`estimators.covariate_strength`)
+                95 % of the rows (`estimators.marginal_sensitivity`)
 
 Of an action sequence. The strength of h is measured by two partial R^2: the share of the remaining variance
 of h that the doses of a step explain, given the observed covariates, and the share of the remaining variance

@@ -30,12 +30,12 @@ probit) and 3.7 (its quality); Albert and Chib (1993) (the latent sum).
 
 import math
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from rehearsal_torch.data.part import Examples
-from rehearsal_torch.estimators.composite_kernel import most_probable
 from rehearsal_torch.estimators.feature_regression import MAX_RESIDUALS, FeatureRegression
 from rehearsal_torch.seeding import generator
 
@@ -46,18 +46,13 @@ LOG_ROOT = 0.5 * math.log(2 * math.pi)
 
 
 class FeatureClassifier(FeatureRegression):
-    """Classifications of q yes/no outputs by the same p inputs; its state has the form of a regression's.
-
-    The arguments are those of `FeatureRegression`. `forward`, `draws`, `drawn` and `along` give the latent
-    function m + phi'beta; the outputs of `solve` and `condition` are 0 or 1.
+    """Classifications of q yes/no outputs by the same p inputs, as a `FeatureRegression`: `forward`, `draws`,
+    `drawn` and `along` give the latent function m + phi'beta; the outputs of `solve` and `condition` are 0 or
+    1.
     """
 
     def solve(self, *examples: Tensor) -> None:
-        """Fits to inputs (n, p), standardised, and outputs (n, q).
-
-        Raises:
-            ValueError: if an output is neither 0 nor 1, or the same in all rows.
-        """
+        """Fits to inputs (n, p), standardised, and outputs (n, q); ValueError if not 0 or 1, or all equal."""
         inputs, outputs = (example.detach().to(torch.float64) for example in examples)
         shares = outputs.sum(0) / len(outputs)
         odd = bool(((outputs != 0) & (outputs != 1)).any())
@@ -67,17 +62,13 @@ class FeatureClassifier(FeatureRegression):
             )
         self.location, self.scale = torch.special.ndtri(shares), torch.ones_like(shares)
         order = torch.randperm(len(outputs), generator=generator(self.seed)).to(shares.device)
-        kernels = []
+        balanced_rows = []
         for column in outputs.mT:
             balanced = _balanced(column, order, self.evidence_rows)
             answers = column[balanced]
             shown = (answers - answers.mean()) / answers.std().clamp_min(1e-12)
-            kernels.append(most_probable(inputs[balanced], shown, self.iterations))
-        self.widths = torch.stack([kernel.widths for kernel in kernels])
-        self.amplitudes = inputs.new_tensor(
-            [[kernel.smooth, kernel.linear, kernel.product, kernel.noise] for kernel in kernels]
-        )
-        self.directions = self.drawn_directions(inputs)
+            balanced_rows.append((inputs[balanced], shown))
+        self._fit_kernels(balanced_rows)
         scored = order[:SCALE_ROWS]
         for output, column in enumerate(outputs[scored].mT):
             shown = self.features(inputs[scored], output)
@@ -89,9 +80,8 @@ class FeatureClassifier(FeatureRegression):
         self.condition(inputs, outputs)
 
     def condition(self, inputs: Tensor, outputs: Tensor) -> None:
-        """The posterior for other rows, (n, p) and (n, q), with kernels, scales and m as they are: each step
-        of Newton's method is a few passes over the rows. The features of few rows are kept, those of more are
-        computed anew.
+        """The posterior for other rows, (n, p) and (n, q), with kernels, scales and m as they are, by
+        Newton's method. The features of few rows are kept, those of more are computed anew.
         """
         coefficients, roots = [], []
         for output, column in enumerate(outputs.to(torch.float64).mT):
@@ -110,30 +100,25 @@ class _Features:
     """Features and answers of an output, (n_i, F) and (n_i,), in blocks; a single one is computed once."""
 
     def __init__(self, model: FeatureClassifier, inputs: Tensor, answers: Tensor, output: int) -> None:
-        self.model, self.output = model, output
-        self.blocks = list(zip(inputs.split(ROWS), answers.split(ROWS), strict=True))
-        self.only = [self._shown(*self.blocks[0])] if len(self.blocks) == 1 else None
+        parts = list(zip(inputs.split(ROWS), answers.split(ROWS), strict=True))
+        self.blocks = lambda: ((model.features(rows, output), own) for rows, own in parts)
+        self.only = list(self.blocks()) if len(parts) == 1 else None
 
     def __iter__(self) -> Iterator[Examples]:
-        return iter(self.only) if self.only else (self._shown(*block) for block in self.blocks)
-
-    def _shown(self, inputs: Tensor, answers: Tensor) -> Examples:
-        return self.model.features(inputs, self.output), answers
+        return iter(self.only) if self.only else self.blocks()
 
 
+@dataclass(frozen=True)
 class Modes:
-    """The posterior modes of beta for G prior variances: b (G, F), the lower Cholesky factors of A (G, F, F),
-    and the Laplace approximation of the log evidence (G,).
-    """
+    """The posterior modes of beta for G prior variances."""
 
-    def __init__(self, points: Tensor, roots: Tensor, evidence: Tensor) -> None:
-        self.points, self.roots, self.evidence = points, roots, evidence
+    points: Tensor  # b, (G, F)
+    roots: Tensor  # The lower Cholesky factors of A, (G, F, F)
+    evidence: Tensor  # The Laplace approximation of its logarithm, (G,)
 
 
 def modes_of(rows: Iterable[Examples], location: Tensor, variances: Tensor) -> Modes:
-    """Newton's method with halved steps, for all prior variances v (G,) in one batch. The rows are P, (n_i,
-    F), and y, (n_i,), 0 or 1, in blocks, the same at every pass; the location is m, ().
-    """
+    """Newton's method with halved steps for variances v (G,), of rows P, (n_i, F), and y, (n_i,)."""
     precision = 1 / variances
     points = variances.new_zeros(len(variances), next(iter(rows))[0].shape[1])
     value = _value(rows, location, precision, points)

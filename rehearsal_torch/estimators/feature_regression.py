@@ -1,8 +1,22 @@
 """Bayesian regression on random features of a fitted composite kernel: drawn functions and residuals.
 
-For each of q outputs, standardised over the rows, the composite kernel is fitted by evidence on a subset
-of the rows (`composite_kernel`). With M frequencies z ~ N(0, I) and the inverse length-scales w, its
-features are
+For each of q outputs y, standardised over the rows, and standardised inputs h in R^p, a Gaussian process with
+a sum of three kernels is fitted by evidence on a subset of the rows,
+
+    k(h, h') = s exp(-sum_d w_d^2 (h_d - h'_d)^2 / 2) + l h'h' + g q(h)'q(h'),
+    q(h) = (h_i h_j for i < j, (h_i^2 - 1) / sqrt 2 for all i).
+
+The smooth part has an inverse length-scale per input (automatic relevance determination). The linear and
+the product part keep a trend beyond the observed inputs, where the smooth part returns to the mean; the
+evidence decides how much of each is used. With K the kernel matrix plus the noise nu I, a = K^-1 y and
+G = (K^-1 - a a') / 2, the negative log evidence and its derivative in a parameter t are
+
+    E = y'a / 2 + log |K| / 2,        dE/dt = tr(G dK/dt).
+
+Log-normal priors with wide spreads keep every parameter finite: w about 1/2, s about 1, l and nu about .1
+and .3, g about .1 / p. The minimum is found by L-BFGS-B, from one start.
+
+With M frequencies z ~ N(0, I), the features of the kernel are
 
     phi(h) = (sqrt(s/M) cos((w z_m)'h), sqrt(s/M) sin((w z_m)'h), sqrt(l) h, sqrt(g) q(h), 1),
 
@@ -27,22 +41,116 @@ so that many values of a cost one matrix product once G has been computed.
 phi'A^-1 phi, the posterior variance of the function relative to that of the noise, is the inverse of an
 effective number of observations of the same inputs.
 
-Source: Rahimi and Recht (2007) (random features); Rasmussen and Williams (2006), Sec. 2.1 (Bayesian linear
-regression) and 5.4.2 (leave-one-out); Efron (1979) (resampled residuals); Cook and Weisberg (1982), Sec. 2.2
-(residuals of constant variance).
+Source: Rasmussen and Williams (2006), Eq. 4.24 (sums of kernels), Sec. 5.1 (length-scales), Eq. 5.8-5.9
+(evidence), Sec. 2.1 (Bayesian linear regression) and 5.4.2 (leave-one-out); Rahimi and Recht (2007) (random
+features); Efron (1979) (resampled residuals); Cook and Weisberg (1982), Sec. 2.2 (residuals of constant
+variance).
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+import numpy as np
 import torch
+from scipy.optimize import minimize
 from torch import Tensor
 
-from rehearsal_torch.data.part import Sizes, Solved
+from rehearsal_torch.data.part import Solved
 from rehearsal_torch.data.sizes import bounded
 from rehearsal_torch.data.table import evenly
-from rehearsal_torch.estimators.composite_kernel import most_probable, products
 from rehearsal_torch.seeding import generator, sobol
+
+LOWEST, HIGHEST = -8.0, 4.0
+WIDTH_MEAN, WIDTH_SPREAD, AMPLITUDE_SPREAD = math.log(0.5), 1.5, 2.0
+NOISE_FLOOR = 1e-4
+
+
+def products(inputs: Tensor) -> Tensor:
+    """q(h), (..., p) -> (..., p (p + 1) / 2), row by row of the upper triangle."""
+    if inputs.shape[-1] == 0:
+        return inputs
+    first, second = torch.triu_indices(inputs.shape[-1], inputs.shape[-1], device=inputs.device)
+    paired = inputs[..., first] * inputs[..., second]
+    return torch.where(first == second, (paired - 1) / math.sqrt(2), paired)
+
+
+def minimum(
+    function: Callable[[np.ndarray], tuple[float, np.ndarray]],
+    start: np.ndarray,
+    bounds: Sequence[tuple[float | None, float | None]],
+    iterations: int,
+) -> np.ndarray:
+    """Where a function with its gradient is smallest, by L-BFGS-B."""
+    options = {"maxiter": iterations, "maxfun": 2 * iterations, "maxcor": 20}
+    optimum = minimize(function, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    return np.asarray(optimum.x)
+
+
+Kernel = tuple[Tensor, tuple[float, float, float, float]]
+"""The inverse length-scales w, (p,); s, l, g and nu."""
+
+
+def most_probable(inputs: Tensor, output: Tensor, iterations: int) -> Kernel:
+    """The largest evidence times prior, for standardised inputs (n, p), p may be 0, and output (n,)."""
+    width = inputs.shape[1]
+    evidence = _Evidence(inputs, output - output.mean())
+    scale = 1 / max(1, width)
+    start = np.concatenate(
+        [np.full(width, math.log(0.5 * math.sqrt(scale))), np.log([1.0, 0.5 * scale, 0.1 * scale, 0.4])]
+    )
+    return evidence.read(minimum(evidence.with_prior, start, [(LOWEST, HIGHEST)] * len(start), iterations))
+
+
+class _Evidence:
+    """E and its gradient for one output, in the logarithms of (w, s, l, g, nu)."""
+
+    def __init__(self, inputs: Tensor, output: Tensor) -> None:
+        self.inputs, self.output, self.width = inputs, output, inputs.shape[1]
+        self.straight = inputs @ inputs.mT
+        features = products(inputs)
+        self.paired = features @ features.mT
+        self.means = np.concatenate(
+            [np.full(self.width, WIDTH_MEAN), np.log([1.0, 0.1, 0.1 / max(1, self.width), 0.3])]
+        )
+        self.spreads = np.concatenate([np.full(self.width, WIDTH_SPREAD), np.full(4, AMPLITUDE_SPREAD)])
+
+    def read(self, point: np.ndarray) -> Kernel:
+        """The parameters of a point."""
+        smooth, linear, product, noise = np.exp(point[self.width :]).tolist()
+        widths = torch.from_numpy(np.exp(point[: self.width])).to(self.inputs)
+        return widths, (smooth, linear, product, noise + NOISE_FLOOR)
+
+    def with_prior(self, point: np.ndarray) -> tuple[float, np.ndarray]:
+        """E minus the log prior, and its gradient."""
+        value, gradient = self(point)
+        deviation = (point - self.means) / self.spreads
+        return value + 0.5 * float(deviation @ deviation), gradient + deviation / self.spreads
+
+    def __call__(self, point: np.ndarray) -> tuple[float, np.ndarray]:
+        """E and its gradient."""
+        widths, (smooth, linear, product, noise) = self.read(point)
+        scaled = self.inputs * widths
+        squares = scaled.square().sum(-1)
+        bell = (squares.unsqueeze(-1) + squares - 2 * scaled @ scaled.mT).clamp_min_(0).mul_(-0.5).exp_()
+        bell *= smooth
+        kernel = bell + linear * self.straight
+        kernel += product * self.paired
+        kernel.diagonal().add_(noise)
+        factor = torch.linalg.cholesky(kernel)
+        weights = torch.cholesky_solve(self.output.unsqueeze(-1), factor).squeeze(-1)
+        value = 0.5 * self.output @ weights + factor.diagonal().log().sum()
+        inner = torch.cholesky_inverse(factor)
+        inner.addr_(weights, weights, alpha=-1).mul_(0.5)
+        amplitudes = [
+            float((inner * bell).sum()),
+            linear * float((inner * self.straight).sum()),
+            product * float((inner * self.paired).sum()),
+            (noise - NOISE_FLOOR) * float(inner.diagonal().sum()),
+        ]
+        bell *= inner
+        slopes = (bell.sum(-1, keepdim=True) * scaled.square()).sum(0) - (scaled * (bell @ scaled)).sum(0)
+        return float(value), np.concatenate([-2 * slopes.cpu().numpy(), np.array(amplitudes)])
+
 
 CHUNK = 4_000_000
 MAX_FREQUENCIES = 2048
@@ -51,13 +159,8 @@ LARGEST_LEVERAGE = 0.95
 
 
 class FeatureRegression(Solved):
-    """Regressions of q outputs on the same p inputs.
-
-    Args:
-        frequencies: M, the number of random frequencies.
-        evidence_rows: Maximum number of rows on which a kernel is fitted.
-        iterations: Maximum number of iterations of an evidence maximisation.
-        seed: Seed of the subset of rows and of the frequencies.
+    """Regressions of q outputs on the same p inputs, with M = `frequencies`; kernels are fitted to at most
+    `evidence_rows` rows. The seed is that of these rows and of the frequencies.
     """
 
     def __init__(
@@ -65,35 +168,18 @@ class FeatureRegression(Solved):
     ) -> None:
         super().__init__()
         if min(frequencies, evidence_rows, iterations) < 1:
-            raise ValueError(
-                "expected at least one frequency, row and iteration; got "
-                f"{frequencies}, {evidence_rows} and {iterations}"
-            )
+            expected = "expected at least one frequency, row and iteration"
+            raise ValueError(f"{expected}; got {frequencies}, {evidence_rows} and {iterations}")
         bounded("frequencies", frequencies, MAX_FREQUENCIES)
         self.frequencies, self.evidence_rows, self.iterations = frequencies, evidence_rows, iterations
         self.seed = seed
         self.register_fitted(
-            "location", "scale", "widths", "amplitudes", "directions", "coefficients", "noise", "residuals",
+            location=("q",), scale=("q",), widths=("q", "p"), amplitudes=("q", 4),
+            directions=(frequencies, "p"), coefficients=("q", "f"), noise=("q",), residuals=("n", "q"),
         )  # fmt: skip
         # The inputs of every row, where they are fewer numbers than the roots.
-        self.register_fitted("rows", source=True)
-        self.register_fitted("root", derived=True)
-
-    def sizes(self) -> Sizes:
-        """q outputs on p inputs with f features; n residuals, of m rows."""
-        rows: Sizes = {"rows": ("m", "p")} if self.rows.shape != (0,) else {}
-        return {
-            **rows,
-            "location": ("q",),
-            "scale": ("q",),
-            "widths": ("q", "p"),
-            "amplitudes": ("q", 4),
-            "directions": (self.frequencies, "p"),
-            "coefficients": ("q", "f"),
-            "root": ("q", "f", "f"),
-            "noise": ("q",),
-            "residuals": ("n", "q"),
-        }
+        self.register_fitted(rows=("m", "p"), source=True)
+        self.register_fitted(root=("q", "f", "f"), derived=True)
 
     def faults(self) -> list[str]:
         """Inconsistent sizes, and variances that are not positive."""
@@ -135,19 +221,17 @@ class FeatureRegression(Solved):
         subset = torch.randperm(len(inputs), generator=generator(self.seed))[: self.evidence_rows]
         subset = subset.to(inputs.device)
         subset_inputs, scaled = inputs[subset], (outputs[subset] - self.location) / self.scale
-        kernels = [most_probable(subset_inputs, column.contiguous(), self.iterations) for column in scaled.mT]
-        self.widths = torch.stack([kernel.widths for kernel in kernels])
-        self.amplitudes = inputs.new_tensor(
-            [[kernel.smooth, kernel.linear, kernel.product, kernel.noise] for kernel in kernels]
-        )
-        self.directions = self.drawn_directions(inputs)
+        self._fit_kernels((subset_inputs, column.contiguous()) for column in scaled.mT)
         self.condition(inputs, outputs)
 
-    def drawn_directions(self, inputs: Tensor) -> Tensor:
-        """The random frequencies z for inputs (n, p), (M, p)."""
-        unit = sobol(max(inputs.shape[1], 1), self.seed).draw(self.frequencies, dtype=torch.float64)
-        normal = torch.special.ndtri(unit.clamp(1e-6, 1 - 1e-6))[:, : inputs.shape[1]]
-        return normal.to(inputs)
+    def _fit_kernels(self, examples: Iterable[tuple[Tensor, Tensor]]) -> None:
+        """The kernel of each output, to inputs (n, p) and the output (n,) of its own; the frequencies."""
+        fits = [most_probable(inputs, column, self.iterations) for inputs, column in examples]
+        self.widths = torch.stack([widths for widths, _ in fits])
+        self.amplitudes = self.widths.new_tensor([amplitudes for _, amplitudes in fits])
+        width = self.widths.shape[1]
+        unit = sobol(max(width, 1), self.seed).draw(self.frequencies, dtype=torch.float64)
+        self.directions = torch.special.ndtri(unit.clamp(1e-6, 1 - 1e-6))[:, :width].to(self.widths)
 
     def condition(self, inputs: Tensor, outputs: Tensor) -> None:
         """The posterior and the residuals for other rows, (n, p) and (n, q), with the kernels as they are."""
@@ -167,11 +251,11 @@ class FeatureRegression(Solved):
             root = self._root(moment, output)
             solved = torch.cholesky_solve(cross, root).squeeze(-1)
             pairs = [
-                (part @ solved, _leverages(root, part))
+                (part @ solved, torch.linalg.solve_triangular(root, part.mT, upper=False).square().sum(0))
                 for part in known or self._blocks_of_rows(inputs, output)
             ]
-            left = column[:, 0] - torch.cat([fitted for fitted, _ in pairs])
-            leverages = torch.cat([leverage for _, leverage in pairs])
+            fitted, leverages = (torch.cat(parts) for parts in zip(*pairs, strict=True))
+            left = column[:, 0] - fitted
             free = (number - leverages.sum()).clamp_min(0.1 * number)
             noise.append((left.square().sum() / free).clamp_min(1e-12))
             residuals.append((left / (1 - leverages.clamp_max(LARGEST_LEVERAGE)).sqrt())[kept])
@@ -291,11 +375,6 @@ class FeatureRegression(Solved):
     def _blocks(self) -> list[int]:
         width = self.inputs
         return [self.frequencies, self.frequencies, width, width * (width + 1) // 2, 1]
-
-
-def _leverages(root: Tensor, features: Tensor) -> Tensor:
-    """The leverages h_i of rows of features, (n, F) -> (n,)."""
-    return torch.linalg.solve_triangular(root, features.mT, upper=False).square().sum(0)
 
 
 def _forms(paired: Tensor, width: int) -> tuple[Tensor, Tensor]:

@@ -20,7 +20,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from rehearsal_torch.data.part import Part, Sizes, Solved, Trained
+from rehearsal_torch.data.part import Part, Solved, Trained
 from rehearsal_torch.estimators.gp_posterior import (
     LONGEST,
     NOISIEST,
@@ -47,15 +47,9 @@ STARTS = 2
 
 
 class GaussianProcesses(Part, ABC):
-    """N regressions, each on the first few of p inputs.
-
-    Args:
-        widths: The number of inputs of each.
-        penalty: Subtracted from the log posterior; None for no penalty.
-        kernel: The kernel of all of them; "learnt" selects one per regression.
-
-    Raises:
-        ValueError: if the kernel is unknown.
+    """N regressions, each on the first few of p inputs, so many as `widths` tell. A penalty is subtracted
+    from the log posterior; the kernel "learnt" selects one per regression. ValueError if the kernel is
+    unknown.
     """
 
     def __init__(self, widths: Sequence[int], penalty: Penalty | None = None, kernel: Kernel = "rbf") -> None:
@@ -69,17 +63,8 @@ class GaussianProcesses(Part, ABC):
         self.register_buffer("log_noises", torch.where(used.any(-1), first.log_noises, 0.0))
         self.register_buffer("kinds", torch.full((len(self.widths),), self.choice[0]))
         self.kinds: Tensor
-        self.register_fitted("inputs", "targets", "weights_of_rows", "ratios")
-
-    def sizes(self) -> Sizes:
-        """n rows of N regressions."""
-        count, max_width = len(self.widths), max(self.widths)
-        return {
-            "inputs": (count, "n", max_width),
-            "targets": (count, "n"),
-            "weights_of_rows": (count, "n"),
-            "ratios": (count, "n"),
-        }
+        rows = len(self.widths), "n"
+        self.register_fitted(inputs=(*rows, max(widths)), targets=rows, weights_of_rows=rows, ratios=rows)
 
     @property
     def used(self) -> Tensor:
@@ -100,9 +85,7 @@ class GaussianProcesses(Part, ABC):
         return HyperParameters(self.log_lengths, self.log_noises)
 
     def hold(self, inputs: Tensor, targets: Tensor, kept: Tensor, ratios: Tensor | None = None) -> Rows:
-        """Stores training rows: inputs (n, N, p) in the unit cube, standardised targets (n, N), the mask of
-        kept rows (n, N), and relative noise variances (n, N), None for 1.
-        """
+        """Stores inputs (n, N, p) in the unit cube, targets, kept rows and noise ratios (n, N)."""
         keep = kept.mT.to(self.log_lengths)
         # Copies: the state shares no memory with the examples.
         self.inputs = (
@@ -110,11 +93,8 @@ class GaussianProcesses(Part, ABC):
         ).contiguous()
         self.targets = (targets.detach().to(self.log_lengths).mT * keep).contiguous()
         self.weights_of_rows = keep.clone(memory_format=torch.contiguous_format)
-        self.ratios = (
-            torch.ones_like(keep)
-            if ratios is None
-            else ratios.detach().to(keep).mT.clone(memory_format=torch.contiguous_format)
-        )
+        given = torch.ones_like(keep).mT if ratios is None else ratios.detach().to(keep)
+        self.ratios = given.mT.clone(memory_format=torch.contiguous_format)
         return self.rows
 
     def adopt(self, hyper: HyperParameters) -> None:
@@ -177,10 +157,6 @@ class GaussianProcesses(Part, ABC):
             for index, width in enumerate(self.widths)
         ]
 
-    def log_posterior(self) -> Tensor:
-        """Log evidence plus log prior of each regression, (N,)."""
-        return log_posterior(self.rows, self.factors(), self.hyper)
-
 
 class SolvedProcesses(GaussianProcesses, Solved):
     """Regressions whose hyper-parameters are found by L-BFGS-B."""
@@ -204,9 +180,7 @@ class SolvedProcesses(GaussianProcesses, Solved):
 
 
 class TrainedProcesses(GaussianProcesses, Trained):
-    """Regressions whose hyper-parameters minimise the negative log posterior by gradient descent, from all
-    starts in one batch; the best result is kept.
-    """
+    """Hyper-parameters by gradient descent on the negative log posterior, the best of all starts."""
 
     def __init__(self, widths: Sequence[int], penalty: Penalty | None = None, kernel: Kernel = "rbf") -> None:
         super().__init__(widths, penalty, kernel)
@@ -223,17 +197,12 @@ class TrainedProcesses(GaussianProcesses, Trained):
 
     def loss(self, *examples: Tensor) -> Tensor:
         """Negative log evidence and log prior per row, summed over regressions and starts, (), of the rows of
-        `hold` and, in each row, their number (n,).
-
-        Raises:
-            ValueError: if the batch does not contain all rows.
+        `hold` and, in each row, their number (n,). ValueError if the batch does not contain all rows.
         """
         *example, total = examples
         if len(total) != int(total[0]):
-            raise ValueError(
-                f"expected all {int(total[0])} rows in one batch; got {len(total)}: set trainer.batch_size "
-                f"to {int(total[0])} or more"
-            )
+            expected = f"expected all {int(total[0])} rows in one batch; got {len(total)}"
+            raise ValueError(f"{expected}: set trainer.batch_size to {int(total[0])} or more")
         new = self.inputs.ndim != 3 or self.inputs.shape[1] != len(total)
         rows = self.hold(*example)
         with torch.no_grad():

@@ -73,17 +73,12 @@ SCREENED = 256
 
 @dataclass(frozen=True)
 class HyperParameters:
-    """Hyper-parameters of N regressions.
+    """Hyper-parameters of N regressions."""
 
-    Attributes:
-        log_lengths: log l, (N, p).
-        log_noises: log v, (N,).
-    """
+    log_lengths: Tensor  # log l, (N, p)
+    log_noises: Tensor  # log v, (N,)
 
-    log_lengths: Tensor
-    log_noises: Tensor
-
-    def only(self, places: Tensor) -> "HyperParameters":
+    def only(self, places: Tensor | int) -> "HyperParameters":
         """Those of a subset of the regressions."""
         return HyperParameters(self.log_lengths[places], self.log_noises[places])
 
@@ -119,9 +114,7 @@ def standing(rows: Rows) -> HyperParameters:
 
 
 def starts(rows: Rows, last: HyperParameters | None = None) -> list[HyperParameters]:
-    """Starting points: the best of a coarse grid of short and of long length-scales, equal in all inputs, by
-    the evidence of at most `SCREENED` rows; and the last fit's hyper-parameters.
-    """
+    """The best of a coarse grid of short and of long lengths, by few rows' evidence; and the last fit's."""
     screened = rows.thinned(SCREENED)
     unit = (0.5 * rows.used.sum(-1, keepdim=True).clamp_min(1).double().log()).expand(rows.used.shape)
     squares = apart(screened.inputs, screened.inputs, unit)
@@ -135,12 +128,9 @@ def starts(rows: Rows, last: HyperParameters | None = None) -> list[HyperParamet
                 tried.append(at)
                 values.append(log_posterior(screened, factored(screened, *between, at.log_noises), at))
         best = torch.stack(values).argmax(0).tolist()
-        points.append(
-            HyperParameters(
-                torch.stack([tried[trial].log_lengths[regression] for regression, trial in enumerate(best)]),
-                torch.stack([tried[trial].log_noises[regression] for regression, trial in enumerate(best)]),
-            )
-        )
+        chosen = [tried[trial].only(place) for place, trial in enumerate(best)]
+        rows_of = zip(*((at.log_lengths, at.log_noises) for at in chosen), strict=True)
+        points.append(HyperParameters(*map(torch.stack, rows_of)))
     return points
 
 
@@ -151,12 +141,8 @@ def maximise(
     penalty: Penalty | None = None,
     iterations: int = 200,
 ) -> HyperParameters:
-    """The best result over several starts, for each regression separately; unless the noise is free, it keeps
-    the value of each start.
-
-    Raises:
-        ValueError: if a covariance matrix remains indefinite, or a penalty is combined with a noise that is
-            not optimised.
+    """The best result over several starts, for each regression; unless the noise is free, each start keeps
+    its own. ValueError if a covariance matrix remains indefinite, or a penalty meets fixed noise.
     """
     count, width = rows.used.shape
     repeated = rows.only(torch.arange(count, device=rows.inputs.device).repeat(len(begin)))
@@ -224,27 +210,16 @@ MIN_VARIANCE = 1e-12
 
 @dataclass(frozen=True)
 class Posterior:
-    """The posterior of one regression, with its factors cached; constant if there are no inputs.
+    """The posterior of one regression, with its factors cached; constant if there are no inputs."""
 
-    Attributes:
-        scales: 1 / l, (p,).
-        places: Rows over l, (n, p).
-        halves: Half their squared norms, (n,).
-        weights: (n,).
-        inverse: The inverse of the lower Cholesky factor, transposed, (n, n).
-        mean: m, ().
-        vague: The standard deviation without inputs, ().
-        kind: The kernel, an index into `kernel.KINDS`.
-    """
-
-    scales: Tensor
-    places: Tensor
-    halves: Tensor
-    weights: Tensor
-    inverse: Tensor
-    mean: Tensor
-    vague: Tensor
-    kind: int = 0
+    scales: Tensor  # 1 / l, (p,)
+    places: Tensor  # Rows over l, (n, p)
+    halves: Tensor  # Half their squared norms, (n,)
+    weights: Tensor  # (n,)
+    inverse: Tensor  # The inverse of the lower Cholesky factor, transposed, (n, n)
+    mean: Tensor  # m, ()
+    vague: Tensor  # The standard deviation without inputs, ()
+    kind: int = 0  # The kernel, an index into `kernel.KINDS`
 
     @classmethod
     def of(cls, rows: Rows, factored: Factors, hyper: HyperParameters, index: int, width: int) -> "Posterior":
@@ -282,30 +257,17 @@ class Posterior:
 
 @dataclass(frozen=True)
 class ConditionedPosterior:
-    """The posterior of one regression after m further rows; b stands for the leading dimensions of sets of
-    rows.
+    """The posterior of one regression after m further rows; b stands for sets of rows."""
 
-    Attributes:
-        before: The posterior before.
-        inputs: The further rows, (b, m, p).
-        targets: (b, m).
-        variances: Their noise variances, (b, m).
-        gains: K^-1 k(W, w), (b, n, m).
-        root: D, (b, m, m).
-        mean: The mean of the regression, (b).
-        old_weights: What the posterior mean takes of k(., W), (b, n).
-        weights: What it takes of k(., w), (b, m).
-    """
-
-    before: Posterior
-    inputs: Tensor
-    targets: Tensor
-    variances: Tensor
-    gains: Tensor
-    root: Tensor
-    mean: Tensor
-    old_weights: Tensor
-    weights: Tensor
+    before: Posterior  # The posterior before
+    inputs: Tensor  # The further rows, (b, m, p)
+    targets: Tensor  # (b, m)
+    variances: Tensor  # Their noise variances, (b, m)
+    gains: Tensor  # K^-1 k(W, w), (b, n, m)
+    root: Tensor  # D, (b, m, m)
+    mean: Tensor  # The mean of the regression, (b)
+    old_weights: Tensor  # What the posterior mean takes of k(., W), (b, n)
+    weights: Tensor  # What it takes of k(., w), (b, m)
 
     def posterior_mean(self, scaled: Tensor) -> Tensor:
         """mu(w), (..., s, p) -> (..., s); leading dimensions broadcast against b."""
@@ -346,10 +308,7 @@ def conditioned(
 ) -> ConditionedPosterior:
     """The posterior after further rows: inputs (..., m, p) in the unit cube, standardised targets (..., m)
     and noise variances. Leading dimensions broadcast; a posterior that was conditioned already keeps its
-    further rows.
-
-    Raises:
-        ValueError: if a covariance matrix remains indefinite.
+    further rows. ValueError if a covariance matrix remains indefinite.
     """
     variances = variances.expand(torch.broadcast_shapes(variances.shape, inputs.shape[:-1]))
     if isinstance(posterior, ConditionedPosterior):

@@ -30,17 +30,11 @@ from rehearsal_torch.seeding import generator
 
 @dataclass(frozen=True)
 class Dependence:
-    """A measured dependence.
+    """A measured dependence."""
 
-    Attributes:
-        value: rho.
-        usual: The mean of rho over permutations: its value for independent noise with this number of rows.
-        probability: The permutation p-value.
-    """
-
-    value: float
-    usual: float
-    probability: float
+    value: float  # rho
+    usual: float  # The mean of rho over permutations, as of independent noise
+    probability: float  # The permutation p-value
 
 
 def centred_gram(values: Tensor) -> Tensor:
@@ -66,11 +60,7 @@ def normalised_hsic(left: Tensor, right: Tensor) -> Tensor:
 
 
 def dependence(noise: Tensor, inputs: Tensor, permutations: int = 200, seed: int = 0) -> Dependence:
-    """rho of noise (n,) and inputs (n, p), with its values under permutations of the noise.
-
-    Raises:
-        ValueError: if shapes disagree, there are fewer than 5 rows, or no inputs.
-    """
+    """rho of noise (n,) and inputs (n, p), also under permutations; ValueError if rows or inputs lack."""
     if (
         noise.ndim != 1
         or inputs.ndim != 2
@@ -78,10 +68,8 @@ def dependence(noise: Tensor, inputs: Tensor, permutations: int = 200, seed: int
         or len(noise) < 5
         or not inputs.shape[1]
     ):
-        raise ValueError(
-            f"expected noise (n,) and inputs (n, p), n >= 5, p >= 1; got {tuple(noise.shape)} and "
-            f"{tuple(inputs.shape)}"
-        )
+        expected = "expected noise (n,) and inputs (n, p), n >= 5, p >= 1"
+        raise ValueError(f"{expected}; got {tuple(noise.shape)} and {tuple(inputs.shape)}")
     own, other = centred_gram(noise.unsqueeze(-1)), centred_gram(inputs)
     value = normalised_hsic(own, other)
     stream = generator(seed)

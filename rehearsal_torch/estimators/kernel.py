@@ -73,9 +73,7 @@ def with_derivative(squares: Tensor, kind: int) -> tuple[Tensor, Tensor]:
 
 
 def blended(squares: Tensor, kinds: Tensor | None) -> tuple[Tensor, Tensor]:
-    """`with_derivative` of squared distances (..., N, m, n), each regression with its own kernel: kinds
-    (..., N), indices into `KINDS`; None for the first.
-    """
+    """`with_derivative` of (..., N, m, n), each with its regression's kernel, (..., N); None: the first."""
     present = [0] if kinds is None else sorted(set(kinds.flatten().tolist()))
     if len(present) == 1:
         return with_derivative(squares, present[0])
@@ -104,32 +102,21 @@ JITTERS = (0.0, 1e-8, 1e-6, 1e-4)
 
 @dataclass(frozen=True)
 class Rows:
-    """Training rows of N regressions; b stands for any leading dimensions, N among them.
+    """Training rows of N regressions; b stands for any leading dimensions, N among them."""
 
-    Attributes:
-        inputs: (b, n, p), zero in columns that a regression does not have.
-        targets: (b, n), standardised.
-        kept: (b, n), false where a regression leaves the row out.
-        used: (b, p), false where a regression does not have the input.
-        ratios: (b, n), the rows' noise variances, relative to the regression's.
-        kinds: (b,), each regression's kernel as an index into `KINDS`; None for the first.
-    """
-
-    inputs: Tensor
-    targets: Tensor
-    kept: Tensor
-    used: Tensor
-    ratios: Tensor
-    kinds: Tensor | None = None
+    inputs: Tensor  # (b, n, p), zero in columns that a regression does not have
+    targets: Tensor  # (b, n), standardised
+    kept: Tensor  # (b, n), false where a regression leaves the row out
+    used: Tensor  # (b, p), false where a regression does not have the input
+    ratios: Tensor  # (b, n), the rows' noise variances, relative to the regression's
+    kinds: Tensor | None = None  # (b,), each regression's kernel as an index into `KINDS`; None for the first
 
     def only(self, places: Tensor) -> "Rows":
         """A subset of the regressions, by index along the first dimension."""
         return Rows(**{name: value[places] for name, value in vars(self).items() if value is not None})
 
     def thinned(self, most: int) -> "Rows":
-        """At most `most` rows, evenly spaced in their order; all, if a regression would keep fewer than a
-        quarter of that although it has more.
-        """
+        """At most `most` rows, evenly spaced; all, if that left a regression less than a quarter of them."""
         count, device = self.inputs.shape[-2], self.inputs.device
         if count <= most:
             return self
@@ -171,21 +158,13 @@ def log_prior(log_lengths: Tensor, log_noises: Tensor, used: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Factors:
-    """Factors from which predictions are computed.
+    """Factors from which predictions are computed."""
 
-    Attributes:
-        mean: m, (b,).
-        weights: a = K^-1 (y - m), (b, n), zero where a row is left out.
-        root: The lower Cholesky factor of K, (b, n, n).
-        kernel: k(W, W) between kept rows, (b, n, n).
-        derivative: -2 dk/ds there, (b, n, n).
-    """
-
-    mean: Tensor
-    weights: Tensor
-    root: Tensor
-    kernel: Tensor
-    derivative: Tensor
+    mean: Tensor  # m, (b,)
+    weights: Tensor  # a = K^-1 (y - m), (b, n), zero where a row is left out
+    root: Tensor  # The lower Cholesky factor of K, (b, n, n)
+    kernel: Tensor  # k(W, W) between kept rows, (b, n, n)
+    derivative: Tensor  # -2 dk/ds there, (b, n, n)
 
     def log_evidence(self, rows: Rows) -> Tensor:
         """log p(y | l, v), (b,)."""
@@ -199,19 +178,14 @@ class Factors:
         return torch.cholesky_inverse(self.root)
 
     def left_out(self) -> tuple[Tensor, Tensor]:
-        """Leave-one-out residuals a_i / [K^-1]_ii and variances 1 / [K^-1]_ii, noise included, (b,
-        n) each.
-        """
+        """Leave-one-out residuals a_i / [K^-1]_ii and variances 1 / [K^-1]_ii with noise, (b, n) each."""
         precision = self.inverse().diagonal(dim1=-2, dim2=-1)
         return self.weights / precision, 1 / precision
 
 
 def factors(rows: Rows, log_lengths: Tensor, log_noises: Tensor) -> Factors:
     """Factors of N regressions given their hyper-parameters; jitter is added if a matrix is not positive
-    definite.
-
-    Raises:
-        ValueError: if no jitter suffices; the message names the regressions.
+    definite. ValueError if no jitter suffices; the message names the regressions.
     """
     return factored(rows, *kernels(rows, apart(rows.inputs, rows.inputs, log_lengths)), log_noises)
 

@@ -1,4 +1,5 @@
-"""Sensitivity of an adjusted probability to a hidden common cause, in closed form.
+"""Sensitivity of an adjusted probability to a hidden common cause, in closed form, and a yardstick for its
+strength.
 
 w is the indicator of a desired outcome, x the context, u the other covariates that are adjusted for, and
 
@@ -27,10 +28,10 @@ Averages. The lower bound is a maximum of affine functions of p, hence convex, a
 Applied to the average of p over u given x, they still hold (Jensen), but are no longer sharp. They increase
 in p: applied to an interval of p, the lower end follows from the lower end and the upper end from the upper.
 
-Several actions that are set together are one action a = (a_1, ..., a_k) with one ratio of joint densities. If
-each a_j given those before it has a ratio within [1 / Gamma_j, Gamma_j], the joint one lies within the
-product of these bounds. Covariates v between a first and a later action do not change that: with lambda_1 the
-ratio of a_1 given x, u, and lambda_2 that of a_2 given x, u, a_1, v,
+Several actions that are set together are one action a = (a_1, ..., a_k) with one ratio of joint densities,
+within the product of the bounds of each given those before it. Covariates v between a first and a later
+action do not change that: with lambda_1 the ratio of a_1 given x, u, and lambda_2 that of a_2 given x, u,
+a_1, v,
 
     P(w = 1 | do(a_1, a_2), x, u) = E_{v | x, u, a_1} E[lambda_1 lambda_2 w | x, u, a_1, v, a_2],
 
@@ -52,37 +53,49 @@ indicator they are those above. Marmarelis et al. (2023) bound how fast the rati
 
 Units: probabilities in [0, 1], strengths without a unit and at least 1; all of one broadcast shape (...).
 
+**The yardstick.** The observed covariates change the density of the action as well, and with them the factor
+can be estimated: the strength of covariate c is the smallest s such that
+
+    1 / s <= f(a | u) / f(a | u without c) <= s        for 95 % of the rows.
+
+The density is that of a linear regression with normal errors, a = B u + e, e ~ N(0, Sigma), a (k,) and u (p,)
+with a constant. Leaving out c adds to the residuals the part of a that only c explains (Frisch and Waugh):
+
+    e_without = e + r_c b_c,        r_c = residual of c on the other covariates,
+
+so that one factorisation of the Gram matrix serves all covariates. Where c has no influence, b_c is noise of
+order 1 / sqrt(n), and the largest of many such covariates would look strong: b_c is multiplied by max(0, 1 -
+1 / F), with F its Wald statistic over k (positive-part shrinkage of James and Stein).
+
+Actions that are set one after the other, with covariates in between, are several blocks. The log ratios of
+the blocks in which c is a covariate are added, since the joint density is the product of theirs.
+
+The density is linear and normal, whatever the true one is: a covariate that acts on the spread of the action,
+or not monotonically, is stronger than stated here. For actions with few values the density is a crude one.
+
 Source: Tan (2006), marginal sensitivity model; Jesson et al. (2022), arXiv 2204.10022, and Baitairian et al.
-(2024), arXiv 2411.02231, continuous actions; Marmarelis et al. (2023), arXiv 2204.11206. The closed form for
-an indicator and its extension to sequences are derived above.
+(2024), arXiv 2411.02231, continuous actions; Marmarelis et al. (2023), arXiv 2204.11206; Frisch and Waugh
+(1933); James and Stein (1961); Cinelli and Hazlett (2020), who compare partial R^2 of hidden and observed
+covariates.
 """
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
 
 
-def bounds(probability: Tensor, strength: Tensor | float) -> tuple[Tensor, Tensor]:
-    """The smallest and the largest P(w = 1 | do(a)) that a hidden cause of strength Gamma allows, (...) each,
-    for p (...).
-
-    Raises:
-        ValueError: if a probability is outside [0, 1], or a strength is below 1.
-    """
-    return interval_bounds(probability, probability, strength)
-
-
 def interval_bounds(lower: Tensor, upper: Tensor, strength: Tensor | float) -> tuple[Tensor, Tensor]:
-    """`bounds` for an interval of p: its lower end gives the lower bound, its upper end the upper one.
-
-    Raises:
-        ValueError: if a probability is outside [0, 1], an interval is empty, or a strength is below 1.
+    """The smallest and the largest P(w = 1 | do(a)) that a hidden cause of strength Gamma allows, (...) each,
+    for an interval of p (...): its lower end gives the lower bound, its upper end the upper one. ValueError
+    if a probability is outside [0, 1], an interval is empty, or a strength is below 1.
     """
     gamma = torch.as_tensor(strength, dtype=lower.dtype, device=lower.device)
     if not bool(((lower >= 0) & (lower <= upper) & (upper <= 1)).all()):
-        raise ValueError(
-            "expected probabilities in [0, 1] with lower <= upper; got "
-            f"{lower.flatten()[:4].tolist()} and {upper.flatten()[:4].tolist()}"
-        )
+        expected = "expected probabilities in [0, 1] with lower <= upper"
+        raise ValueError(f"{expected}; got {lower.flatten()[:4].tolist()} and {upper.flatten()[:4].tolist()}")
     if not bool((gamma >= 1).all()):
         raise ValueError(f"expected strengths of at least 1, 1 being no hidden cause; got {strength}")
     return (
@@ -118,8 +131,7 @@ def tipping_between(lower: Tensor, other: Tensor, less: float = 0.0) -> Tensor:
 
 def tipping_strength(lower: Tensor, baseline: Tensor) -> Tensor:
     """The smallest strength Gamma*, (...), at least 1, at which the action may be no better than no action,
-    given p (or the lower end of its interval) and the baseline P(w = 1 | x) with nothing altered; infinite if
-    none suffices.
+    given p (or its lower end) and the baseline P(w = 1 | x); infinite if none suffices.
     """
     p, b = _probabilities(lower, baseline)
     strength = torch.maximum(p / b, (1 - b) / (1 - p))
@@ -134,3 +146,78 @@ def _probabilities(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
             raise ValueError(f"expected probabilities in [0, 1]; got {beginnings}")
     first, second = torch.broadcast_tensors(first, second)
     return first, second
+
+
+SHARE = 0.95
+# Relative to the variances: keeps the factorisations defined for covariates that repeat each other, and for
+# actions that the covariates determine.
+SMALLEST = 1e-10
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """Actions (n, k), in any units, set at one time, and the p named covariates (n, p) adjusted for."""
+
+    actions: Tensor
+    covariates: Tensor
+    names: tuple[str, ...]
+
+    @property
+    def estimable(self) -> bool:
+        """Whether there are rows enough for the regression: two more than coefficients and actions."""
+        return len(self.actions) >= len(self.names) + self.actions.shape[1] + 3
+
+
+def strengths(blocks: Sequence[Assignment]) -> dict[str, float]:
+    """Covariate to strength, at least 1, strongest first, of blocks in the order in which their actions are
+    set, over the same n rows. ValueError if there are too few rows for the regression.
+    """
+    total: dict[str, Tensor] = {}
+    for block in blocks:
+        if not block.estimable:
+            raise ValueError(
+                f"expected at least {len(block.names) + block.actions.shape[1] + 3} rows for "
+                f"{len(block.names)} covariates; got {len(block.actions)}"
+            )
+        for name, ratio in zip(block.names, _log_ratios(block), strict=True):
+            total[name] = total[name] + ratio if name in total else ratio
+    quantile = partial(torch.quantile, q=SHARE, interpolation="higher")
+    strength_of = {name: float(quantile(ratio.abs()).exp()) for name, ratio in total.items()}
+    return dict(sorted(strength_of.items(), key=lambda item: -item[1]))
+
+
+def _log_ratios(block: Assignment) -> Tensor:
+    """ln f(a | u) - ln f(a | u without c) of every row, for each covariate c, (p, n)."""
+    actions, covariates = _standardised(block.actions), _standardised(block.covariates)
+    count, sets = actions.shape
+    width = covariates.shape[1]
+    gram = covariates.mT @ covariates + count * SMALLEST * torch.eye(width, dtype=covariates.dtype)
+    precision = torch.cholesky_inverse(torch.linalg.cholesky(gram))
+    slopes = precision @ covariates.mT @ actions
+    residuals = actions - covariates @ slopes
+    free = count - width - 1
+    # Residual of each covariate on the others, in the columns.
+    only = covariates @ precision / precision.diagonal()
+    full_root, full = _log_density(residuals.unsqueeze(0), free)
+    scaled = torch.linalg.solve_triangular(full_root[0], slopes.mT, upper=False)
+    wald = scaled.square().sum(0) / precision.diagonal() / sets
+    slopes = slopes * (1 - 1 / wald.clamp_min(1.0)).unsqueeze(-1)
+    without = residuals + only.mT.unsqueeze(-1) * slopes.unsqueeze(1)
+    return full - _log_density(without, free + 1)[1] if width else full.new_empty(0, count)
+
+
+def _log_density(residuals: Tensor, free: int) -> tuple[Tensor, Tensor]:
+    """Cholesky factor of the covariance of residuals (m, n, k), (m, k, k), and log densities, (m, n)."""
+    count, sets = residuals.shape[1:]
+    covariance = residuals.mT @ residuals / free + SMALLEST * torch.eye(sets, dtype=residuals.dtype)
+    root = torch.linalg.cholesky(covariance)
+    white = torch.linalg.solve_triangular(root, residuals.mT, upper=False)
+    level = root.diagonal(dim1=-2, dim2=-1).log().sum(-1, keepdim=True)
+    return root, -0.5 * white.square().sum(-2) - level.expand(-1, count)
+
+
+def _standardised(values: Tensor) -> Tensor:
+    """Columns with mean 0 and standard deviation 1; constant columns become 0."""
+    centred = values.to(torch.float64) - values.to(torch.float64).mean(0)
+    spread = centred.square().mean(0).sqrt()
+    return centred / torch.where(spread > 0, spread, torch.ones_like(spread))

@@ -28,10 +28,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from rehearsal_torch.estimators.action_effects import quadratic
-
 # Relative to the variance: what is left of a column below this counts as nothing.
 SMALLEST = 1e-8
+
+
+def quadratic(features: Tensor) -> Tensor:
+    """1, the features and their products, (n, f) -> (n, 1 + f + f (f + 1) / 2)."""
+    first, second = torch.triu_indices(features.shape[1], features.shape[1], device=features.device)
+    ones = torch.ones_like(features[:, :1])
+    return torch.cat([ones, features, features[:, first] * features[:, second]], -1)
 
 
 def bias_factor(strength: Tensor) -> Tensor:
@@ -48,25 +53,16 @@ def equal_strength(outcome: Tensor, treatment: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Strength:
-    """The partial R^2 of one observed covariate.
+    """The partial R^2 of one observed covariate."""
 
-    Attributes:
-        covariate: Its name.
-        doses: With the doses, given the other covariates.
-        state: The outcome on which it could bias effects most.
-        explained: The partial R^2 of that outcome with it, given the other covariates and the doses.
-    """
-
-    covariate: str
-    doses: float
-    state: str
-    explained: float
+    covariate: str  # Its name
+    doses: float  # With the doses, given the other covariates
+    state: str  # The outcome on which it could bias effects most
+    explained: float  # The partial R^2 of that outcome with it, given the other covariates and the doses
 
 
 def precision(doses: Tensor, controls: Tensor) -> Tensor:
-    """S^-1 of doses (n, p), the inverse covariance given a quadratic of controls (n, f), (p, p); zero for
-    directions in which the controls leave the doses no variance.
-    """
+    """S^-1 of doses (n, p) given a quadratic of controls (n, f), (p, p); zero without variance left."""
     known = quadratic(controls)
     left = _left(torch.cat([doses, known], -1), doses.shape[1]) / len(doses)
     return torch.linalg.pinv(left, hermitian=True, rtol=SMALLEST)
@@ -75,9 +71,8 @@ def precision(doses: Tensor, controls: Tensor) -> Tensor:
 def strongest(
     doses: Tensor, covariates: Tensor, outcomes: Tensor, names: Sequence[str], states: Sequence[str]
 ) -> Strength | None:
-    """The covariate that could bias effects most if it were hidden, in linear regressions of outcomes (n, D)
-    on doses (n, p) and covariates (n, f), named by `states` and `names`; None if no covariate varies given
-    the others.
+    """The covariate that could bias effects most if hidden, in linear regressions of outcomes (n, D) on doses
+    (n, p) and covariates (n, f); None if no covariate varies given the others.
     """
     ones = torch.ones_like(doses[:, :1])
     count, width = doses.shape[1], outcomes.shape[1]

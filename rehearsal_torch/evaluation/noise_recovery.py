@@ -20,7 +20,8 @@ from torch import Tensor
 from rehearsal_torch.estimators.hsic import dependence
 from rehearsal_torch.problems.causal.world import CausalWorld
 from rehearsal_torch.seeding import numpy_generator
-from rehearsal_torch.surrogates.network.causal_model import CausalModel, recover
+from rehearsal_torch.surrogates.counterfactual import recover
+from rehearsal_torch.surrogates.network.causal_model import CausalModel
 
 FITTED, HELD_OUT, POINT = "fitted", "held out", "noise"
 NOISE_DRAWS = 100_000

@@ -7,7 +7,7 @@
              posterior mean, and of its posterior standard deviation
     noise    the density of a node's learnt noise u_hat (mean 0, variance 1 in theory), and the noise that was
              recovered from the trials; draws that a model holds at the ends of its range
-             (`estimators.mixture`) lie beyond what is shown
+             (`estimators.noise_models`) lie beyond what is shown
 
 In a causal world each of them has the true curve beside it: E[r | a], the mean of the node's equation over
 its noise, and the density of the standardised identifiable part of the noise, with the sign of u_hat. Trials
@@ -34,7 +34,8 @@ from rehearsal_torch.problems.causal.world import CausalWorld
 from rehearsal_torch.problems.problem import CausalProblem, Problem
 from rehearsal_torch.round_line import answered
 from rehearsal_torch.seeding import numpy_generator
-from rehearsal_torch.surrogates.network.causal_model import CausalModel, CausalNetwork, recover
+from rehearsal_torch.surrogates.counterfactual import recover
+from rehearsal_torch.surrogates.network.causal_model import CausalModel, CausalNetwork
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 from rehearsal_torch.surrogates.surrogate import Surrogate
 

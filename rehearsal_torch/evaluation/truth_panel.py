@@ -47,7 +47,7 @@ from rehearsal_torch.data.part import Solved, Trained
 from rehearsal_torch.data.table import Table, positions
 from rehearsal_torch.evaluation.noise_recovery import recovery_rows
 from rehearsal_torch.evaluation.recorded_run import SCORES, counterpart
-from rehearsal_torch.mechanisms.trajectory import EquationTrajectory, Trajectory, replay
+from rehearsal_torch.mechanisms.mechanism import EquationTrajectory, Trajectory, replay
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import Doses, Reward
 from rehearsal_torch.problems.causal.world import CausalWorld

@@ -2,7 +2,7 @@
 
 As with every folder that may come from somebody else, nothing in it is unpickled, and only classes of this
 package are built of its configuration (`methods.allowed`). The page shows the decisions and the data card
-beside the answers of the method (`api.saving.saved_run`).
+beside the answers of the method (`api.load`).
 
 A checkpoint holds no episodes: they are read again from where the run had them, and must be those of the run,
 since answers are computed from the noise that the model finds in them.
@@ -16,11 +16,9 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from rehearsal_torch.api.configured import undisturbed
+from rehearsal_torch.api.load import NEEDED, load, model_of_run, needed, notes
 from rehearsal_torch.api.rehearsal_model import RehearsalModel
-from rehearsal_torch.api.saving.saved_folder import METHOD
-from rehearsal_torch.api.saving.saved_model import load
-from rehearsal_torch.api.saving.saved_run import NEEDED, model_of_run, needed, notes
-from rehearsal_torch.checkpoint import configuration
+from rehearsal_torch.checkpoint import METHOD, configuration
 from rehearsal_torch.checkpoint import load as load_surrogate
 from rehearsal_torch.data.codings.texts import card_in_words
 from rehearsal_torch.data.decision import EpisodeCase

@@ -24,9 +24,9 @@ import torch
 from pydantic import Field, FiniteFloat
 from torch import Tensor
 
-from rehearsal_torch.api.configured import decisions, in_words, undisturbed
-from rehearsal_torch.api.model_card import LIMITS, intended_use
-from rehearsal_torch.api.new_cases import NewCases
+from rehearsal_torch.api.configured import decided, in_words, undisturbed
+from rehearsal_torch.api.rehearsal_model import LIMITS, intended_use
+from rehearsal_torch.api.request import NewCases
 from rehearsal_torch.api.what_if import WhatIf, what_if
 from rehearsal_torch.data.codings.class_actions import in_indicators, in_places
 from rehearsal_torch.data.codings.class_actions import offered as offered_places
@@ -45,7 +45,7 @@ from rehearsal_torch.reporting.page.grounds import ALTERATIONS, warnings_of_run
 from rehearsal_torch.reporting.page.markup import name_of
 from rehearsal_torch.reporting.page.material import counted, finite, listed, mapping, shown
 from rehearsal_torch.reporting.page.sentences import chances, headline
-from rehearsal_torch.surrogates.overlap import ROUNDING
+from rehearsal_torch.surrogates.rehearsal_surrogate import ROUNDING
 from rehearsal_torch.user_error import RequestError
 
 MOST = 1000
@@ -331,12 +331,14 @@ class RehearsalSession:
         """What the method decides in a case (`decision_answer`)."""
         problem = self._problem(case, given)
         with self._turns.turn(), in_words(), undisturbed():
-            (decision,) = decisions(
+            (answer,) = decided(
                 problem, self.model.surrogate, self.model.method, self.model.seed,
                 overturning=self.model.overturning,
             )  # fmt: skip
         task, units = self.model.task, self.model.units
-        return self._placed(decision_answer(decision, problem.present[0], task.coded, wanted_in(task), units))
+        return self._placed(
+            decision_answer(answer.decision, problem.present[0], task.coded, wanted_in(task), units)
+        )
 
     def _placed(self, shown: dict[str, Any]) -> dict[str, Any]:
         """An answer whose setting has the places of classes."""

@@ -6,7 +6,7 @@ A file of trials is named itself, or is the only one in a folder.
 from pathlib import Path
 
 from rehearsal_torch.api.optimiser import METHOD, CausalOptimiser
-from rehearsal_torch.api.saving.saved_folder import METHOD as SAVED
+from rehearsal_torch.checkpoint import METHOD as SAVED
 from rehearsal_torch.data.trials.store import BYTES, FAMILY
 from rehearsal_torch.explorer.episode_session import EpisodeSession
 from rehearsal_torch.explorer.opening import existing, opened, opened_episodes, recorded

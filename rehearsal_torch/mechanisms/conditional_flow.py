@@ -28,10 +28,10 @@ from zuko.transforms import MonotonicAffineTransform, MonotonicRQSTransform
 
 from rehearsal_torch.data.part import Trained
 from rehearsal_torch.data.sizes import bounded, reserve
-from rehearsal_torch.mechanisms.mechanism import GenerativeMechanism, standard_normal
+from rehearsal_torch.mechanisms.mechanism import Mechanism
 
 
-class ConditionalFlow(Trained, GenerativeMechanism):
+class ConditionalFlow(Trained, Mechanism):
     """c standardised values given p standardised parents.
 
     Args:
@@ -94,10 +94,6 @@ class ConditionalFlow(Trained, GenerativeMechanism):
     def abduct(self, parents: Tensor, values: Tensor) -> Tensor:
         """(..., p), (..., c) -> (..., c)."""
         return self._abducted(parents, values)[0]
-
-    def noise(self, shape: tuple[int, ...]) -> Tensor:
-        """Standard normal samples, (*shape, c)."""
-        return standard_normal((*shape, self.outputs), next(self.parameters()))
 
     @property
     def _dtype(self) -> torch.dtype:

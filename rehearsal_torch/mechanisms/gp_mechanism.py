@@ -19,15 +19,14 @@ sigma_h(w) = tau(w) / sigma(w), is propagated in the proof of the regret bound (
 14.2, proof of Thm. 6.1), neither in Alg. 1 nor in Eq. 5; the closed form counts it, as tau = sigma sigma_h.
 
 A process that was fitted under a mixture, or under a noise scale that depends on the inputs, takes that noise
-for known, and is too sure: which mode a row came from was decided with the very mean that is in doubt. With
-the process of the same rows under plain normal noise, mu_0 and tau_0, the closed form therefore has
+for known, and is too sure: it was decided with the very mean that is in doubt. With the process of the same
+rows under plain normal noise, mu_0 and tau_0, the closed form therefore has
 
     tau(w)^2 = tau_0(w)^2 + (m(w) - mu_0(w))^2 / 2,      m = mu + s c,
 
 the mean squared deviation from m if either process is right with probability 1/2, each as uncertain as the
-second. At the best trials of 18 runs of nine problems (seeds 730 to 732), after 30 and after the last trial,
-intervals of two standard deviations hold the expected reward in .79 of the points with tau of the first
-process, and in .84 with this one; the largest gains are .68 to .87 (Alpine2 non-DGM) and .76 to .91 (Branin).
+second. At the best trials of 18 runs of nine problems, intervals of two standard deviations then hold the
+expected reward in .84 of the points, and in .79 with tau of the first process.
 
 Further observations (`conditioned`) update the process with all parameters as fitted. Under normal noise this
 is exact. Under a mixture, the mode of a further observation is uncertain: with r_c its probability given the
@@ -39,14 +38,13 @@ Source: Ren et al. (2025), Eq. 4-5 and Thm. 4.1 (encoder and decoder); Rasmussen
 """
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from rehearsal_torch.estimators.gp_posterior import ConditionedPosterior, Posterior, conditioned, covariance
 from rehearsal_torch.estimators.kernel import lower_root
-from rehearsal_torch.estimators.mixture import log_densities
+from rehearsal_torch.estimators.noise_models import log_densities
 from rehearsal_torch.mechanisms.mechanism import NodeMechanism
 
 # How probable it is that the process under normal noise is right.
@@ -55,17 +53,11 @@ EQUAL = 0.5
 
 @dataclass(frozen=True)
 class Noise:
-    """The standard deviation of the noise, in standardised units: s(w)^2 = level * exp(rho h(w)).
+    """The standard deviation of the noise, in standardised units: s(w)^2 = level * exp(rho h(w))."""
 
-    Attributes:
-        level: ().
-        rho: Weight of h, ().
-        shape: The posterior of the log squared residuals, h; None if the noise is homoskedastic.
-    """
-
-    level: Tensor
-    rho: Tensor
-    shape: Posterior | None = None
+    level: Tensor  # ()
+    rho: Tensor  # Weight of h, ()
+    shape: Posterior | None = None  # h, of log squared residuals; None if the noise is homoskedastic
 
     def std(self, scaled: Tensor) -> Tensor:
         """s(w), (..., p) -> (...), or () if it is constant."""
@@ -85,9 +77,7 @@ class Modes:
     def attributed(
         self, targets: Tensor, std: Tensor, mean: Tensor, epistemic: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Targets less the noise's expected offset, and their noise variances, given the noise's standard
-        deviation and the process at the rows; any shapes that broadcast.
-        """
+        """Targets less the noise's expected offset, and their noise variances, given noise and process."""
         deviation, unknown = (targets - mean) / std, (epistemic / std).square().unsqueeze(-1)
         share = log_densities(deviation, self.weights, self.means, self.variances + unknown).softmax(-1)
         precision = (share / self.variances).sum(-1)
@@ -109,33 +99,18 @@ class NormalRegression:
 
 @dataclass(frozen=True)
 class ClosedForm(NodeMechanism):
-    """x = mu(w) + sigma(w) (c + u).
+    """x = mu(w) + sigma(w) (c + u)."""
 
-    Attributes:
-        offset: Smallest inputs, (p,).
-        width: Ranges of the inputs, (p,).
-        centre: The node's mean, ().
-        scale: The node's standard deviation, ().
-        posterior: The posterior of mu, in standardised units.
-        noise: s.
-        shift: c, the mean of the noise over its standard deviation, (): mu + s shift is the node's
-            conditional mean.
-        predictive: Whether sigma includes the epistemic standard deviation tau.
-        modes: The noise under which the process was fitted, if it is not normal.
-        plain: The regression under normal noise, if the process was fitted under another; None if tau is that
-            of the process.
-    """
-
-    offset: Tensor
-    width: Tensor
-    centre: Tensor
-    scale: Tensor
-    posterior: Posterior | ConditionedPosterior
-    noise: Noise
-    shift: Tensor
-    predictive: bool
-    modes: Modes | None = None
-    plain: NormalRegression | None = None
+    offset: Tensor  # Smallest inputs, (p,)
+    width: Tensor  # Ranges of the inputs, (p,)
+    centre: Tensor  # The node's mean, ()
+    scale: Tensor  # The node's standard deviation, ()
+    posterior: Posterior | ConditionedPosterior  # The posterior of mu, in standardised units
+    noise: Noise  # s
+    shift: Tensor  # c, the mean of the noise over its standard deviation, ()
+    predictive: bool  # Whether sigma includes the epistemic standard deviation tau
+    modes: Modes | None = None  # The noise under which the process was fitted, if it is not normal
+    plain: NormalRegression | None = None  # That under normal noise, if tau counts it too
 
     @property
     def device(self) -> torch.device:
@@ -216,8 +191,6 @@ def noise_input(noise: Tensor) -> Tensor:
 @dataclass(frozen=True)
 class Decoded(NodeMechanism):
     """x = g(w, u), u abducted by the encoder, which also scales; the decoder is the posterior of g."""
-
-    exact: ClassVar[bool] = False
 
     encoder: ClosedForm
     decoder: Posterior

@@ -25,42 +25,18 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.part import Sizes, Solved
-from rehearsal_torch.estimators.conjugate_regression import inverse_wishart_root
-from rehearsal_torch.mechanisms.mechanism import GenerativeMechanism, standard_normal
+from rehearsal_torch.data.part import Solved
+from rehearsal_torch.estimators.bayesian_regression import inverse_wishart_root
+from rehearsal_torch.mechanisms.mechanism import Mechanism
 
 
 @dataclass(frozen=True)
-class AffineMechanism(GenerativeMechanism):
-    """c values as an affine function of p parents; leading dimensions (...) run over sets of parameters.
+class AffineMechanism:
+    """Parameters of c values given p parents; leading dimensions run over sets of them."""
 
-    Attributes:
-        weights: W, (..., p, c).
-        intercept: b, (..., c).
-        covariance: Sigma, (..., c, c), positive definite.
-    """
-
-    weights: Tensor
-    intercept: Tensor
-    covariance: Tensor
-
-    def forward(self, parents: Tensor, noise: Tensor) -> Tensor:
-        """(..., p), (..., c) -> (..., c); leading dimensions broadcast with those of the parameters."""
-        return self.mean(parents) + noise
-
-    def abduct(self, parents: Tensor, values: Tensor) -> Tensor:
-        """(..., p), (..., c) -> (..., c)."""
-        return values - self.mean(parents)
-
-    def mean(self, parents: Tensor) -> Tensor:
-        """b + W' pa, (..., p) -> (..., c)."""
-        return self.intercept + (parents.unsqueeze(-2) @ self.weights).squeeze(-2)
-
-    def noise(self, shape: tuple[int, ...]) -> Tensor:
-        """Samples of N(0, Sigma), (*shape, ..., c)."""
-        normal = standard_normal((*shape, *self.intercept.shape), self.intercept)
-        root = torch.linalg.cholesky(self.covariance)
-        return (root @ normal.unsqueeze(-1)).squeeze(-1)
+    weights: Tensor  # W, (..., p, c)
+    intercept: Tensor  # b, (..., c)
+    covariance: Tensor  # Sigma, (..., c, c), positive definite
 
 
 RANK = 1e-9
@@ -69,40 +45,25 @@ APART = 1e10
 FLOOR = 1e-12
 
 
-class LinearGaussian(Solved, GenerativeMechanism):
+class LinearGaussian(Solved, Mechanism):
     """c values as a linear function of p parents with jointly normal noise; p may be 0."""
 
     def __init__(self, parents: int, outputs: int) -> None:
         super().__init__()
         self.parents, self.outputs = parents, outputs
-        self.register_fitted("weights", "intercept", "covariance", "centre", "spread", "counts")
-
-    def sizes(self) -> Sizes:
-        """p parents, c values."""
-        p, c = self.parents, self.outputs
-        return {
-            "weights": (p, c),
-            "intercept": (c,),
-            "covariance": (c, c),
-            "centre": (p,),
-            "spread": (p, p),
-            "counts": (3,),
-        }
+        p, c = parents, outputs
+        self.register_fitted(weights=(p, c), intercept=(c,), covariance=(c, c))
+        self.register_fitted(centre=(p,), spread=(p, p), counts=(3,))
 
     def solve(self, *examples: Tensor) -> None:
         """Least squares on parents (n, p) and values (n, c). Directions of the parents without variation in
-        the rows get zero weight (the minimum-norm solution).
-
-        Raises:
-            ValueError: if there are fewer than 3 rows.
+        the rows get zero weight (the minimum-norm solution). ValueError if there are fewer than 3 rows.
         """
         parents, values = (example.detach().to(torch.float64) for example in examples)
         count = len(values)
         if count < 3:
-            raise ValueError(
-                f"expected at least 3 rows for a least-squares fit; got {count}: collect more rows in which "
-                "the variables were not altered"
-            )
+            expected = f"expected at least 3 rows for a least-squares fit; got {count}"
+            raise ValueError(f"{expected}: collect more rows in which the variables were not altered")
         centre, mean = parents.mean(0), values.mean(0)
         centred, response = parents - centre, values - mean
         unit = centred.square().mean(0).sqrt()
@@ -132,11 +93,6 @@ class LinearGaussian(Solved, GenerativeMechanism):
     def abduct(self, parents: Tensor, values: Tensor) -> Tensor:
         """(..., p), (..., c) -> (..., c)."""
         return values - self.intercept - parents @ self.weights
-
-    def noise(self, shape: tuple[int, ...]) -> Tensor:
-        """Samples of N(0, Sigma), (*shape, c)."""
-        normal = standard_normal((*shape, self.outputs), self.covariance)
-        return normal @ torch.linalg.cholesky(self.covariance).mT
 
     def estimate(self) -> AffineMechanism:
         """The estimate as a record of parameters."""

@@ -2,59 +2,163 @@
 
     v = h(x, q) + M_a s + b_a + phi(x, q) * u,        u ~ N(0, Sigma),
 
-with the networks h and phi of the state s, the static features (together x) and the contextual features q,
-and effects M_a s + b_a of which only few coefficients differ from zero (`estimators.action_effects`). The
-mechanism is element-wise bijective in u, and Lipschitz in x with constant
+with the networks h and phi of the state s, the static features (together x) and the contextual features q.
+The mechanism is element-wise bijective in u, and Lipschitz in x with constant
 
     L_h + max_a |M_a| + L_phi max_i |u_i|.
 
-Given the action, the effects are linear in the state: they add M_a to the Jacobian and nothing to the
-derivatives of higher order, and the networks are evaluated once for all actions.
+With residuals r_i = v_i - h_i(x, q) and scales phi_i(x, q) of the networks, which are trained first, the
+effect of the doses on output i is
 
-Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 (the location-scale mechanism).
+    E_i(s, a) = sum over selected (j, k) of  B_ijk  d_j(a) (1, s)_k,
+
+with the features d(a) = (a, a^2, 1[a > 0]) of each of p doses a in [0, 1]. Given the action it is linear in
+the state, E(s, a) = M_a s + b_a: it adds M_a to the Jacobian and nothing to the derivatives of higher order,
+and the networks are evaluated once for all actions.
+
+Each output has a regression of its own, weighted by 1 / phi_i^2: a quadratic of the state and of the other
+features is projected out first, because clinicians dose by the state; then, by forward selection, the term
+with the largest |t| is added until that falls below a threshold or the largest number of terms is reached.
+Everything follows from one Gram matrix per output.
+
+Why: a network that sees the doses next to the state spreads small spurious effects over all outputs, which
+the likelihood does not notice but a search for the best action exploits.
+
+Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 (the location-scale mechanism); forward selection and
+partialling out are textbook (Frisch, Waugh and Lovell).
 """
 
 from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import replace
 from typing import final
 
 import torch
 from torch import Tensor, nn
 
 from rehearsal_torch.data.part import Examples, Solved, Trained
-from rehearsal_torch.estimators.action_effects import ROWS, ActionEffects
-from rehearsal_torch.mechanisms.lipschitz_network import LipschitzNetwork
-from rehearsal_torch.mechanisms.location_scale import LocationScale
-from rehearsal_torch.mechanisms.location_scale_trajectory import LocationScaleTrajectory
-from rehearsal_torch.mechanisms.mechanism import TransitionMechanism
-from rehearsal_torch.mechanisms.trajectory import Curvature, CurvedTrajectory, Trajectory, spectral_bound
+from rehearsal_torch.estimators.omitted_variable import quadratic
+from rehearsal_torch.mechanisms.location_scale import LipschitzNetwork, LocationScale, LocationScaleTrajectory
+from rehearsal_torch.mechanisms.mechanism import (
+    Curvature,
+    CurvedTrajectory,
+    Trajectory,
+    TransitionMechanism,
+    spectral_bound,
+)
+
+ROWS = 8192
+# A term is selected only if more than this share of it is independent of all others; the relative eigenvalue
+# below which a direction of the controls counts as absent.
+DEPENDENT, RANK = 1e-3, 1e-10
+
+
+class ActionEffects(Solved):
+    """E(s, a) = M_a s + b_a on D outputs of p doses, of terms with a |t| of at least the threshold."""
+
+    def __init__(self, states: int, doses: int, threshold: float = 4.0, max_terms: int = 6) -> None:
+        super().__init__()
+        self.states, self.count, self.threshold, self.max_terms = states, doses, threshold, max_terms
+        self.register_fitted(coefficients=(states, 3 * doses, 1 + states))
+        self.coefficients: Tensor
+
+    def clear(self) -> None:
+        """Forgets the effects: E = 0 until they are solved for again."""
+        self.coefficients = self.coefficients.new_empty(0)
+
+    def forward(self, states: Tensor, doses: Tensor) -> Tensor:
+        """E, states (..., D) and doses (..., p) in [0, 1] -> (..., D)."""
+        if not self.fitted:
+            return torch.zeros_like(states)
+        return _products(dose_features(doses), states) @ self.coefficients.to(states).flatten(1).mT
+
+    def maps(self, doses: Tensor) -> tuple[Tensor, Tensor]:
+        """M (A, D, D) and b (A, D) of doses (A, p) in [0, 1]."""
+        if not self.fitted:
+            shape = (len(doses), self.states)
+            return doses.new_zeros(*shape, self.states), doses.new_zeros(shape)
+        table = torch.einsum("aj,ijk->aik", dose_features(doses), self.coefficients.to(doses))
+        return table[..., 1:].contiguous(), table[..., 0].contiguous()
+
+    @torch.no_grad()
+    def solve(self, *examples: Tensor) -> None:
+        """Selects terms from features (n, f), first states, doses (n, p), residuals and scales (n, D)."""
+        count, width = examples[0].shape
+        controls = 1 + width + width * (width + 1) // 2
+        size = controls + 3 * self.count * (1 + self.states) + 1
+        gram = torch.zeros(self.states, size, size, dtype=torch.float64, device=examples[0].device)
+        for rows in zip(*(each.split(ROWS) for each in examples), strict=True):
+            self._add(gram, *(each.to(torch.float64) for each in rows))
+        shape = (3 * self.count, 1 + self.states)
+        self.coefficients = torch.stack(
+            [self._selected(each, controls, count).unflatten(0, shape) for each in gram]
+        )
+
+    def _add(self, gram: Tensor, features: Tensor, doses: Tensor, residuals: Tensor, scales: Tensor) -> None:
+        """Adds rows to the Gram matrix of controls, terms and residual of each output."""
+        state = features[:, : self.states]
+        columns = torch.cat([quadratic(features), _products(dose_features(doses), state)], -1)
+        for output in range(self.states):
+            rows = torch.cat([columns, residuals[:, output : output + 1]], -1)
+            rows = rows / scales[:, output : output + 1]
+            gram[output].addmm_(rows.mT, rows)
+
+    def _selected(self, gram: Tensor, controls: int, rows: int) -> Tensor:
+        """The coefficients of all terms, given the Gram matrix of controls, terms and residual."""
+        inverse, rank = _inverse(gram[:controls, :controls])
+        left = gram[controls:, controls:] - gram[controls:, :controls] @ inverse @ gram[:controls, controls:]
+        scale = gram.diagonal()[controls:-1].clamp_min(1e-300)
+        chosen: list[int] = []
+        for _ in range(self.max_terms):
+            free = left
+            if chosen:
+                inside = left[chosen][:, chosen]
+                free = left - left[:, chosen] @ torch.linalg.solve(inside, left[chosen])
+            length = free.diagonal()[:-1].clamp_min(0.0)
+            if rows - rank - len(chosen) <= 1:
+                break
+            spread = (free[-1, -1].clamp_min(0.0) / (rows - rank - len(chosen) - 1)).sqrt()
+            usable = length > DEPENDENT**2 * scale
+            ratio = torch.where(usable, free[:-1, -1] / (length.sqrt() * spread).clamp_min(1e-300), 0.0)
+            ratio[chosen] = 0.0
+            best = int(ratio.abs().argmax())
+            if float(ratio[best].abs()) < self.threshold:
+                break
+            chosen.append(best)
+        coefficients = torch.zeros_like(scale)
+        if chosen:
+            coefficients[chosen] = torch.linalg.solve(left[chosen][:, chosen], left[chosen, -1])
+        return coefficients
+
+
+def dose_features(doses: Tensor) -> Tensor:
+    """(a, a^2, 1[a > 0]), (..., p) -> (..., 3 p)."""
+    return torch.cat([doses, doses.square(), (doses > 0).to(doses)], -1)
+
+
+def _products(left: Tensor, state: Tensor) -> Tensor:
+    """Each dose feature times (1, s), (..., m), (..., D) -> (..., m (1 + D))."""
+    return (left.unsqueeze(-1) * torch.nn.functional.pad(state, (1, 0), value=1.0).unsqueeze(-2)).flatten(-2)
+
+
+def _inverse(gram: Tensor) -> tuple[Tensor, int]:
+    """The pseudo-inverse and the rank of a Gram matrix whose columns may depend on each other."""
+    scale = gram.diagonal().clamp_min(1e-300).rsqrt()
+    values, vectors = torch.linalg.eigh(gram * scale * scale.unsqueeze(-1))
+    inverse = torch.where(values > RANK * values[-1], 1 / values.clamp_min(1e-300), 0.0)
+    return (vectors * inverse) @ vectors.mT * scale * scale.unsqueeze(-1), int((inverse > 0).sum())
 
 
 class SparseEffects(nn.Module, TransitionMechanism):
-    """v = h(parents) + effects(doses) + phi(parents) * u with jointly normal u. Parents are the smooth ones,
-    then contextual features, then p doses as levels in [-1/2, 1/2].
-
-    Args:
-        blind: The mechanism of all parents but the doses, which is trained first.
-        doses: p.
-        threshold: The smallest |t| of an effect that is selected (`estimators.action_effects`).
+    """v = h(parents) + effects(doses) + phi(parents) * u with jointly normal u. Parents are those of the
+    mechanism `blind`, which is trained first: the smooth ones, then contextual features; then p doses as
+    levels in [-1/2, 1/2].
     """
 
     def __init__(self, blind: LocationScale, doses: int, threshold: float = 4.0) -> None:
         super().__init__()
         self.blind, self.doses = blind, doses
+        self.smooth, self.outputs = blind.smooth, blind.outputs
         self.effects = ActionEffects(blind.outputs, doses, threshold)
-
-    @property
-    def smooth(self) -> int:
-        """Number of leading parents in which the constants hold."""
-        return self.blind.smooth
-
-    @property
-    def outputs(self) -> int:
-        """c, the width of the values."""
-        return self.blind.outputs
 
     @property
     def networks(self) -> LipschitzNetwork:
@@ -104,9 +208,11 @@ class SparseEffects(nn.Module, TransitionMechanism):
         """The networks without doses, then the effects, from their residuals in float64."""
         self.effects.clear()
         yield self.blind, (self.unseen(parents), values)
-        yield self.effects, self._all_unexplained(deepcopy(self.blind).to(torch.float64), parents, values)
+        yield self.effects, self._unexplained(deepcopy(self.blind).to(torch.float64), parents, values)
 
-    def _all_unexplained(self, exact: LocationScale, parents: Tensor, values: Tensor) -> Examples:
+    @torch.no_grad()
+    def _unexplained(self, exact: LocationScale, parents: Tensor, values: Tensor) -> Examples:
+        """What the effects are fitted to: features, doses, residuals of the networks `exact`, and scales."""
         # In blocks: the hidden units of all rows would take more memory than anything else of a fit.
         widths = (parents.shape[-1] - self.doses, self.doses, self.outputs, self.outputs)
         whole = tuple(
@@ -114,23 +220,16 @@ class SparseEffects(nn.Module, TransitionMechanism):
         )
         for begin in range(0, len(parents), ROWS):
             block = slice(begin, begin + ROWS)
-            for target, rows in zip(
-                whole, self._unexplained(exact, parents[block], values[block]), strict=True
-            ):
-                target[block] = rows
+            features = self.unseen(parents[block]).to(torch.float64)
+            location, scale = exact.moments(features)
+            residuals = values[block].to(torch.float64) - location
+            rows = features, self.shares(parents[block]).to(torch.float64), residuals, scale
+            for target, part in zip(whole, rows, strict=True):
+                target[block] = part
         return whole
 
-    @torch.no_grad()
-    def _unexplained(self, exact: LocationScale, parents: Tensor, values: Tensor) -> Examples:
-        """What the effects are fitted to: features, doses, residuals of the networks `exact`, and scales."""
-        features = self.unseen(parents).to(torch.float64)
-        location, scale = exact.moments(features)
-        return features, self.shares(parents).to(torch.float64), values.to(torch.float64) - location, scale
-
     def lipschitz(self, noise: Tensor) -> Tensor:
-        """K = L_h + |M| + L_phi max_i |u_i|, (..., c) -> (...), where |M| bounds |M_a| for all doses: the sum
-        of the spectral norms over the dose features, each of which lies in [0, 1].
-        """
+        """K = L_h + |M| + L_phi max_i |u_i|, (..., c) -> (...), |M| summed over dose features."""
         own = self.blind.lipschitz(noise)
         if not self.effects.fitted:
             return own
@@ -210,11 +309,5 @@ class SparseTrajectory(CurvedTrajectory):
             spectral_bound(jacobian) + blind.second_derivative_norm * radii[:, None],
             blind.jacobian_norm + spectral_bound(self.matrices[time]),
         )
-        return replace(
-            blind,
-            jacobian=jacobian,
-            hessian=blind.hessian.expand(*shape, -1, -1),
-            jacobian_norm=jacobian_norm,
-            second_derivative_norm=blind.second_derivative_norm.expand(shape),
-            hessian_lipschitz=blind.hessian_lipschitz.expand(shape),
-        )
+        hessian, second = blind.hessian.expand(*shape, -1, -1), blind.second_derivative_norm.expand(shape)
+        return Curvature(jacobian, hessian, jacobian_norm, second, blind.hessian_lipschitz.expand(shape))

@@ -1,1 +1,1 @@
-"""Methods by name: the presets of ``conf``, what each can do, and the parts that are built of them."""
+"""Methods: the presets of ``conf``, what each can do, what is built of them, and the choice among them."""

@@ -22,7 +22,7 @@ from rehearsal_torch.data.part import Part
 from rehearsal_torch.files.dotted import defined_in, found_at, mappings
 from rehearsal_torch.files.installation import conf_folder
 from rehearsal_torch.files.plain import read_yaml
-from rehearsal_torch.methods.trust import PACKAGE, trusted_names
+from rehearsal_torch.methods.conf import PACKAGE, trusted_names
 from rehearsal_torch.problems.causal.noise import ModalNoise
 from rehearsal_torch.problems.problem import Problem
 from rehearsal_torch.problems.world_size import Rounds, SampleSize
@@ -48,25 +48,17 @@ _INSTRUCTIONS = ("_target_", "_partial_", "_convert_", "_recursive_")
 
 
 def check_allowed(node: Any, group: str, trusted: Sequence[str]) -> None:
-    """Checks that every target in a node of a resumed configuration may be built.
-
-    Args:
-        node: Plain data, every reference resolved.
-        group: The group of the configuration that holds it.
-        trusted: Modules and classes, as dotted paths, that are trusted on this command line.
+    """Checks that every target in a node of a resumed configuration may be built; `trusted` are modules and
+    classes, as dotted paths, that are trusted on this command line.
 
     Raises:
         UserError: for the first target that may not be built; nothing of the node has been built then.
     """
     for where, each in mappings(node, group):
-        if not any(isinstance(key, str) and key.startswith("_") for key in each):
-            continue
-        odd = [
-            key for key in each if isinstance(key, str) and key.startswith("_") and key not in _INSTRUCTIONS
-        ]
-        if odd:
-            remedy = "Nothing was built. Resume only folders whose origin you know"
-            raise UserError(f"a resumed folder may not contain {odd[0]}", where, remedy)
+        for key in each:
+            if isinstance(key, str) and key.startswith("_") and key not in _INSTRUCTIONS:
+                remedy = "Nothing was built. Resume only folders whose origin you know"
+                raise UserError(f"a resumed folder may not contain {key}", where, remedy)
         target = each.get("_target_")
         if "_target_" in each and not (_named(target, trusted) or _ours(target, group) or _kept(each, group)):
             home = str(target).partition(".")[0]
@@ -90,13 +82,9 @@ def check_allowed(node: Any, group: str, trusted: Sequence[str]) -> None:
 
 
 def trusted_modules(config: Mapping[str, Any]) -> list[str]:
-    """The modules outside this package whose classes a run's own checkpoint may build.
-
-    They are those that ``trusted=`` names, or, if the configuration was given on this command line, those
-    that its surrogate names.
-
-    Args:
-        config: The whole configuration, as plain data.
+    """The modules outside this package whose classes a run's own checkpoint may build: those that
+    ``trusted=`` names, or, if the configuration was given on this command line, those that its surrogate
+    names.
     """
     if config.get("trusted") is not None:
         return trusted_names(config["trusted"])
@@ -105,7 +93,6 @@ def trusted_modules(config: Mapping[str, Any]) -> list[str]:
 
 
 def _named(target: Any, trusted: Sequence[str]) -> bool:
-    """Whether a target is trusted itself, or is defined in a trusted module."""
     if not isinstance(target, str):
         return False
     if target in trusted:

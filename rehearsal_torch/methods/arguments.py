@@ -16,12 +16,7 @@ _WORDS = {"int": "whole number", "float": "number", "str": "text", "bool": "true
 
 @cache
 def named(target: str) -> Any:
-    """The object of a dotted name; importing it may take seconds.
-
-    Raises:
-        ImportError: if its module cannot be imported.
-        AttributeError: if the module has no such name.
-    """
+    """The object of a dotted name; importing it may take seconds."""
     module, _, name = target.rpartition(".")
     return getattr(import_module(module), name)
 
@@ -72,9 +67,8 @@ def annotated(target: str, argument: str) -> str:
     parameter = takes(target).get(argument)
     if parameter is None or parameter.annotation is inspect.Parameter.empty:
         return ""
-    text = (
-        parameter.annotation.__name__ if inspect.isclass(parameter.annotation) else str(parameter.annotation)
-    )
+    annotation = parameter.annotation
+    text = annotation.__name__ if inspect.isclass(annotation) else str(annotation)
     text = re.sub(r"\b(?:[a-z_]\w*\.)+", "", text)
     kinds = [_kind(part.strip()) for part in re.split(r"\|(?![^\[]*\])", text)]
     return " or ".join(dict.fromkeys("null" if kind == "None" else kind for kind in kinds))

@@ -15,8 +15,8 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from rehearsal_torch.data.question import Kind
 from rehearsal_torch.files.dotted import dotted, found_at
 from rehearsal_torch.methods.allowed import ROOMS, check_allowed
+from rehearsal_torch.methods.conf import trusted_names
 from rehearsal_torch.methods.presets import USUAL
-from rehearsal_torch.methods.trust import trusted_names
 from rehearsal_torch.objectives.imputed_success import ImputedSuccess
 from rehearsal_torch.problems.episodes.roles import gives_way, with_roles
 from rehearsal_torch.problems.problem import Problem
@@ -35,13 +35,11 @@ def seed_and_use_one_thread(seed: int) -> None:
 
 
 def build(config: DictConfig, group: str, **given: object) -> Any:
-    """The object that a group of the configuration names; None if it names none.
+    """The object that a group of the configuration names, with values `given` in place of its own; None if it
+    names none.
 
-    All objects of a configuration are built here. If the configuration comes from a resumed folder
-    (``trusted`` is a list then), only what `allowed` permits is built.
-
-    Args:
-        given: Values that replace the group's own.
+    All objects of a configuration are built here. If it comes from a resumed folder (``trusted`` is a list
+    then), only what `allowed` permits is built.
 
     Raises:
         UserError: if a class refuses its values, or may not be built.
@@ -51,26 +49,15 @@ def build(config: DictConfig, group: str, **given: object) -> Any:
 
 
 def screen(config: DictConfig) -> None:
-    """Checks all groups of a resumed configuration before anything is built.
-
-    Raises:
-        UserError: for the first target that may not be built.
-    """
+    """Checks all groups of a resumed configuration before anything is built."""
     if config.get("trusted") is not None:
         for group in ROOMS:
             _resolved(config, group)
 
 
 def made(node: Mapping[str, Any], where: str, **given: object) -> Any:
-    """The object that a node of the configuration builds.
-
-    Args:
-        node: Plain data with ``_target_``.
-        where: Its name in messages.
-        given: Values that replace the node's own.
-
-    Raises:
-        UserError: if a class refuses its values.
+    """The object that a node of the configuration builds, plain data with ``_target_``, called `where` in
+    messages.
     """
     with as_user_error(where):
         return instantiate(OmegaConf.create(dict(node)), **given)
@@ -88,20 +75,13 @@ def _resolved(config: DictConfig, group: str) -> dict[str, Any]:
         )
     trusted = config.get("trusted")
     if trusted is not None:
-        check_allowed(
-            content,
-            group,
-            trusted_names(OmegaConf.to_container(trusted) if OmegaConf.is_config(trusted) else trusted),
-        )
+        names = OmegaConf.to_container(trusted) if OmegaConf.is_config(trusted) else trusted
+        check_allowed(content, group, trusted_names(names))
     return {str(key): value for key, value in content.items()}
 
 
 def problem_of(config: DictConfig) -> Problem:
-    """The data set or world.
-
-    Raises:
-        UserError: if it is not a problem, or refuses its values.
-    """
+    """The data set or world."""
     problem = build(config, "dataset")
     if not isinstance(problem, Problem):
         raise UserError(
@@ -113,17 +93,12 @@ def problem_of(config: DictConfig) -> Problem:
 
 
 def tasked(config: DictConfig, problem: Problem) -> None:
-    """Fills open values of a surrogate's configuration from the problem (`problems.problem.Facts`): the
-    task, and candidate graphs. The configuration then builds the surrogate on its own.
+    """Fills open values of a surrogate's configuration from the problem (`problems.problem.Facts`), in place:
+    the task, and candidate graphs. The configuration then builds the surrogate on its own.
 
     Episodes with a task of their own bring the columns of a model of transitions, and the reward of a step:
     they take the place of those that the configuration brings along for sepsis patients; what was set to
     something else is kept (`problems.episodes.roles`).
-
-    Problem and surrogate must be of one kind.
-
-    Args:
-        config: The whole configuration; changed in place.
 
     Raises:
         UserError: if data and surrogate are of different kinds.
@@ -141,11 +116,8 @@ def tasked(config: DictConfig, problem: Problem) -> None:
 
 
 def pooled(config: DictConfig, count: int) -> None:
-    """Puts m surrogates of imputed tables, and the objective that pools them, in place of a method's own.
-
-    Args:
-        config: The whole configuration; changed in place, once.
-        count: m.
+    """Puts m surrogates of imputed tables, and the objective that pools them, in place of a method's own; in
+    place, once.
 
     Raises:
         UserError: if the method's estimates cannot be pooled, or would be replaced by claims that are not.
@@ -156,10 +128,10 @@ def pooled(config: DictConfig, count: int) -> None:
         return
     objective, search = classes["objective"], classes["search"]
     if not getattr(objective, "pools", False) or not getattr(search, "pools", False):
+        names = [str(nodes[group].get("_target_")).rpartition(".")[2] for group in ("objective", "search")]
         raise UserError(
             "multiple imputation is for the methods whose estimates can be pooled, cme_stack, "
-            f"outcome_regression and care; this decision has {_last(nodes['objective'])} and "
-            f"{_last(nodes['search'])}",
+            f"outcome_regression and care; this decision has {' and '.join(names)}",
             "missing: {impute: m}",
             "Choose one of these decisions, or write missing: complete in the problem file",
         )
@@ -188,26 +160,17 @@ def pooled(config: DictConfig, count: int) -> None:
             config.search = {"_target_": dotted(ProjectedAscent)}
 
 
-def _last(node: Mapping[str, Any]) -> str:
-    """The name of the class that a node builds."""
-    return str(node.get("_target_")).rpartition(".")[2]
-
-
 def _episode_roles(config: DictConfig, problem: Problem) -> None:
-    """Fills in the columns and the reward of episodes with a task; other problems change nothing."""
-    facts = problem.facts()
-    roles, reward = facts.surrogate, facts.reward
+    roles, reward = problem.facts().surrogate, problem.facts().reward
     if not roles and not reward:
         return
     columns = problem.observations().names
     with open_dict(config):
         model = config.surrogate.member if "member" in config.surrogate else config.surrogate
         if "varying" in model:
-            for name, value in with_roles(_container(model), roles).items():
-                model[name] = value
+            model.update(with_roles(_container(model), roles))
             named = [name for role in ("varying", "static", "contextual", "doses") for name in model[role]]
-            unknown = [name for name in named if name not in columns]
-            if unknown:
+            if unknown := [name for name in named if name not in columns]:
                 raise UserError(
                     f"expected columns of the data set; got {', '.join(map(str, unknown))}",
                     "surrogate",
@@ -226,44 +189,36 @@ def _container(node: Any) -> dict[str, Any]:
 
 
 def same_kind(problem: Problem, required: Kind | None, search: str = "") -> None:
-    """Checks that a problem is of the kind that a part of the method decides for.
-
-    Args:
-        required: The kind that the part declares; None for any.
-        search: The name of the search, if it is the part; empty for surrogates and objectives.
+    """Checks that a problem is of the kind that a part of the method decides for; the `search` by name, if it
+    is the part.
 
     Raises:
         UserError: if it is of another kind.
     """
     if required is None or required == problem.kind:
         return
-    data, usual = _DATA[problem.kind], USUAL[problem.kind][:3]
-    wrong = f"{type(problem).__name__} has {data}"
-    other = f"a dataset with {_DATA[required]}, such as {_LIKE[required]}"
-    decision = f"decision={' or decision='.join(usual)}"
+    (data, _), (needed, like) = _DATA[problem.kind], _DATA[required]
+    wrong, other = f"{type(problem).__name__} has {data}", f"a dataset with {needed}, such as dataset={like}"
+    decision = f"decision={' or decision='.join(USUAL[problem.kind][:3])}"
     if search:
         raise UserError(
-            f"{search} searches for {_DATA[required]}; {wrong}",
+            f"{search} searches for {needed}; {wrong}",
             "search",
             "Leave search= out and choose a decision for such data, which brings its own search, such as "
             f"{decision}; or choose {other}",
         )
     raise UserError(
-        f"this decides for {_DATA[required]}; {wrong}",
+        f"this decides for {needed}; {wrong}",
         "decision",
         f"Choose a decision for such data, such as {decision}, or {other}",
     )
 
 
-_DATA: dict[Kind, str] = {
-    "rehearse": "cases with a context, actions and outcomes",
-    "optimise": "rounds of trials",
-    "look_back": "episodes",
-}
-_LIKE: dict[Kind, str] = {
-    "rehearse": "dataset=bank",
-    "optimise": "dataset=dropwave",
-    "look_back": "dataset=sepsis_simulated",
+# What kinds of problems have, and a data set of each.
+_DATA: dict[Kind, tuple[str, str]] = {
+    "rehearse": ("cases with a context, actions and outcomes", "bank"),
+    "optimise": ("rounds of trials", "dropwave"),
+    "look_back": ("episodes", "sepsis_simulated"),
 }
 
 
@@ -276,15 +231,8 @@ def _kind(config: DictConfig) -> Kind | None:
 
 
 def surrogate_of(config: DictConfig, problem: Problem, *, settled: bool = True) -> Surrogate:
-    """Builds the unfitted surrogate.
-
-    Args:
-        config: The whole configuration; a task that it leaves open is filled in.
-        settled: Whether to seed the initial weights by the configuration's seed; otherwise the caller has
-            done so.
-
-    Raises:
-        UserError: if it is of another class, or refuses its values.
+    """Builds the unfitted surrogate, whose open task is filled in; if not `settled`, its initial weights are
+    drawn from the current random state, which the caller has seeded.
     """
     tasked(config, problem)
     if settled:
@@ -300,19 +248,12 @@ def surrogate_of(config: DictConfig, problem: Problem, *, settled: bool = True) 
 
 
 def trainer_of(config: DictConfig, folder: Path | None) -> Descent | None:
-    """The trainer; None if nothing needs training.
-
-    Args:
-        folder: The folder for resumable training states, unless the configuration names one; None stores
-            nothing, as for the refits of an online run.
-
-    Raises:
-        UserError: if the trainer refuses its values.
+    """The trainer, or None if nothing needs training; it keeps resumable states in the folder, unless the
+    configuration names one, and without any stores nothing, as for the refits of an online run.
     """
     if "_target_" not in config.trainer:
         return None
-    trainer: Descent = build(
-        config, "trainer", folder=None if folder is None else str(config.trainer.folder or folder)
-    )
+    states = None if folder is None else str(config.trainer.folder or folder)
+    trainer: Descent = build(config, "trainer", folder=states)
     trainer.progress = trainer.progress and not config.get("quiet", False)
     return trainer

@@ -19,17 +19,25 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from rehearsal_torch.files.addresses import beginning
+from rehearsal_torch.files.dotted import mappings
 from rehearsal_torch.files.installation import conf_folder
 from rehearsal_torch.files.plain import read_yaml
 from rehearsal_torch.user_error import UserError, did_you_mean
 
 CONF = conf_folder()
-PACKAGE = "# @package "
-KINDS = ((bool, "true or false"), (int, "a whole number"), (float, "a number"), (str, "a string"))
+AT = "# @package "
+KINDS: tuple[tuple[type, str], ...] = (
+    (DictConfig, "a mapping"),
+    (ListConfig, "a list"),
+    (bool, "true or false"),
+    (int, "a whole number"),
+    (float, "a number"),
+    (str, "a string"),
+)
 # Numbers in whose place a list of numbers may stand.
 SEVERAL = ("trainer.devices",)
 
@@ -40,11 +48,8 @@ def options(group: str) -> list[str]:
 
 
 def composed(experiment: str | None = None, **chosen: str) -> DictConfig:
-    """The configuration of an experiment; a new one at every call.
-
-    Args:
-        experiment: The name of a file in ``conf/experiment``; None for none.
-        chosen: Group to option, such as ``decision="cme"``.
+    """The configuration of an experiment, the name of a file in ``conf/experiment``, with other options of
+    some groups, such as ``decision="cme"``; a new one at every call.
     """
     return OmegaConf.create(deepcopy(_composed(experiment, tuple(sorted(chosen.items())))))
 
@@ -94,7 +99,7 @@ def node(group: str, option: str) -> dict[str, Any]:
 def _placed(group: str, option: str) -> dict[str, Any]:
     """An option's keys, where its file says that they go."""
     first = (CONF / group / f"{option}.yaml").read_text(encoding="utf-8").partition("\n")[0]
-    package = first.removeprefix(PACKAGE).strip() if first.startswith(PACKAGE) else group
+    package = first.removeprefix(AT).strip() if first.startswith(AT) else group
     content: dict[str, Any] = node(group, option)
     for key in [] if package == "_global_" else reversed(package.split(".")):
         content = {key: content}
@@ -124,10 +129,7 @@ def _merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, An
 
 
 def with_settings(config: DictConfig, settings: Mapping[str, object]) -> DictConfig:
-    """The configuration with other values of some of its keys, changed in place.
-
-    Args:
-        settings: Dotted key to value.
+    """The configuration with other values of some of its keys (dotted), changed in place.
 
     Raises:
         UserError: if a key does not exist, or a value has another type than the one that it replaces.
@@ -141,11 +143,7 @@ def with_settings(config: DictConfig, settings: Mapping[str, object]) -> DictCon
 
 
 def _plain(value: object, key: str) -> Any:
-    """A setting's value as plain data.
-
-    Raises:
-        UserError: if it is something else.
-    """
+    """A setting's value as plain data."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, Path):
@@ -186,11 +184,7 @@ def entries(config: DictConfig) -> dict[str, Any]:
 
 
 def check_key(key: str, config: DictConfig) -> None:
-    """Refuses a key that does not exist.
-
-    Raises:
-        UserError: with what may be meant.
-    """
+    """Refuses a key that does not exist, with what may be meant."""
     known = entries(config)
     if key in known:
         return
@@ -202,35 +196,24 @@ def check_key(key: str, config: DictConfig) -> None:
 
 
 def check_kind(key: str, new: Any, config: DictConfig) -> None:
-    """Refuses a value of another type than the one that it replaces.
-
-    Raises:
-        UserError: with the type that is expected.
-    """
+    """Refuses a value of another type than the one that it replaces."""
     try:
         old = OmegaConf.select(config, key)
     except OmegaConfBaseException:
         return
     if old is None or new is None or (isinstance(new, str) and "${" in new):
         return
-    if isinstance(old, DictConfig) or OmegaConf.is_list(old):
-        wanted, right = (
-            ("a mapping", isinstance(new, dict))
-            if isinstance(old, DictConfig)
-            else ("a list", isinstance(new, list))
-        )
-    else:
-        wanted = next((words for kind, words in KINDS if isinstance(old, kind)), "")
-        scalar = not isinstance(new, list | dict)
-        number = isinstance(new, int | float) and not isinstance(new, bool)
-        whole = isinstance(new, int) and not isinstance(new, bool)
-        right = {
-            "true or false": isinstance(new, bool),
-            "a whole number": whole or (key in SEVERAL and isinstance(new, list)),
-            "a number": number,
-            "a string": scalar,
-        }.get(wanted, True)
-    if not right:
+    truth = isinstance(new, bool)
+    right = {
+        "a mapping": isinstance(new, dict),
+        "a list": isinstance(new, list),
+        "true or false": truth,
+        "a whole number": (isinstance(new, int) and not truth) or (key in SEVERAL and isinstance(new, list)),
+        "a number": isinstance(new, int | float) and not truth,
+        "a string": not isinstance(new, list | dict),
+    }
+    wanted = next((words for kind, words in KINDS if isinstance(old, kind)), "")
+    if wanted and not right[wanted]:
         raise UserError(f"expected {wanted}, such as {_shown(old)}; got {_shown(new)}", key)
 
 
@@ -238,3 +221,29 @@ def _shown(value: Any) -> str:
     plain = OmegaConf.to_container(value) if OmegaConf.is_config(value) else value
     text = str(plain).lower() if isinstance(plain, bool) else str(getattr(plain, "text", plain))
     return text if len(text) < 60 else beginning(text, 57) + "..."
+
+
+PACKAGE = "rehearsal_torch"
+
+
+def trusted_names(typed: object) -> list[str]:
+    """The names in ``trusted=``: whose classes a command line trusts.
+
+    Raises:
+        UserError: if it is not a list of dotted names.
+    """
+    names: list[Any] = [] if typed is None else list(typed) if isinstance(typed, list | tuple) else [typed]
+    for name in names:
+        if not isinstance(name, str) or not all(part.isidentifier() for part in name.split(".")):
+            what = f"expected the names of modules, such as trusted=[my_lab]; got {typed}"
+            raise UserError(what, "trusted")
+    return names
+
+
+def named_in(folder: str | Path) -> list[str]:
+    """Every class named by the configuration files in a folder and in the groups below it."""
+    files = sorted([*Path(folder).glob("*.yaml"), *Path(folder).glob("*/*.yaml")])
+    targets = [node.get("_target_") for path in files for _, node in mappings(read_yaml(path), "")]
+    # Classes of this package need no trust; naming one must not allow it in every group.
+    named = [name for name in targets if isinstance(name, str) and not name.startswith(f"{PACKAGE}.")]
+    return list(dict.fromkeys(named))

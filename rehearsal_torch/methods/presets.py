@@ -17,7 +17,7 @@ from rehearsal_torch.methods.conf import composed, options
 from rehearsal_torch.objectives.objective import AlterationObjective, Objective
 from rehearsal_torch.search.search import NoAction, Search
 from rehearsal_torch.surrogates.surrogate import Surrogate
-from rehearsal_torch.user_error import RequestError, did_you_mean
+from rehearsal_torch.user_error import RequestError, choose_from, did_you_mean
 
 # The groups of the configuration that a method consists of.
 GROUPS = ("surrogate", "objective", "search", "certificate")
@@ -41,7 +41,6 @@ class Capabilities:
     """What a method can do, by the classes of its parts.
 
     Attributes:
-        question: The kind of problem that it decides for; None for any.
         costs: Whether it can weigh costs against the worth of a desired outcome, or never acts.
         imputation: Whether its estimates can be pooled over imputed tables.
         intervals: Whether it has an interval of the difference between two actions.
@@ -67,11 +66,7 @@ def nodes(method: str) -> dict[str, Any]:
 
 @cache
 def capabilities(method: str) -> Capabilities:
-    """What a method can do.
-
-    Args:
-        method: The name of a file in ``conf/decision``.
-    """
+    """What a method can do."""
     parts = nodes(method)
     surrogate, objective, search = (found_at(parts[group]["_target_"]) for group in GROUPS[:3])
     alters = issubclass(objective, AlterationObjective)
@@ -87,9 +82,7 @@ def capabilities(method: str) -> Capabilities:
 
 
 def methods(question: Kind) -> list[str]:
-    """The methods for a kind of problem, the usual one first, the others in alphabetical order; with `AUTO`,
-    which takes one of them.
-    """
+    """The methods for a kind of problem, with `AUTO`: the usual one first, the others by alphabet."""
     names = [name for name in options("decision") if decides_for(name, question)]
     return sorted(names, key=lambda name: (name != USUAL[question][0], name))
 
@@ -127,5 +120,5 @@ def check_method(method: str, question: Kind) -> None:
             f"{_FOR[question]}: choose one of {', '.join(suited)}"
         )
     near = did_you_mean(str(method), suited)
-    hint = f" {near}" if near.startswith("Did") else ""
+    hint = "" if near == choose_from(suited) else f" {near}"
     raise RequestError(f"there is no method {method!r}: choose one of {', '.join(suited)}.{hint}")

@@ -1,7 +1,7 @@
 """Runs: all parts that a configuration names, built and checked once.
 
     run       = build(config)
-    surrogate = fitted(run).surrogate           methods.fitting
+    surrogate = fitted(run).surrogate
     rounds    = loop.rounds(run.problem, surrogate, run.objective, run.search)
 
 The verbs of Python, the commands and the jobs of the papers use these steps. Parts that are expensive, or
@@ -9,6 +9,7 @@ write files, are built on demand: the surrogate by `Run.surrogate`, with initial
 seed alone, and the trainer by `Run.trainer`, with the folder that it may use.
 """
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -18,11 +19,17 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from rehearsal_torch.certificate import Certificate, Certify
+from rehearsal_torch.claims.cross_fitting import CrossFittedClaims, cross_fitted
+from rehearsal_torch.claims.member_graphs import member_graphs
+from rehearsal_torch.claims.rules import Claims
 from rehearsal_torch.data.question import Kind
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.graphs.written_graph import graph_class
 from rehearsal_torch.methods.build import build as built
 from rehearsal_torch.methods.build import (
+    made,
     problem_of,
     same_kind,
     seed_and_use_one_thread,
@@ -35,8 +42,10 @@ from rehearsal_torch.methods.presets import CHOOSE, methods_by, methods_with
 from rehearsal_torch.objectives.objective import class_of, settings_of
 from rehearsal_torch.problems.problem import Problem, World
 from rehearsal_torch.search.search import Search, check_worth
+from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from rehearsal_torch.surrogates.surrogate import Surrogate
 from rehearsal_torch.training.descent import Descent
+from rehearsal_torch.training.fit import fit, shareable
 from rehearsal_torch.user_error import UserError, as_user_error
 
 
@@ -61,8 +70,8 @@ class Run(Method):
     Attributes:
         surrogate: Returns the unfitted surrogate; the same at every call, unless it is called with
             settled=False: its initial weights are then drawn from the current random state.
-        trainer: Returns the trainer for a folder, or for None, which stores nothing; returns None if nothing
-            needs training.
+        trainer: Returns the trainer for a folder, or for None, which stores nothing; None if nothing needs
+            training.
         learn: Whether the run is online: the surrogate is refitted after each round.
         config: The configuration of what was built, as plain data, every reference resolved.
     """
@@ -109,8 +118,8 @@ def build(config: DictConfig, problem: Problem | None = None, method: Method | N
     if method is None or problem.facts().reward or problem.facts().imputations:
         method = method_of(config)
     check_graphs(config)
-    made = class_of(method.objective)
-    same_kind(problem, None if made is None else made.kind)
+    kind = class_of(method.objective)
+    same_kind(problem, None if kind is None else kind.kind)
     same_kind(problem, method.search.kind, type(method.search).__name__)
     return Run(
         method.objective,
@@ -135,11 +144,7 @@ def _left_to_the_task(config: DictConfig) -> bool:
 
 
 def check_graphs(config: DictConfig) -> None:
-    """Reads the graphs that may be true (``graphs=FILE``), if the configuration names any.
-
-    Raises:
-        UserError: if they cannot be used.
-    """
+    """Reads the graphs that may be true (``graphs=FILE``), if the configuration names any."""
     written = config.get("graphs")
     if written is None:
         return
@@ -154,11 +159,7 @@ def method_of(config: DictConfig) -> Method:
     Raises:
         UserError: if there is no objective or no search, one refuses its values, or the search is none.
     """
-    objective, search, certify = (
-        built(config, "objective"),
-        built(config, "search"),
-        built(config, "certificate"),
-    )
+    objective, search, certify = (built(config, group) for group in ("objective", "search", "certificate"))
     if objective is None or search is None:
         raise UserError(
             "the configuration has no objective or no search",
@@ -182,33 +183,32 @@ def suits(method: Method, surrogate: Surrogate) -> None:
     if isinstance(method.certify, Certificate):
         with as_user_error("certificate"):
             method.certify.check(surrogate)
-    made = class_of(method.objective)
-    settings = settings_of(method.objective)
-    if made is not None and made.takes and not isinstance(surrogate, made.takes):
-        needed = " or ".join(each.__name__ for each in made.takes)
+    kind, settings = class_of(method.objective), settings_of(method.objective)
+    if kind is not None and kind.takes and not isinstance(surrogate, kind.takes):
+        needed = " or ".join(each.__name__ for each in kind.takes)
         suited = methods_with(type(surrogate))
         remedy = f"choose {' or '.join(f'decision={name}' for name in suited)}, or " if suited else ""
         raise UserError(
-            f"{made.__name__} decides by a {needed}; this model is a {type(surrogate).__name__}",
+            f"{kind.__name__} decides by a {needed}; this model is a {type(surrogate).__name__}",
             "decision",
             f"{remedy}fit a model for this decision: leave checkpoint= out".capitalize(),
         )
     sought = type(method.search).maximises()
-    if made is not None and sought is not None and not issubclass(made, sought):
+    if kind is not None and sought is not None and not issubclass(kind, sought):
         raise UserError(
             f"{type(method.search).__name__} maximises a {sought.__name__}; the objective is a "
-            f"{made.__name__}",
+            f"{kind.__name__}",
             "search",
             "Leave search= out: a decision brings its own",
         )
-    if made is not None:
+    if kind is not None:
         with as_user_error("objective"):
-            made.check(surrogate, **settings)
+            kind.check(surrogate, **settings)
     with as_user_error("search"):
         method.search.check(surrogate, **settings)
     task = surrogate.question()
     if isinstance(task, RehearsalTask) and task.worth is not None and task.costs:
-        named = [] if made is None else methods_by(made, type(method.search))
+        named = [] if kind is None else methods_by(kind, type(method.search))
         with as_user_error("worth"):
             check_worth(method.objective, method.search, " or ".join(named) or "this method")
 
@@ -236,3 +236,119 @@ def learning(config: DictConfig, problem: Problem) -> bool:
             "Leave shards out, and spread repeats over seeds instead: -m seed=0,1,2",
         )
     return True
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A fitted surrogate, with the seconds of the fit alone, the losses as (step, name, value), and the
+    held-out rows that it used.
+    """
+
+    surrogate: Surrogate
+    seconds: float
+    readings: list[tuple[int, str, float]]
+    held_out: Table | None
+
+
+def fitted(
+    run: Run,
+    training: Path | None = None,
+    surrogate: Surrogate | None = None,
+    *,
+    validated: bool = True,
+    quiet: bool = True,
+    workers: int = 1,
+) -> Fitted:
+    """Fits the surrogate of a run, ready to predict; nothing is written but what the trainer keeps in the
+    folder `training`.
+
+    Args:
+        validated: Whether held-out rows are used for early stopping.
+        quiet: Whether parts with a solver show no progress.
+        workers: The number of processes that share the fits of members (`training.fit`).
+    """
+    surrogate = run.surrogate() if surrogate is None else surrogate
+    held_out = run.problem.held_out() if validated else None
+    trainer, observations = run.trainer(training), [run.problem.observations()]
+    began = time.perf_counter()
+    # Nothing here keeps the rows: a model that has its examples from them needs them no longer.
+    fit(surrogate, observations.pop(), trainer, held_out, quiet=quiet, workers=workers)
+    seconds = time.perf_counter() - began
+    readings = [] if trainer is None else trainer.history
+    return Fitted(surrogate.eval(), seconds, readings, held_out)
+
+
+def cross_fitted_claims(
+    run: Run, told: Callable[[str], None] | None = None, workers: int = 1
+) -> CrossFittedClaims:
+    """The cross-fitted claims of a run. All fits use the held-out rows of the problem for early stopping, as
+    that of the run does; those that train on GPUs, or with several processes each, are shared by no
+    `workers`.
+
+    Raises:
+        UserError: if the run decides for other problems than cases of a table, or a fold cannot be fitted to.
+    """
+    problem, task = run.problem, run.problem.question()
+    if not isinstance(task, RehearsalTask):
+        raise UserError(
+            "these claims are those of alterations, judged by other rows of a table; "
+            f"{type(problem).__name__} has none",
+            "claims=cross_fitted",
+            "Leave claims= out",
+        )
+    held_out = problem.held_out()
+    with as_user_error("claims"):
+        trainer = run.trainer(None)
+        how = None if trainer is None else trainer.settled()
+
+        def fitted(table: Table) -> Surrogate:
+            return fit(run.surrogate(), table, None if how is None else how.settled(), held_out)
+
+        return cross_fitted(
+            problem.observations(),
+            problem.facts().units,
+            task,
+            fitted,
+            run.objective,
+            run.search,
+            seed=run.seed,
+            told=told,
+            workers=workers if shareable(how) else 1,
+        )
+
+
+def judged_by_graphs(
+    run: Run,
+    surrogate: Surrogate,
+    written: Any,
+    claims: Claims | None = None,
+    told: Callable[[str], None] | None = None,
+) -> Claims | None:
+    """The claims of a run, followed by the graphs under which its decisions stand (`member_graphs`); the
+    claims alone if no graphs are `written` (`graphs.written_graph`).
+
+    Raises:
+        UserError: if the graphs cannot be read or do not suit the task, or the run does not decide for cases
+            of a table by a method with one graph.
+    """
+    if written is None:
+        return claims
+    if run.learn or run.kind != "rehearse" or "task" not in run.config["surrogate"]:
+        raise UserError(
+            "only decisions for cases of a table, by a method that is fitted once, are compared over graphs",
+            "graphs",
+            "Leave graphs= out",
+        )
+    with as_user_error("graphs"):
+        return member_graphs(
+            graph_class(written), surrogate, partial(fitted_under, run), run.objective, claims, told
+        )
+
+
+def fitted_under(run: Run, graph: RehearsalGraph) -> RehearsalSurrogate:
+    """The method of a run, fitted to its observations under another graph of the task's variables."""
+    seed_and_use_one_thread(run.seed)
+    task = RehearsalTask.of(run.config["surrogate"]["task"]).to_plain() | {"graph": graph.to_plain()}
+    under: RehearsalSurrogate = made({**run.config["surrogate"], "task": task}, "surrogate")
+    fit(under, run.problem.observations(), run.trainer(None), run.problem.held_out())
+    return under

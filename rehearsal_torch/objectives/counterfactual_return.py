@@ -37,7 +37,7 @@ from rehearsal_torch.data.decision import Decision, EpisodeCase
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.finite import NoFiniteValueError
 from rehearsal_torch.data.question import Kind
-from rehearsal_torch.mechanisms.trajectory import replay
+from rehearsal_torch.mechanisms.mechanism import replay
 from rehearsal_torch.objectives.objective import Objective
 from rehearsal_torch.objectives.reward import BoundedReward, Doses, LinearReward, Reward
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, Surrogate

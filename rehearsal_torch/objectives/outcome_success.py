@@ -25,7 +25,7 @@ known badly beside a small noise, and well enough for the region; it is not zero
 continues its trend with confidence, however far from the rows.
 
 That confidence is why the rows themselves are asked as well. Of the points at which an action is judged, the
-share S has no row near (`surrogates.outcome.near_rows`). There success may be anything. If nothing succeeds
+share S has no row near (`outcome.outcome_regression`). There success may be anything. If nothing succeeds
 there, the chance is at least P - S, so that at most
 
     lost = P(none) - max(0, P - S)

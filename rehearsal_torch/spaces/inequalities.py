@@ -202,7 +202,8 @@ class Reader:
         tokens, at, end = list[Token](), 0, len(self.text.rstrip())
         while at < end:
             match = TOKEN.match(self.text, at)
-            if match is None:
+            # Braces and commas are for levels.
+            if match is None or (not self.levels and match["mark"] in ("{", "}", ",")):
                 at += len(self.text[at:]) - len(self.text[at:].lstrip())
                 odd = self.text[at]
                 quote = (

@@ -12,14 +12,14 @@ up to an error per unit of amplitude of at most
 since the waves' Chebyshev coefficients are 2 J_m(s), J_m the Bessel functions. `nodes_for` takes the n that
 bounds this error by 1e-14: to rounding, such a function is known from a few dozen values.
 
-Everything that the joint-metric estimator (`kernel.spectral_ridge`) says of J along one action in an interval
-is made of waves cos(w_m a) and sin(w_m a): the value is a linear function of them, and the variance a sum of
+Everything that the joint-metric estimator (`spectral_ensemble`) says of J along one action in an interval is
+made of waves cos(w_m a) and sin(w_m a): the value is a linear function of them, and the variance a sum of
 squares of linear functions. With the values of member e at nodes, and C_e their posterior covariance,
 
     J_e(a) = sum_j l_j(a) J_e(a_j),    var_e(a) = sum_jk l_j(a) l_k(a) C_e(a_j, a_k);
 
 each member has as many nodes as its own waves need, and its values are then lifted to the nodes of the
-fastest. However many actions a search compares, features and factor are needed at the nodes only.
+fastest.
 
 Source: Trefethen (2013), Ch. 3 and 4 (coefficients and aliasing of interpolants); Watson (1944), Sec. 3.31
 (the bound of J_m).
@@ -36,9 +36,7 @@ FEWEST = 4
 
 
 def nodes_for(frequency: float, most: int) -> int | None:
-    """n for frequencies of at most z on [-1, 1]; None if more than `most` nodes would be needed, or z is not
-    finite. As n >= z, that is known without counting.
-    """
+    """n for frequencies of at most z on [-1, 1]; None if more than `most` were needed, or z is infinite."""
     if not frequency <= most:
         return None
     count = max(FEWEST, math.ceil(frequency))
@@ -73,9 +71,8 @@ class ChebyshevNodes:
 
 
 class TabulatedValue:
-    """The mean of E estimators and its deviation (`spectral_ensemble`) for one action in B contexts, from
-    nodes of B intervals, as many as each estimator needs, the values at them (m, B) and their covariances (B,
-    m, m).
+    """The mean of E estimators and its deviation for one action in B contexts, from each one's nodes of B
+    intervals, values at them (m, B) and covariances (B, m, m).
     """
 
     def __init__(self, members: Sequence[tuple[ChebyshevNodes, Tensor, Tensor]]) -> None:

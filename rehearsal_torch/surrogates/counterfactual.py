@@ -29,7 +29,6 @@ from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.mechanisms.sparse_effects import SparseEffects
 from rehearsal_torch.seeding import seeded
 from rehearsal_torch.spaces.box import Alteration
-from rehearsal_torch.surrogates.network import causal_model
 from rehearsal_torch.surrogates.network.causal_model import CausalModel, CausalNetwork
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
 from rehearsal_torch.surrogates.transition import TransitionModel
@@ -45,12 +44,9 @@ _ACTION = "action["
 def recover(model: CausalModel | CausalNetwork | TransitionModel, observed: Table | Episode) -> Tensor:
     """The exogenous noise behind an observation (abduction): of a table with every action and node of a
     causal network (n, N), in the order of the nodes; of an episode with the columns of a transition model (T
-    - 1, D) in double precision, row t the noise of the step from t to t + 1, in the order of ``model.names``.
-    On the device of the observation.
-
-    Raises:
-        ValueError: if model and observation are of different kinds, or the model is not fitted.
-        KeyError: if a column is missing.
+    - 1, D) in double precision, row t that of the step from t to t + 1, in the order of ``model.names``.
+    ValueError if model and observation are of different kinds, or it is not fitted; KeyError if a column is
+    missing.
     """
     if isinstance(model, TransitionModel):
         episode = _episode(observed)
@@ -58,7 +54,8 @@ def recover(model: CausalModel | CausalNetwork | TransitionModel, observed: Tabl
         taken, _ = _actions(model, episode, None)
         parents = torch.cat([boxed[:-1], model.levels.encoded(taken).to(boxed)], -1)
         return mechanism.abduct(parents, boxed[1:, :width]).to(episode.values.device)
-    return causal_model.recover(_network(model), _table(observed))
+    network, table = _network(model), _table(observed)
+    return _noise(network, table.to(network.device)).to(table.values.device)
 
 
 @torch.no_grad()
@@ -82,8 +79,7 @@ def sample(
 
     Returns:
         For a causal model (..., count, N), in the order of the network's nodes; for a transition model
-            trajectories (..., count, T, D) in the features' units, in the order of ``model.names``. On the
-            device of the actions, or of the episode.
+            trajectories (..., count, T, D) in the features' units, in the order of ``model.names``.
 
     Raises:
         ValueError: if model and observation are of different kinds, a name or number is unknown, or the model
@@ -99,7 +95,9 @@ def sample(
                 f"expected actions as a tensor (..., {len(model.task.actions)}), in the order of "
                 f"{list(model.task.actions)}; got {type(actions).__name__}"
             )
-        return causal_model.sample(model, actions, count, seed, fixed)
+        network = model.network()
+        given, known = actions.to(network.device), _node_settings(network, fixed)
+        return network.propagate(given, model.draws(count, seed), fixed=known)[0].to(actions.device)
     episode = _episode(observed)
     chosen, _ = _actions(model, episode, actions)
     settings, mechanism, width = _settings(model, episode, fixed), _exact(model), len(model.varying)
@@ -136,10 +134,9 @@ def counterfactual(
         fixed: Nodes, or varying features after the first step, that are set directly, name to value.
 
     Returns:
-        For a table: actions and nodes, one row for each row of `observed`, with the cells that were set
-            marked as altered. For an episode: the same columns, (T, d), with the counterfactual varying
-            features and the doses that were given; static and contextual features, and columns that the model
-            does not read, stay as observed.
+        For a table: actions and nodes, row by row, with the cells that were set marked as altered. For an
+            episode: the same columns, (T, d), with the counterfactual varying features and the doses that
+            were given; others stay as observed.
 
     Raises:
         ValueError: if model and observation are of different kinds, a name or number is unknown, or the model
@@ -153,7 +150,7 @@ def counterfactual(
         network, table = _network(model), _table(observed)
         if actions is not None and not isinstance(actions, Mapping):
             raise ValueError(f"expected actions as name to value; got a {type(actions).__name__}")
-        return causal_model.counterfactual(network, table, actions, fixed)
+        return _rows(network, table, actions or {}, fixed)
     episode = _episode(observed)
     chosen, doses = _actions(model, episode, actions)
     if chosen.ndim != 1:
@@ -170,12 +167,48 @@ def counterfactual(
     return Episode(episode.identity, episode.names, values)
 
 
+def _noise(network: CausalNetwork, table: Table) -> Tensor:
+    """The noise of every node in every row, (n, N); KeyError if a node has no column."""
+    columns = []
+    for node, mechanism in zip(network.task.nodes, network.mechanisms, strict=True):
+        inputs, values = table.columns(network.task.inputs(node)).double(), table.columns([node]).double()
+        columns.append(mechanism.abduct(mechanism.scaled(inputs), values).squeeze(-1))
+    return torch.stack(columns, -1)
+
+
+def _rows(network: CausalNetwork, table: Table, actions: Values, fixed: Values | None) -> Table:
+    """Counterfactual rows of a network."""
+    names, nodes = network.task.actions, network.task.nodes
+    unknown = [name for name in actions if name not in names]
+    if unknown:
+        raise ValueError(
+            f"{unknown} are not actions of this model; it has {list(names)}: set nodes with `fixed`"
+        )
+    home, table = table.values.device, table.to(network.device)
+    noise, other = _noise(network, table), table.columns(names).double().clone()
+    for name, value in actions.items():
+        other[:, names.index(name)] = value
+    settings = _node_settings(network, fixed)
+    replayed = network.propagate(other, noise.unsqueeze(-2), fixed=settings)[0][..., 0, :]
+    values = torch.cat([other, replayed], -1).to(home)
+    altered = torch.tensor([name in names or name in (fixed or {}) for name in (*names, *nodes)])
+    return Table((*names, *nodes), values, altered.expand(values.shape).to(home).clone())
+
+
+def _node_settings(network: CausalNetwork, fixed: Values | None) -> dict[str, Tensor] | None:
+    unknown = [name for name in fixed or {} if name not in network.task.nodes]
+    if unknown:
+        raise ValueError(f"{unknown} are not nodes of this model; it has {list(network.task.nodes)}")
+    if fixed is None:
+        return None
+    home = network.device
+    return {name: torch.tensor([float(fixed[name])], dtype=torch.float64, device=home) for name in fixed}
+
+
 def _network(model: object) -> CausalNetwork:
     if isinstance(model, EpisodeSurrogate) and model.members > 1:
-        raise ValueError(
-            f"expected a single model; got a {type(model).__name__} of {model.members}: ask one of them, "
-            "such as model.each[0]"
-        )
+        expected = f"expected a single model; got a {type(model).__name__} of {model.members}"
+        raise ValueError(f"{expected}: ask one of them, such as model.each[0]")
     if isinstance(model, CausalModel):
         return model.network()
     if not isinstance(model, CausalNetwork):
@@ -193,10 +226,8 @@ def _table(observed: object) -> Table:
 
 def _episode(observed: object) -> Episode:
     if not isinstance(observed, Episode):
-        raise ValueError(
-            "expected `observed` to be an Episode, as the model is a transition model; got a "
-            f"{type(observed).__name__}"
-        )
+        expected = "expected `observed` to be an Episode, as the model is a transition model"
+        raise ValueError(f"{expected}; got a {type(observed).__name__}")
     return observed
 
 
@@ -242,10 +273,8 @@ def _actions(model: TransitionModel, episode: Episode, actions: Actions) -> tupl
         actions = dict(zip(actions.names, actions.values.tolist(), strict=True))
     if isinstance(actions, Tensor):
         if actions.ndim < 1 or actions.shape[-1] != steps or actions.is_floating_point():
-            raise ValueError(
-                f"expected action numbers (..., {steps}) long, one for each time step but the last; got "
-                f"{tuple(actions.shape)} {actions.dtype}"
-            )
+            expected = f"expected action numbers (..., {steps}) long, one for each time step but the last"
+            raise ValueError(f"{expected}; got {tuple(actions.shape)} {actions.dtype}")
         numbers = actions.to(observed)
     else:
         requested = dict(actions or {})
@@ -269,10 +298,8 @@ def _actions(model: TransitionModel, episode: Episode, actions: Actions) -> tupl
                     )
                 numbers[step] = int(value)
     if bool(((numbers < 0) | (numbers >= model.levels.actions)).any()):
-        raise ValueError(
-            f"expected action numbers 0 ... {model.levels.actions - 1}; got {int(numbers.min())} to "
-            f"{int(numbers.max())}"
-        )
+        expected = f"expected action numbers 0 ... {model.levels.actions - 1}"
+        raise ValueError(f"{expected}; got {int(numbers.min())} to {int(numbers.max())}")
     same = (numbers == observed).unsqueeze(-1)
     return numbers, torch.where(same, given, model.levels.doses(numbers).to(given))
 

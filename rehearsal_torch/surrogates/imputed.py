@@ -7,57 +7,48 @@ what is unknown because of the missing cells, and by that alone. Objectives pool
 Source: Rubin (1987), Ch. 3 (the analysis of each completed data set).
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from torch import Tensor, nn
-
 from rehearsal_torch.data.imputation import MOST, ImputedTable
-from rehearsal_torch.data.part import Solved, Trained
 from rehearsal_torch.data.question import Question
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.sizes import bounded
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
-from rehearsal_torch.surrogates.surrogate import SeparateMembers
+from rehearsal_torch.surrogates.surrogate import Fits, Modules, SeparateMembers
 
 
 class ImputedSurrogate(RehearsalSurrogate, SeparateMembers):
-    """m surrogates of one method, from 2 to 200.
-
-    Args:
-        task: The roles of the variables; plain data or a RehearsalTask.
-        member: Factory of one of them, given the task.
-        count: m.
-    """
+    """m surrogates of one method, from 2 to 200."""
 
     def __init__(
         self,
-        task: Mapping[str, Any] | RehearsalTask,
-        member: Callable[..., RehearsalSurrogate],
-        count: int = 20,
+        task: Mapping[str, Any] | RehearsalTask,  # The roles of the variables; plain data or a RehearsalTask
+        member: Callable[..., RehearsalSurrogate],  # Factory of one of them, given the task
+        count: int = 20,  # m
     ) -> None:
         super().__init__(task)
         bounded("count", count, MOST, 2)
-        self.models = nn.ModuleList(member(task=self.task) for _ in range(count))
+        self.models = Modules[RehearsalSurrogate](member(task=self.task) for _ in range(count))
         self.by_adjustment = self.each[0].by_adjustment
 
     @property
     def each(self) -> tuple[RehearsalSurrogate, ...]:
         """The m surrogates."""
-        return tuple(model for model in self.models if isinstance(model, RehearsalSurrogate))
+        return tuple(self.models)
 
     def separate(self) -> tuple[RehearsalSurrogate, ...]:
         """The m surrogates."""
         return self.each
 
-    def common_parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+    def common_parts(self, table: Table) -> Fits:
         """The overlap of the first table; ValueError if it was imputed another number of times."""
         first = self._own(table, 0)
         self.task.check(first)
         yield self.overlap, self.overlap.examples(first)
 
-    def member_parts(self, place: int, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+    def member_parts(self, place: int, table: Table) -> Fits:
         """The parts of a surrogate on its own table; a table without missing cells is that of all."""
         yield from self.each[place].parts(self._own(table, place))
 
@@ -66,10 +57,8 @@ class ImputedSurrogate(RehearsalSurrogate, SeparateMembers):
         if not isinstance(table, ImputedTable):
             return table
         if len(table.completed) != len(self.models):
-            raise ValueError(
-                f"expected a table that was imputed {len(self.models)} times; got one of "
-                f"{len(table.completed)}"
-            )
+            expected = f"expected a table that was imputed {len(self.models)} times"
+            raise ValueError(f"{expected}; got one of {len(table.completed)}")
         return table.completed[index]
 
     def used(self) -> tuple[str, ...]:

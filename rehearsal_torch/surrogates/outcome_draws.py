@@ -14,10 +14,9 @@ more of them than outcomes: each face then bounds one coordinate. Otherwise (a p
 the identity. A coordinate holds how far each row is from the bound, where the indicator of the region holds
 one bit: where success is rare, the indicator is nearly constant, and the coordinates still vary in every row.
 
-The draws of a fitted model are the same for every question, since their seed is part of the model, and a
-decision for one case would otherwise spend much of its time on them. `KeptDraws` keeps those used last, up to
-a number of cells. A model that is fitted, loaded or conditioned anew has other tensors, or changed ones, and
-draws anew.
+The draws of a fitted model are the same for every question, since their seed is part of the model:
+`KeptDraws` keeps those used last, up to a number of cells, and draws anew for a model with other tensors, or
+changed ones.
 
 Source: Gelman et al. (2013), Sec. 7.1 (the posterior predictive distribution); Du et al. (2026), Sec. 2.1
 (the region as a polytope).
@@ -96,22 +95,14 @@ MODELS, EACH = 64, 128
 
 @dataclass(frozen=True)
 class OutcomeDraws:
-    """Draws of the outcomes in one case.
+    """Draws of the outcomes in one case."""
 
-    Attributes:
-        values: t, (n, q), in the coordinates' units; on the device of the context.
-        basis: B, (q, |Y|).
-        weight: The weight, in the method's estimate, of the model that they come from.
-    """
-
-    values: Tensor
-    basis: Tensor
-    weight: float = 1.0
+    values: Tensor  # t, (n, q), in the coordinates' units; on the device of the context
+    basis: Tensor  # B, (q, |Y|)
+    weight: float = 1.0  # The weight, in the method's estimate, of the model that they come from
 
     def bounds(self, region: Polytope) -> list[tuple[float, float]]:
-        """The (lower, upper) bounds of each coordinate in the desired region, infinite where there is none. A
-        face that bounds several coordinates at once belongs to none of them.
-        """
+        """The bounds of each coordinate in the desired region; a face of several coordinates is of none."""
         limits = [(-torch.inf, torch.inf) for _ in self.basis]
         lengths = region.normals.norm(dim=-1)
         for normal, offset in zip(region.normals / lengths[:, None], region.offsets / lengths, strict=True):
@@ -135,9 +126,7 @@ class OutcomeDraws:
 
 
 def of_response(response: AffineResponse, given: Tensor, action: Tensor) -> OutcomeDraws:
-    """Draws of an affine response with normal noise, under the M models of its leading dimension, given the
-    context (|X|,) and the values that are set (k,).
-    """
+    """Draws of an affine response with normal noise under M models, given context (|X|,) and values (k,)."""
     home, like = given.device, response.constant
     given, action = given.to(like.device), action.to(like.device)
     means = response.base(given.unsqueeze(0)).squeeze(-2) + (response.action @ action)

@@ -16,16 +16,12 @@ from the lower end of the interval of their difference, if the method has one.
 Where costs count, an action overturns already where its gain is not worth its cost: b is then b plus the
 cost in units of the worth of a desired outcome.
 
-Beside it stands the strength of the strongest covariate (`estimators.covariate_strength`) among those that
-the graph says to adjust for: the context, the variables before the alteration, and those between two
-alterations (`graphs.separation`). It depends on the observations and on which variables are altered, and is
-computed once for each such set.
+Beside it stands the strength of the strongest covariate (`estimators.marginal_sensitivity`) among those that
+the graph says to adjust for (`graphs.separation`), computed once for each set of altered variables.
 
 Nothing is added to decisions that set nothing, or have no estimate of such a probability; nor where the
 observations contain altered cells: then the actions were chosen by decisions, of which it is known on what
 they depended.
-
-Source: ours; see the two modules named above.
 """
 
 from collections.abc import Callable, Mapping
@@ -39,8 +35,12 @@ from rehearsal_torch.data.question import Question
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.sensitivity import Against, Basis, Sensitivity
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.estimators.covariate_strength import Assignment, strengths
-from rehearsal_torch.estimators.marginal_sensitivity import tipping_between, tipping_strength
+from rehearsal_torch.estimators.marginal_sensitivity import (
+    Assignment,
+    strengths,
+    tipping_between,
+    tipping_strength,
+)
 from rehearsal_torch.graphs.separation import adjustment
 
 # More rows add nothing to a 95 % range.
@@ -51,12 +51,7 @@ FEW_ROWS = "there are too few observations to say how strong the observed covari
 
 
 class Overturning:
-    """The sensitivity of decisions for one task.
-
-    Args:
-        task: The roles of the variables.
-        observations: Returns the table to which the surrogate was fitted; called when first needed.
-    """
+    """The sensitivity of decisions for one task, given what returns the rows of the surrogate's fit."""
 
     def __init__(self, task: RehearsalTask, observations: Callable[[], Table]) -> None:
         self.task, self.observations = task, observations
@@ -78,9 +73,7 @@ class Overturning:
         return Table.observed(table.names, kept.detach().to("cpu", torch.float64))
 
     def covariates(self, names: tuple[str, ...]) -> Mapping[str, float] | None:
-        """Covariate to strength when `names` are altered, strongest first; None if there are too few rows, or
-        altered ones.
-        """
+        """Covariate to strength when `names` are altered, strongest first; None if rows are too few."""
         if names not in self._known:
             self._known[names] = self._strengths(names)
         return self._known[names]
@@ -94,12 +87,8 @@ class Overturning:
         return FEW_ROWS if self.known_for(names) else UNRECORDED
 
     def with_sensitivity(self, decision: Decision, certificate: Mapping[str, float | str] | None) -> Decision:
-        """The decision with its sensitivity, or unchanged where that does not apply.
-
-        Args:
-            decision: A decision for a case of the task.
-            certificate: Its certificate, whose ``truth_lower`` is used where the estimate has no interval; a
-                bound of the posterior mean alone says nothing about the truth.
+        """The decision with its sensitivity where that applies. ``truth_lower`` of its certificate is used
+        where the estimate has no interval; a bound of the posterior mean says nothing about the truth.
         """
         estimate, before = decision.estimate, decision.before
         if decision.alteration is None or estimate is None or before is None:
@@ -112,23 +101,19 @@ class Overturning:
             lower = before.point + decision.gain.lower
         paid = (decision.cost or 0.0) / decision.worth if decision.worth else 0.0
         ends = torch.tensor([lower, before.point, before.point + paid], dtype=torch.float64).clamp(0.0, 1.0)
-        tipping = float(
-            tipping_strength(ends[0], ends[2])
-            if decision.unchanged is None
-            else tipping_between(ends[0], ends[1], paid)
-        )
-        found = self.covariates(decision.alteration.names)
-        if not found:
-            note = self.why_none(decision.alteration.names) if found is None else NO_COVARIATE
-            weighed = Sensitivity(_rounded(tipping), basis, note=note, against=against)
-            return replace(decision, sensitivity=weighed)
-        covariate, yardstick = next(iter(found.items()))
-        return replace(
-            decision,
-            sensitivity=Sensitivity(
-                _rounded(tipping), basis, _rounded(yardstick), covariate, against=against
-            ),
-        )
+        if decision.unchanged is None:
+            tipping = _rounded(float(tipping_strength(ends[0], ends[2])))
+        else:
+            tipping = _rounded(float(tipping_between(ends[0], ends[1], paid)))
+        names = decision.alteration.names
+        covariates = self.covariates(names)
+        if covariates:
+            covariate, yardstick = next(iter(covariates.items()))
+            weighed = Sensitivity(tipping, basis, _rounded(yardstick), covariate, against=against)
+        else:
+            note = self.why_none(names) if covariates is None else NO_COVARIATE
+            weighed = Sensitivity(tipping, basis, note=note, against=against)
+        return replace(decision, sensitivity=weighed)
 
     def _lower(
         self, decision: Decision, certificate: Mapping[str, float | str] | None
@@ -145,18 +130,13 @@ class Overturning:
         """See `covariates`."""
         if self.rows is None:
             return None
-        found = adjustment(self.task.graph, self.task.context, names, self.task.outcomes)
-        before = (*self.task.context, *found.before)
-        later = tuple(name for name in names if name not in found.first)
-        blocks = (
-            [(found.first, before), (later, (*before, *found.first, *found.between))]
-            if found.first
-            else [(names, before)]
-        )
-        assignments = [
-            Assignment(self.rows.columns(actions), self.rows.columns(given), given)
-            for actions, given in blocks
-        ]
+        sets = adjustment(self.task.graph, self.task.context, names, self.task.outcomes)
+        before = (*self.task.context, *sets.before)
+        later = tuple(name for name in names if name not in sets.first)
+        blocks = [(sets.first, before)] if sets.first else []
+        blocks.append((later, (*before, *sets.first, *sets.between) if sets.first else before))
+        columns = self.rows.columns
+        assignments = [Assignment(columns(actions), columns(given), given) for actions, given in blocks]
         if not all(each.estimable for each in assignments):
             return None
         # An earlier action is given when a later one is chosen, but is not a covariate of the alteration.
@@ -164,13 +144,7 @@ class Overturning:
 
 
 class RecordedStrengths(Overturning):
-    """The same without the observations: the strengths of the covariates were recorded before.
-
-    Args:
-        task: The roles of the variables.
-        known: The altered variables to the strengths of their covariates, strongest first; None where there
-            were too few rows.
-    """
+    """The same without the rows: strengths were recorded for sets of variables, None where rows were few."""
 
     def __init__(
         self, task: RehearsalTask, known: Mapping[tuple[str, ...], Mapping[str, float] | None]
@@ -193,11 +167,7 @@ class RecordedStrengths(Overturning):
 
 
 def for_question(question: Question | None, observations: Callable[[], Table]) -> Overturning | None:
-    """The sensitivity of decisions that answer a question; None if it is not a rehearsal task.
-
-    Args:
-        question: What a surrogate was fitted for (`Surrogate.question`); None if it records nothing.
-    """
+    """The sensitivity of decisions that answer a question; None if it is not a rehearsal task."""
     return Overturning(question, observations) if isinstance(question, RehearsalTask) else None
 
 

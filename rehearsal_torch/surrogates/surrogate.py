@@ -9,29 +9,40 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from itertools import chain
-from typing import Self
+from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.data.part import NotFittedError, Solved, Trained, state_faults, unfitted_parts
+from rehearsal_torch.data.part import Examples, NotFittedError, Solved, Trained, state_faults, unfitted_parts
 from rehearsal_torch.data.question import Kind, OtherQuestionError, Question, differences, like, taken
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.mechanisms.trajectory import Trajectory
+from rehearsal_torch.mechanisms.mechanism import Trajectory
+
+Module = TypeVar("Module", bound=nn.Module)
+
+
+class Modules(nn.ModuleList, Generic[Module]):
+    """A list of modules of one class."""
+
+    if TYPE_CHECKING:
+
+        def __iter__(self) -> Iterator[Module]: ...
+
+        def __getitem__(self, place: int) -> Module: ...  # type: ignore[override]
+
+
+# Parts, each with the examples that it is fitted to.
+Fits = Iterator[tuple[Solved | Trained, Examples]]
 
 
 class Surrogate(nn.Module, ABC):
-    """A model whose parts are fitted to a table.
+    """A model whose parts are fitted to a table."""
 
-    Attributes:
-        kind: The kind of problem that it serves (`Problem.kind`); None for any.
-        by_adjustment: Whether the graph enters the fit through the adjustment of the candidate sets alone.
-    """
-
-    kind: Kind | None = None
-    by_adjustment: bool = False
+    kind: Kind | None = None  # The kind of problem that it serves (`Problem.kind`); None for any
+    by_adjustment: bool = False  # Whether the graph enters by the adjustment of candidate sets alone
 
     @property
     def device(self) -> torch.device:
@@ -46,10 +57,8 @@ class Surrogate(nn.Module, ABC):
         return self if self.device.type == "cpu" else deepcopy(self).to("cpu")
 
     @abstractmethod
-    def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
-        """The parts to fit, in order, each with its examples (n, ...). An iterator, so that the examples of a
-        later part may depend on the fit of an earlier one (a scaler, say).
-        """
+    def parts(self, table: Table) -> Fits:
+        """Parts to fit, in order, with examples (n, ...) that may depend on the fits of earlier ones."""
 
     def require_fitted(self) -> None:
         """Refuses to answer (`NotFittedError`) while a part has been neither fitted nor loaded."""
@@ -69,10 +78,8 @@ class Surrogate(nn.Module, ABC):
 
     def adopt(self, question: object) -> None:
         """Takes over a question (a task, or plain data of one; for episodes the names of their columns),
-        provided that the fit can answer it; from then on that question is answered.
-
-        Raises:
-            OtherQuestionError: naming each field that differs and on which the fit depends.
+        provided that the fit can answer it; from then on that question is answered. OtherQuestionError,
+        naming each field that differs and on which the fit depends.
         """
         own = self.question()
         if own is None:
@@ -90,14 +97,12 @@ class Surrogate(nn.Module, ABC):
         self._take(taken(own, asked, self.used()))
 
     def lipschitz(self, table: Table) -> Mapping[str, float]:  # noqa: ARG002
-        """Diagnostics of the Lipschitz constants that it guarantees, compared with the Jacobians on the rows
-        of a table, as name to number; empty if it guarantees none.
-        """
+        """Guaranteed Lipschitz constants, and Jacobians on a table's rows, by name; empty without any."""
         return {}
 
     def check_noise(self, rows: Table | None, held_out: Table | None) -> None:
         """Measures how well what it takes for noise can be predicted, and keeps it with its state in place of
-        what an earlier fit left (`surrogates.noise_check`), as every fit does; nothing by default. Takes rows
+        what an earlier fit left (`surrogates.transition`), as every fit does; nothing by default. Takes rows
         of its fit and rows that it was not fitted to, None where there are none.
         """
 
@@ -113,37 +118,40 @@ class Surrogate(nn.Module, ABC):
         """Makes `question` its own; the compatibility has been checked."""
 
 
-class SeparateMembers(Surrogate, ABC):
-    """A surrogate of members that are fitted apart from each other, once what they have in common is fitted:
-    in any order, also by several processes (`training.shared_members`). A subclass that overrides `parts` is
-    fitted in one process.
+# Rows, evenly spaced, on which noise is checked, at most; and those below which nothing is said of it.
+ROWS, FEWEST = 5_000, 100
 
-    Attributes:
-        members_are: What the members are, in the plural, for progress.
+
+def sample(table: Table) -> Table:
+    """A copy of at most `ROWS` rows, evenly spaced."""
+    kept = torch.linspace(0, len(table) - 1, min(ROWS, len(table)), dtype=torch.float64).long()
+    return Table(table.names, table.values[kept], table.altered[kept])
+
+
+class SeparateMembers(Surrogate, ABC):
+    """A surrogate of members that are fitted apart from each other, in any order or by several processes,
+    once what they have in common is; in one process if a subclass overrides `parts`.
     """
 
-    members_are: str = "models"
+    members_are: str = "models"  # What the members are, in the plural, for progress
 
     @abstractmethod
     def separate(self) -> Sequence[nn.Module]:
         """The members; the fit of one changes nothing of another."""
 
     @abstractmethod
-    def common_parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+    def common_parts(self, table: Table) -> Fits:
         """The parts that all members have in common, with their examples."""
 
     @abstractmethod
-    def member_parts(self, place: int, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+    def member_parts(self, place: int, table: Table) -> Fits:
         """The parts of one member, with their examples, once the common ones have been fitted."""
 
-    def closing_parts(
-        self,
-        table: Table,  # noqa: ARG002
-    ) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+    def closing_parts(self, table: Table) -> Fits:  # noqa: ARG002
         """The parts that follow from all members, with their examples; none by default."""
         yield from ()
 
-    def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+    def parts(self, table: Table) -> Fits:
         """The common parts, then those of each member in order, then the closing ones."""
         yield from self.common_parts(table)
         for index in range(len(self.separate())):
@@ -167,9 +175,7 @@ class EpisodeSurrogate(Surrogate, ABC):
 
     @abstractmethod
     def units(self, states: Tensor) -> Tensor:
-        """States from the trajectory's coordinates to the variables' units, (..., D) -> (..., D): each
-        variable an increasing function of its own coordinate.
-        """
+        """The trajectory's coordinates to units, (..., D) -> (..., D): increasing in each variable."""
 
     @property
     def members(self) -> int:
@@ -182,9 +188,7 @@ class EpisodeSurrogate(Surrogate, ABC):
 
     @abstractmethod
     def state_scale(self) -> Tensor:
-        """(D,), an upper bound on the change of each variable, in its unit, per unit step in its coordinate;
-        infinite if no bound is known.
-        """
+        """(D,), a bound on the change of each variable per unit of its coordinate; infinite if unknown."""
 
     @property
     def dose_names(self) -> tuple[str, ...]:
@@ -202,18 +206,14 @@ class EpisodeSurrogate(Surrogate, ABC):
         """
         return ()
 
-    def noise(self, table: Table) -> tuple[Tensor, Tensor] | None:  # noqa: ARG002
-        """What a step is predicted from, and the noise that each member abducts from it, for each transition:
-        (n, p) and (n, M, D), float64; None if it abducts none from tables.
-        """
-        return None
+    def noise(self, table: Table) -> tuple[Tensor, Tensor] | None:
+        """What each step is predicted from, (n, p), and each member's noise, (n, M, D), float64; or None."""
 
     @property
     def predictable_noise(self) -> Tensor | None:
         """How well the noise of each state can be predicted from state and action on held-out units, as R2,
-        (D,) (`surrogates.noise_check`); (0,) if it is not known, None if it is no model of rows.
+        (D,) (`surrogates.transition`); (0,) if it is not known, None if it is no model of rows.
         """
-        return None
 
     def noise_shares(self) -> dict[str, float]:
         """`predictable_noise` by name; empty if it is not known."""
@@ -223,4 +223,3 @@ class EpisodeSurrogate(Surrogate, ABC):
     @property
     def selectable(self) -> Tensor | None:
         """Which actions a search may select, (A,) bool; None for all. Observed actions may always be kept."""
-        return None

@@ -12,10 +12,20 @@ location-scale mechanism guarantees
 The spectral norm of the Jacobian of g in the smooth parents never exceeds K_u; the further it stays below
 K_u, the looser are all search bounds that are derived from K_u (`TransitionModel.lipschitz`).
 
-Source: Tsirtsis and Gomez-Rodriguez (2023), Def. 1, Sec. 5 and App. G.1.
+What the model abducts as noise is kept in every counterfactual. If it can itself be predicted from state and
+action, it is no noise but error of the model: under other actions it would have been another. So the noise of
+the members, in standard deviations, is averaged for each state, predicted by boosted trees that are fitted to
+training rows, and compared on the rows of units that were held out:
+
+    R2_i = 1 - sum (u_i - predicted u_i)^2 / sum (u_i - mean u_i)^2,
+
+0 or below for noise, above 0 for error. `claims.sequences` refuses to recommend from it.
+
+Source: Tsirtsis and Gomez-Rodriguez (2023), Def. 1, Sec. 5 and App. G.1; Cox and Snell (1968) (residuals that
+covariates predict); Hastie, Tibshirani and Friedman (2009), Ch. 10 (boosted trees).
 """
 
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from typing import Self
@@ -26,16 +36,64 @@ from torch import Tensor
 from rehearsal_torch.data.dose_levels import DoseLevels
 from rehearsal_torch.data.episode import Episode, next_name
 from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.data.part import Solved, Trained
+from rehearsal_torch.data.part import Part
 from rehearsal_torch.data.question import Columns, Question
 from rehearsal_torch.data.scaling import Rescale
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.mechanisms.location_scale import LocationScale
+from rehearsal_torch.mechanisms.mechanism import Trajectory
 from rehearsal_torch.mechanisms.sparse_effects import SparseEffects
-from rehearsal_torch.mechanisms.trajectory import Trajectory
 from rehearsal_torch.spaces.box import setting_text
-from rehearsal_torch.surrogates.noise_check import NoiseCheck, predictable_noise
-from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
+from rehearsal_torch.surrogates.surrogate import FEWEST, EpisodeSurrogate, Fits, sample
+
+
+class NoiseCheck(Part):
+    """R2 of each state's noise, kept with the model; empty if it is not known, as in earlier files."""
+
+    needed = False
+    shares: Tensor  # (D,) float64, or (0,)
+
+    def __init__(self, states: int) -> None:
+        super().__init__()
+        self.states = states
+        self.register_fitted(shares=(states,), source=True)
+
+
+def predictable_noise(surrogate: EpisodeSurrogate, rows: Table | None, held_out: Table | None) -> Tensor:
+    """R2 of each state's noise on held-out rows, (D,) float64, to three places. (0,) if there are fewer than
+    100 finite rows of either kind, noise is beyond arithmetic, or none is abducted.
+    """
+    unknown = torch.empty(0, dtype=torch.float64)
+    if rows is None or held_out is None:
+        return unknown
+    fitted, judged = (_finite(surrogate, sample(each)) for each in (rows, held_out))
+    if fitted is None or judged is None:
+        return unknown
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    spread = fitted[1].std(0).clamp_min(torch.finfo(torch.float64).tiny)
+    (inputs, noise), (others, there) = ((x, (u / spread).mean(1)) for x, u in (fitted, judged))
+    if not bool(spread.isfinite().all()):
+        return unknown
+    explained = []
+    for own, other in zip(noise.T, there.T, strict=True):
+        trees = HistGradientBoostingRegressor(random_state=0).fit(inputs.numpy(), own.numpy())
+        left = (other - torch.from_numpy(trees.predict(others.numpy()))).square().sum()
+        whole = (other - other.mean()).square().sum()
+        explained.append(1 - left / whole if whole else torch.zeros_like(whole))
+    shares = torch.stack(explained).to(torch.float64).round(decimals=3)
+    return shares if bool(shares.isfinite().all()) else unknown
+
+
+def _finite(surrogate: EpisodeSurrogate, table: Table) -> tuple[Tensor, Tensor] | None:
+    """Inputs and noise of the rows in which all of it is finite; None if they are too few, or abduct none."""
+    abducted = surrogate.noise(table)
+    if abducted is None:
+        return None
+    inputs, noise = abducted
+    kept = inputs.isfinite().all(-1) & noise.isfinite().flatten(1).all(-1)
+    return (inputs[kept], noise[kept]) if int(kept.sum()) >= FEWEST else None
+
 
 EFFECTS = ("dense", "sparse")
 REPORTED = 1000
@@ -45,9 +103,64 @@ BLOCK = 65_536
 
 
 class CheckedTransition(EpisodeSurrogate, ABC):
-    """A transition that keeps with its state how well its noise can be predicted (`noise_check`)."""
+    """One or several transition models with ranges and levels in common, and a check of their noise."""
 
     noise_check: NoiseCheck
+
+    @property
+    @abstractmethod
+    def each(self) -> tuple["TransitionModel", ...]:
+        """The models, whose states stand side by side in a trajectory."""
+
+    @property
+    def first(self) -> "TransitionModel":
+        """The first of them."""
+        return self.each[0]
+
+    @property
+    def members(self) -> int:
+        """M."""
+        return len(self.each)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The D varying features."""
+        return self.first.varying
+
+    @property
+    def dose_names(self) -> tuple[str, ...]:
+        """The dose columns."""
+        return self.first.levels.names
+
+    def doses(self, actions: Tensor) -> Tensor:
+        """(...) -> (..., p), the median doses of the levels."""
+        return self.first.levels.doses(actions)
+
+    @property
+    def selectable(self) -> Tensor:
+        """Which actions have training rows at each of their levels, (A,) bool."""
+        return self.first.levels.selectable
+
+    def state_scale(self) -> Tensor:
+        """(D,), each varying feature's training range; infinite for features on a logarithmic scale."""
+        rescale, width = self.first.rescale, len(self.names)
+        return torch.where(rescale.logged[:width], torch.inf, rescale.width[:width])
+
+    def outside(self, episode: Episode, slack: float = 0.0) -> tuple[Finding, ...]:
+        """As `EpisodeSurrogate.outside`, of the ranges in the training table."""
+        rescale, findings = self.first.rescale, list[Finding]()
+        columns = episode.columns(rescale.names).to(rescale.lower)
+        boxed, slack = rescale.scale(columns), slack + 1e-9
+        corners = torch.tensor([[-0.5], [0.5]]).to(boxed).expand(-1, boxed.shape[1])
+        ends = rescale.unscale(corners).T
+        for name, values, scaled, (low, high) in zip(rescale.names, columns.T, boxed.T, ends, strict=True):
+            if bool((scaled.abs() > 0.5 + slack).any()):
+                least, most, low, high = (
+                    setting_text(float(end), 6) for end in (values.min(), values.max(), low, high)
+                )
+                known = f"the observations lie between {low} and {high}"
+                findings.append(Finding("range", f"{name} lies between {least} and {most}; {known}"))
+        return tuple(findings)
 
     @property
     def predictable_noise(self) -> Tensor:
@@ -58,6 +171,10 @@ class CheckedTransition(EpisodeSurrogate, ABC):
         """Measures it, and keeps it."""
         self.noise_check.shares = predictable_noise(self, rows, held_out).to(self.device)
 
+    def question(self) -> Question:
+        """The columns that it reads."""
+        return Columns((*self.first.rescale.names, *self.dose_names))
+
     def used(self) -> tuple[str, ...]:
         """All columns."""
         return ("columns",)
@@ -67,7 +184,8 @@ class TransitionModel(CheckedTransition):
     """Next state from state, static and contextual features, and doses.
 
     The mechanism's parents are, in this order: varying and static features (smooth), contextual features and
-    dose levels (free). Everything is scaled to [-1/2, 1/2] by the ranges of the training table.
+    dose levels (free). Everything is scaled to [-1/2, 1/2] by the ranges of the training table. ValueError if
+    a column is named in two roles, there are no such effects, or the threshold is not positive.
 
     Args:
         varying: The D features that the mechanism predicts, in the order of the trajectory's states.
@@ -81,10 +199,6 @@ class TransitionModel(CheckedTransition):
             terms beside networks that do not see them (`mechanisms.sparse_effects`).
         effect_threshold: Sparse effects only: the smallest |t| of a term that is selected. A lower one finds
             smaller effects where there are many stays, and chance effects where there are few.
-
-    Raises:
-        ValueError: if a column is named in two roles, there are no such effects, or the threshold is not
-            positive.
     """
 
     def __init__(
@@ -121,28 +235,18 @@ class TransitionModel(CheckedTransition):
     @classmethod
     def from_tensors(
         cls,
-        varying: Sequence[str],
-        static: Sequence[str],
-        contextual: Sequence[str],
-        mechanism: LocationScale,
-        ranges: Mapping[str, Sequence[float]],
+        varying: Sequence[str],  # The D features that the mechanism predicts
+        static: Sequence[str],  # Features that are constant over an episode
+        contextual: Sequence[str],  # Features that keep their observed values
+        mechanism: LocationScale,  # A mechanism with user-supplied weights, see `LocationScale.from_tensors`
+        ranges: Mapping[str, Sequence[float]],  # feature to its (lower, upper), scaled to -1/2 and 1/2
+        # Dose column to its doses, increasing from 0, in its unit; the length of the longest list is the
+        # number of levels of every drug
         levels: Mapping[str, Sequence[float]],
-        logarithms: Sequence[str] = (),
+        logarithms: Sequence[str] = (),  # features of which log(v + 1) is scaled
     ) -> Self:
-        """A model with user-supplied weights, ranges and levels, used unchanged.
-
-        Args:
-            varying: The D features that the mechanism predicts.
-            static: Features that are constant over an episode.
-            contextual: Features that keep their observed values.
-            mechanism: A mechanism with user-supplied weights, see `LocationScale.from_tensors`.
-            ranges: Feature to its (lower, upper), in its unit: the values that are scaled to -1/2 and 1/2.
-            levels: Dose column to its doses, increasing from 0, in its unit; the length of the longest list
-                is the number of levels of every drug.
-            logarithms: Features that are replaced by their logarithm, log(v + 1), before they are scaled.
-
-        Raises:
-            ValueError: if widths, names, ranges or levels do not agree.
+        """A model with user-supplied weights, ranges and levels, used unchanged. ValueError if widths, names,
+        ranges or levels do not agree.
         """
         smooth, free = len(varying) + len(static), len(contextual) + len(levels)
         widths = (mechanism.networks.inner.shape[-1], mechanism.networks.action.shape[-1], mechanism.outputs)
@@ -159,11 +263,11 @@ class TransitionModel(CheckedTransition):
         return model.eval()
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """The varying features."""
-        return self.varying
+    def each(self) -> tuple[Self]:
+        """Itself."""
+        return (self,)
 
-    def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+    def parts(self, table: Table) -> Fits:
         """The ranges, the dose levels, then the parts of the mechanism on scaled transitions; the table has
         the next step's columns primed (`data.episode.transitions`), in clinical units.
         """
@@ -173,7 +277,7 @@ class TransitionModel(CheckedTransition):
         del table  # training does not need it, and it may be the largest thing in memory
         yield from steps
 
-    def mechanism_parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+    def mechanism_parts(self, table: Table) -> Fits:
         """The parts of the mechanism alone, once the ranges and levels have been fitted."""
         scaled = self._scaled(table)
         del table
@@ -187,10 +291,6 @@ class TransitionModel(CheckedTransition):
             for rows in (block.columns(names), block.columns([next_name(name) for name in names])):
                 ends += [rows.amin(0), rows.amax(0)]
         return torch.stack(ends)
-
-    def question(self) -> Question:
-        """The columns that it reads."""
-        return Columns((*self.rescale.names, *self.levels.names))
 
     def examples(self, table: Table) -> tuple[Tensor, Tensor]:
         """Scaled parents (n, p) and values (n, D) of transitions, as the mechanism takes them."""
@@ -230,11 +330,8 @@ class TransitionModel(CheckedTransition):
 
     @torch.no_grad()
     def trajectory(self, episode: Episode) -> Trajectory:
-        """The episode's counterfactual steps; states are the scaled varying features, actions the dose
-        levels.
-
-        Raises:
-            ValueError: if it is not fitted, or a Lipschitz constant would require the weights to be rescaled.
+        """The episode's counterfactual steps, of scaled varying features under dose levels. ValueError if it
+        is not fitted, or a Lipschitz constant would require the weights to be rescaled.
         """
         self.require_fitted()
         self.mechanism.networks.check_norms(("location (h)", "scale (phi)"))
@@ -246,55 +343,17 @@ class TransitionModel(CheckedTransition):
         observed = self.levels.digitise(episode.columns(self.levels.names).to(boxed))
         return self.mechanism.unroll(boxed[:, :width], fixed, observed)
 
-    def outside(self, episode: Episode, slack: float = 0.0) -> tuple[Finding, ...]:
-        """As `EpisodeSurrogate.outside`, of the ranges in the training table."""
-        columns, findings = episode.columns(self.rescale.names).to(self.rescale.lower), list[Finding]()
-        boxed, slack = self.rescale.scale(columns), slack + 1e-9
-        for name, values, scaled in zip(self.rescale.names, columns.T, boxed.T, strict=True):
-            if bool((scaled.abs() > 0.5 + slack).any()):
-                ends = self.rescale.unscale(
-                    torch.stack([torch.full_like(boxed[0], -0.5), torch.full_like(boxed[0], 0.5)])
-                )
-                low, high = ends[:, self.rescale.names.index(name)].tolist()
-                smallest, largest, low, high = (
-                    setting_text(float(end), 6) for end in (values.min(), values.max(), low, high)
-                )
-                findings.append(
-                    Finding(
-                        "range",
-                        f"{name} lies between {smallest} and {largest}; the observations lie between {low} "
-                        f"and {high}",
-                    )
-                )
-        return tuple(findings)
-
     def units(self, states: Tensor) -> Tensor:
         """(..., D) -> (..., D), scaled to clinical units."""
         width = len(self.varying)
         rest = states.new_zeros(*states.shape[:-1], len(self.rescale.names) - width)
         return self.rescale.unscale(torch.cat([states, rest], -1))[..., :width]
 
-    def state_scale(self) -> Tensor:
-        """(D,), each varying feature's training range; infinite for features on a logarithmic scale."""
-        width = len(self.varying)
-        return torch.where(self.rescale.logged[:width], torch.inf, self.rescale.width[:width])
-
-    @property
-    def dose_names(self) -> tuple[str, ...]:
-        """The dose columns."""
-        return self.levels.names
-
-    def doses(self, actions: Tensor) -> Tensor:
-        """(...) -> (..., p), the median doses of the levels."""
-        return self.levels.doses(actions)
-
     def lipschitz(self, table: Table) -> dict[str, float]:
         """Lipschitz constants and Jacobian norms over the first `REPORTED` transitions with their abducted
         noise, in the model's coordinates: the certified constants of h and of phi, mean and largest K_u, mean
         and largest spectral norm of the Jacobian, and the largest ratio of a norm to its own K_u, at most 1.
-
-        Raises:
-            ValueError: if the table has no row.
+        ValueError if the table has no row.
         """
         if not len(table):
             raise ValueError("expected transitions at which to evaluate the Jacobian; got none")
@@ -320,11 +379,6 @@ class TransitionModel(CheckedTransition):
             "jacobian_largest": float(norms.max()),
             "share_largest": float((norms / bounds).max()),
         }
-
-    @property
-    def selectable(self) -> Tensor:
-        """Which actions have training rows at each of their levels, (A,) bool."""
-        return self.levels.selectable
 
 
 def _blocks_of(table: Table) -> Iterator[Table]:

@@ -1,49 +1,43 @@
 """Ensembles of transition models, each fitted to a bootstrap resample of the transitions.
 
-A single learnt model claims more than it keeps: a search finds the actions at which its errors are largest,
-and two trainings of one class recommend differently. An ensemble shows this. Its prediction is the mean over
-its members, and a recommendation is made only where every member predicts a gain (`claims.sequences`).
+A search finds the actions at which the errors of a single learnt model are largest, and two trainings of one
+class recommend differently. An ensemble predicts the mean over its members, and a recommendation is made only
+where every member predicts a gain (`claims.sequences`).
 
 Each member draws n of the n transitions with replacement, by a seed of its own: of the training rows, and of
 those held out for early stopping. They are drawn one by one rather than patient by patient, so that members
 differ less than models of other patients would. Ranges and dose levels are those of the whole table: all
 members use the same coordinates and actions. The abducted noise is each member's own. A search sees the
-stacked states of all members (`mechanisms.trajectory`).
+stacked states of all members (`mechanisms.mechanism`).
 
 Source: Efron (1979) (bootstrap); Lakshminarayanan, Pritzel and Blundell (2017) (ensembles).
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from itertools import islice
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from rehearsal_torch.data.episode import Episode
-from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.data.part import Solved, Trained
-from rehearsal_torch.data.question import Question
 from rehearsal_torch.data.sizes import bounded
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.mechanisms.trajectory import Trajectory, stacked
+from rehearsal_torch.mechanisms.mechanism import Trajectory, stacked
 from rehearsal_torch.seeding import paired_generator
-from rehearsal_torch.surrogates.noise_check import NoiseCheck
-from rehearsal_torch.surrogates.surrogate import SeparateMembers
-from rehearsal_torch.surrogates.transition import CheckedTransition, TransitionModel
+from rehearsal_torch.surrogates.surrogate import Fits, Modules, SeparateMembers
+from rehearsal_torch.surrogates.transition import CheckedTransition, NoiseCheck, TransitionModel
 
 MAX_MEMBERS = 64
 
 
 class TransitionEnsemble(CheckedTransition, SeparateMembers):
-    """M transition models of bootstrap resamples.
+    """M transition models of bootstrap resamples. ValueError if there are fewer than 2 or more than 64
+    members.
 
     Args:
         member: Factory of one member, a `TransitionModel`.
         count: M.
         seed: Seed of the resamples.
-
-    Raises:
-        ValueError: if there are fewer than 2 or more than 64 members.
     """
 
     def __init__(self, member: Callable[[], TransitionModel], count: int = 4, seed: int = 0) -> None:
@@ -53,33 +47,23 @@ class TransitionEnsemble(CheckedTransition, SeparateMembers):
         models = [member() for _ in range(count)]
         for model in models[1:]:
             model.rescale, model.levels = models[0].rescale, models[0].levels
-        self.models = nn.ModuleList(models)
+        self.models = Modules[TransitionModel](models)
         self.noise_check = NoiseCheck(len(models[0].names))
 
     @property
     def each(self) -> tuple[TransitionModel, ...]:
         """The members."""
-        return tuple(model for model in self.models if isinstance(model, TransitionModel))
-
-    @property
-    def first(self) -> TransitionModel:
-        """The first member, whose ranges and dose levels are those of all."""
-        return self.each[0]
-
-    @property
-    def members(self) -> int:
-        """M."""
-        return len(self.models)
+        return tuple(self.models)
 
     def separate(self) -> tuple[TransitionModel, ...]:
         """The members."""
         return self.each
 
-    def common_parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+    def common_parts(self, table: Table) -> Fits:
         """The common ranges and dose levels."""
         yield from islice(self.first.parts(table), 2)
 
-    def member_parts(self, place: int, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+    def member_parts(self, place: int, table: Table) -> Fits:
         """A member's mechanism on its own resample."""
         rows = len(table)
         drawn = torch.randint(rows, (rows,), generator=paired_generator(self.seed, place))
@@ -90,11 +74,6 @@ class TransitionEnsemble(CheckedTransition, SeparateMembers):
         """The members' trajectories side by side, with states (T, M D)."""
         return stacked([model.trajectory(episode) for model in self.each])
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The D varying features."""
-        return self.first.names
-
     def units(self, states: Tensor) -> Tensor:
         """The mean over the members, (..., M D) -> (..., D), in clinical units."""
         return self.member_units(states).mean(-2)
@@ -103,36 +82,10 @@ class TransitionEnsemble(CheckedTransition, SeparateMembers):
         """Each member's states, (..., M D) -> (..., M, D), in clinical units."""
         return self.first.units(states.unflatten(-1, (self.members, -1)))
 
-    def state_scale(self) -> Tensor:
-        """(D,); see `TransitionModel`."""
-        return self.first.state_scale()
-
-    @property
-    def dose_names(self) -> tuple[str, ...]:
-        """The dose columns."""
-        return self.first.dose_names
-
-    def doses(self, actions: Tensor) -> Tensor:
-        """(...) -> (..., p), the median doses of the levels."""
-        return self.first.doses(actions)
-
-    @property
-    def selectable(self) -> Tensor:
-        """Which actions have training rows at each of their levels, (A,) bool."""
-        return self.first.selectable
-
-    def outside(self, episode: Episode, slack: float = 0.0) -> tuple[Finding, ...]:
-        """One sentence for each feature that leaves its range in the training table."""
-        return self.first.outside(episode, slack)
-
     def noise(self, table: Table) -> tuple[Tensor, Tensor]:
         """Scaled parents and each member's noise, (n, p) and (n, M, D), float64."""
         noises = [model.noise(table) for model in self.each]
         return noises[0][0], torch.cat([noise for _, noise in noises], 1)
-
-    def question(self) -> Question | None:
-        """The columns that it reads."""
-        return self.first.question()
 
     def lipschitz(self, table: Table) -> Mapping[str, float]:
         """The largest number of the members under each name."""

@@ -35,8 +35,7 @@ from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, Surrogate
 from rehearsal_torch.surrogates.transition import TransitionModel
 from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
 from rehearsal_torch.training.descent import Descent, settled
-from rehearsal_torch.training.fit import Fold, fit, folds_of
-from rehearsal_torch.training.shared_members import trained_elsewhere
+from rehearsal_torch.training.fit import Fold, fit, folds_of, trained_elsewhere
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,7 @@ def cross_validate(
         trainer: Returns a trainer, once per fold; without a folder, or with a different one for each fold.
         by: "patient", or "transition" for folds that split patients, as the paper's authors drew them.
         workers: The number of processes that share the folds, each with one thread, where their trainings are
-            long enough (`training.shared_members`).
+            long enough (`training.fit`).
 
     Raises:
         ValueError: if `by` is neither, there are too few patients, or the surrogate is no transition model.

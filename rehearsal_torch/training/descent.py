@@ -241,6 +241,10 @@ class Descent:
         self.history.extend(readings)
         return readings
 
+    def gpus(self) -> list[int]:
+        """See `gpus`."""
+        return gpus(self.devices, self.accelerator)
+
 
 def _check_flags(flags: Mapping[str, Any], clip: float | None) -> None:
     """Refuses what is no flag of Lightning's Trainer, or is set otherwise."""

@@ -34,7 +34,6 @@ from torch.multiprocessing.spawn import ProcessException
 
 from rehearsal_torch.data.part import Examples, Trained, in_words
 from rehearsal_torch.progress import Progress
-from rehearsal_torch.training.descent import gpus
 from rehearsal_torch.training.module import BLOCK, HELD_OUT, TrainingData, TrainingModule
 from rehearsal_torch.workers import threads
 
@@ -153,7 +152,7 @@ def run(
     how: "Descent", part: Trained, examples: Examples, held_out: Examples | None, name: str
 ) -> list[tuple[int, str, float]]:
     """Trains one part in place; see `Descent.train`."""
-    used = gpus(how.devices, how.accelerator)
+    used = how.gpus()
     count = len(used) or (how.devices if isinstance(how.devices, int) else 1)
     # One for a loss that is not a mean over rows.
     world = count if part.uses_held_out else 1

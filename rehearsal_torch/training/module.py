@@ -30,9 +30,8 @@ from torch import Tensor, distributed
 from rehearsal_torch.data.part import Examples, Trained
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.seeding import epoch_seed, generator, paired_seed, seed_draws
-from rehearsal_torch.surrogates.noise_check import sample
-from rehearsal_torch.surrogates.surrogate import Surrogate
-from rehearsal_torch.training.shared_members import unsolved
+from rehearsal_torch.surrogates.surrogate import Surrogate, sample
+from rehearsal_torch.training.fit import unsolved
 
 BLOCK = 65_536
 """Rows that are gathered at a time, about."""

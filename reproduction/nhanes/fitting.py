@@ -36,9 +36,11 @@ from rehearsal_torch.problems.nhanes.generator import (
     DESIRED,
     FILES,
     FORMAT,
+    LEAF,
     OUTCOMES,
     PARENTS,
     VARIABLES,
+    BoostedTrees,
     Classifier,
     Frequencies,
     Generator,
@@ -46,7 +48,6 @@ from rehearsal_torch.problems.nhanes.generator import (
     PairedRanks,
     ResidualDistribution,
 )
-from rehearsal_torch.problems.nhanes.trees import LEAF, BoostedTrees
 from rehearsal_torch.seeding import numpy_generator
 
 Array = NDArray[np.float64]

@@ -19,8 +19,7 @@ from rehearsal_torch.data.decision import Decision, EpisodeCase
 from rehearsal_torch.evaluation.rows import number
 from rehearsal_torch.evaluation.truth_panel import truth_rows
 from rehearsal_torch.methods.build import problem_of
-from rehearsal_torch.methods.fitting import fitted
-from rehearsal_torch.methods.run import build
+from rehearsal_torch.methods.run import build, fitted
 from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
 from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
 from reproduction.job import configured

@@ -11,8 +11,11 @@ gymnasium = pytest.importorskip(
     "gymnasium", reason="Gymnasium is an option: pip install 'rehearsal-torch[rl]'"
 )
 
-from rehearsal_torch.adapters.gymnasium import TRIALS  # noqa: E402
-from rehearsal_torch.adapters.trial_environment import TrialEnvironment, trials  # noqa: E402
+from rehearsal_torch.adapters.gymnasium import (  # noqa: E402
+    TRIALS,
+    TrialEnvironment,
+    trials,
+)
 from rehearsal_torch.data.decision import Decision  # noqa: E402
 from rehearsal_torch.problems.causal.benchmark_functions import Dropwave  # noqa: E402
 from rehearsal_torch.problems.world_size import Rounds  # noqa: E402

@@ -47,7 +47,7 @@ def test_bounds_of_each_case_that_a_model_does_not_keep_are_told(written):  # no
 
 
 def test_faults_are_told_before_a_fit(frame, monkeypatch):  # noqa: F811
-    monkeypatch.setattr("rehearsal_torch.api.learn.learnt", lambda *_: pytest.fail("fitted"))
+    monkeypatch.setattr("rehearsal_torch.api.rehearse.learnt", lambda *_: pytest.fail("fitted"))
     with pytest.raises(ValueError, match=r"U1: all 80 values are 0.5"):
         rt.learn(frame.assign(U1=0.5), TASK)
     with pytest.raises(RequestError, match="method='greedy' decides for episodes"):

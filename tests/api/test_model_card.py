@@ -1,6 +1,6 @@
 import yaml
 
-from rehearsal_torch.api.model_card import LIMITS, UNMEASURED, model_card
+from rehearsal_torch.api.rehearsal_model import LIMITS, UNMEASURED, model_card
 from rehearsal_torch.evaluation.bootstrap import Interval
 from rehearsal_torch.files.installation import commit
 from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from rehearsal_torch.api.new_cases import NewCases
+from rehearsal_torch.api.request import NewCases
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from tests.api.test_rehearse import TASK
 

@@ -16,8 +16,7 @@ from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.cli.validation import check
 from rehearsal_torch.files.dotted import defined_in, mappings
 from rehearsal_torch.methods.arguments import takes
-from rehearsal_torch.methods.fitting import fitted
-from rehearsal_torch.methods.run import build
+from rehearsal_torch.methods.run import build, fitted
 from rehearsal_torch.objectives.kernel_value import KernelValue
 from rehearsal_torch.objectives.success_probability import SuccessProbability
 from rehearsal_torch.reporting.held_out import held_out

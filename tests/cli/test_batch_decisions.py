@@ -175,17 +175,17 @@ def tried(score, reward=0.5, value=0.123456):
 
 def test_a_trial_is_told_with_the_best_so_far_the_start_design_included():
     trials = Trials()
-    first = trials.line(tried(SCORE), 5)
-    assert first.startswith("round 1 of 5: a 0.123; reward 0.5, best expected 0.25 of 1, ")
+    first = trials.note(tried(SCORE))
+    assert first.startswith("a 0.123; reward 0.5, best expected 0.25 of 1, ")
     assert first.endswith(" s")
-    assert "best expected 0.25 of" in trials.line(tried(SCORE | {"expected": 0.1}), 5)
-    assert "best expected 0.5 of" in trials.line(tried(SCORE | {"start": 0.5}), 5)
-    assert "best expected" not in trials.line(tried({"expected": 0.9}), 5)
+    assert "best expected 0.25 of" in trials.note(tried(SCORE | {"expected": 0.1}))
+    assert "best expected 0.5 of" in trials.note(tried(SCORE | {"start": 0.5}))
+    assert "best expected" not in trials.note(tried({"expected": 0.9}))
 
 
 def test_a_run_that_goes_on_remembers_the_best_of_before():
     trials = Trials([{"score": {"expected": 0.75}}, {"score": None}, {}])
-    assert "best expected 0.75 of 1" in trials.line(tried(SCORE), 5)
+    assert "best expected 0.75 of 1" in trials.note(tried(SCORE))
 
 
 def test_trials_are_told_round_by_round_on_request(capsys):
@@ -193,7 +193,7 @@ def test_trials_are_told_round_by_round_on_request(capsys):
     list(watched(iter(given), 0, 100, Trials(), tables=True))
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 2
-    assert lines[0].startswith("round 1 of 100: ")
+    assert lines[0].startswith("round 1 of 100: a 0.123; ")
     list(watched(iter(given), 0, 100, Trials()))
     assert "round" not in capsys.readouterr().out
 

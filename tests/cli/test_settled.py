@@ -7,13 +7,12 @@ import pytest
 
 from rehearsal_torch.cli import settled as module
 from rehearsal_torch.cli.settled import settled
-from rehearsal_torch.method_choice.rule import SIMPLEST_FIRST, chosen
-from rehearsal_torch.methods.applicable import wished
+from rehearsal_torch.methods.choice import chosen, wished
 from rehearsal_torch.problems.written.own_problem import OwnProblem
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.user_error import UserError
 from tests.house.desk import PROBLEM, laid_out
-from tests.method_choice.test_rule import NOTHING, found
+from tests.methods.test_choice import NOTHING, found
 from tests.methods.test_run import configured
 
 OWN = ("+experiment=own_problem", "path=problem.yaml")
@@ -84,7 +83,7 @@ def test_what_was_chosen_decides_and_is_kept_when_the_run_is_resumed(
 
     def choose(config, problem, told, workers):
         asked.append(config.choose.cases)
-        return chosen(found({"care": [0.6] * 4}, NOTHING), 200, SIMPLEST_FIRST)
+        return chosen(found({"care": [0.6] * 4}, NOTHING), 200)
 
     monkeypatch.setattr(module, "choose", choose)
     for _ in range(2):

@@ -22,8 +22,8 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
-from rehearsal_torch.surrogates.derived_state import derived_names, source_names
 from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue
+from rehearsal_torch.surrogates.stored_state import derived_names, source_names
 from rehearsal_torch.surrogates.structural.graph_posterior import StructuralPosterior
 from rehearsal_torch.training.fit import fit
 from tests.toys.linear_truth import chain
@@ -62,7 +62,7 @@ def test_every_estimator_of_the_package_stands_under_this_contract():
     nested = [built(name, WORLD.task) for name in SURROGATES if name.startswith("nested")]
     used = {type(each).__name__ for made in nested for each in made.values()}
     # A member of SpectralEnsemble, and what the solvers of a product kernel share.
-    assert concrete == used | {"SpectralRidge", "ProductRidge"}
+    assert concrete == used | {"ProductRidge"}
 
 
 @every

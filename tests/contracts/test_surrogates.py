@@ -15,7 +15,7 @@ import torch
 
 import rehearsal_torch.surrogates
 from rehearsal_torch.data.part import Solved, Trained
-from rehearsal_torch.mechanisms.trajectory import replay
+from rehearsal_torch.mechanisms.mechanism import replay
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, Surrogate
 from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
 from rehearsal_torch.training.descent import Descent

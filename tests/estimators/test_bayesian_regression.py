@@ -5,9 +5,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rehearsal_torch.estimators.bayesian_regression import BayesianRegression
-from rehearsal_torch.estimators.conjugate_regression import ConjugateRegression
-from rehearsal_torch.estimators.evidence_ridge import EvidenceRidge
+from rehearsal_torch.estimators.bayesian_regression import (
+    BayesianRegression,
+    ConjugateRegression,
+    EvidenceRidge,
+)
 
 DOUBLE = torch.float64
 EVERY = pytest.mark.parametrize("kind", [ConjugateRegression, EvidenceRidge])

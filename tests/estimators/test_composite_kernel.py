@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from rehearsal_torch.estimators.composite_kernel import _Evidence, most_probable, products
+from rehearsal_torch.estimators.feature_regression import _Evidence, most_probable, products
 
 
 def rows(count, width, seed=0):
@@ -43,8 +43,8 @@ def test_a_line_a_product_and_a_wave_are_told_apart():
         most_probable(inputs, standardised(values + noise), 30)
         for values in (inputs[:, 0], inputs[:, 0] * inputs[:, 1], (3 * inputs[:, 1]).sin())
     )
-    assert line.linear > 10 * line.product
-    assert product.product > 10 * product.linear
-    assert float(wave.widths[1]) > 1.2
-    assert float(wave.widths[0]) < 0.5
-    assert line.noise == pytest.approx(0.01, abs=0.005)
+    assert line[1][1] > 10 * line[1][2]
+    assert product[1][2] > 10 * product[1][1]
+    assert float(wave[0][1]) > 1.2
+    assert float(wave[0][0]) < 0.5
+    assert line[1][3] == pytest.approx(0.01, abs=0.005)

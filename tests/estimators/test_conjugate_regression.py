@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 from scipy.stats import multivariate_t
 
-from rehearsal_torch.estimators import conjugate_regression
-from rehearsal_torch.estimators.conjugate_regression import LOOSE, ConjugateRegression
+from rehearsal_torch.estimators import bayesian_regression
+from rehearsal_torch.estimators.bayesian_regression import LOOSE, ConjugateRegression
 
 
 def data(rows=40, seed=0, parents=3):
@@ -50,7 +50,7 @@ def test_the_score_is_what_the_rows_before_foresaw(forgetting):
 def test_rows_may_be_foreseen_in_pieces(monkeypatch):
     parents, values = data()
     whole = solved(parents, values, forgetting=0.8)
-    monkeypatch.setattr(conjugate_regression, "STEPS", 7)
+    monkeypatch.setattr(bayesian_regression, "STEPS", 7)
     pieces = solved(parents, values, forgetting=0.8)
     assert float(pieces.score) == pytest.approx(float(whole.score), rel=1e-12)
     assert torch.allclose(pieces.mixture_weights, whole.mixture_weights, rtol=1e-9)

@@ -5,7 +5,7 @@ import pytest
 import torch
 from sklearn.linear_model import BayesianRidge
 
-from rehearsal_torch.estimators.evidence_ridge import EvidenceRidge
+from rehearsal_torch.estimators.bayesian_regression import EvidenceRidge
 
 
 def data(rows=30, seed=0):

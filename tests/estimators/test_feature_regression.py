@@ -3,8 +3,7 @@
 import pytest
 import torch
 
-from rehearsal_torch.estimators.composite_kernel import products
-from rehearsal_torch.estimators.feature_regression import FeatureRegression
+from rehearsal_torch.estimators.feature_regression import FeatureRegression, products
 from rehearsal_torch.seeding import generator
 
 

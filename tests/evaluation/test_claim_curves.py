@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from rehearsal_torch.api.new_cases import NewCases
+from rehearsal_torch.api.request import NewCases
 from rehearsal_torch.api.what_if import what_if
 from rehearsal_torch.evaluation.claim_curves import (
     BEFORE,

@@ -14,7 +14,7 @@ from rehearsal_torch.cli.main import decide, main
 from rehearsal_torch.cli.resume import SWEEP, recorded
 from rehearsal_torch.methods.allowed import ROOMS, check_allowed
 from rehearsal_torch.methods.build import screen
-from rehearsal_torch.methods.trust import named_in
+from rehearsal_torch.methods.conf import named_in
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.user_error import UserError
 from tests.places import CONF

@@ -6,19 +6,21 @@ import pytest
 from omegaconf import OmegaConf
 
 from rehearsal_torch.cli.settled import TABLE, record, recorded
-from rehearsal_torch.method_choice.rule import NOT_COMPARED, SIMPLEST_FIRST, chosen
-from rehearsal_torch.methods.applicable import (
+from rehearsal_torch.methods.build import problem_of
+from rehearsal_torch.methods.choice import (
+    NOT_COMPARED,
+    SIMPLEST_FIRST,
     applicable,
     choose,
+    chosen,
     fits,
     with_method,
 )
-from rehearsal_torch.methods.build import problem_of
 from rehearsal_torch.methods.presets import CHOOSE, GROUPS
 from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.user_error import UserError
-from tests.method_choice.test_rule import NOTHING, found
+from tests.methods.test_choice import NOTHING, found
 from tests.methods.test_run import configured
 from tests.toys.linear_truth import chain
 
@@ -81,7 +83,7 @@ BANK = ("dataset=bank", "dataset.size.rows=60", "dataset.size.contexts=2", "deci
 
 
 def made():
-    return chosen(found({"care": [0.6] * 4}, NOTHING), 200, SIMPLEST_FIRST)
+    return chosen(found({"care": [0.6] * 4}, NOTHING), 200)
 
 
 def test_a_choice_is_written_and_read_again(tmp_path):

@@ -12,8 +12,7 @@ from rehearsal_torch.cli.batch_decisions import claimed
 from rehearsal_torch.cli.main import decide, main
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.evaluation.overturning import graphs_overall
-from rehearsal_torch.methods.judged import cross_fitted_claims, judged_by_graphs
-from rehearsal_torch.methods.run import build
+from rehearsal_torch.methods.run import build, cross_fitted_claims, judged_by_graphs
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.user_error import UserError
 from tests.claims.test_member_graphs import PARENTS, TABLE, TASK
@@ -87,9 +86,9 @@ def test_folds_that_train_on_gpus_are_fitted_in_one_process(monkeypatch, typed, 
         fitted(table)
 
     monkeypatch.setattr(torch.cuda, "is_available", lambda: there)
-    monkeypatch.setattr("rehearsal_torch.methods.judged.cross_fitted", noted)
+    monkeypatch.setattr("rehearsal_torch.methods.run.cross_fitted", noted)
     monkeypatch.setattr(
-        "rehearsal_torch.methods.judged.fit", lambda made, table, how, held_out: fits.append(how)
+        "rehearsal_torch.methods.run.fit", lambda made, table, how, held_out: fits.append(how)
     )
     cross_fitted_claims(run_of("+experiment=auf", "decision=grad_rh", *typed), workers=3)
     assert asked == [workers]

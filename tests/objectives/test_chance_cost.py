@@ -155,7 +155,7 @@ def test_levels_in_one_batch_give_what_each_gives_alone(seed):
     sets = ChanceCost.for_cases(surrogate, world.cases(1), level=0.5).sets
     contexts, levels = surrogate.contexts.values, (0.3, 0.5, 0.7, 0.9)
     for one in sets:
-        base = chance_cost._centres(one.success, contexts)
+        base = one.success.unaltered(contexts)
         box = world.task.box.only(one.names)
         lower, upper = (side.expand(len(base), -1) for side in (box.lower, box.upper))
         usual = one.usual.expand(len(base), -1)

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, EpisodeCase
 from rehearsal_torch.data.episode import Episode
-from rehearsal_torch.mechanisms.trajectory import Trajectory
+from rehearsal_torch.mechanisms.mechanism import Trajectory
 from rehearsal_torch.objectives.counterfactual_return import (
     CounterfactualReturn,
     given_doses,

@@ -255,7 +255,7 @@ def test_bad_settings_are_refused(given):
 
 def test_nothing_visited_and_mechanisms_that_cannot_be_conditioned_are_refused():
     model = linear_chain(visited=())
-    with pytest.raises(ValueError, match=r"at least one visited action; got .* 0 actions"):
+    with pytest.raises(ValueError, match=r"at least one visited action; got .* actions=0"):
         KnowledgeGradient(model, one_case(model.task))
     KnowledgeGradient.check(fitted_pair())
     with pytest.raises(ValueError, match=r"expected surrogate\.decoder=closed_form; got gp"):

@@ -187,28 +187,6 @@ def test_present_values_are_what_acting_puts_at_risk():
     ]
 
 
-def test_a_model_of_earlier_versions_says_nothing_of_its_rows(model):
-    state = {
-        name: value for name, value in model.state_dict().items() if not name.startswith(("near.", "habits."))
-    }
-    other = OutcomeRegression(
-        confounded(candidates=[["a"], ["a", "c"]]), members=2, frequencies=40, evidence_rows=80, iterations=8
-    )
-    other.load_state_dict(state)
-    assert first(other).beyond(at(60.0)).isnan().all()
-    assert torch.equal(first(other)(at(0.5)), first(model)(at(0.5)))
-    assert first(other).acceptable(at(0.5)).all()
-    for one in first(other).appraise(at(0.5)):
-        assert (one.refused, one.unsupported) == (None, None)
-        assert one.findings[-1].text.startswith("it is not known whether rows are near")
-        assert "beyond" not in one.trace
-    other.load_state_dict(model.state_dict())
-    assert torch.equal(first(other).beyond(at(0.5)), first(model).beyond(at(0.5)))
-    other.load_state_dict(state)
-    again = fit(other, confounded_table(300))
-    assert torch.equal(first(again).beyond(at(0.5)), first(model).beyond(at(0.5)))
-
-
 def test_tables_do_not_speak_of_present_values_beyond_the_bounds(model):
     cases = [replace(case, present={"a": 3.0}) for case in some_cases(model.task, 2)]
     objective = OutcomeSuccess.for_cases(model, cases).sets[0]

@@ -13,14 +13,13 @@ from rehearsal_torch.evaluation.rows import COLUMNS, NUMBERS, row, truth_bounds,
 from rehearsal_torch.evaluation.summaries import summed
 from rehearsal_torch.files.plain import PlainFileError
 from rehearsal_torch.files.rows import as_csv
-from rehearsal_torch.method_choice.rule import SIMPLEST_FIRST, chosen
-from rehearsal_torch.methods.applicable import with_method
+from rehearsal_torch.methods.choice import chosen, with_method
 from rehearsal_torch.reporting import alteration_report
 from rehearsal_torch.reporting.alteration_report import change, choice_reasons, method_rows, percent
 from rehearsal_torch.reporting.run_report import report
 from rehearsal_torch.reporting.text_table import text_table
 from rehearsal_torch.run_folder import SECONDS, RunFolder
-from tests.method_choice.test_rule import NOTHING, found
+from tests.methods.test_choice import NOTHING, found
 from tests.methods.test_run import configured
 from tests.reporting.test_untouched_score import run as untouched_run
 
@@ -287,7 +286,7 @@ VALUES = {"care": [0.61, 0.61, 0.62, 0.60], "cme_stack": [0.60, 0.64, 0.62, 0.62
 def path(tmp_path):
     config = with_method(configured("dataset=bank", "decision=auto"), "care")
     made = untouched_run(tmp_path / "run", [None])
-    record(chosen(found(VALUES, NOTHING), 200, SIMPLEST_FIRST), config, RunFolder(made))
+    record(chosen(found(VALUES, NOTHING), 200), config, RunFolder(made))
     return made
 
 

@@ -54,7 +54,7 @@ def test_edited_words_of_another_form_are_left_out(odd):
 
 def test_words_and_answers_load_no_drawing():
     modules = (
-        *("api.rehearse", "api.decisions", "api.looked_back", "api.optimiser", "api.episode_model"),
+        *("api.rehearse", "api.decisions", "api.one_episode", "api.optimiser", "api.episode_model"),
         *("reporting.wording", "reporting.alteration_report", "reporting.decision_frame"),
         *("reporting.trial_report", "reporting.page.material"),
     )

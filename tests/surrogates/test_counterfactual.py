@@ -5,8 +5,7 @@ import torch
 
 import rehearsal_torch as rt
 from rehearsal_torch.data.episode import transitions
-from rehearsal_torch.mechanisms.trajectory import replay
-from rehearsal_torch.surrogates.network import causal_model
+from rehearsal_torch.mechanisms.mechanism import replay
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 from rehearsal_torch.surrogates.transition import TransitionModel
 from rehearsal_torch.training.descent import Descent
@@ -146,19 +145,14 @@ def test_a_counterfactual_of_a_well_fitted_model_is_that_of_the_truth():
     assert float(apart) < 0.5 * float(moved)
 
 
-def test_networks_answer_as_they_did():
+def test_a_model_answers_as_its_network():
     made = rt.fit(ExogenousModel(CHAIN), chain(120, 0))
     network, table = made.network(), chain(20, 4)
-    assert torch.equal(rt.recover(made, table), causal_model.recover(network, table))
-    assert torch.equal(rt.recover(network, table), causal_model.recover(network, table))
-    for one in (made, network):
-        found = rt.counterfactual(one, table, {"a": 0.4}, {"X": 1.0})
-        requested = causal_model.counterfactual(network, table, {"a": 0.4}, {"X": 1.0})
-        assert torch.equal(found.values, requested.values)
-        assert torch.equal(found.altered, requested.altered)
+    assert torch.equal(rt.recover(made, table), rt.recover(network, table))
+    first, second = (rt.counterfactual(one, table, {"a": 0.4}, {"X": 1.0}) for one in (made, network))
+    assert torch.equal(first.values, second.values)
+    assert torch.equal(first.altered, second.altered)
     actions = torch.tensor([[0.5, 0.2], [1.5, -0.8]], dtype=torch.float64)
-    drawn = rt.sample(made, actions, 8, seed=3, fixed={"X": 1.0})
-    assert torch.equal(drawn, causal_model.sample(made, actions, 8, 3, {"X": 1.0}))
     with pytest.raises(ValueError, match="leave `observed` out"):
         rt.sample(made, actions, 8, observed=patients(1, 4, seed=1)[0])
     with pytest.raises(ValueError, match=r"expected actions as a tensor \(\.\.\., 2\)"):

@@ -8,7 +8,7 @@ from sklearn.neighbors import NearestNeighbors
 from rehearsal_torch.data.graph_check import untrue_graph
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.surrogates.overlap import ROUNDING, Overlap
+from rehearsal_torch.surrogates.rehearsal_surrogate import ROUNDING, Overlap
 from tests.toys.linear_truth import chain
 
 WORLD = chain()

@@ -11,7 +11,7 @@ from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.data.part import Solved, Trained
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.mechanisms.trajectory import Curvature, CurvedTrajectory, spectral_bound
+from rehearsal_torch.mechanisms.mechanism import Curvature, CurvedTrajectory, spectral_bound
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import LinearReward
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate

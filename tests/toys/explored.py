@@ -9,7 +9,7 @@ import torch
 import yaml
 
 import rehearsal_torch as rt
-from rehearsal_torch.api.new_cases import NewCases
+from rehearsal_torch.api.request import NewCases
 from rehearsal_torch.checkpoint import save
 from rehearsal_torch.round_line import Round
 from tests.toys.linear_truth import chain

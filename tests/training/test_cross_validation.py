@@ -3,7 +3,8 @@ import torch
 
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.surrogates.transition import TransitionModel
-from rehearsal_torch.training import cross_validation, harness, shared_members
+from rehearsal_torch.training import cross_validation
+from rehearsal_torch.training import fit as fits
 from rehearsal_torch.training.cross_validation import (
     clinical_log_likelihood,
     cross_validate,
@@ -42,14 +43,14 @@ def test_folds_that_are_shared_have_the_same_scores(monkeypatch):
 
     monkeypatch.setattr(cross_validation, "results", noted)
     assert cross_validate(patients(15, 5, 0), model, trainer, count=3, workers=2) == alone
-    monkeypatch.setattr(shared_members, "MANY", 0)
+    monkeypatch.setattr(fits, "MANY", 0)
     assert cross_validate(patients(15, 5, 0), model, trainer, count=3, workers=2) == alone
     assert asked == [1, 2], "few rows are trained here"
 
 
 def test_a_worker_with_a_gpu_trains_on_its_cpu_if_this_process_has_none(monkeypatch):
     asked = []
-    monkeypatch.setattr(harness, "gpus", lambda devices, accelerator: asked.append(accelerator) or [])
+    monkeypatch.setattr(Descent, "gpus", lambda how: asked.append(how.accelerator) or [])
     cross_validate(
         patients(15, 5, 0),
         model,

@@ -1,18 +1,44 @@
+import subprocess
+import sys
+import time
 import weakref
 from functools import partial
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lightning.pytorch.callbacks import Callback
+from lightning.pytorch.loggers import CSVLogger
 
+from rehearsal_torch import shared_tasks
+from rehearsal_torch.data.imputation import ImputedTable
+from rehearsal_torch.data.part import Solved
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.surrogates.imputed import ImputedSurrogate
 from rehearsal_torch.surrogates.kernel.nested_ridge import NestedRidge
+from rehearsal_torch.surrogates.kernel.spectral_ensemble import SpectralEnsemble
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
+from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
+from rehearsal_torch.surrogates.outcome.stacked import StackedRegression
+from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
+from rehearsal_torch.training import fit as fits
 from rehearsal_torch.training.descent import Descent
-from rehearsal_torch.training.fit import Fold, KeptFit, fit, folds_of
+from rehearsal_torch.training.fit import (
+    Fold,
+    KeptFit,
+    _tensor,
+    fit,
+    fit_parts,
+    folds_of,
+    separable,
+    shareable,
+    trained_elsewhere,
+)
+from rehearsal_torch.workers import threads
 from tests.toys.causal_toys import plain
+from tests.toys.linear_truth import chain
 from tests.toys.rehearsal_toys import confounded, confounded_table, small
 from tests.toys.transitions import model, observations
 
@@ -199,3 +225,293 @@ def test_units_decide_the_folds_where_there_are_some():
     for fold in folds_of(20, units, 5, 0):
         assert len(fold.held_out) == 4
         assert len({units[row] for row in fold.held_out.tolist()}) == 1
+
+
+CSV = partial(CSVLogger, name="", version="")
+WORLD = chain()
+OWN = WORLD.task
+SMALL = partial(SpectralEnsemble, members=2, features=20, iterations=4)
+
+
+def ensemble(effects="dense"):
+    seeds = iter(range(3))
+    return TransitionEnsemble(lambda: model(seed=next(seeds), effects=effects), 3, seed=1)
+
+
+def trained(workers, folder=None, effects="dense", epochs=6, **how):
+    torch.manual_seed(0)
+    trainer = Descent(epochs, 64, patience=3, progress=False, folder=folder, **how)
+    made = fit(ensemble(effects), observations(), trainer, observations(10, seed=1), workers=workers)
+    return made.state_dict(), trainer.history
+
+
+def agree(one, other):
+    return one.keys() == other.keys() and all(torch.equal(value, other[name]) for name, value in one.items())
+
+
+@pytest.fixture
+def shared_always(monkeypatch):
+    monkeypatch.setattr(fits, "MANY", 0)
+
+
+def counted(monkeypatch):
+    """The numbers of workers with which members are fitted."""
+    asked, inner = [], fits.results
+
+    def noted(work, common, tasks, workers, **how):
+        asked.append(workers)
+        return inner(work, common, tasks, workers, **how)
+
+    monkeypatch.setattr(fits, "results", noted)
+    return asked
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("effects", ["dense", "sparse"])
+def test_trainings_that_are_shared_have_the_same_bits_losses_and_states(
+    effects, tmp_path, shared_always, monkeypatch
+):
+    asked = counted(monkeypatch)
+    alone, losses = trained(1, tmp_path / "one", effects, loggers={"csv": CSV})
+    before = torch.get_rng_state()
+    shared, there = trained(2, tmp_path / "two", effects, loggers={"csv": CSV})
+    assert torch.equal(torch.get_rng_state(), before)
+    assert asked == [2]
+    assert agree(alone, shared)
+    assert there == losses
+    files = [
+        sorted(str(each.relative_to(at)) for at in [path] for each in at.rglob("*.c*"))
+        for path in (tmp_path / "one", tmp_path / "two")
+    ]
+    assert files[0] == files[1]
+    assert len(files[0]) >= 3 * 2
+
+
+def shared_out(monkeypatch):
+    """The numbers of tasks that go to other processes, which all do after the first."""
+    asked, inner = [], shared_tasks._in_processes
+
+    def noted(work, common, tasks, workers, ahead):
+        asked.append(len(tasks))
+        return inner(work, common, tasks, workers, ahead)
+
+    monkeypatch.setattr(shared_tasks, "_in_processes", noted)
+    monkeypatch.setattr(shared_tasks, "PAYS", 0.0)
+    return asked
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stacked", [False, True], ids=["outcome", "stack"])
+def test_imputed_tables_that_are_shared_have_the_same_bits(stacked, monkeypatch):
+    holes = WORLD.table(60).values.clone()
+    holes[torch.rand(holes.shape, generator=torch.Generator().manual_seed(0)) < 0.15] = torch.nan
+    table = ImputedTable.of(WORLD.table(60).names, holes, 3, 0)
+
+    def state(workers):
+        torch.manual_seed(0)
+        made = ImputedSurrogate(OWN, lambda task: sets(True) if stacked else OutcomeRegression(task), 3)
+        return fit(made, table, workers=workers).state_dict()
+
+    alone = state(1)
+    assert agree(alone, state(2)), "too short to be shared"
+    asked = shared_out(monkeypatch)
+    assert agree(alone, state(2))
+    assert asked == [2]
+
+
+def sets(stacked):
+    """The default's regressions, or the indicator's alone, for three candidate sets."""
+    indicator = partial(NestedRidge, estimator=SMALL)
+    outcome = partial(OutcomeRegression, members=1, frequencies=10)
+    return StackedRegression(OWN, indicator, outcome) if stacked else indicator(task=OWN)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stacked", [False, True], ids=["indicator", "stack"])
+def test_candidate_sets_that_are_shared_have_the_same_bits_and_the_same_weight(stacked, monkeypatch):
+    table = WORLD.table(80)
+    alone, made = fit(sets(stacked), table).state_dict(), sets(stacked)
+    assert agree(alone, fit(made, table, workers=2).state_dict()), "too short to be shared"
+    asked = shared_out(monkeypatch)
+    # What an earlier fit has left there is not in the way.
+    assert agree(alone, fit(made, table, held_out=WORLD.table(20, seed=1), workers=2).state_dict())
+    assert asked == [2]
+
+
+def test_a_solver_has_one_thread_in_this_process_as_in_another(monkeypatch):
+    seen, inner = [], fits.fit_parts
+
+    def noted(*given):
+        seen.append(torch.get_num_threads())
+        inner(*given)
+
+    monkeypatch.setattr(fits, "fit_parts", noted)
+    with threads(2):
+        fit(sets(False), WORLD.table(40), workers=2)
+        assert torch.get_num_threads() == 2
+    assert seen == [2, 1, 1, 1, 2], "common, three members, closing"
+
+
+def test_solved_members_need_neither_the_trainer_nor_its_folder(monkeypatch, tmp_path):
+    given, inner = [], fits.results
+
+    def noted(work, common, tasks, workers, **how):
+        given.append(common)
+        return inner(work, common, tasks, workers, **how)
+
+    monkeypatch.setattr(fits, "results", noted)
+    fit(sets(False), WORLD.table(40), Descent(progress=False, folder=tmp_path / "training"), workers=2)
+    assert [common.trainer for common in given] == [None]
+    assert not (tmp_path / "training").exists()
+
+
+class Half(NestedRidge):
+    """Fits the estimators to half of the targets."""
+
+    def parts(self, table):
+        for part, examples in super().parts(table):
+            halved = isinstance(part, SpectralEnsemble)
+            yield part, (*examples[:4], examples[4] / 2, examples[5]) if halved else examples
+
+
+def test_a_surrogate_that_overrides_its_parts_is_fitted_by_them(monkeypatch):
+    asked, made = counted(monkeypatch), [Half(OWN, SMALL), Half(OWN, SMALL)]
+    one, other = (
+        fit(each, WORLD.table(60), workers=workers).state_dict()
+        for each, workers in zip(made, (1, 2), strict=True)
+    )
+    assert asked == []
+    assert agree(one, other)
+    with pytest.raises(ValueError, match="got Half, which overrides `parts`: override `common_parts` or"):
+        StackedRegression(OWN, partial(Half, estimator=SMALL), partial(OutcomeRegression))
+
+
+def test_numbers_of_a_state_begin_where_those_of_tensors_begin():
+    numbers = np.arange(72.0)
+    for begin in range(8):
+        part = numbers[begin : begin + 60]
+        found = _tensor(part)
+        assert found.data_ptr() % 64 == 0
+        assert np.array_equal(found.numpy(), part)
+
+
+@pytest.mark.bench
+def test_a_killed_training_is_resumed_by_any_number_of_processes(tmp_path, shared_always):
+    code = (
+        "from pathlib import Path; from rehearsal_torch.training import fit as fits; "
+        "from tests.training.test_fit import trained; fits.MANY = 0; "
+        f"trained(2, Path({str(tmp_path)!r}), epochs=25)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code]) as process:
+        ends = time.monotonic() + 300
+        while not list(tmp_path.rglob("last.ckpt")):
+            assert process.poll() is None
+            assert time.monotonic() < ends
+            time.sleep(0.02)
+        process.kill()
+    time.sleep(2.0)  # its workers have noticed
+    kept = {str(path): path.read_bytes() for path in tmp_path.rglob("last.ckpt")}
+    time.sleep(1.0)
+    assert kept == {str(path): path.read_bytes() for path in tmp_path.rglob("last.ckpt")}
+    alone, losses = trained(1, epochs=25)
+    for workers in (2, 1):
+        state, there = trained(workers, tmp_path, epochs=25)
+        assert agree(alone, state)
+        assert there == losses
+
+
+def test_a_worker_with_a_gpu_trains_on_its_cpu_if_this_process_has_none(shared_always, monkeypatch):
+    asked, inner = [], fits.results
+
+    def here(work, common, tasks, workers, **how):
+        return inner(work, common, tasks, 1, **how)
+
+    monkeypatch.setattr(Descent, "gpus", lambda how: asked.append(how.accelerator) or [])
+    monkeypatch.setattr(fits, "results", here)
+    trained(2, epochs=1, accelerator="auto")
+    assert asked == ["cpu"] * 3, "settled before the members are shared"
+
+
+@pytest.mark.parametrize(
+    ("how", "gpus", "shared"),
+    [
+        ({}, 2, True),
+        ({"accelerator": "auto"}, 0, True),
+        ({"accelerator": "auto"}, 1, False),
+        ({"accelerator": "gpu"}, 1, False),
+        ({"accelerator": "gpu", "devices": [1]}, 2, False),
+        ({"devices": 2}, 0, False),
+    ],
+)
+def test_fits_on_gpus_or_by_several_processes_are_those_of_one_process(monkeypatch, how, gpus, shared):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: gpus > 0)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+    assert shareable(Descent(**how)) == shared
+    assert trained_elsewhere(Descent(**how), 10**9) == shared
+    assert shareable(None)
+
+
+def test_what_does_not_pay_or_cannot_be_shared_is_trained_here(monkeypatch, tmp_path):
+    asked = counted(monkeypatch)
+    trained(2, epochs=1)
+    assert asked == [], "few rows"
+    rows = 10**6
+    assert separable(ensemble(), rows, Descent())
+    assert not separable(ensemble(), rows, None)
+    for how in (
+        {"threads": 2},
+        {"threads": None},
+        {"devices": 2},
+        {"accelerator": "gpu"},
+        {"callbacks": {"own": Callback}},
+        {"loggers": {"wandb": CSVLogger}, "folder": tmp_path},
+    ):
+        assert not separable(ensemble(), rows, Descent(**how)), how
+    monkeypatch.setattr(fits, "MANY", 0)
+    with pytest.raises(ValueError, match="at least 1 worker; got 0"):
+        fit(ensemble(), observations(), Descent(), workers=0)
+
+
+class Turned(Solved):
+    """Keeps its examples, turned."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_fitted("kept")
+
+    def solve(self, *examples):
+        self.kept = examples[0].mT
+
+
+def test_what_is_solved_is_contiguous_as_after_loading():
+    part, rows = Turned(), torch.arange(6.0, dtype=torch.float64).reshape(2, 3)
+    fit_parts(iter([(part, (rows,))]), None, {}, None, True)
+    assert torch.equal(part.kept, rows.mT)
+    assert part.kept.is_contiguous()
+
+
+def test_held_out_examples_are_made_for_trained_parts_alone_and_losses_have_names():
+    surrogate, made = model(), []
+
+    def steps(table):
+        for part, examples in surrogate.parts(table):
+            made.append((type(part).__name__, len(table)))
+            yield part, examples
+
+    names = {id(module): name for name, module in surrogate.named_modules()}
+    trainer = Descent(max_epochs=2, progress=False)
+    fit_parts(steps(observations()), steps(observations(10, seed=1)), names, trainer, True)
+    assert [each for each in made if each[1] == 200] == [
+        ("Rescale", 200),
+        ("DoseLevels", 200),
+        ("LocationScale", 200),
+    ]
+    assert made.index(("LocationScale", 200)) < made.index(("Rescale", 50)), "only when they are needed"
+    assert {name for _, name, _ in trainer.history} == {"mechanism/train_loss", "mechanism/held_out_loss"}
+    assert len(trainer.history) == 4
+
+
+def test_a_part_without_a_solver_is_named_where_nothing_trains_it():
+    surrogate = model()
+    with pytest.raises(ValueError, match=r"part 'LocationScale' \(LocationScale\) is trained by gradients"):
+        fit_parts(surrogate.parts(observations()), None, {}, None, True)

@@ -130,7 +130,7 @@ def test_other_held_out_rows_are_another_training(tmp_path):
 def test_a_training_of_the_cpu_does_not_go_on_on_a_gpu_unasked(tmp_path, monkeypatch):
     settings = {"max_epochs": 1, "progress": False, "folder": tmp_path}
     run(Descent(**settings), Line(), rows(), None, "line")
-    monkeypatch.setattr(harness, "gpus", lambda devices, accelerator: [1] if accelerator == "auto" else [])
+    monkeypatch.setattr(Descent, "gpus", lambda how: [1] if how.accelerator == "auto" else [])
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
     with pytest.raises(
         ValueError, match=r"another training .accelerator: the CPU there, a GPU here.: choose"

@@ -83,7 +83,7 @@ def _check_method(problem: "OfFile") -> list[str]:
     """
     facts, named = problem.facts(), None
     if facts.method is not None:
-        from rehearsal_torch.methods.applicable import fits, wished
+        from rehearsal_torch.methods.choice import fits, wished
         from rehearsal_torch.methods.presets import AUTO
 
         named = wished(problem)

@@ -52,8 +52,8 @@ from rehearsal_torch.files.lock import holder
 from rehearsal_torch.files.plain import WHOLE, PlainFileError, checked
 from rehearsal_torch.methods.allowed import trusted_modules
 from rehearsal_torch.methods.build import screen
+from rehearsal_torch.methods.conf import trusted_names
 from rehearsal_torch.methods.run import suits
-from rehearsal_torch.methods.trust import trusted_names
 from rehearsal_torch.reporting import sweep_tables
 from rehearsal_torch.reporting.figures.rounds import draw_trials
 from rehearsal_torch.reporting.run_report import report

@@ -21,8 +21,7 @@ from rehearsal_torch.evaluation.surrogate_curves import curve_table
 from rehearsal_torch.evaluation.truth_panel import truth_table
 from rehearsal_torch.files.rows import as_csv
 from rehearsal_torch.methods.allowed import trusted_modules
-from rehearsal_torch.methods.fitting import Fitted, fitted
-from rehearsal_torch.methods.run import Run, suits
+from rehearsal_torch.methods.run import Fitted, Run, fitted, suits
 from rehearsal_torch.progress import Progress
 from rehearsal_torch.reporting.held_out import held_out
 from rehearsal_torch.run_folder import SECONDS, RunFolder, write_folder

@@ -42,7 +42,7 @@ import torch
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.sizes import require
-from rehearsal_torch.mechanisms.trajectory import CurvedTrajectory
+from rehearsal_torch.mechanisms.mechanism import CurvedTrajectory
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import BoundedReward
 from rehearsal_torch.search.search import Budget, Search, ended

@@ -35,7 +35,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.finite import ranked
-from rehearsal_torch.mechanisms.trajectory import CurvedTrajectory
+from rehearsal_torch.mechanisms.mechanism import CurvedTrajectory
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.search.search import Budget
 from rehearsal_torch.search.sequences.decision_process import Effort, limit_reached

@@ -57,7 +57,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from rehearsal_torch.mechanisms.trajectory import Curvature, CurvedTrajectory, Trajectory, spectral_bound
+from rehearsal_torch.mechanisms.mechanism import Curvature, CurvedTrajectory, Trajectory, spectral_bound
 from rehearsal_torch.search.sequences.decision_process import ROWS, Effort
 
 

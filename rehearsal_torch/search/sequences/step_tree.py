@@ -60,7 +60,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.finite import ranked
-from rehearsal_torch.mechanisms.trajectory import CurvedTrajectory, spectral_bound
+from rehearsal_torch.mechanisms.mechanism import CurvedTrajectory, spectral_bound
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.search.sequences.baselines import greedy_sequence
 from rehearsal_torch.search.sequences.branch_tree import Limits

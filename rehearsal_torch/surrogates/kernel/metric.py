@@ -43,9 +43,9 @@ import torch
 from scipy.linalg.lapack import dpstrf
 from torch import Tensor
 
-from rehearsal_torch.data.part import Sizes, Solved
+from rehearsal_torch.data.part import Solved
 from rehearsal_torch.data.table import evenly
-from rehearsal_torch.estimators.composite_kernel import minimum
+from rehearsal_torch.estimators.feature_regression import minimum
 
 FLOOR = 1e-4
 NARROWEST = math.log(1e3)
@@ -56,9 +56,7 @@ ENTRY_SPREAD, WIDTH_MEAN, WIDTH_SPREAD = 3.0, math.log(0.5), 1.5
 
 @dataclass(frozen=True)
 class Metric:
-    """A fitted metric: W (r, p), the noise variance over the signal variance, and the log evidence without
-    constants and without the priors.
-    """
+    """W (r, p), the noise variance over the signal's, and the log evidence without constants and priors."""
 
     directions: Tensor
     ratio: float
@@ -98,9 +96,7 @@ def evidence(
 
 
 def free_metric(inputs: Tensor, outputs: Tensor, iterations: int) -> Metric:
-    """Fits the metric to standardised inputs (n, p) and centred outputs (n, q) with all entries of W free,
-    from axes of equal width.
-    """
+    """Fits all entries of W, from equal axes, to standardised inputs (n, p) and centred outputs (n, q)."""
     width = inputs.shape[1]
     first = torch.eye(width, dtype=inputs.dtype, device=inputs.device) / math.sqrt(width)
 
@@ -117,9 +113,7 @@ def free_metric(inputs: Tensor, outputs: Tensor, iterations: int) -> Metric:
 
 
 def scaled_metric(inputs: Tensor, outputs: Tensor, basis: Tensor, scales: Tensor, iterations: int) -> Metric:
-    """Fits the metric W = diag(s) V' to standardised inputs (n, p) and outputs (n, q), with given directions
-    V (p, r) and free inverse widths, initially `scales` (r,).
-    """
+    """Fits W = diag(s) V' to inputs (n, p), outputs (n, q), with directions V (p, r), from scales s (r,)."""
 
     def directions(free: Tensor) -> Tensor:
         # A line search may evaluate extreme widths; beyond NARROWEST only the prior has a gradient.
@@ -179,39 +173,28 @@ def gradient_products(inputs: Tensor, outputs: Tensor, metric: Metric) -> Tensor
 
 
 def relevant_directions(inputs: Tensor, outputs: Tensor, metric: Metric) -> tuple[Tensor, Tensor]:
-    """Orthonormal directions in decreasing order of relevance, as columns (p, p), and the square roots of
-    their eigenvalues relative to the largest, at least 0.1, (p,).
-    """
+    """Orthonormal directions, most relevant first, (p, p), and relative roots of eigenvalues, at least .1."""
     values, vectors = torch.linalg.eigh(gradient_products(inputs, outputs, metric))
     values, vectors = values.flip(0).clamp_min(0), vectors.flip(1)
     return vectors, (values / values[0].clamp_min(1e-300)).sqrt().clamp_min(MIN_SCALE)
 
 
 class MetricRidge(Solved):
-    """Regression of q outputs on p inputs.
-
-    Args:
-        rows: Maximum number of rows that are used (evenly spaced): the factorisation is cubic in it.
-        metric_rows: Maximum number of rows on which the metric is fitted.
-        iterations: Maximum number of L-BFGS-B iterations.
+    """Regression of q outputs on p inputs, of at most `rows` rows, since the factorisation is cubic in them;
+    its metric is fitted to at most `metric_rows`.
     """
 
     def __init__(self, rows: int = 2000, metric_rows: int = 300, iterations: int = 25) -> None:
         super().__init__()
         self.rows, self.metric_rows, self.iterations = rows, metric_rows, iterations
-        self.register_fitted("directions", "ratio", "projected", "mean")
-        self.register_fitted("factor", "weights", "centred", derived=True)
+        self.register_fitted(directions=("r", "p"), ratio=(1,), projected=("n", "r"), mean=("q",))
+        self.register_fitted(factor=("n", "n"), weights=("n", "q"), centred=("n", "q"), derived=True)
         # Computed from the state, and not a part of it.
         self._solved: tuple[Tensor, int, Tensor] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """What is sent to other processes, and copied: without what is computed from it."""
         return self.__dict__ | {"_solved": None}
-
-    def sizes(self) -> Sizes:
-        """n rows of p inputs, projected on r directions, and q outputs."""
-        kept = {"projected": ("n", "r"), "factor": ("n", "n"), "weights": ("n", "q"), "centred": ("n", "q")}
-        return {"directions": ("r", "p"), "ratio": (1,), "mean": ("q",), **kept}
 
     def derivable(self) -> Mapping[str, tuple[int, ...]]:
         """L and the weights; the centred outputs are those of whoever fits."""
@@ -272,9 +255,7 @@ class MetricRidge(Solved):
         return whitened @ whitened.mT / len(self.centred)
 
     def _whitened(self) -> Tensor:
-        """T (r, q) with T'T = (Y - mean)' A^-1 (Y - mean), r <= min(n, q) (`with_few_rows`): computed once,
-        and again only if the weights were replaced.
-        """
+        """T (r, q) with T'T = (Y - mean)' A^-1 (Y - mean), r <= min(n, q); once for the same weights."""
         weights = self.weights
         if weights.is_inference():
             # Its changes are not counted.

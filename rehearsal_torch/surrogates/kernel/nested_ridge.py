@@ -28,44 +28,36 @@ sequential form.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from rehearsal_torch.data.part import Sizes, Solved, Trained
+from rehearsal_torch.data.part import Solved
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.chebyshev import TabulatedValue
 from rehearsal_torch.surrogates.kernel.metric import MetricRidge
 from rehearsal_torch.surrogates.rehearsal_surrogate import AdjustedSurrogate
-from rehearsal_torch.surrogates.surrogate import SeparateMembers
+from rehearsal_torch.surrogates.surrogate import Fits, Modules, SeparateMembers
 
 FEW, MANY = 0.1, 0.3
 
 
 class Desirability(Solved):
-    """Outcomes to regression targets, for a desired region, with sharpness eta (None selects it) and, where
-    eta is selected, a lower bound `clearance` on eta times the radius.
-    """
+    """Outcomes to regression targets; a sharpness of None is selected, with at least `clearance` / radius."""
 
     def __init__(self, region: Polytope, sharpness: float | None = None, clearance: float = 2.0) -> None:
         super().__init__()
         if clearance <= 0 or (sharpness is not None and sharpness <= 0):
-            raise ValueError(
-                f"expected a positive sharpness (or null, to choose it) and clearance; got {sharpness} and "
-                f"{clearance}"
-            )
+            expected = "expected a positive sharpness (or null, to choose it) and clearance"
+            raise ValueError(f"{expected}; got {sharpness} and {clearance}")
         self.region, self.chosen, self.clearance = region, sharpness, clearance
-        self.register_fitted("location", "scale", "sharpness", "rate")
-
-    def sizes(self) -> Sizes:
-        """A location and a scale for each outcome."""
-        width = len(self.region.names)
-        return {"location": (width,), "scale": (width,), "sharpness": (1,), "rate": (1,)}
+        width = (len(region.names),)
+        self.register_fitted(location=width, scale=width, sharpness=(1,), rate=(1,))
 
     def solve(self, *examples: Tensor) -> None:
         """Fits scales, the positive rate and the sharpness to outcomes (N, |Y|)."""
@@ -102,18 +94,15 @@ class Desirability(Solved):
 
 @dataclass(frozen=True)
 class Prepared:
-    """Precomputed quantities for B contexts (B, |X|), standardised: tensors with leading dimension B, whose
-    meaning is specific to the estimator.
-    """
+    """What is computed once for B contexts, standardised: pieces (B, ...) that the estimator understands."""
 
     contexts: Tensor
     pieces: tuple[Tensor, ...]
 
 
 class AlterationValue(Solved, ABC):
-    """An estimator of J for one set of k altered variables; everything is in standardised coordinates. The
-    actions at the places `first` precede covariates between the alterations; empty if there are no such
-    covariates.
+    """An estimator of J for one set of k altered variables, in standardised coordinates. The actions at the
+    places `first` precede covariates between the alterations.
     """
 
     def __init__(self, first: Sequence[int] = ()) -> None:
@@ -123,9 +112,7 @@ class AlterationValue(Solved, ABC):
     @abstractmethod
     def solve(self, *examples: Tensor) -> None:
         """Fits to N rows: context (N, |X|), before (N, |U|), between (N, |V|), actions (N, k), targets (N,
-        2), scores (N, q); empty sets have zero columns. Targets are the smoothed desirability w and the
-        indicator of the desired region; scores are normal scores of the outcomes, from which an estimator may
-        learn the relevant directions.
+        2): the smoothed desirability and the indicator; and normal scores of the outcomes (N, q).
         """
 
     @abstractmethod
@@ -149,33 +136,18 @@ class AlterationValue(Solved, ABC):
         return self.value_and_std(prepared, actions, target)[1]
 
     def difference_and_std(
-        self,
-        prepared: Prepared,  # noqa: ARG002
-        first: Tensor,  # noqa: ARG002
-        second: Tensor,  # noqa: ARG002
-        target: int = 0,  # noqa: ARG002
+        self, prepared: Prepared, first: Tensor, second: Tensor, target: int = 0
     ) -> tuple[Tensor, Tensor] | None:
-        """J at one action minus J at another, (B, k) -> (B,), and the posterior standard deviation of the
-        difference; None if the estimator has no covariance between actions.
-        """
-        return None
+        """J at one action minus J at another, (B, k) -> (B,), and its posterior deviation; or None."""
 
-    def tabulated(
-        self,
-        prepared: Prepared,  # noqa: ARG002
-        lower: Tensor,  # noqa: ARG002
-        upper: Tensor,  # noqa: ARG002
-    ) -> TabulatedValue | None:
+    def tabulated(self, prepared: Prepared, lower: Tensor, upper: Tensor) -> TabulatedValue | None:
         """J of the smoothed desirability and its deviation in intervals (B, k) of a single action, for many
         evaluations; None if the estimator has no cheaper form, or there are several actions.
         """
-        return None
 
     @abstractmethod
     def support(self, prepared: Prepared, actions: Tensor) -> Tensor:
-        """Effective number of rows near a decision, (B, k) -> (B,): the sum over rows of k((x, u, a), row),
-        with u at its expectation and k(h, h) = 1.
-        """
+        """Effective number of rows near a decision, (B, k) -> (B,): sum of k((x, E u, a), row) over rows."""
 
     @abstractmethod
     def weights(self, prepared: Prepared) -> Tensor:
@@ -220,7 +192,7 @@ class NestedRidge(AdjustedSurrogate, SeparateMembers):
         super().__init__(task, sequential)
         self.desirability = Desirability(self.task.region, sharpness, clearance)
         self.no_action = MetricRidge()
-        self.estimators = nn.ModuleList(
+        self.estimators = Modules[AlterationValue](
             estimator(first=[names.index(name) for name in adjusted.first])
             for names, adjusted in zip(self.task.candidates, self.adjustments, strict=True)
         )
@@ -229,7 +201,7 @@ class NestedRidge(AdjustedSurrogate, SeparateMembers):
         """The estimators."""
         return self.values()
 
-    def common_parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+    def common_parts(self, table: Table) -> Fits:
         """The overlap diagnostics, the scaler, the desirability, and the regression without action."""
         self.task.check(table)
         yield self.overlap, self.overlap.examples(table)
@@ -240,15 +212,12 @@ class NestedRidge(AdjustedSurrogate, SeparateMembers):
         context = self._shown(table, self.task.context)
         yield self.no_action, (context, targets, torch.cat((targets, scores), -1))
 
-    def member_parts(self, place: int, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+    def member_parts(self, place: int, table: Table) -> Fits:
         """The estimator of a candidate set."""
-        yield self.values()[place], self.examples(place, table)
+        yield self.estimators[place], self.examples(place, table)
 
     def examples(self, place: int, table: Table) -> tuple[Tensor, ...]:
-        """What the estimator of the candidate set at a place is fitted to, once the desirability has been
-        fitted: context, covariates before and between alterations, actions, targets and scores, (n, ...)
-        each.
-        """
+        """What an estimator is fitted to, once the desirability is (`AlterationValue.solve`)."""
         adjusted, names = self.adjustments[place], self.task.candidates[place]
         sets = self.task.context, adjusted.before, adjusted.between, names
         outcomes = table.columns(self.task.outcomes)
@@ -261,7 +230,7 @@ class NestedRidge(AdjustedSurrogate, SeparateMembers):
         if faults:
             return faults
         context = len(self.task.context)
-        sets = zip(self.task.candidates, self.adjustments, self.values(), strict=True)
+        sets = zip(self.task.candidates, self.adjustments, self.estimators, strict=True)
         for index, (names, adjusted, estimator) in enumerate(sets):
             expected = (context, len(adjusted.before) + len(adjusted.between), len(names))
             if estimator.widths_of_rows != expected:
@@ -276,4 +245,4 @@ class NestedRidge(AdjustedSurrogate, SeparateMembers):
 
     def values(self) -> list[AlterationValue]:
         """The estimators, in the order of the task's candidate sets."""
-        return [estimator for estimator in self.estimators if isinstance(estimator, AlterationValue)]
+        return list(self.estimators)

@@ -7,8 +7,8 @@ With h = (x, u, a) and a Gaussian kernel for each block (`product_kernel`), the 
     J(a; x)  = sum_i omega_i(x) k_a(a_i, a),   omega(x) = alpha . r(x),   r(x) = k_x(x) . K_uu gamma(x);
     the last factor is one if there are no covariates.
 
-An ascent step thus costs as many kernel values as there are rows. J is linear in the regression function; a
-Gaussian process of amplitude t and noise variance t N lambda_h gives it the posterior variance
+J is linear in the regression function; a Gaussian process of amplitude t and noise variance t N lambda_h
+gives it the posterior variance
 
     t [gamma^T K_uu gamma - q^T (K_hh + N lambda_h I)^-1 q],   q = r(x) . k_a(a),   t = w^T alpha / N,
 
@@ -54,31 +54,8 @@ from torch.linalg import solve_triangular
 from rehearsal_torch.data.part import Sizes
 from rehearsal_torch.data.sizes import bounded
 from rehearsal_torch.seeding import generator
-from rehearsal_torch.surrogates.kernel.linear_solvers import (
-    SAMPLED,
-    WAYS,
-    Regression,
-    candidates,
-    conjugate_gradients,
-    landmarks,
-    preconditioner,
-    regressed,
-    root_of,
-    times,
-    waves_of,
-    whitened,
-)
+from rehearsal_torch.surrogates.kernel import product_kernel as kernel
 from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue, Prepared
-from rehearsal_torch.surrogates.kernel.product_kernel import (
-    MEDIAN,
-    MODELS,
-    Choice,
-    gaussian,
-    gram_product,
-    joined,
-    summed,
-    summed_with_gradient,
-)
 
 LAMBDA = 1e-3
 # Rows at which an ascent on waves may start; frequencies and rows, of which a factor is held.
@@ -90,6 +67,7 @@ Blocks = tuple[Tensor, Tensor, Tensor]
 class ProductRidge(AlterationValue):
     """The estimator of the paper: its instances are of the solver's class. `prepare` has the pieces: weights
     of both targets (B, M, n), r(x) (B, M, n), prior variance over t (B, M), expected covariates (B, M, |U|).
+    ValueError if a setting is out of range.
 
     Args:
         first: See `AlterationValue`; there is no sequential form.
@@ -103,21 +81,18 @@ class ProductRidge(AlterationValue):
         features: Number of cosines and sines (fourier).
         tolerance: Relative residual at which a system counts as solved (cg).
         seed: Seed of landmarks, frequencies and subsets.
-
-    Raises:
-        ValueError: if a setting is out of range.
     """
 
     def __init__(
         self,
         first: Sequence[int] = (),
         solver: str = EXACT,
-        widths: str = MEDIAN,
+        widths: str = kernel.MEDIAN,
         fixed: Sequence[float] | None = None,
         lambda_h: float = LAMBDA,
         lambda_x: float = LAMBDA,
         rank: int = 200,
-        landmarks: str = SAMPLED,
+        landmarks: str = kernel.SAMPLED,
         features: int = 500,
         tolerance: float = 1e-8,
         seed: int = 0,
@@ -129,8 +104,8 @@ class ProductRidge(AlterationValue):
             # Not in `__new__`, whose signature would hide the settings from those who check configurations.
             classes: tuple[type[Any], ...] = GramRidge, GramRidge, LandmarkRidge, FourierRidge
             self.__class__ = classes[SOLVERS.index(solver)]
-        if landmarks not in WAYS:
-            raise ValueError(f"expected `landmarks` to be one of {', '.join(WAYS)}; got {landmarks!r}")
+        if landmarks not in kernel.WAYS:
+            raise ValueError(f"expected `landmarks` to be one of {', '.join(kernel.WAYS)}; got {landmarks!r}")
         if lambda_x <= 0 or not 0 < tolerance < 1:
             raise ValueError(
                 f"expected a positive lambda_x and a tolerance in (0, 1); got {lambda_x} and {tolerance}"
@@ -139,28 +114,23 @@ class ProductRidge(AlterationValue):
         bounded("features", features, 2 * MAX_FEATURES, 2)
         self.solver, self.lambda_x, self.rank, self.landmarks = solver, lambda_x, rank, landmarks
         self.pairs, self.tolerance, self.seed = features // 2, tolerance, seed
-        models = MODELS if solver in (EXACT, GRADIENTS) else 1
-        self.choice = Choice(fixed if fixed is not None else widths, lambda_h, models, seed)
-        self.register_fitted("contexts", "covariates", "centres")
-        self.register_fitted("widths", "ridges", "coefficients", "amplitudes")
-        self._declare()
-
-    def _declare(self) -> None:
-        """Registers the solver's own buffers."""
-        raise NotImplementedError
-
-    def sizes(self) -> Sizes:
-        """M models with n stored rows of contexts (x), covariates (u) and actions (k), and f coefficients."""
-        rows = {"contexts": ("n", "x"), "covariates": ("n", "u"), "centres": ("n", "k")}
-        models = {"widths": ("M", 3), "ridges": ("M",), "amplitudes": ("M", 2)}
-        return {**rows, **models, "coefficients": ("M", "f", 2)}
+        models = kernel.MODELS if solver in (EXACT, GRADIENTS) else 1
+        self.choice = kernel.Choice(fixed if fixed is not None else widths, lambda_h, models, seed)
+        self.register_fitted(contexts=("n", "x"), covariates=("n", "u"), centres=("n", "k"))
+        self.register_fitted(widths=("M", 3), ridges=("M",), coefficients=("M", "f", 2), amplitudes=("M", 2))
+        if solver in (EXACT, GRADIENTS):
+            self.register_fitted("factors", "context_factors", derived=True)
+            return
+        self.register_fitted("profile", "context_centres", "covariate_centres")
+        # h of every row, or nothing.
+        self.register_fitted("inputs", source=True)
+        self.register_fitted("root", "covariate_root", "factor", "embedding", derived=True)
+        if solver == FOURIER:
+            self.register_fitted("frequencies", "dual")
 
     def solve(self, *examples: Tensor) -> None:
-        """Fits both stages.
-
-        Raises:
-            ValueError: if there are variables between the alterations, over which a product kernel does
-                not factorise; or more rows than a matrix over pairs of them allows (exact).
+        """Fits both stages. ValueError if there are variables between the alterations, over which a product
+        kernel does not factorise; or more rows than a matrix over pairs of them allows (exact).
         """
         context, before, between, actions, targets = (example.detach() for example in examples[:5])
         if between.shape[1]:
@@ -193,7 +163,7 @@ class ProductRidge(AlterationValue):
         self.contexts, self.covariates, self.centres = (block[places].clone() for block in blocks)
 
     def _rows(self, model: int = 0) -> Tensor:
-        return joined((self.contexts, self.covariates, self.centres), self.widths[model])
+        return kernel.joined((self.contexts, self.covariates, self.centres), self.widths[model])
 
     def prepare(self, contexts: Tensor) -> Prepared:
         """See the class."""
@@ -210,14 +180,12 @@ class ProductRidge(AlterationValue):
     def value(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:
         """Eq. (9), (..., B, k) -> (..., B)."""
         weights = prepared.pieces[target]
-        return summed(actions.to(weights), self.centres, self.widths[:, 2], weights)
+        return kernel.summed(actions.to(weights), self.centres, self.widths[:, 2], weights)
 
     def value_and_gradient(self, prepared: Prepared, actions: Tensor) -> tuple[Tensor, Tensor]:
-        """Eq. (9) and (10), (..., B, k) -> (..., B), (..., B, k), in the precision of the actions: single
-        precision is sufficient for an ascent.
-        """
+        """Eq. (9) and (10), (..., B, k) -> (..., B), (..., B, k), in the precision of the actions."""
         centres, widths = self.centres.to(actions), self.widths[:, 2].to(actions)
-        return summed_with_gradient(actions, centres, widths, prepared.pieces[0].to(actions))
+        return kernel.summed_with_gradient(actions, centres, widths, prepared.pieces[0].to(actions))
 
     def value_and_std(self, prepared: Prepared, actions: Tensor, target: int = 0) -> tuple[Tensor, Tensor]:
         """Eq. (9), and the standard deviation within and between models."""
@@ -241,14 +209,16 @@ class ProductRidge(AlterationValue):
         """Effective number of rows near (x, E[u | x], a), averaged over models, (B, k) -> (B,)."""
         expected = prepared.pieces[4]
         near = [
-            self._near(joined((prepared.contexts, expected[:, model], actions.to(expected)), widths), model)
+            self._near(
+                kernel.joined((prepared.contexts, expected[:, model], actions.to(expected)), widths), model
+            )
             for model, widths in enumerate(self.widths)
         ]
         return torch.stack(near).mean(0).clamp(min=0)
 
     def _near(self, here: Tensor, model: int) -> Tensor:
         """The sum over rows of the kernel at scaled points (B, d), (B,)."""
-        return gram_product(here, self._rows(model), here.new_ones(len(self.centres), 1))[:, 0]
+        return kernel.gram_product(here, self._rows(model), here.new_ones(len(self.centres), 1))[:, 0]
 
     def weights(self, prepared: Prepared) -> Tensor:
         """omega, summed over models, (B, n)."""
@@ -268,9 +238,6 @@ class ProductRidge(AlterationValue):
 class GramRidge(ProductRidge):
     """Solvers exact and cg: every row is kept."""
 
-    def _declare(self) -> None:
-        self.register_fitted("factors", "context_factors", derived=True)
-
     def sizes(self) -> Sizes:
         """Factors are Cholesky factors, or preconditioners."""
         return {**super().sizes(), "coefficients": ("M", "n", 2), **self.derivable()}
@@ -287,26 +254,27 @@ class GramRidge(ProductRidge):
         if name == "factors":
             factors = [self._factor(self._rows(m), self.ridges[m]) for m in models]
         else:
-            factors = [self._factor(self._known(m), self._context_ridge()) for m in models]
+            factors = [self._factor(self._known(m), self._context_ridge) for m in models]
         return torch.stack(factors)
 
     def _factor(self, rows: Tensor, ridge: Tensor) -> Tensor:
         if self.solver == GRADIENTS:
-            return preconditioner(rows, self.rank)
-        gram = gaussian(rows, rows)
+            return kernel.preconditioner(rows, self.rank)
+        gram = kernel.gaussian(rows, rows)
         gram.diagonal().add_(ridge)
         return torch.linalg.cholesky(gram)
 
     def _known(self, model: int) -> Tensor:
         return self.contexts / self.widths[model, 0]
 
+    @property
     def _context_ridge(self) -> Tensor:
         return self.contexts.new_tensor(len(self.contexts) * self.lambda_x)
 
     def _solved(self, rows: Tensor, ridge: Tensor, factor: Tensor, vectors: Tensor) -> Tensor:
         if self.solver == EXACT:
             return torch.cholesky_solve(vectors, factor)
-        return conjugate_gradients(rows, float(ridge), vectors, factor, self.tolerance)
+        return kernel.conjugate_gradients(rows, float(ridge), vectors, factor, self.tolerance)
 
     def _fit(self, blocks: Blocks, targets: Tensor) -> None:
         if self.solver == EXACT and len(targets) > MOST_EXACT:
@@ -326,13 +294,13 @@ class GramRidge(ProductRidge):
 
     def _reach(self, contexts: Tensor, model: int) -> tuple[Tensor, Tensor, Tensor]:
         known, widths = self._known(model), self.widths[model]
-        near = gaussian(contexts / widths[0], known)
+        near = kernel.gaussian(contexts / widths[0], known)
         if not self.covariates.shape[1]:
             return near, near.new_ones(len(near)), near.new_empty(len(near), 0)
         factor = self.context_factors[model]
-        gamma = self._solved(known, self._context_ridge(), factor, near.T.contiguous())
+        gamma = self._solved(known, self._context_ridge, factor, near.T.contiguous())
         covariates = self.covariates / widths[1]
-        embedded = gram_product(covariates, covariates, gamma)
+        embedded = kernel.gram_product(covariates, covariates, gamma)
         return near * embedded.T, (gamma * embedded).sum(0), gamma.T @ self.covariates
 
     def _variance(self, query: Tensor, prior: Tensor, model: int) -> Tensor:
@@ -348,26 +316,20 @@ class GramRidge(ProductRidge):
 class LandmarkRidge(ProductRidge):
     """Solver nystrom: ridge regression on landmarks, the stored rows, in both stages; one model."""
 
-    def _declare(self) -> None:
-        self.register_fitted("profile", "context_centres", "covariate_centres")
-        # h of every row, or nothing.
-        self.register_fitted("inputs", source=True)
-        self.register_fitted("root", "covariate_root", "factor", "embedding", derived=True)
-
     def _counts(self) -> tuple[int, int]:
         """The numbers of features of h and of covariates."""
         return len(self.centres), len(self.covariate_centres)
 
     def _features(self, rows: Tensor) -> Tensor:
         """phi of scaled rows, (n, d) -> (n, f)."""
-        return whitened(self.root, self._rows(), rows)
+        return kernel.whitened(self.root, self._rows(), rows)
 
     def _covariate_features(self, covariates: Tensor) -> Tensor:
         """Features of scaled covariates, (n, |U|) -> (n, e)."""
-        return whitened(self.covariate_root, self.covariate_centres, covariates)
+        return kernel.whitened(self.covariate_root, self.covariate_centres, covariates)
 
     def _marks(self, rows: Tensor) -> Tensor:
-        return landmarks(rows, self.rank, self.landmarks, self.seed)
+        return kernel.landmarks(rows, self.rank, self.landmarks, self.seed)
 
     def sizes(self) -> Sizes:
         """c landmarks in x, v in u; all r rows, where they are kept."""
@@ -401,9 +363,9 @@ class LandmarkRidge(ProductRidge):
     def derive(self, name: str) -> Tensor:
         """See `Part.derive`."""
         if name == "root":
-            return root_of(self._rows())
+            return kernel.root_of(self._rows())
         if name == "covariate_root":
-            return root_of(self.covariate_centres)
+            return kernel.root_of(self.covariate_centres)
         context, before, actions = self.inputs.split(list(self.widths_of_rows), -1)
         blocks = (context.contiguous(), before.contiguous(), actions.contiguous())
         if name == "factor":
@@ -414,7 +376,7 @@ class LandmarkRidge(ProductRidge):
         none, (ridge,), count = targets.new_empty(0), self.ridges, len(targets)
         self.context_centres = self.covariate_centres = none
         self.root = self.covariate_root = self.embedding = none
-        among = candidates(count, self.seed).to(targets.device)
+        among = kernel.candidates(count, self.seed).to(targets.device)
         scaled = [block[among] / width for block, width in zip(blocks, self.widths[0], strict=True)]
         places = self._place(blocks, among, scaled)
         first = self._first(blocks, targets)
@@ -443,33 +405,34 @@ class LandmarkRidge(ProductRidge):
         self.coefficients = solve_triangular(self.root.T, self.coefficients[0], upper=True)[None]
         self.profile = solve_triangular(self.root.T, self.profile[:, None], upper=True)[:, 0]
 
-    def _first(self, blocks: Blocks, targets: Tensor) -> Regression:
+    def _first(self, blocks: Blocks, targets: Tensor) -> kernel.Regression:
         def rows(span: slice) -> tuple[Tensor, Tensor]:
-            return self._features(joined([block[span] for block in blocks], self.widths[0])), targets[span]
+            whole = kernel.joined([block[span] for block in blocks], self.widths[0])
+            return self._features(whole), targets[span]
 
-        return regressed(len(targets), rows, float(self.ridges))
+        return kernel.regressed(len(targets), rows, float(self.ridges))
 
     def _second(self, blocks: Blocks) -> Tensor:
         """The embedding: of features of covariates, and of covariates, as weights of k_x at the landmarks."""
-        (context, before, _), root = blocks, root_of(self.context_centres)
+        (context, before, _), root = blocks, kernel.root_of(self.context_centres)
 
         def rows(span: slice) -> tuple[Tensor, Tensor]:
             expected = self._covariate_features(before[span] / self.widths[0, 1])
-            near = whitened(root, self.context_centres, context[span] / self.widths[0, 0])
+            near = kernel.whitened(root, self.context_centres, context[span] / self.widths[0, 0])
             return near, torch.cat([expected, before[span]], -1)
 
-        regression = regressed(len(before), rows, len(before) * self.lambda_x)
+        regression = kernel.regressed(len(before), rows, len(before) * self.lambda_x)
         return solve_triangular(root.T, regression.theta, upper=True)
 
     def _embedded(self, contexts: Tensor) -> tuple[Tensor, Tensor]:
         """The expected features of the covariates and the expected covariates, (B, e) and (B, |U|)."""
-        projected = gaussian(contexts / self.widths[0, 0], self.context_centres) @ self.embedding
+        projected = kernel.gaussian(contexts / self.widths[0, 0], self.context_centres) @ self.embedding
         count = self._counts()[1]
         return projected[:, :count], projected[:, count:]
 
     def _reach(self, contexts: Tensor, model: int) -> tuple[Tensor, Tensor, Tensor]:
         width = self.widths[model]
-        near = gaussian(contexts / width[0], self.contexts / width[0])
+        near = kernel.gaussian(contexts / width[0], self.contexts / width[0])
         if not self.covariates.shape[1]:
             return near, near.new_ones(len(near)), near.new_empty(len(near), 0)
         expected, means = self._embedded(contexts)
@@ -482,26 +445,20 @@ class LandmarkRidge(ProductRidge):
         return inside + (prior - features.square().sum(0)).clamp(min=0)
 
     def _near(self, here: Tensor, model: int) -> Tensor:
-        return gaussian(here, self._rows(model)) @ self.profile
+        return kernel.gaussian(here, self._rows(model)) @ self.profile
 
 
 class FourierRidge(LandmarkRidge):
-    """Solver fourier: waves in place of features of landmarks, but for those in x, so that J is a sum of
-    waves. At most 500 rows are stored, as starts.
-    """
-
-    def _declare(self) -> None:
-        super()._declare()
-        self.register_fitted("frequencies", "dual")
+    """Solver fourier: waves in place of features of landmarks, but for those in x; at most 500 starts."""
 
     def _counts(self) -> tuple[int, int]:
         return 2 * self.pairs, 2 * self.pairs
 
     def _features(self, rows: Tensor) -> Tensor:
-        return waves_of(rows @ self.frequencies.T) / self.pairs**0.5
+        return kernel.waves_of(rows @ self.frequencies.T) / self.pairs**0.5
 
     def _covariate_features(self, covariates: Tensor) -> Tensor:
-        return waves_of(covariates @ self._split()[1].T)
+        return kernel.waves_of(covariates @ self._split()[1].T)
 
     def _split(self) -> tuple[Tensor, ...]:
         """The frequencies of context, covariates and actions."""
@@ -526,11 +483,11 @@ class FourierRidge(LandmarkRidge):
         self.dual = (targets - self._features(self._rows()) @ self.coefficients[0, :, 0]) / self.ridges
 
     def _reach(self, contexts: Tensor, model: int) -> tuple[Tensor, Tensor, Tensor]:
-        waves = waves_of((contexts / self.widths[model, 0]) @ self._split()[0].T)
+        waves = kernel.waves_of((contexts / self.widths[model, 0]) @ self._split()[0].T)
         means = waves.new_empty(len(waves), 0)
         if self.covariates.shape[1]:
             expected, means = self._embedded(contexts)
-            waves = times(waves, expected)
+            waves = kernel.times(waves, expected)
         return waves / self.pairs**0.5, waves.new_ones(len(waves)), means
 
     def _weighed(self, reach: Tensor, coefficients: Tensor) -> Tensor:
@@ -553,10 +510,10 @@ class FourierRidge(LandmarkRidge):
         return (even * cosine + odd * sine).sum(-1), (odd * cosine - even * sine) @ frequencies
 
     def _action_waves(self, actions: Tensor) -> Tensor:
-        return waves_of((actions / self.widths[0, 2]) @ self._split()[2].T)
+        return kernel.waves_of((actions / self.widths[0, 2]) @ self._split()[2].T)
 
     def _query(self, reach: Tensor, actions: Tensor, model: int) -> Tensor:  # noqa: ARG002
-        return times(reach, self._action_waves(actions))
+        return kernel.times(reach, self._action_waves(actions))
 
     def _variance(self, query: Tensor, prior: Tensor, model: int) -> Tensor:  # noqa: ARG002
         """In the span of the features."""
@@ -568,5 +525,5 @@ class FourierRidge(LandmarkRidge):
     def weights(self, prepared: Prepared) -> Tensor:
         """Dual coefficients times the kernel in context and expected covariates, (B, n)."""
         widths = self.widths[0, :2]
-        here = joined((prepared.contexts, prepared.pieces[4][:, 0]), widths)
-        return self.dual * gaussian(here, joined((self.contexts, self.covariates), widths))
+        here = kernel.joined((prepared.contexts, prepared.pieces[4][:, 0]), widths)
+        return self.dual * kernel.gaussian(here, kernel.joined((self.contexts, self.covariates), widths))

@@ -1,4 +1,34 @@
-"""An ensemble of joint-metric estimators.
+"""The nested estimator with a joint metric over context, covariates and actions, and ensembles of it.
+
+A product of kernels, one each for x, u and a, can only have widths along its own axes; the relevant
+directions often mix them (the difference of an action and the context, a weighted sum of covariates and
+actions). A stationary kernel on h = (x, u, a) with any metric W still factorises in its spectrum: with
+frequencies w = (w_x, w_u, w_a) = W' z, z standard normal,
+
+    k(h, h') = E_w[exp(i w'(h - h'))],    exp(i w'h) = exp(i w_x'x) exp(i w_u'u) exp(i w_a'a),
+
+so that with M frequencies and ridge coefficients c the nested expectation is
+
+    J(a; x) = mean + Re sum_m conj(c_m) exp(i w_xm'x) E[exp(i w_um'u) | x] exp(i w_am'a) / sqrt(M)
+            = mean + sum_m R_m(x) cos(w_am'a + t_m(x)),
+
+where the expectation is estimated by ridge regression of exp(i w_u'u) on x: a conditional mean embedding, as
+in the paper. An ascent step costs O(M k) per context, independent of N. Covariates v between alterations are
+treated alike, with their embedding given (x, a_first), which then varies with the action.
+
+All settings are selected from the observations: directions by outer products of gradients of the outcomes,
+inverse widths and noise ratio by the evidence on the desirability, the metric of the second stage by the
+evidence on the features that it has to predict.
+
+The posterior of J is Gaussian: the first stage contributes phi' S phi with phi the expected features; the
+second the posterior variance of the embedding, times the amplitude of the values that it averages.
+
+The difference of two actions is linear in the coefficients as well: its variance is that of one linear
+combination, noise |L^-1 (z(a) - z(b))|^2 + left A(q(a) - q(b)), with L the factor of the features' precision,
+z the expected features, q the value as a linear combination of the covariates' features, A(q) its amplitude,
+and left what is unknown of the second stage at its inputs. Of near actions it is far smaller than the sum of
+both variances. Where the second stage depends on actions and these differ, the standard deviations of its two
+shares are added, which is an upper bound.
 
 Metrics of nearly equal evidence can recommend very different actions, because the evidence measures errors
 where the rows lie, while decisions are taken at the edge of the data. Members that are fitted to different
@@ -10,18 +40,348 @@ disagreement is part of the posterior of J,
 with the unbiased variance over members: the truth is treated as one more draw of the same kind, and the mean
 is itself uncertain.
 
-Source: bagging after Breiman (1996); the law of total variance.
+Source: Du et al. (2026), Eq. (5)-(10) (product kernels); Rahimi and Recht (2007) (frequencies); Breiman
+(1996) (bagging).
 """
 
+import math
 from collections.abc import Mapping, Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from rehearsal_torch.data.part import Solved
 from rehearsal_torch.data.sizes import bounded
+from rehearsal_torch.data.table import evenly
+from rehearsal_torch.seeding import generator, sobol
 from rehearsal_torch.surrogates.chebyshev import ChebyshevNodes, TabulatedValue, nodes_for
+from rehearsal_torch.surrogates.kernel.metric import MetricRidge, gram, relevant_directions, scaled_metric
 from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue, Prepared
-from rehearsal_torch.surrogates.kernel.spectral_ridge import SpectralRidge
+from rehearsal_torch.surrogates.kernel.product_kernel import Regression, regressed, times, waves_of
+from rehearsal_torch.surrogates.surrogate import Modules
+
+RESPONSES, CANDIDATES, FLAT = 16, 192, 1e-6
+# A Cholesky factor of (2 features) x (2 features) is stored.
+MAX_FEATURES = 4096
+
+
+class SpectralRidge(Solved):
+    """One joint-metric estimator with M = `features` frequencies; settings as of `SpectralEnsemble`."""
+
+    def __init__(
+        self,
+        first: Sequence[int] = (),
+        features: int = 400,
+        direction_rows: int = 300,
+        width_rows: int = 500,
+        iterations: int = 25,
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        if min(features, direction_rows, width_rows, iterations) < 1:
+            raise ValueError("expected at least one feature, row and iteration")
+        bounded("features", features, MAX_FEATURES)
+        self.features, self.direction_rows, self.width_rows = features, direction_rows, width_rows
+        self.first, self.iterations, self.seed = tuple(first), iterations, seed
+        self.embedding = MetricRidge()
+        waves = 2 * features
+        self.register_fitted(
+            directions=("r", "d"), ratio=(1,), on_context=(features, "x"), on_covariates=(features, "u"),
+            on_actions=(features, "k"), coefficients=(waves, 2), mean=(2,), noise=(2,), covariates=("u",),
+            kept=("c", "k"),
+        )  # fmt: skip
+        # h of every row, and the places of the rows of the embedding, in its order.
+        self.register_fitted("places", inputs=("n", "d"), source=True)
+        self.register_fitted(factor=(waves, waves), rows=("n", "r"), derived=True)
+
+    def solve(self, *examples: Tensor) -> None:
+        """See `AlterationValue.solve`."""
+        context, before, between, actions, targets, scores = examples
+        covariates = torch.cat((before, between), -1)
+        whole = torch.cat((context, covariates, actions), -1)
+        stream = generator(self.seed)
+        order = torch.randperm(len(whole), generator=stream).to(whole.device)
+        self._choose(whole, targets[:, :1] - targets[:, :1].mean(0), scores, order)
+        unit = sobol(len(self.directions), self.seed).draw(self.features, dtype=torch.float64)
+        frequencies = torch.special.ndtri(unit.clamp(1e-6, 1 - 1e-6)).to(whole) @ self.directions
+        self.on_context, self.on_covariates, self.on_actions = (
+            part.contiguous()
+            for part in frequencies.split([context.shape[1], covariates.shape[1], actions.shape[1]], -1)
+        )
+        self.inputs, self.places = whole, whole.new_empty(0)
+        self._regress(targets)
+        if covariates.shape[1]:
+            waves = self._covariate_waves()
+            responses = torch.cat(
+                (waves[:, :RESPONSES], waves[:, self.features : self.features + RESPONSES], covariates), -1
+            )
+            inputs = torch.cat((context, actions[:, list(self.first)]), -1)
+            self.embedding.solve(inputs[order], waves[order], responses[order])
+            self.places = order[evenly(len(order), self.embedding.rows, order.device)].to(whole)
+        self.rows, self.covariates = self.derive("rows"), covariates.mean(0)
+        some = order[:CANDIDATES]
+        self.kept = actions[some]
+
+    def faults(self) -> list[str]:
+        """Sizes, directions over other variables, and a missing embedding of the covariates."""
+        faults = super().faults()
+        context, covariates, actions = self.widths_of_rows
+        columns, responses = context + covariates + actions, context + len(self.first)
+        if not faults and self.directions.shape[1] != columns:
+            faults.append(f"directions: expected the size (r, {columns}); got {tuple(self.directions.shape)}")
+        second, waves = self.embedding, 2 * self.features
+        right = second.fitted and (len(second.mean), second.directions.shape[-1]) == (waves, responses)
+        if not faults and covariates and not right:
+            faults.append(
+                f"embedding: expected {waves} means given {responses} inputs, for the {covariates} covariates"
+            )
+        wrong = self.places.numel() and misplaced(self.places, len(second.projected), len(self.inputs))
+        return faults or ([wrong] if wrong else [])
+
+    def derivable(self) -> Mapping[str, tuple[int, ...]]:
+        """The factor and the projected rows, and what the embedding is fitted to; only with all rows."""
+        if self.inputs.ndim != 2 or not len(self.inputs):
+            return {}
+        waves, second = 2 * self.features, self.places.shape != (0,)
+        sizes = {"factor": (waves, waves), "rows": (len(self.inputs), len(self.directions))}
+        return {**sizes, **({"embedding.centred": (len(self.places), waves)} if second else {})}
+
+    def derive(self, name: str) -> Tensor:
+        """See `Part.derive`."""
+        if name == "rows":
+            return self.inputs @ self.directions.mT
+        if name == "factor":
+            return self._regression(self.inputs.new_zeros(len(self.inputs), 2)).factor
+        wrong = misplaced(self.places, len(self.embedding.projected), len(self.inputs))
+        if wrong:
+            raise ValueError(wrong)
+        return self._covariate_waves()[self.places.long()] - self.embedding.mean
+
+    def _covariate_waves(self) -> Tensor:
+        """(cos(w_u'u), sin(w_u'u)) of every row, (n, 2 M)."""
+        context, covariates, _ = self.widths_of_rows
+        return waves_of(self.inputs[:, context : context + covariates].contiguous() @ self.on_covariates.mT)
+
+    def _choose(self, whole: Tensor, target: Tensor, scores: Tensor, order: Tensor) -> None:
+        """Directions from the outcomes, then widths and ratio from the desirability."""
+        few = order[: self.direction_rows]
+        axes = torch.eye(whole.shape[1], dtype=whole.dtype, device=whole.device)
+        # Along the axes: a free matrix has too many parameters for so few rows.
+        outcome = scaled_metric(
+            whole[few], scores[few], axes, axes.diagonal() / math.sqrt(len(axes)), 2 * self.iterations
+        )
+        basis, relevance = relevant_directions(whole[few], scores[few], outcome)
+        last = order[-self.width_rows :]
+        if float(target[last].std(correction=0)) < FLAT:
+            # The desirability is constant on these rows, and thus carries no information about widths.
+            self.directions, self.ratio = outcome.directions, whole.new_tensor([outcome.ratio])
+            return
+        metric = scaled_metric(whole[last], target[last], basis, relevance, self.iterations)
+        self.directions, self.ratio = metric.directions, whole.new_tensor([metric.ratio])
+
+    def _regress(self, targets: Tensor) -> None:
+        """Fits the ridge coefficients (2 M, 2) of desirability and indicator."""
+        self.mean = targets.mean(0)
+        centred = targets - self.mean
+        regression = self._regression(centred)
+        self.factor, self.coefficients = regression.factor, regression.theta
+        # Noise variance at the maximum-evidence amplitude: rho s^2 with s^2 = y' (K + rho I)^-1 y / n.
+        self.noise = (centred.square().sum(0) - regression.explained) / len(targets)
+
+    def _regression(self, targets: Tensor) -> Regression:
+        """Ridge regression of targets (n, 2) on the features of every row."""
+        on = torch.cat((self.on_context, self.on_covariates, self.on_actions), -1)
+        phases = self.inputs @ on.mT
+
+        def rows(span: slice) -> tuple[Tensor, Tensor]:
+            return waves_of(phases[span]) / math.sqrt(self.features), targets[span]
+
+        return regressed(len(phases), rows, float(self.ratio))
+
+    def left_out(self, examples: Sequence[Tensor], folds: Tensor) -> Tensor:
+        """Predictions of the indicator at rows that the coefficients were not fitted to, (n,): each fold (n,)
+        is predicted from the others; the metric, and so the frequencies, are those of all rows.
+        """
+        context, before, between, actions, targets, _ = examples
+        blocks = (self.on_context, self.on_covariates, self.on_actions)
+        parts = (context, torch.cat((before, between), -1), actions)
+        waves = waves_of(torch.cat(parts, -1) @ torch.cat(blocks, -1).mT) / math.sqrt(self.features)
+        return held_out(waves, targets[:, 1], folds, self.ratio)
+
+    @property
+    def widths_of_rows(self) -> tuple[int, int, int]:
+        """The widths of the frequencies' blocks."""
+        return self.on_context.shape[-1], self.on_covariates.shape[-1], self.on_actions.shape[-1]
+
+    def prepare(self, contexts: Tensor) -> Prepared:
+        """Waves of expected features (B, 2 M); what is unknown of covariates, (B,), if by contexts."""
+        waves = waves_of(contexts @ self.on_context.mT) / math.sqrt(self.features)
+        if self.on_covariates.shape[1] and not self.first:
+            waves = times(waves, self.embedding(contexts))
+            return Prepared(contexts, (waves, self.embedding.left(contexts)))
+        return Prepared(contexts, (waves,))
+
+    def expected(self, prepared: Prepared, actions: Tensor) -> Tensor:
+        """The expected features at actions (..., B, k), (..., B, 2 M)."""
+        waves = prepared.pieces[0].to(actions)
+        if self.first:
+            waves = times(waves, self.embedding(self._inputs(prepared, actions)))
+        return times(waves, waves_of(actions @ self.on_actions.mT))
+
+    def _inputs(self, prepared: Prepared, actions: Tensor) -> Tensor:
+        contexts = prepared.contexts.expand(*actions.shape[:-1], -1)
+        return torch.cat((contexts, actions[..., list(self.first)]), -1)
+
+    def value(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:
+        """See `AlterationValue.value`."""
+        return self.mean[target] + self.expected(prepared, actions) @ self.coefficients[:, target]
+
+    def value_and_gradient(self, prepared: Prepared, actions: Tensor) -> tuple[Tensor, Tensor]:
+        """See `AlterationValue.value_and_gradient`."""
+        if self.first:
+            return self._sequential_gradient(prepared, actions)
+        values, along, across, cosines, sines = self._collected(prepared, actions)
+        return values, (across * cosines - along * sines) @ self.on_actions.to(actions)
+
+    def _collected(
+        self, prepared: Prepared, actions: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """J of the smoothed desirability, c1 cos + c2 sin of (t + w'a) collected, and the two waves."""
+        waves = prepared.pieces[0].to(actions)
+        cosine, sine = waves.chunk(2, -1)
+        even, odd = self.coefficients[:, 0].to(actions).chunk(2)
+        along, across = even * cosine + odd * sine, odd * cosine - even * sine
+        phases = actions @ self.on_actions.to(actions).mT
+        cosines, sines = phases.cos(), phases.sin()
+        values = self.mean[0].to(actions) + (along * cosines + across * sines).sum(-1)
+        return values, along, across, cosines, sines
+
+    def _sequential_gradient(self, prepared: Prepared, actions: Tensor) -> tuple[Tensor, Tensor]:
+        """The same where the embedding depends on the first actions: in J = mean + q'e(v) both vary."""
+        inputs, mixture = self._inputs(prepared, actions).to(actions), self.mixture(prepared, actions, 0)
+        even, odd = mixture.chunk(2, -1)
+        turned = torch.cat((odd, -even), -1)
+        projected = self.embedding.projected.to(actions)
+        metric_directions = self.embedding.directions.to(actions)
+        similar = self.embedding.similar(inputs)
+        value, expected = self._sequential_value(mixture, similar)
+        first, second = (expected * turned).chunk(2, -1)
+        gradient = (first + second) @ self.on_actions.to(actions)
+        pulls = similar * (mixture @ self.embedding.weights.to(actions).mT)
+        moved = (
+            pulls @ projected - pulls.sum(-1, keepdim=True) * (inputs @ metric_directions.mT)
+        ) @ metric_directions
+        gradient[..., list(self.first)] += moved[..., prepared.contexts.shape[1] :]
+        return value, gradient
+
+    def _sequential_value(self, mixture: Tensor, similar: Tensor) -> tuple[Tensor, Tensor]:
+        """J of the smoothed desirability and e(v), given q and k(v)."""
+        expected = self.embedding.mean.to(similar) + similar @ self.embedding.weights.to(similar)
+        return self.mean[0].to(similar) + (expected * mixture).sum(-1), expected
+
+    def mixture(self, prepared: Prepared, actions: Tensor, target: int) -> Tensor:
+        """The value at covariates u as a linear combination q of (cos(w_u'u), sin(w_u'u)), (..., B, 2 M)."""
+        phases = (
+            prepared.contexts.to(actions) @ self.on_context.to(actions).mT
+            + actions @ self.on_actions.to(actions).mT
+        )
+        cosine, sine = phases.cos() / math.sqrt(self.features), phases.sin() / math.sqrt(self.features)
+        even, odd = self.coefficients[:, target].to(actions).chunk(2)
+        return torch.cat((even * cosine + odd * sine, odd * cosine - even * sine), -1)
+
+    def value_and_std(self, prepared: Prepared, actions: Tensor, target: int = 0) -> tuple[Tensor, Tensor]:
+        """See `AlterationValue.value_and_std`."""
+        features = self.expected(prepared, actions)
+        value = self.mean[target] + features @ self.coefficients[:, target]
+        flat = features.reshape(-1, features.shape[-1])
+        solved = torch.linalg.solve_triangular(self.factor, flat.mT, upper=False)
+        variance = self.noise[target] * solved.square().sum(0).reshape(features.shape[:-1])
+        return value, (variance + self.unknown(prepared, actions, target)).sqrt()
+
+    def value_and_covariance(self, prepared: Prepared, actions: Tensor) -> tuple[Tensor, Tensor]:
+        """J at actions (n, B, k), (n, B), and its covariance, (B, n, n), if covariates ignore them."""
+        features = self.expected(prepared, actions)
+        value = self.mean[0] + features @ self.coefficients[:, 0]
+        by_case = features.transpose(0, 1)
+        solved = torch.linalg.solve_triangular(self.factor, by_case.flatten(0, 1).mT, upper=False)
+        whitened = solved.mT.unflatten(0, by_case.shape[:2])
+        covariance = self.noise[0] * (whitened @ whitened.mT)
+        if self.on_covariates.shape[1]:
+            mixture = self.mixture(prepared, actions, 0)
+            amplitudes = self.embedding.amplitudes(mixture.transpose(0, 1))
+            covariance = covariance + prepared.pieces[1][:, None, None] * amplitudes
+        return value, covariance
+
+    def difference_and_variance(
+        self, prepared: Prepared, first: Tensor, second: Tensor, target: int
+    ) -> tuple[Tensor, Tensor]:
+        """J at actions a minus J at actions b, (B, k) each, and its posterior variance, (B,) each."""
+        difference = self.expected(prepared, first) - self.expected(prepared, second)
+        value = difference @ self.coefficients[:, target]
+        solved = torch.linalg.solve_triangular(self.factor, difference.mT, upper=False)
+        variance = self.noise[target] * solved.square().sum(0)
+        if not self.on_covariates.shape[1]:
+            return value, variance
+        mixtures = [self.mixture(prepared, actions, target) for actions in (first, second)]
+        unknown = self.left_of(prepared, first) * self.embedding.amplitude(mixtures[0] - mixtures[1])
+        if self.first:
+            same = (first == second)[..., list(self.first)].all(-1)
+            most = sum(self.unknown(prepared, actions, target).sqrt() for actions in (first, second))
+            unknown = torch.where(same, unknown, torch.as_tensor(most).square())
+        return value, variance + unknown
+
+    def unknown(self, prepared: Prepared, actions: Tensor, target: int) -> Tensor:
+        """The second stage's share of the variance of J."""
+        if not self.on_covariates.shape[1]:
+            return actions.new_zeros(actions.shape[:-1])
+        amplitude = self.embedding.amplitude(self.mixture(prepared, actions, target))
+        return self.left_of(prepared, actions) * amplitude
+
+    def left_of(self, prepared: Prepared, actions: Tensor) -> Tensor:
+        """What is left unknown of the second stage, (..., B) or (B,)."""
+        return self.embedding.left(self._inputs(prepared, actions)) if self.first else prepared.pieces[1]
+
+    def support(self, prepared: Prepared, actions: Tensor) -> Tensor:
+        """See `AlterationValue.support`."""
+        covariates = self.covariates.expand(len(actions), -1)
+        whole = torch.cat((prepared.contexts, covariates, actions), -1) @ self.directions.mT
+        return gram(whole, self.rows).sum(-1)
+
+    def values_everywhere(self, prepared: Prepared, actions: Tensor) -> Tensor:
+        """J of the smoothed desirability at the same actions (n, k) in every context, (B, n), in float32."""
+        points = actions.to(torch.float32).unsqueeze(1)
+        if self.first:
+            points = points.expand(-1, len(prepared.contexts), -1)
+            similar = self.embedding.similar(self._inputs(prepared, points).to(points))
+            return self._sequential_value(self.mixture(prepared, points, 0), similar)[0].mT
+        # One wave for all contexts.
+        return self._collected(prepared, points)[0].mT
+
+
+def held_out(waves: Tensor, answers: Tensor, folds: Tensor, ratio: Tensor) -> Tensor:
+    """Predictions of answers (n,) from features (n, F), each fold (n,) from the others, (n,)."""
+    predictions = answers.new_zeros(len(answers))
+    for fold in folds.unique().tolist():
+        held = folds == fold
+        mean = answers[~held].mean()
+        moment = waves[~held].mT @ waves[~held]
+        moment.diagonal().add_(ratio)
+        cross = waves[~held].mT @ (answers[~held, None] - mean)
+        coefficients = torch.cholesky_solve(cross, torch.linalg.cholesky(moment))
+        predictions[held] = mean + (waves[held] @ coefficients).squeeze(-1)
+    return predictions
+
+
+def misplaced(places: Tensor, count: int, rows: int) -> str:
+    """What is wrong with stored places among `rows`, (count,) whole numbers; empty if nothing is."""
+    whole = (places >= 0) & (places < rows) & (places == places.floor())
+    if places.shape == (count,) and bool(whole.all()):
+        return ""
+    return (
+        f"places: expected {count} whole numbers from 0 to {rows - 1}; got the size {tuple(places.shape)}, "
+        "or other numbers"
+    )
+
 
 MOST_NODES = 96
 
@@ -53,56 +413,52 @@ class SpectralEnsemble(AlterationValue):
         if members < 1:
             raise ValueError(f"expected at least 1 member; got {members}")
         bounded("members", members, 1000)
-        self.members = nn.ModuleList(
+        self.members = Modules[SpectralRidge](
             SpectralRidge(first, features, direction_rows, width_rows, iterations, 1000 * seed + index)
             for index in range(members)
         )
 
-    def _each(self) -> list[SpectralRidge]:
-        return [member for member in self.members if isinstance(member, SpectralRidge)]
-
     def _parts(self, prepared: Prepared) -> list[tuple[SpectralRidge, Prepared]]:
-        members = self._each()
-        size = len(prepared.pieces) // len(members)
+        size = len(prepared.pieces) // len(self.members)
         return [
             (member, Prepared(prepared.contexts, prepared.pieces[index * size : (index + 1) * size]))
-            for index, member in enumerate(members)
+            for index, member in enumerate(self.members)
         ]
 
     def solve(self, *examples: Tensor) -> None:
         """Fits every member."""
-        for member in self._each():
+        for member in self.members:
             member.solve(*examples)
 
     def derivable(self) -> Mapping[str, tuple[int, ...]]:
         """The rows of every member but the first: they are fitted to the same."""
-        first, *others = self._each()
+        first, *others = self.members
         if first.inputs.ndim != 2 or not len(first.inputs):
             return {}
         return {f"members.{index}.inputs": tuple(first.inputs.shape) for index in range(1, len(others) + 1)}
 
     def derive(self, name: str) -> Tensor:  # noqa: ARG002
         """See `Part.derive`."""
-        return self._each()[0].inputs.clone()
+        return self.members[0].inputs.clone()
 
     def left_out(self, examples: Sequence[Tensor], folds: Tensor) -> Tensor:
         """The mean of `SpectralRidge.left_out` over members, (n,)."""
-        return torch.stack([member.left_out(examples, folds) for member in self._each()]).mean(0)
+        return torch.stack([member.left_out(examples, folds) for member in self.members]).mean(0)
 
     @property
     def widths_of_rows(self) -> tuple[int, int, int]:
         """The widths of the members' rows, or minus one if they differ."""
-        widths = {member.widths_of_rows for member in self._each()}
+        widths = {member.widths_of_rows for member in self.members}
         return widths.pop() if len(widths) == 1 else (-1, -1, -1)
 
     @property
     def actions(self) -> Tensor:
         """A subset of the historical actions, (n, k)."""
-        return self._each()[0].actions
+        return self.members[0].kept
 
     def prepare(self, contexts: Tensor) -> Prepared:
         """See `AlterationValue.prepare`."""
-        pieces = (piece for member in self._each() for piece in member.prepare(contexts).pieces)
+        pieces = (piece for member in self.members for piece in member.prepare(contexts).pieces)
         return Prepared(contexts, tuple(pieces))
 
     def value(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:

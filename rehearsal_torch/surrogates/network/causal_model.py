@@ -1,4 +1,4 @@
-"""Causal models: the surrogate interface of causal Bayesian optimisation, and queries of a fitted network.
+"""Causal models: the surrogate interface of causal Bayesian optimisation, and networks, snapshots of it.
 
 In a fitted model every node has a mechanism x = g(w, u) of its inputs w (parents and actions) and of noise u
 with a fitted distribution; g itself has a posterior mean and standard deviation. A *network* is a snapshot of
@@ -9,19 +9,13 @@ the model with all factors cached: it propagates fixed noise samples through the
 where m_i and s_i are posterior mean and standard deviation of g_i, and e_i is the perturbation in standard
 deviations: 0 (the posterior mean), normal samples (epistemic draws), or an optimistically chosen number in
 [-beta, beta]. The result is differentiable in the actions. Objectives use it for confidence bounds, expected
-improvement and optimism; the functions below, to query a fitted model:
-
-    recover          u = g^-1(w, x)                the noise of each row
-    sample           x_i = g_i(w_i, u_i)           fresh u, under any actions (soft interventions on their
-                                                   children)
-    counterfactual   x_i' = g_i(w_i', u_i)         abducted u: the same row under other actions, or with
-                                                   nodes set directly
+improvement and optimism; `surrogates.counterfactual` to abduct, sample and replay.
 
 A node that is set directly (a hard intervention) takes the given value and its mechanism is ignored; its
 descendants change, its ancestors do not.
 
 Source: Ren et al. (2025), Sec. 2.2, 4.1, 5.1 and Eq. 5; Sussex et al. (2023), Sec. 4 (plausible models);
-Astudillo and Frazier (2021); Tsirtsis and Gomez-Rodriguez (2023), Eq. 6 (abduction, action, prediction).
+Astudillo and Frazier (2021).
 """
 
 from abc import ABC, abstractmethod
@@ -45,9 +39,7 @@ Perturbation = Callable[[int, Tensor], Tensor]
 
 @dataclass(frozen=True)
 class CausalNetwork:
-    """The mechanisms of all nodes, one for each in the task's (topological) order: a snapshot of a causal
-    model. The task has no structure if the surrogate ignores it.
-    """
+    """The mechanisms of all nodes, in the task's order: a snapshot of a causal model."""
 
     task: CausalTask
     mechanisms: tuple[NodeMechanism, ...]
@@ -59,22 +51,15 @@ class CausalNetwork:
 
     def propagate(
         self,
-        actions: Tensor,
-        noise: Tensor,
-        perturbation: Perturbation | None = None,
-        spread: Sequence[str] = (),
+        actions: Tensor,  # (..., k), in their units
+        noise: Tensor,  # (S, N), the same samples for all actions (`CausalModel.draws`); or (..., S, N)
+        perturbation: Perturbation | None = None,  # deviations from posterior means
+        spread: Sequence[str] = (),  # Nodes whose posterior standard deviation is returned as well
+        # Nodes that are set to a value (hard interventions), each broadcastable to (..., S); their mechanisms
+        # are ignored
         fixed: Mapping[str, Tensor] | None = None,
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """Propagates noise through the graph under actions.
-
-        Args:
-            actions: (..., k), in their units.
-            noise: (S, N), the same samples for all actions, as `CausalModel.draws` returns them; or (..., S,
-                N).
-            perturbation: Each node's deviation from its posterior mean; None for the posterior mean itself.
-            spread: Nodes whose posterior standard deviation is returned as well.
-            fixed: Nodes that are set to a value (hard interventions), each broadcastable to (..., S); their
-                mechanisms are ignored.
 
         Returns:
             Node values (..., S, N), and for each node in `spread` its posterior standard deviation,
@@ -116,18 +101,14 @@ class CausalNetwork:
         return torch.stack([known[node].squeeze(-2).expand(shape) for node in self.task.nodes], -1)
 
     def as_fitted(self) -> "CausalNetwork":
-        """The network with the epistemic standard deviations of the fitted functions alone, by which actions
-        to try are searched (`NodeMechanism.as_fitted`).
-        """
+        """The network with `NodeMechanism.as_fitted`: by it actions to try are searched."""
         return CausalNetwork(self.task, tuple(mechanism.as_fitted() for mechanism in self.mechanisms))
 
     def conditioned(self, actions: Tensor, values: Tensor) -> "CausalNetwork":
         """The network after m further experiments with actions (..., m, k) and node values (..., m, N), with
         its parameters as fitted. Leading dimensions are those of several sets of experiments, against which
-        those of later actions, before the last two, broadcast.
-
-        Raises:
-            TypeError: if a mechanism cannot be conditioned.
+        those of later actions, before the last two, broadcast. TypeError if a mechanism cannot be
+        conditioned.
         """
         known = {name: actions[..., index].unsqueeze(-2) for index, name in enumerate(self.task.actions)}
         known |= {node: values[..., index].unsqueeze(-2) for index, node in enumerate(self.task.nodes)}
@@ -151,11 +132,7 @@ class CausalNetwork:
 
 
 class CausalModel(Surrogate, ABC):
-    """A surrogate that learns a network from a table of experiments.
-
-    Args:
-        task: Graph, actions, nodes and reward; plain data or a CausalTask.
-    """
+    """A surrogate that learns a network from experiments, given graph, actions, nodes and reward."""
 
     kind: Kind | None = "optimise"
 
@@ -180,9 +157,7 @@ class CausalModel(Surrogate, ABC):
 
     @abstractmethod
     def draws(self, count: int, seed: int = 0) -> Tensor:
-        """Noise samples for all nodes of the network, (S, N), S = count: scrambled Sobol points mapped
-        through the quantile functions of the fitted distributions.
-        """
+        """Noise of all nodes, (S, N): scrambled Sobol points through the fitted quantile functions."""
 
     @abstractmethod
     def visited(self) -> Tensor:
@@ -190,88 +165,10 @@ class CausalModel(Surrogate, ABC):
 
     def condition(self, table: Table) -> None:
         """Conditions the model on a table of observations, with hyper-parameters unchanged. The default
-        refits it; models with a cheaper update override this.
-
-        Raises:
-            TypeError: if a part has no `solve`.
+        refits it; models with a cheaper update override this. TypeError if a part has no `solve`.
         """
         for part, examples in self.parts(table.to(self.device)):
             if not isinstance(part, Solved):
-                raise TypeError(
-                    f"expected parts that are solved; {type(part).__name__} is trained by gradients: use "
-                    "fitting=solve"
-                )
+                expected = f"expected parts that are solved; {type(part).__name__} is trained by gradients"
+                raise TypeError(f"{expected}: use fitting=solve")
             part.solve(*examples)
-
-
-@torch.no_grad()
-def recover(network: CausalNetwork, table: Table) -> Tensor:
-    """The noise of every node in every row, (n, N), where the table is; KeyError if a node has no column."""
-    columns, home = [], table.values.device
-    table = table.to(network.device)
-    for node, mechanism in zip(network.task.nodes, network.mechanisms, strict=True):
-        inputs, values = table.columns(network.task.inputs(node)).double(), table.columns([node]).double()
-        columns.append(mechanism.abduct(mechanism.scaled(inputs), values).squeeze(-1))
-    return torch.stack(columns, -1).to(home)
-
-
-@torch.no_grad()
-def sample(
-    model: CausalModel, actions: Tensor, count: int, seed: int = 0, fixed: Mapping[str, float] | None = None
-) -> Tensor:
-    """Samples of all nodes under actions (..., k), in their units, from the interventional distributions:
-    (..., count, N) in the order of the network's nodes, where the actions are. The noise is shared by all
-    actions (common random numbers); `fixed` nodes are set directly, name to value.
-    """
-    network = model.network()
-    given = actions.to(network.device)
-    values = network.propagate(given, model.draws(count, seed), fixed=_set(network, fixed, given))[0]
-    return values.to(actions.device)
-
-
-@torch.no_grad()
-def counterfactual(
-    network: CausalNetwork,
-    table: Table,
-    actions: Mapping[str, float] | None = None,
-    fixed: Mapping[str, float] | None = None,
-) -> Table:
-    """Counterfactual rows: abduction of their noise, then other actions or hard interventions, then
-    prediction. Returns the actions and nodes of the network, one row for each row of the table and where that
-    is, with the cells that were set marked as altered.
-
-    Args:
-        table: The observation, with every node and action.
-        actions: Actions that change, name to value; the others stay as observed.
-        fixed: Nodes that are set directly, name to value.
-
-    Raises:
-        ValueError: if a name is not an action or not a node.
-    """
-    unknown = [name for name in actions or {} if name not in network.task.actions]
-    if unknown:
-        raise ValueError(
-            f"{unknown} are not actions of this model; it has {list(network.task.actions)}: set nodes with "
-            "`fixed`"
-        )
-    home, table = table.values.device, table.to(network.device)
-    noise, other = recover(network, table), table.columns(network.task.actions).double().clone()
-    for name, value in (actions or {}).items():
-        other[:, network.task.actions.index(name)] = value
-    nodes = network.propagate(other, noise.unsqueeze(-2), fixed=_set(network, fixed, other))[0][..., 0, :]
-    names = (*network.task.actions, *network.task.nodes)
-    values = torch.cat([other, nodes], -1).to(home)
-    altered = torch.tensor([name in network.task.actions or name in (fixed or {}) for name in names]).expand(
-        values.shape
-    )
-    return Table(names, values, altered.to(values.device).clone())
-
-
-def _set(network: CausalNetwork, fixed: Mapping[str, float] | None, like: Tensor) -> dict[str, Tensor] | None:
-    unknown = [name for name in fixed or {} if name not in network.task.nodes]
-    if unknown:
-        raise ValueError(f"{unknown} are not nodes of this model; it has {list(network.task.nodes)}")
-    if fixed is None:
-        return None
-    home = like.device
-    return {name: torch.tensor([float(fixed[name])], dtype=torch.float64, device=home) for name in fixed}

@@ -11,42 +11,171 @@ the graph (`structure`), or assume standard normal noise (`components=1`).
 The mixture is fitted to leave-one-out noise, which has the scale of rows on which the process was not
 conditioned.
 
-Source: Ren et al. (2025), Sec. 4 and 5, Alg. 1; Astudillo and Frazier (2021); Sussex et al. (2023).
+Each node is learnt from the rows in which it was not set, by the structure that is assumed:
+
+    graph         every node from its parents and actions,                       X_i  <-  Z_i, A_i
+    independent   every node that the reward reads, from all actions alone,      X_i  <-  A
+    black_box     the reward from all actions,                                   y    <-  A
+
+Without the graph a mechanism includes everything between the actions and the node, so that rows in which an
+intermediate node was set are left out. Inputs are scaled to the unit cube: actions by their bounds, other
+nodes by their observed range. Values are standardised.
+
+Source: Ren et al. (2025), Sec. 4 and 5, Alg. 1; Astudillo and Frazier (2021), Sec. 3 (a function network, and
+the black box that ignores it); Sussex et al. (2023).
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.causal_task import CausalTask
+from rehearsal_torch.data.causal_task import MIN_ROWS, CausalTask
+from rehearsal_torch.data.known_reward import WeightedSum
 from rehearsal_torch.data.part import Solved, Trained
 from rehearsal_torch.data.question import Question
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.estimators import noise_models as noises
 from rehearsal_torch.estimators.gaussian_process import (
     GaussianProcesses,
     GivenNoise,
     SolvedProcesses,
     TrainedProcesses,
 )
-from rehearsal_torch.estimators.heteroskedastic import InputDependentNoise
 from rehearsal_torch.estimators.hsic import Dependence, DependencePenalty, dependence
 from rehearsal_torch.estimators.kernel import Kernel
-from rehearsal_torch.estimators.mixture import Components, GaussianMixtures, StandardNormals
-from rehearsal_torch.estimators.mixture_regression import MixtureRegression
-from rehearsal_torch.mechanisms.gp_mechanism import (
-    ClosedForm,
-    Decoded,
-    Modes,
-    Noise,
-    NormalRegression,
-    noise_input,
-)
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.mechanisms import gp_mechanism
 from rehearsal_torch.mechanisms.mechanism import NodeMechanism
 from rehearsal_torch.seeding import sobol
 from rehearsal_torch.surrogates.network.causal_model import CausalModel, CausalNetwork
-from rehearsal_torch.surrogates.network.training_data import NodeRows, Structure, UnitCube, VisitedActions
+from rehearsal_torch.surrogates.surrogate import Fits
+
+Structure = Literal["graph", "independent", "black_box"]
+STRUCTURES = ("graph", "independent", "black_box")
+
+
+class NodeRows:
+    """The whole task as a structure reads it, and its rows."""
+
+    def __init__(self, task: CausalTask, structure: Structure) -> None:
+        if structure not in STRUCTURES:
+            raise ValueError(f"expected a structure of {list(STRUCTURES)}; got {structure!r}")
+        self.task, self.structure = task, structure
+        self.structured_task = task
+        if structure == "independent":
+            self.structured_task = task.flattened()
+        elif structure == "black_box":
+            name = "reward"
+            while name in task.actions:
+                name += "_"
+            self.structured_task = CausalTask(
+                RehearsalGraph.of({name: task.actions}), task.box, WeightedSum({name: 1.0}), task.limits
+            )
+        self.inputs = tuple(self.structured_task.inputs(node) for node in self.structured_task.nodes)
+        self.max_inputs = max(1, *map(len, self.inputs))
+
+    def values(self, table: Table) -> Tensor:
+        """Node values, (n, N)."""
+        if self.structure == "black_box":
+            return self.task.reward_of(table).unsqueeze(-1)
+        return table.columns(self.structured_task.nodes)
+
+    def kept(self, table: Table) -> Tensor:
+        """The rows from which each node is learnt, (n, N) bool."""
+        masks = []
+        for node in self.structured_task.nodes:
+            own = self.task.reward.names if self.structure == "black_box" else (node,)
+            between = frozenset(own)
+            if self.structure != "graph":
+                between = self.task.graph.ancestors(own) - set(self.task.actions)
+            places = [table.names.index(name) for name in between if name in table.names]
+            masks.append(~table.altered[:, places].any(-1))
+        return torch.stack(masks, -1)
+
+    def examples(self, table: Table) -> tuple[Tensor, Tensor, Tensor]:
+        """Inputs (n, N, p), values and used rows (n, N); ValueError if these are few or equal."""
+        columns = [
+            torch.nn.functional.pad(table.columns(names).double(), (0, self.max_inputs - len(names)))
+            for names in self.inputs
+        ]
+        inputs, values, kept = torch.stack(columns, 1), self.values(table).double(), self.kept(table)
+        for node, column, rows in zip(self.structured_task.nodes, values.T, kept.T, strict=True):
+            if int(rows.sum()) < MIN_ROWS:
+                expected = f"{node}: expected at least {MIN_ROWS} rows in which it was not set"
+                raise ValueError(f"{expected}; got {int(rows.sum())}: add observations")
+            if bool((column[rows] == column[rows][0]).all()):
+                raise ValueError(
+                    f"{node}: all {int(rows.sum())} values that were not set are "
+                    f"{float(column[rows][0]):g}: a constant says nothing"
+                )
+        return inputs, values, kept
+
+
+class UnitCube(Solved):
+    """Offsets and widths to the unit cube, of actions by their bounds, and to standardised values."""
+
+    def __init__(self, rows: NodeRows) -> None:
+        super().__init__()
+        bounds, count = rows.structured_task.box.bounds(), rows.max_inputs
+
+        def padded(values: Callable[[str], float], rest: float) -> Tensor:
+            table = [
+                [values(name) for name in names] + [rest] * (count - len(names)) for names in rows.inputs
+            ]
+            return torch.tensor(table, dtype=torch.float64).reshape(-1, count)
+
+        known = padded(lambda name: name in bounds, True).bool()
+        lower = padded(lambda name: bounds.get(name, (0.0, 1.0))[0], 0.0)
+        width = padded(lambda name: bounds[name][1] - bounds[name][0] if name in bounds else 1.0, 1.0)
+        self.register_buffer("known", known, persistent=False)
+        self.register_buffer("low", lower, persistent=False)
+        self.register_buffer("wide", width, persistent=False)
+        nodes, inputs = known.shape
+        self.register_fitted(offset=(nodes, inputs), width=(nodes, inputs), centre=(nodes,), scale=(nodes,))
+
+    def faults(self) -> list[str]:
+        """Sizes, and widths or scales that are not positive."""
+        faults = super().faults()
+        if not faults and not bool((self.width > 0).all() and (self.scale > 0).all()):
+            faults.append("width and scale: expected numbers above 0")
+        return faults
+
+    def solve(self, *examples: Tensor) -> None:
+        """Fits to inputs (n, N, p), values (n, N) and the mask of kept rows (n, N)."""
+        inputs, values, kept = examples
+        rows = kept.unsqueeze(-1)
+        smallest = torch.where(rows, inputs, torch.inf).amin(0)
+        largest = torch.where(rows, inputs, -torch.inf).amax(0)
+        span = largest - smallest
+        self.offset = torch.where(self.known, self.low, smallest)
+        # A constant input has width 1.
+        self.width = torch.where(self.known, self.wide, torch.where(span > 0, span, 1.0))
+        count = kept.sum(0)
+        self.centre = torch.where(kept, values, 0.0).sum(0) / count
+        self.scale = (torch.where(kept, values - self.centre, 0.0).square().sum(0) / (count - 1)).sqrt()
+
+    def scaled(self, inputs: Tensor) -> Tensor:
+        """(n, N, p) -> (n, N, p)."""
+        return (inputs - self.offset) / self.width
+
+    def standard(self, values: Tensor) -> Tensor:
+        """(n, N) -> (n, N)."""
+        return (values - self.centre) / self.scale
+
+
+class VisitedActions(Solved):
+    """The k actions of the experiments so far."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.register_fitted(actions=("n", width))
+
+    def solve(self, *examples: Tensor) -> None:
+        """Stores actions (n, k)."""
+        self.actions = examples[0].detach().double().clone()
+
 
 Phi = Literal["mixture", "heteroskedastic", "homoskedastic"]
 Decoder = Literal["closed_form", "gp"]
@@ -56,7 +185,8 @@ Epistemic = Literal["averaged", "fitted"]
 
 
 class ExogenousModel(CausalModel):
-    """Encoders, noise distributions and decoders of all nodes.
+    """Encoders, noise distributions and decoders of all nodes. ValueError if an option is unknown, or a
+    number is out of range.
 
     Args:
         task: Graph, actions, nodes and reward; plain data or a CausalTask.
@@ -79,9 +209,6 @@ class ExogenousModel(CausalModel):
             "fitted" takes that noise for known, "averaged" also counts the process under normal noise
             (`mechanisms.gp_mechanism`). With the predictive scale always "fitted", as published. Actions to
             try are searched by that of the fitted process.
-
-    Raises:
-        ValueError: if an option is unknown, or a number is out of range.
     """
 
     def __init__(
@@ -90,7 +217,7 @@ class ExogenousModel(CausalModel):
         structure: Structure = "graph",
         phi: Phi = "mixture",
         decoder: Decoder = "closed_form",
-        components: Components = 2,
+        components: noises.Components = 2,
         scale: Scale = "noise",
         fitting: Fitting = "solve",
         independence: float = 0.0,
@@ -113,18 +240,20 @@ class ExogenousModel(CausalModel):
         self.encoder: GaussianProcesses = processes(
             widths, DependencePenalty(independence) if independence else None, kernel
         )
-        self.spread = InputDependentNoise(widths) if phi != "homoskedastic" else None
+        self.spread = noises.InputDependentNoise(widths) if phi != "homoskedastic" else None
         self.weighted = GivenNoise(widths) if phi != "homoskedastic" else None
-        self.mixed = MixtureRegression(widths) if phi == "mixture" and components != 1 else None
-        self.first = GaussianMixtures(len(widths), components) if self.mixed is not None else None
+        self.mixed = noises.MixtureRegression(widths) if phi == "mixture" and components != 1 else None
+        self.first = noises.GaussianMixtures(len(widths), components) if self.mixed is not None else None
         self.decoders: GaussianProcesses | None = None
         if decoder == "gp":
             self.decoders = processes([width + 1 for width in widths], None, kernel)
         self.mixtures = (
-            StandardNormals(len(widths)) if components == 1 else GaussianMixtures(len(widths), components)
+            noises.StandardNormals(len(widths))
+            if components == 1
+            else noises.GaussianMixtures(len(widths), components)
         )
 
-    def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+    def parts(self, table: Table) -> Fits:
         """Scales, encoders, noises and decoders, on the rows in which each node was not set."""
         self.task.check(table)
         inputs, values, kept = self.rows.examples(table)
@@ -182,9 +311,7 @@ class ExogenousModel(CausalModel):
         return residual / std
 
     def noise_of_rows(self) -> Tensor:
-        """The noise values to which the mixture is fitted, (N, n): leave-one-out noise, or, with the
-        predictive scale, (x - mu) / sigma as in the paper.
-        """
+        """The noise to which the mixture is fitted, (N, n); with the predictive scale that of the paper."""
         return self.recovered() if self.scale == "noise" else self.abducted()
 
     def abducted(self) -> Tensor:
@@ -197,24 +324,8 @@ class ExogenousModel(CausalModel):
         rows = self.processes.rows
         joined = torch.nn.functional.pad(rows.inputs, (0, 1)).transpose(0, 1).clone()
         for index, names in enumerate(self.rows.inputs):
-            joined[:, index, len(names)] = noise_input(self.abducted()[index])
+            joined[:, index, len(names)] = gp_mechanism.noise_input(self.abducted()[index])
         return joined
-
-    @torch.no_grad()
-    def log_likelihood(self, table: Table) -> Tensor:
-        """log p(x_i | w_i) of every node in every row, (n, N), in nats; parameters as fitted."""
-        inputs, values = self.rows.columns(table.to(self.device))
-        per_node = []
-        for index, (names, mechanism) in enumerate(
-            zip(self.rows.inputs, self.network().mechanisms, strict=True)
-        ):
-            parents, value = mechanism.scaled(inputs[:, index, : len(names)]), values[:, index].unsqueeze(-1)
-            noise, unit = mechanism.abduct(parents, value), self.cube.scale[index]
-            # The noise is linear in the value, so that a difference quotient is the exact derivative.
-            derivative = (mechanism.abduct(parents, value + unit) - noise) / unit
-            per_node.append((noise.squeeze(-1), derivative.squeeze(-1).log()))
-        noises, log_jacobians = (torch.stack(columns, -1) for columns in zip(*per_node, strict=True))
-        return (self.mixtures.log_density(noises) + log_jacobians).to(table.values.device)
 
     @torch.no_grad()
     def dependences(self) -> dict[str, Dependence]:
@@ -245,37 +356,26 @@ class ExogenousModel(CausalModel):
             if self.mixed is not None:
                 stretch = self.mixed.noise_std[index]
                 level, shift = level * stretch.square(), self.mixed.noise_mean[index] / stretch
-            noise = Noise(level, torch.zeros_like(level))
+            noise = gp_mechanism.Noise(level, torch.zeros_like(level))
             if self.spread is not None and shapes is not None and bool(self.spread.varies[index]):
-                noise = Noise(level, self.spread.rho[index], shapes[index])
-            encoder = ClosedForm(
-                cube.offset[index, : len(names)],
-                cube.width[index, : len(names)],
-                cube.centre[index],
-                cube.scale[index],
-                means[index],
-                noise,
-                shift,
-                self.scale == "predictive",
-                self._modes(index),
-                plain[index],
-            )
-            mechanisms.append(encoder if decoders is None else Decoded(encoder, decoders[index]))
+                noise = gp_mechanism.Noise(level, self.spread.rho[index], shapes[index])
+            n = len(names)
+            unit = cube.offset[index, :n], cube.width[index, :n], cube.centre[index], cube.scale[index]
+            belief = means[index], noise, shift, self.scale == "predictive"
+            encoder = gp_mechanism.ClosedForm(*unit, *belief, self._modes(index), plain[index])
+            mechanisms.append(encoder if decoders is None else gp_mechanism.Decoded(encoder, decoders[index]))
         return CausalNetwork(self.rows.structured_task, tuple(mechanisms))
 
-    def _modes(self, index: int) -> Modes | None:
+    def _modes(self, index: int) -> gp_mechanism.Modes | None:
         """The mixture under which a node's process was fitted, over the standard deviation of the noise."""
         if self.mixed is None or not bool(self.mixed.adopted[index]):
             return None
-        used = self.mixed.weights[index] > 0
+        mixture = self.mixed.weights[index], self.mixed.means[index], self.mixed.variances[index]
+        weights, means, variances = (parameter[mixture[0] > 0] for parameter in mixture)
         std = self.mixed.noise_std[index]
-        return Modes(
-            self.mixed.weights[index][used],
-            self.mixed.means[index][used] / std,
-            self.mixed.variances[index][used] / std.square(),
-        )
+        return gp_mechanism.Modes(weights, means / std, variances / std.square())
 
-    def _plain(self) -> list[NormalRegression | None]:
+    def _plain(self) -> list[gp_mechanism.NormalRegression | None]:
         """The regression under normal noise of each node that has another noise."""
         count = len(self.rows.inputs)
         other = torch.zeros(count, dtype=torch.bool)
@@ -287,7 +387,7 @@ class ExogenousModel(CausalModel):
             return [None] * count
         levels = self.encoder.log_noises.exp()
         return [
-            NormalRegression(posterior, levels[index]) if bool(other[index]) else None
+            gp_mechanism.NormalRegression(posterior, levels[index]) if bool(other[index]) else None
             for index, posterior in enumerate(self.encoder.posteriors())
         ]
 

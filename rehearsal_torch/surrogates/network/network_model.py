@@ -20,9 +20,9 @@ further row is weighed once (`mechanisms.gp_mechanism`); the noise of an experim
 Acquisition functions ask for the joint posterior of a candidate and all baseline points, for every candidate
 of a batch: the baseline comes many times, and no gradient is taken of it. `at_distinct` evaluates each
 distinct point once, in parts of bounded size, and on the way back only points whose value has a gradient,
-with a graph that is freed part by part: one more evaluation of these, for memory that does not grow with the
-number of points. Few points, up to two parts, are evaluated once, with their graph: single candidates in an
-ascent take two thirds of the time.
+with a graph that is freed part by part, for memory that does not grow with the number of points. Few points,
+up to two parts, are evaluated once, with their graph: single candidates in an ascent take two thirds of the
+time.
 
 Source: Balandat et al. (2020), Sec. 3 and App. A (models, fantasies); Astudillo and Frazier (2019), Eq. 1,
 and (2021), Sec. 4 (function networks); Ren et al. (2025), Eq. 5; Chen et al. (2016), Sec. 3 (recomputation on
@@ -59,11 +59,7 @@ REWARD = "reward"
 
 @dataclass(frozen=True)
 class NetworkOutputs:
-    """m outputs of a network with N nodes: "reward", or names of nodes.
-
-    Raises:
-        ValueError: if a name is unknown or repeated, or means both the reward and a node.
-    """
+    """m outputs of a network with N nodes, "reward" or names of nodes; ValueError if they are not that."""
 
     network: CausalNetwork
     names: tuple[str, ...]
@@ -113,10 +109,8 @@ class NetworkOutputs:
                 "or fit structure=black_box"
             )
         if observations.shape[-1] != len(self.nodes):
-            raise ValueError(
-                f"Y: expected {len(self.nodes)} columns, the values of the nodes {list(names)}; got "
-                f"{observations.shape[-1]}"
-            )
+            expected = f"Y: expected {len(self.nodes)} columns, the values of the nodes {list(names)}"
+            raise ValueError(f"{expected}; got {observations.shape[-1]}")
         return observations[..., [names.index(node) for node in self.nodes]]
 
     def _is_node(self, name: str) -> bool:
@@ -139,9 +133,8 @@ PointValues = Callable[[Tensor], Tensor]
 
 
 def at_distinct(function: PointValues, points: Tensor, size: int) -> Tensor:
-    """The values of a function (P, k) -> (E, P, m), each point by itself and without parameters that need a
-    gradient, at points (..., k): (E, ..., m), once differentiable in the points, of which `size` are
-    evaluated together.
+    """A function (P, k) -> (E, P, m), each point by itself, at points (..., k): (E, ..., m), once
+    differentiable in the points, of which `size` are evaluated together.
     """
     flat = points.reshape(-1, points.shape[-1])
     few = torch.is_grad_enabled() and points.requires_grad and len(flat) <= KEPT * size
@@ -176,45 +169,24 @@ QUANTILES = 1024
 
 @final
 class NetworkModel(Model):
-    """A fitted causal model for BoTorch's acquisition functions; computed in float64.
-
-    Args:
-        surrogate: The fitted model; a snapshot of its network is taken on construction.
-        outputs: The m outputs: "reward", or names of nodes.
-        members: E, number of plausible networks; even, since they come in antithetic pairs.
-        draws: S, noise draws over which each is averaged.
-        fantasy_members: Members of the models that `fantasize` returns, of which a batch may hold thousands;
-            even.
-        seed: Seed of members and noise.
-        table: The experiments, for `train_targets`; None if no acquisition function reads them.
-        input_transform: From X to actions in their units; None if X is that.
-        outcome_transform: Its inverse maps outputs of the network to those of this model.
-        as_fitted: Whether the uncertainty is that of the fitted functions alone, by which actions to try are
-            searched (`CausalNetwork.as_fitted`).
-
-    Attributes:
-        bounds: (2, k), of the actions in their units.
-        train_inputs: The actions of the experiments, in the units of X, one tensor (..., n, k) in a tuple; of
-            an input transform that cannot be inverted, in those of the actions.
-        train_targets: The outputs that the experiments came out at, (..., n), or (..., m, n) if m > 1; None
-            without a table.
-
-    Raises:
-        ValueError: if an output is unknown or repeated, or a number is out of range.
+    """A fitted causal model for BoTorch's acquisition functions; computed in float64. `bounds` (2, k) are
+    those of the actions in their units; `train_inputs` holds the actions of the experiments, (..., n, k), in
+    the units of X, or in their own if an input transform cannot be inverted. ValueError if an output is
+    unknown or repeated, or a number is out of range.
     """
 
     def __init__(
         self,
-        surrogate: CausalModel,
-        outputs: Sequence[str] = (REWARD,),
-        members: int = 64,
-        draws: int = 16,
-        fantasy_members: int = 8,
-        seed: int = 0,
-        table: Table | None = None,
-        input_transform: InputTransform | None = None,
-        outcome_transform: OutcomeTransform | None = None,
-        as_fitted: bool = False,
+        surrogate: CausalModel,  # The fitted model; a snapshot of its network is taken on construction
+        outputs: Sequence[str] = (REWARD,),  # The m outputs: "reward", or names of nodes
+        members: int = 64,  # E, number of plausible networks; even, since they come in antithetic pairs
+        draws: int = 16,  # S, noise draws over which each is averaged
+        fantasy_members: int = 8,  # those of each model that `fantasize` returns; even
+        seed: int = 0,  # Seed of members and noise
+        table: Table | None = None,  # the experiments, if an acquisition function reads `train_targets`
+        input_transform: InputTransform | None = None,  # From X to actions in their units; None if X is that
+        outcome_transform: OutcomeTransform | None = None,  # from outputs of this model to the network's
+        as_fitted: bool = False,  # whether uncertainty is that of `CausalNetwork.as_fitted`
     ) -> None:
         super().__init__()
         if draws < 1 or min(members, fantasy_members) < 2 or members % 2 or fantasy_members % 2:
@@ -282,10 +254,8 @@ class NetworkModel(Model):
     ) -> NetworkPosterior:
         """The joint posterior of the outputs, by index, or of all, at q points X (*b, q, k), b broadcast
         against the batch shape: (*b, q, m), or what a transform of BoTorch leaves of samples. With
-        `observation_noise`, that of single experiments, noise included.
-
-        Raises:
-            ValueError: if X has the wrong width, or the noise is given as a tensor.
+        `observation_noise`, that of single experiments, noise included. ValueError if X has the wrong width,
+        or the noise is given as a tensor.
         """
         if isinstance(observation_noise, Tensor):
             raise ValueError(
@@ -331,17 +301,10 @@ class NetworkModel(Model):
         return new
 
     def condition_on_observations(self, X: Tensor, Y: Tensor) -> "NetworkModel":  # type: ignore[override]
-        """The model after further experiments X (*b, n', k), with all parameters as fitted, of batch shape b'
-        (broadcast against b and the batch shape).
-
-        Args:
-            Y: (*b', n', N), the value of every node, in the order of `nodes`; or of `outputs`, if these are
-                all nodes.
-
-        Raises:
-            ValueError: if Y does not hold the values of all nodes: the reward alone does not say what its
-                causes came out at.
-            TypeError: if a mechanism cannot be conditioned.
+        """The model after experiments X (*b, n', k), with parameters as fitted: Y (*b', n', N) has the value
+        of every node, in the order of `nodes`, or of `outputs` if these are all nodes; ValueError if not,
+        since the reward does not say what its causes came out at. TypeError if a mechanism cannot be
+        conditioned.
         """
         self.eval()
         observations, transform = Y.to(self.noise), self._to_outputs
@@ -357,14 +320,10 @@ class NetworkModel(Model):
         observation_noise: Tensor | None = None,
         propagate_grads: bool = True,  # noqa: ARG002
     ) -> "NetworkModel":
-        """Models after experiments X (*b, n', k) whose outcomes a sampler of normal base samples draws: every
-        node's value, through the graph, noise included, and then every node's process conditioned on it.
-        Returns a model of batch shape (*sample_shape, *b), with `fantasy_members`. Gradients flow to X in any
-        case, as one-shot optimisation needs.
-
-        Raises:
-            ValueError: if a noise is given: it is that of the nodes.
-            TypeError: if a mechanism cannot be conditioned.
+        """Models after experiments X (*b, n', k) whose outcomes a sampler of normal base samples draws, with
+        noise, and then every node's process conditioned on them: of batch shape (*sample_shape, *b), with
+        `fantasy_members`, and gradients to X in any case. ValueError if a noise is given; TypeError if a
+        mechanism cannot be conditioned.
         """
         if observation_noise is not None:
             raise ValueError(

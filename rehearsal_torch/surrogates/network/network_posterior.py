@@ -6,11 +6,10 @@ A sample is one plausible network: one epistemic draw e ~ N(0, I) of all nodes, 
 
 h the reward or node values, and u_1 ... u_S noise draws that all samples and actions share. Samples are
 functions of e, so that samplers of normal numbers (`SobolQMCNormalSampler`, `IIDNormalSampler`) serve: a base
-sample is e, (N,), common to the q actions and to all t-batches, so that candidates are compared with each
-other, and with a baseline, within one network. Mean and variance are those of E fixed draws e, the members; a
-sampler that `get_sampler` chooses takes these members, in order and with repetition, rather than other draws.
-(BoTorch's `IndexSampler` draws other members, with replacement, for each element of a t-batch: equal
-candidates would differ in value.)
+sample is e, (N,), common to the q actions and to all t-batches, so that candidates, and a baseline, are
+compared within one network. Mean and variance are those of E fixed draws e, the members; a sampler that
+`get_sampler` chooses takes these, in order. (BoTorch's `IndexSampler` draws other members, with replacement,
+for each element of a t-batch: equal candidates would differ in value.)
 
 The outcome of an experiment has a noise of its own: `ExperimentPosterior` samples the node values of q
 experiments. Here the functions are drawn jointly at the inputs that the q experiments reach,
@@ -67,10 +66,12 @@ def plausible_values(
 
 
 class NetworkPosterior(Posterior):
-    """The joint posterior of m outputs at q actions: `evaluate` maps epistemic draws (M, *b, N), dimensions
-    of b perhaps 1, to outputs of plausible networks (M, *b, q, m); members are fixed draws e, (E, N); the
-    shape is (*b, q, m).
+    """The joint posterior of m outputs at q actions: `evaluate` maps epistemic draws (M, *b, N) to outputs of
+    plausible networks (M, *b, q, m), the shape is (*b, q, m); members are fixed draws, (E, N).
     """
+
+    # The dimensions of t-batches, which share base samples.
+    batch_range = (0, -1)
 
     def __init__(self, evaluate: Callable[[Tensor], Tensor], members: Tensor, shape: tuple[int, ...]) -> None:
         self._evaluate, self._members, self._shape = evaluate, members, torch.Size(shape)
@@ -84,11 +85,6 @@ class NetworkPosterior(Posterior):
     def base_sample_shape(self) -> torch.Size:
         """(*b, N)."""
         return torch.Size((*self.batch_shape, self._members.shape[-1]))
-
-    @property
-    def batch_range(self) -> tuple[int, int]:
-        """The dimensions of t-batches, which share base samples."""
-        return (0, -1)
 
     @property
     def device(self) -> torch.device:
@@ -143,9 +139,7 @@ class NetworkPosterior(Posterior):
     def rsample_from_base_samples(self, sample_shape: torch.Size, base_samples: Tensor) -> Tensor:
         """Samples as a function of base samples, differentiable in the actions, (*sample_shape, *b, q, m): of
         normal draws e, (*sample_shape, *b, N); or of whole numbers 0 ... n - 1 (sample_shape), for members.
-
-        Raises:
-            ValueError: if the shape is another one.
+        ValueError if the shape is another one.
         """
         if not base_samples.is_floating_point():
             count, members = sample_shape.numel(), len(self._members)
@@ -167,26 +161,19 @@ class NetworkPosterior(Posterior):
 
 @final
 class ExperimentPosterior(NetworkPosterior):
-    """The joint posterior of the noisy outcomes of q experiments.
+    """The joint posterior of the noisy outcomes of q experiments."""
 
-    Args:
-        actions: (*b, q, k), in their units.
-        noise: (S, N), for mean and variance.
-        members: (E, N), for mean and variance.
-        quantiles: Sorted draws of the noise, (Q, N): the noise of an experiment is interpolated between them.
-        read: The outputs of node values, (..., q, N) -> (..., q, m).
-        shape: (*b, q, m).
-    """
+    batch_range = (0, -2)
 
     def __init__(
         self,
         network: CausalNetwork,
-        actions: Tensor,
-        noise: Tensor,
-        members: Tensor,
-        quantiles: Tensor,
-        read: Read,
-        shape: tuple[int, ...],
+        actions: Tensor,  # (*b, q, k), in their units
+        noise: Tensor,  # (S, N), for mean and variance
+        members: Tensor,  # (E, N), for mean and variance
+        quantiles: Tensor,  # (Q, N), sorted draws of the noise, between which that of an experiment lies
+        read: Read,  # The outputs of node values, (..., q, N) -> (..., q, m)
+        shape: tuple[int, ...],  # (*b, q, m)
     ) -> None:
         super().__init__(self._outcomes, members, shape)
         self.network, self.actions, self.noise, self.quantiles = network, actions, noise, quantiles
@@ -197,29 +184,19 @@ class ExperimentPosterior(NetworkPosterior):
         """(*b, q, 2 N)."""
         return torch.Size((*self.actions.shape[:-1], 2 * self._members.shape[-1]))
 
-    @property
-    def batch_range(self) -> tuple[int, int]:
-        """The dimensions of t-batches, which share base samples."""
-        return (0, -2)
-
     @cached_property
     def values(self) -> Tensor:
-        """Single outcomes, one for each pair of member and noise draw, (E S, *b, q, m): their joint
-        distribution is that of each action by itself.
-        """
-        both = self._members.repeat_interleave(len(self.noise), 0)
-        outcomes, _ = self.network.propagate(
-            self.actions, self.noise.repeat(len(self._members), 1), lambda index, _: both[:, index]
-        )
+        """Single outcomes, one for each pair of member and noise draw, (E S, *b, q, m)."""
+        draws, members = len(self.noise), len(self._members)
+        both, noise = self._members.repeat_interleave(draws, 0), self.noise.repeat(members, 1)
+        outcomes, _ = self.network.propagate(self.actions, noise, lambda index, _: both[:, index])
         return self.read(outcomes.movedim(-2, 0))
 
     def rsample_from_base_samples(self, sample_shape: torch.Size, base_samples: Tensor) -> Tensor:
         """Outcomes at normal base samples (*sample_shape, *b, q, 2 N); differentiable in the actions."""
         if not base_samples.is_floating_point():
-            raise ValueError(
-                "expected normal base samples for noisy outcomes, as SobolQMCNormalSampler draws them; got "
-                f"{base_samples.dtype}"
-            )
+            expected = "expected normal base samples for noisy outcomes, as SobolQMCNormalSampler draws them"
+            raise ValueError(f"{expected}; got {base_samples.dtype}")
         return super().rsample_from_base_samples(sample_shape, base_samples)
 
     def _outcomes(self, base: Tensor) -> Tensor:
@@ -227,10 +204,8 @@ class ExperimentPosterior(NetworkPosterior):
         epistemic, scores = base.chunk(2, -1)
         actions = self.actions.expand(len(base), *self.actions.shape)
         shape = actions.shape[:-1]
-        values = self.network.experiments(
-            actions, epistemic.expand(*shape, -1), self._noise(scores).expand(*shape, -1)
-        )
-        return self.read(values)
+        noise = self._noise(scores).expand(*shape, -1)
+        return self.read(self.network.experiments(actions, epistemic.expand(*shape, -1), noise))
 
     def _noise(self, scores: Tensor) -> Tensor:
         """The noise at normal scores, (..., N) -> (..., N)."""
@@ -244,9 +219,7 @@ class ExperimentPosterior(NetworkPosterior):
 
 @final
 class MemberSampler(MCSampler):
-    """The members of a `NetworkPosterior` as samples, the same for all t-batches and all numbers of actions;
-    the model has drawn them, so that the seed is not used.
-    """
+    """The members of a `NetworkPosterior` as samples, the same for all t-batches; without use of the seed."""
 
     def forward(self, posterior: Posterior) -> Tensor:
         """Samples (*sample_shape, *b, q, m)."""
@@ -258,23 +231,9 @@ class MemberSampler(MCSampler):
         """Nothing: the base samples depend on no posterior."""
 
 
-def _member_sampler(
-    posterior: NetworkPosterior,  # noqa: ARG001
-    sample_shape: torch.Size,
-    *,
-    seed: int | None = None,
-) -> MCSampler:
-    return MemberSampler(sample_shape, seed=seed)
-
-
-def _score_sampler(
-    posterior: ExperimentPosterior,  # noqa: ARG001
-    sample_shape: torch.Size,
-    *,
-    seed: int | None = None,
-) -> MCSampler:
-    return SobolQMCNormalSampler(sample_shape, seed=seed)
-
-
-GetSampler.register(NetworkPosterior)(_member_sampler)
-GetSampler.register(ExperimentPosterior)(_score_sampler)
+GetSampler.register(NetworkPosterior)(
+    lambda _, sample_shape, *, seed=None: MemberSampler(sample_shape, seed=seed)
+)
+GetSampler.register(ExperimentPosterior)(
+    lambda _, sample_shape, *, seed=None: SobolQMCNormalSampler(sample_shape, seed=seed)
+)

@@ -32,23 +32,50 @@ everything else stays the same. The region is judged as a whole, by the outcome 
 Source: Robins (1986) (g-formula by outcome regression); Snowden, Rose and Mortimer (2011) (its implementation
 with one model per variable); Albert and Chib (1993) (the latent sum); Gneiting and Raftery (2007) (the Brier
 score).
+
+Which share of the points at which an outcome is evaluated lies where no row is near.
+
+A decision is judged by the mean of success over draws of the covariates, P(a) = mean_j P(Y in S | z_j, a) at
+z_j = (x, u_j, v_j). The dose a may be common, and (x, a), too, and still no row may have it together with the
+covariates that decide whether it helps: where they nearly determine the action, as where experts dose by
+severity, the model's answer is the continuation of its own form. So all of z counts, and of the action what
+the covariates leave open. With m, C the mean and covariance of z over the n rows, the habit h(z) of the rows
+(a regression of a on z), b(w) and s(w)^2 the mean and variance of its residuals a - h(z) over the 50 nearest
+rows in w and those as near as they are,
+
+    w = C^(-1/2) (z - m),    e = (a - h(z) - b(w)) / s(w),    d_5 = distance of (w, e) to the 5th nearest row,
+
+a point is far if d_5 or |e| exceeds the 97.5th percentile of the rows' own, and S(a) is the share of the z_j
+that are far with a. Where everything is linear and normal, (w, e) is (z, a) whitened by its covariance. The
+habit is what sees a ridge: of rows with a = u^2 + .15 noise, any fixed scale calls a dose near that is four
+standard deviations of a given u away; b mends it where doses jump, and s sees who is dosed with little
+freedom beside others who are dosed with much. |e| (over the root of k, for k actions) counts by itself since
+in many dimensions the 5th nearest row is far in any case.
+
+Rows that repeat others count once, where at least `DISTINCT` are left: a table that was expanded by weights
+says no more than before. The radius of d_5 is at least `LEAST`, so that rows of few values do not make
+everything between them far. Directions in which rows do not vary at all have the `FLOOR`-th part of the
+largest variance: whatever leaves them is far. A drawn covariate of few values is moved to the nearest of
+them, as the draws are means with residuals.
+
+Source: Loftsgaarden and Quesenberry (1965) (nearest-neighbour densities); Mahalanobis (1936) (whitening);
+Hirano and Imbens (2004) (the action's density given covariates, for doses).
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
-from rehearsal_torch.data.part import Sizes, Solved, Trained
+from rehearsal_torch.data.part import Solved
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.sizes import bounded
-from rehearsal_torch.data.table import Table, drawn
+from rehearsal_torch.data.table import Table, drawn, evenly
 from rehearsal_torch.estimators.feature_classifier import FeatureClassifier
 from rehearsal_torch.estimators.feature_regression import FeatureRegression
 from rehearsal_torch.seeding import generator
-from rehearsal_torch.surrogates.outcome.near_rows import NearRows, near_rows
 from rehearsal_torch.surrogates.outcome.posterior_success import (
     ConditionalModels,
     PosteriorSuccess,
@@ -57,6 +84,127 @@ from rehearsal_torch.surrogates.outcome.posterior_success import (
 )
 from rehearsal_torch.surrogates.outcome_draws import EACH, MODELS, FaceCoordinates, KeptDraws, OutcomeDraws
 from rehearsal_torch.surrogates.rehearsal_surrogate import AdjustedSurrogate
+from rehearsal_torch.surrogates.surrogate import Fits, Modules
+
+NEIGHBOURS, AROUND, SHARE = 5, 50, 0.975
+FLOOR, LEAST, DISTINCT = 1e-8, 0.25, 100
+# Columns of at most so many values are moved to them.
+FEW_VALUES = 20
+# Rounding of squared distances, by which equal rows may differ.
+ROUNDING = 1e-9
+# Numbers of a block of distances, 32 MB.
+CHUNK = 4_000_000
+
+
+class NearRows(Solved):
+    """At most so many rows of one candidate set, and how near they are; `drawn` are the covariates in z."""
+
+    def __init__(self, drawn: Sequence[int], most: int = 2000) -> None:
+        super().__init__()
+        self.drawn, self.most = tuple(drawn), most
+        # a - h(z) and e of k actions; the radii of d_5 and of |e|.
+        self.register_fitted(rows=("n", "p"), open=("n", "k"), freedom=("n", "k"), radii=(2,))
+
+    def faults(self) -> list[str]:
+        """Sizes, and radii that are none."""
+        faults = super().faults()
+        if faults or bool((self.radii >= 0).all()):
+            return faults
+        return [f"radii: expected distances; got {self.radii.tolist()}"]
+
+    def solve(self, *examples: Tensor) -> None:
+        """Fits to z (n, p) and a - h(z) (n, k), standardised; of many rows, to evenly spaced ones."""
+        kept = evenly(len(examples[0]), self.most, examples[0].device)
+        rows, left = (example.detach().to(torch.float64)[kept] for example in examples)
+        distinct = torch.cat((rows, left), -1).unique(dim=0)
+        if DISTINCT <= len(distinct) < len(rows):
+            rows, left = distinct.split((rows.shape[1], left.shape[1]), -1)
+        self.rows, self.open = rows, left
+        self.radii, self.freedom = rows.new_full((2,), LEAST), torch.zeros_like(left)
+        if not self.known:
+            return
+        self.freedom = self._freedom(self._white(rows), left, own=True)
+        both = self._both()
+        size = max(1, CHUNK // len(both))
+        fifth = [
+            torch.cdist(part, both).topk(NEIGHBOURS + 1, largest=False).values[:, -1]
+            for part in both.split(size)
+        ]
+        own = torch.stack((torch.cat(fifth), self.freedom.square().mean(-1).sqrt()))
+        self.radii = torch.quantile(own, SHARE, dim=-1).clamp_min(LEAST)
+
+    @property
+    def known(self) -> bool:
+        """Whether there are enough rows for distances."""
+        return len(self.rows) > NEIGHBOURS
+
+    def share(self, points: Tensor, actions: Tensor, habit: Callable[[Tensor], Tensor]) -> Tensor:
+        """S of actions (..., B, k) at z (..., B, D, m, p), standardised, given h -> (..., B)."""
+        observed = self._observed(points)
+        usual = habit(observed.flatten(0, -2)).reshape(*points.shape[:-1], -1)
+        return self.far(observed, actions[..., None, None, :] - usual).to(actions).mean((-2, -1))
+
+    def far(self, points: Tensor, left: Tensor) -> Tensor:
+        """Whether no row is near, (...) bool, at z (..., p), standardised, with a - h(z) (..., k)."""
+        reach, span = (self.radii * (1 + 1e-9)).tolist()
+        known = self._white(points.to(self.rows).flatten(0, -2))
+        beside = left.to(self.open).reshape(-1, *points.shape[:-1], left.shape[-1]).flatten(1, -2)
+        freedom = self._freedom(known, beside).reshape(-1, left.shape[-1])
+        is_far = freedom.square().mean(-1).sqrt() > span
+        # Only what the rows may have done at all is compared with the rows.
+        open_points = (~is_far).nonzero().squeeze(-1)
+        both = self._both()
+        for block in open_points.split(max(1, CHUNK // len(both))):
+            part = torch.cat((known[block % len(known)], freedom[block]), -1)
+            is_far[block] = _squares(part, both).le_(reach**2).sum(-1) < NEIGHBOURS
+        return is_far.reshape(left.shape[:-1])
+
+    def _both(self) -> Tensor:
+        """(w, e) of the rows, (n, p + k)."""
+        return torch.cat((self._white(self.rows), self.freedom), -1)
+
+    def _freedom(self, known: Tensor, left: Tensor, own: bool = False) -> Tensor:
+        """e at whitened points (m, p) with a - h(z) (..., m, k), by the nearest rows, (..., m, k)."""
+        rows, count, moments = self._white(self.rows), min(AROUND, len(self.rows) - own), []
+        centre = self.open.mean(0)
+        sums = torch.cat((self.open - centre, (self.open - centre).square()), -1)
+        for places in torch.arange(len(known), device=rows.device).split(max(1, CHUNK // len(rows))):
+            squares = _squares(known[places], rows)
+            if own:
+                squares[torch.arange(len(places), device=rows.device), places] = torch.inf
+            last = squares.topk(count, dim=-1, largest=False).values[:, -1:]
+            nearest = (squares <= last + ROUNDING).to(rows)
+            moments.append(nearest @ sums / nearest.sum(-1, keepdim=True))
+        mean, square = torch.cat(moments).chunk(2, -1)
+        least = FLOOR * float(sums.abs().max().clamp_min(1e-300))
+        scale = (square - mean.square()).clamp_min(0).sqrt().clamp_min(least)
+        return (left - centre - mean) / scale
+
+    def _white(self, points: Tensor) -> Tensor:
+        """Whitened by the mean and covariance of the rows, (m, p) -> (m, p)."""
+        mean = self.rows.mean(0)
+        centred = self.rows - mean
+        variances, directions = torch.linalg.eigh(centred.mT @ centred / len(centred))
+        largest = variances.max() if variances.numel() else variances.new_ones(())
+        floor = (FLOOR * largest).clamp_min(torch.finfo(torch.float64).tiny)
+        return (points.to(mean) - mean) @ (directions / variances.clamp_min(floor).sqrt())
+
+    def _observed(self, points: Tensor) -> Tensor:
+        """Points with drawn covariates of few values at the nearest of them."""
+        moved = points.to(self.rows).clone()
+        for column in self.drawn:
+            values = self.rows[:, column].unique()
+            if len(values) <= FEW_VALUES:
+                between = (values[1:] + values[:-1]) / 2
+                moved[..., column] = values[torch.bucketize(moved[..., column].contiguous(), between)]
+        return moved
+
+
+def _squares(points: Tensor, rows: Tensor) -> Tensor:
+    """Squared distances, (m, p), (n, p) -> (m, n), four times as fast as `torch.cdist`."""
+    squares = torch.addmm(rows.square().sum(-1), points, rows.mT, alpha=-2)
+    return squares.add_(points.square().sum(-1, keepdim=True))
+
 
 Values = Literal["binary", "few", "many"]
 BINARY, FEW, REPEATS = 2, 50, 5
@@ -78,25 +226,14 @@ def values_of(outcomes: Tensor) -> Values:
 
 
 class OutcomeKind(Solved):
-    """The choice between the slack and success.
-
-    Args:
-        model: Makes an unfitted model of the slack (False) or of success (True).
-        slack: The coordinates of the slack.
-        seed: Seed of the folds and of the draws.
-
-    Attributes:
-        classified: 1 if success is modelled, 0 if the slack is, (1,).
+    """The choice between the slack and success, given what makes an unfitted model of the slack (False) or of
+    success (True); 1 if success is modelled, 0 if the slack is. The seed is that of folds and draws.
     """
 
     def __init__(self, model: Callable[[bool], FeatureRegression], slack: FaceCoordinates, seed: int) -> None:
         super().__init__()
         self.model, self.slack, self.latent, self.seed = model, slack, latent_face(), seed
-        self.register_fitted("classified")
-
-    def sizes(self) -> Sizes:
-        """One number."""
-        return {"classified": (1,)}
+        self.register_fitted(classified=(1,))
 
     def faults(self) -> list[str]:
         """Sizes, and a choice that is none."""
@@ -127,11 +264,8 @@ class OutcomeKind(Solved):
         return self.slack.desired(self.slack.of_outcomes(outcomes)).to(torch.float64)
 
     def solve(self, *examples: Tensor) -> None:
-        """Chooses from the inputs of the first candidate set (n, p), standardised, and outcomes (n, |Y|); of
-        more than 10,000 rows, so many are drawn by the seed for held-out scores.
-
-        Raises:
-            ValueError: if an outcome has two values only, and all rows are desired or none is.
+        """Chooses from the inputs of the first candidate set (n, p), standardised, and outcomes (n, |Y|).
+        ValueError if an outcome has two values only, and all rows are desired or none is.
         """
         inputs, outcomes = (example.detach().to(torch.float64) for example in examples)
         values, number = values_of(outcomes), len(outcomes)
@@ -168,7 +302,7 @@ JUDGEMENT = 1
 
 
 class OutcomeRegression(AdjustedSurrogate):
-    """Regressions of the outcomes for each candidate set.
+    """Regressions of the outcomes for each candidate set. ValueError if a number is out of range.
 
     Args:
         task: The roles of the variables; plain data or a RehearsalTask.
@@ -183,9 +317,6 @@ class OutcomeRegression(AdjustedSurrogate):
     Attributes:
         adjustments: The adjustment of each candidate set.
         outcome_kind: Whether the slack is modelled, or success itself; known once fitted.
-
-    Raises:
-        ValueError: if a number is out of range.
     """
 
     def __init__(
@@ -207,7 +338,7 @@ class OutcomeRegression(AdjustedSurrogate):
         self.before = tuple(name for name in self.task.graph.names if name in used)
         self._settings = (frequencies, evidence_rows, iterations)
         self._kept: KeptDraws[PosteriorSuccess] = KeptDraws(KEPT_CELLS)
-        self.covariates = nn.ModuleList([self._regression(500)] if self.before else [])
+        self.covariates = Modules[FeatureRegression]([self._regression(500)] if self.before else [])
         sequential_sets = [index for index, adjusted in enumerate(self.adjustments) if adjusted.between]
         self.between = nn.ModuleDict({str(index): self._regression(600 + index) for index in sequential_sets})
         self.outcome_kind = OutcomeKind(
@@ -215,23 +346,24 @@ class OutcomeRegression(AdjustedSurrogate):
         )
         self.fits = self._fits(classified=False)
         self.no_action = self._regression(900)
-        self.habits, self.near = self._support()
+        self.habits = Modules[FeatureRegression](
+            self._regression(800 + index) for index in range(len(self.adjustments))
+        )
+        count = len(self.task.context)
+        self.near = Modules[NearRows](
+            NearRows(range(count, count + len(sets.before) + len(sets.between))) for sets in self.adjustments
+        )
 
     @property
     def faces(self) -> FaceCoordinates:
         """The coordinates that are modelled: of the slack, or the latent sum."""
         return self.outcome_kind.faces
 
-    def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
-        """The overlap diagnostics, the scaler, what is modelled of the outcomes, the regressions of the
-        covariates, the models of the outcomes, and the one without action.
-
-        Raises:
-            ValueError: if an outcome has two values only, and all rows are desired or none is.
+    def parts(self, table: Table) -> Fits:
+        """The overlap, the scaler, what is modelled, the regressions of the covariates, the models of the
+        outcomes, and the one without action; ValueError as of `OutcomeKind.solve`.
         """
         self.task.check(table)
-        if not len(self.near):
-            self.habits, self.near = self._support()
         outcomes = table.columns(self.task.outcomes)
         yield self.overlap, self.overlap.examples(table)
         yield self.scaler, (table.columns(self.task.graph.names),)
@@ -239,7 +371,6 @@ class OutcomeRegression(AdjustedSurrogate):
         self._model(self.outcome_kind.of_success)
         context, targets = self._shown(table, self.task.context), self.outcome_kind.targets(outcomes)
         for part in self.covariates:
-            assert isinstance(part, FeatureRegression)
             yield part, (context, self._shown(table, self.before))
         for which, adjusted in enumerate(self.adjustments):
             between = self.models(which).between
@@ -248,11 +379,9 @@ class OutcomeRegression(AdjustedSurrogate):
                 yield between, (self._shown(table, inputs), self._shown(table, adjusted.between))
             for member in self.models(which).outcomes:
                 yield member, (self.inputs(table, which), targets)
-            habit, near = self.habit(which), self.near[which]
-            assert isinstance(near, NearRows)
             covariates = self.covariates_of(table, which)
-            yield habit, (covariates, self.set_to(table, which))
-            yield near, (covariates, self.left_open(table, which))
+            yield self.habits[which], (covariates, self.set_to(table, which))
+            yield self.near[which], (covariates, self.left_open(table, which))
         yield self.no_action, (context, targets)
 
     def faults(self) -> list[str]:
@@ -262,17 +391,14 @@ class OutcomeRegression(AdjustedSurrogate):
             return faults
         context, count = len(self.task.context), self.faces.count
         expected: list[tuple[str, FeatureRegression, int, int]] = []
-        for part in self.covariates:
-            assert isinstance(part, FeatureRegression)
-            expected.append(("covariates.0", part, context, len(self.before)))
+        expected += [("covariates.0", part, context, len(self.before)) for part in self.covariates]
         for which, (names, adjusted) in enumerate(zip(self.task.candidates, self.adjustments, strict=True)):
             models, before = self.models(which), context + len(adjusted.before)
             if models.between is not None:
                 sizes = (before + len(adjusted.first), len(adjusted.between))
                 expected.append((f"between.{which}", models.between, *sizes))
             width = before + len(adjusted.between) + len(names)
-            if len(self.habits):
-                expected.append((f"habits.{which}", self.habit(which), width - len(names), len(names)))
+            expected.append((f"habits.{which}", self.habits[which], width - len(names), len(names)))
             expected += [
                 (f"fits.{which}.{member}", part, width, count) for member, part in enumerate(models.outcomes)
             ]
@@ -285,18 +411,13 @@ class OutcomeRegression(AdjustedSurrogate):
 
     def models(self, which: int) -> ConditionalModels:
         """The regressions of a candidate set."""
-        adjusted = self.adjustments[which]
-        names = self.task.candidates[which]
-        members = self.fits[which]
-        assert isinstance(members, nn.ModuleList)
+        adjusted, names = self.adjustments[which], self.task.candidates[which]
         between = self.between[str(which)] if adjusted.between else None
-        before = self.covariates[0] if adjusted.before else None
         assert between is None or isinstance(between, FeatureRegression)
-        assert before is None or isinstance(before, FeatureRegression)
-        outcomes = [member for member in members if isinstance(member, FeatureRegression)]
+        before = self.covariates[0] if adjusted.before else None
         columns = [self.before.index(name) for name in adjusted.before]
         first = [names.index(name) for name in adjusted.first]
-        return ConditionalModels(self.faces, outcomes, before, columns, between, first)
+        return ConditionalModels(self.faces, list(self.fits[which]), before, columns, between, first)
 
     def contexts(self, given: Tensor) -> Tensor:
         """Contexts in units to standardised ones, (B, |X|)."""
@@ -317,13 +438,7 @@ class OutcomeRegression(AdjustedSurrogate):
 
     def left_open(self, table: Table, which: int) -> Tensor:
         """What the covariates of rows leave open of their actions, a - h(z), (n, k)."""
-        return self.set_to(table, which) - self.habit(which)(self.covariates_of(table, which))
-
-    def habit(self, which: int) -> FeatureRegression:
-        """h, the regression of a candidate set's actions on z (`near_rows`)."""
-        regression = self.habits[which]
-        assert isinstance(regression, FeatureRegression)
-        return regression
+        return self.set_to(table, which) - self.habits[which](self.covariates_of(table, which))
 
     def success(self, which: int, draws: int, points: int, purpose: int) -> PosteriorSuccess:
         """Posterior draws of the success of a candidate set: so many functions, and residuals of each;
@@ -366,9 +481,7 @@ class OutcomeRegression(AdjustedSurrogate):
         return self.no_action.drawn(functions, contexts[:, None, None].expand(-1, draws, 1, -1)) + noise
 
     def support(self, which: int, contexts: Tensor, actions: Tensor) -> Tensor:
-        """The effective number of observations like a decision, with the covariates at their means, (B, |X|),
-        (..., B, k) -> (..., B): the mean over the fits.
-        """
+        """The effective number of rows like a decision, covariates at their means, (..., B)."""
         models = self.models(which)
         known = contexts.expand(*actions.shape[:-1], -1)
         if models.before is not None:
@@ -382,18 +495,13 @@ class OutcomeRegression(AdjustedSurrogate):
         return torch.stack(list(supports)).mean(0).reshape(whole.shape[:-1])
 
     def beyond(self, success: PosteriorSuccess, which: int, contexts: Tensor, actions: Tensor) -> Tensor:
-        """S (`near_rows`) of a candidate set, by draws of covariates: (B, |X|), (..., B, k), standardised ->
-        (..., B); NaN for a model whose rows are not known.
-        """
-        near = self.near[which] if len(self.near) else None
-        if not isinstance(near, NearRows) or not near.known:
+        """S of a candidate set, (B, |X|), (..., B, k), standardised -> (..., B); NaN with too few rows."""
+        if not self.near[which].known:
             return actions.new_full(actions.shape[:-1], torch.nan)
-        return near.share(success.scattered(contexts, actions), actions, self.habit(which))
+        return self.near[which].share(success.scattered(contexts, actions), actions, self.habits[which])
 
     def left_out(self, table: Table, which: int, folds: Tensor, draws: int = 24, points: int = 32) -> Tensor:
-        """P(Y in S | x, u, v, a) at rows that the functions and residuals were not fitted to, (n,): each fold
-        (n,) is predicted from the others; the kernels are those of all rows.
-        """
+        """P(Y in S | x, u, v, a), (n,), each fold (n,) predicted from the others with the kernels of all."""
         members = self.models(which).outcomes
         targets = self.outcome_kind.targets(table.columns(self.task.outcomes))
         stream = generator(1000 * self.seed + 98)
@@ -412,22 +520,13 @@ class OutcomeRegression(AdjustedSurrogate):
         self.fits = self._fits(classified)
         self.no_action = self._regression(900, classified)
 
-    def _support(self) -> tuple[nn.ModuleList, nn.ModuleList]:
-        habits = nn.ModuleList(self._regression(800 + index) for index in range(len(self.adjustments)))
-        return habits, near_rows(self.adjustments, len(self.task.context))
-
-    def _fits(self, classified: bool) -> nn.ModuleList:
-        return nn.ModuleList(
-            nn.ModuleList(self._regression(member, classified) for member in range(self.members))
+    def _fits(self, classified: bool) -> Modules[Modules[FeatureRegression]]:
+        return Modules(
+            Modules(self._regression(member, classified) for member in range(self.members))
             for _ in self.task.candidates
         )
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
-        # Checkpoints without these entries are older than they are: they do not know how near rows are, and
-        # their regressions are those of the slack.
-        self.habits, self.near = self._support()
-        if not any(name.startswith(f"{prefix}near.") for name in state_dict):
-            self.habits, self.near = nn.ModuleList(), nn.ModuleList()
-        known = state_dict.setdefault(f"{prefix}outcome_kind.classified", torch.zeros(1, dtype=torch.float64))
-        self._model(bool(known.any()))
+        classified = state_dict.get(f"{prefix}outcome_kind.classified")
+        self._model(classified is not None and bool(classified.any()))
         super()._load_from_state_dict(state_dict, prefix, *rest)

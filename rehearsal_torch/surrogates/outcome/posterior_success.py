@@ -21,19 +21,16 @@ drawn without replacement and spread evenly over the first coordinate of the row
 reduces the counting error.
 
 Residuals enter additively. Without v, all points of a draw lie around (x, g_d(x), a), and f is linear in
-features of the residuals of u (`feature_regression`), which serve all cases: an action costs coefficients for
-each draw, and one matrix product (`PosteriorSuccess.values`). With v, f is linear for each point in features
-of what moves with the action, (h_d(x, u, a_first), a), around what does not, (x, u, e'): these coefficients
-are computed once per case, and many actions cost one matrix product (`SuccessInContexts`).
-
-Where the outcomes have no slack, t is a latent sum with known noise (`outcome_kind`), and everything above
-stays the same.
+features of the residuals of u (`feature_regression`), which serve all cases (`PosteriorSuccess.values`). With
+v, f is linear for each point in features of what moves with the action, (h_d(x, u, a_first), a), around what
+does not, (x, u, e'): with coefficients that are computed once per case, many actions cost one matrix product
+(`SuccessInContexts`). Where the outcomes have no slack, t is a latent sum with known noise (`outcome_kind`),
+and everything above stays the same.
 
 For a context and one action a in an interval, without v, the outcome t_di(a) is a sum of waves in a and of a
-polynomial of degree two, known to rounding from its values at a few dozen nodes (`surrogates.chebyshev`): the
-drawn functions are evaluated there once, and every further action costs a product a point
-(`TabulatedSuccess`). The widest interval of a batch decides on their number, so that the last bits of a share
-depend on the batch.
+polynomial of degree two, known to rounding from its values at a few dozen nodes (`surrogates.chebyshev`), and
+every further action costs a product a point (`TabulatedSuccess`). The widest interval of a batch decides on
+their number, so that the last bits of a share depend on the batch.
 
 Source: Robins (1986) (the sequential formula); Efron (1979) (resampled residuals); McKay, Beckman and Conover
 (1979) (stratified samples).
@@ -60,23 +57,14 @@ SCATTERED = 128
 
 @dataclass(frozen=True)
 class ConditionalModels:
-    """The fitted regressions for one set of k altered variables, all in standardised variables.
+    """The fitted regressions for one set of k altered variables, all in standardised variables."""
 
-    Attributes:
-        faces: The coordinates t and the region in them.
-        outcomes: E regressions of t on (x, u, v, a).
-        before: The regression of covariates on x, None without any; its outputs may be more than u.
-        columns: The places of u among its outputs.
-        between: The regression of v on (x, u, a_first); None without v.
-        first: The places of a_first among the actions.
-    """
-
-    faces: FaceCoordinates
-    outcomes: Sequence[FeatureRegression]
-    before: FeatureRegression | None
-    columns: Sequence[int]
-    between: FeatureRegression | None
-    first: Sequence[int]
+    faces: FaceCoordinates  # The coordinates t and the region in them
+    outcomes: Sequence[FeatureRegression]  # E regressions of t on (x, u, v, a)
+    before: FeatureRegression | None  # The regression of u, and perhaps more, on x; None without u
+    columns: Sequence[int]  # The places of u among its outputs
+    between: FeatureRegression | None  # The regression of v on (x, u, a_first); None without v
+    first: Sequence[int]  # The places of a_first among the actions
 
 
 class PosteriorSuccess:
@@ -92,14 +80,16 @@ class PosteriorSuccess:
         self.noise = torch.cat(
             [resampled(member.residuals, self.each, points, stream) for member in models.outcomes]
         )
-        self.before: tuple[Tensor, Tensor] | None = None
-        if models.before is not None and len(models.columns):
-            noise = resampled(models.before.residuals, self.draws, points, stream)
-            self.before = models.before.draws(self.draws, stream), noise
-        self.between: tuple[Tensor, Tensor] | None = None
-        if models.between is not None:
-            noise = resampled(models.between.residuals, self.draws, points, stream)
-            self.between = models.between.draws(self.draws, stream), noise
+
+        def sampled(model: FeatureRegression | None) -> tuple[Tensor, Tensor] | None:
+            """Functions and residuals of covariates."""
+            if model is None:
+                return None
+            noise = resampled(model.residuals, self.draws, points, stream)
+            return model.draws(self.draws, stream), noise
+
+        self.before = sampled(models.before if len(models.columns) else None)
+        self.between = sampled(models.between)
 
     def known(self, contexts: Tensor) -> Tensor:
         """(x, u) of the points, (B, |X|) -> (B, D, P or 1, |X| + |U|)."""
@@ -148,9 +138,7 @@ class PosteriorSuccess:
         return torch.cat([self.share(self.values(*part)) for part in parts])
 
     def desired_once(self, contexts: Tensor, actions: Tensor) -> Tensor:
-        """Which points are desired at one action in each case, (B, |X|), (B, k) -> (B, D, P), bool; those of
-        another action have the same functions and residuals.
-        """
+        """Which points are desired at one action in each case, (B, |X|), (B, k) -> (B, D, P), bool."""
         return self.models.faces.desired(self.values(contexts, actions) + self.noise)
 
     @property
@@ -171,9 +159,7 @@ class PosteriorSuccess:
         return torch.cat([member.drawn(*part) for member, *part in members], -3)
 
     def values_of(self, fit: int, means: Tensor, actions: Tensor) -> Tensor:
-        """`values` by one of the fits, given `known_means`, where there is no v: around (x, g_d(x), a), the
-        residuals of u move, (..., B, D/E, P or 1, q).
-        """
+        """`values` by one of the fits, given `known_means`, where there is no v: (..., B, D/E, P or 1, q)."""
         member, functions = self.models.outcomes[fit], self.functions[fit]
         base = with_actions(means[:, fit * self.each : (fit + 1) * self.each], actions)
         if self.before is None:
@@ -276,9 +262,7 @@ def with_actions(inputs: Tensor, actions: Tensor) -> Tensor:
 
 
 def resampled(residuals: Tensor, draws: int, points: int, stream: torch.Generator) -> Tensor:
-    """Residuals of whole rows, spread evenly over their first column, (n, q) -> (D, P, q): each draw takes
-    one row from each of P strata of the sorted rows, in random order.
-    """
+    """Whole residuals (n, q) -> (D, P, q): one row from each of P strata of the sorted first column."""
     order = residuals[:, 0].argsort(stable=True)
     within = torch.rand(draws, points, dtype=torch.float64, generator=stream)
     strata = torch.rand(draws, points, generator=stream).argsort(-1)
@@ -296,9 +280,8 @@ def held_out(
     points: int,
     stream: torch.Generator,
 ) -> Tensor:
-    """The probability of success at rows (n, p), standardised, that functions and residuals were not fitted
-    to, (n,); each fold (n,) is predicted from the others, with the kernels of all rows. Targets (n, q) are
-    what was fitted to.
+    """The probability of success at rows (n, p), standardised, (n,): each fold (n,) is predicted from
+    functions and residuals of the others, fitted to targets (n, q) with the kernels of all rows.
     """
     probabilities, count = inputs.new_zeros(len(inputs)), -(-draws // len(members))
     for fold in folds.unique().tolist():
@@ -318,9 +301,7 @@ MOST_NODES = 96
 
 
 class TabulatedSuccess(SuccessOfMany):
-    """p_d(a; x) for many values of one action in the same B contexts (B, |X|), by nodes of the intervals of
-    the action, as many as each of the E fits needs; standardised.
-    """
+    """p_d(a; x) for many values of one action in B contexts, by nodes as each of the E fits needs."""
 
     def __init__(self, success: PosteriorSuccess, contexts: Tensor, nodes: Sequence[ChebyshevNodes]) -> None:
         super().__init__(success)

@@ -29,14 +29,14 @@ Source: Wolpert (1992) and Breiman (1996b) (stacked regressions); Gneiting and R
 score); Smith and Wallis (2009) (equal weights are hard to beat).
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.part import Sizes, Solved, Trained
+from rehearsal_torch.data.part import Solved
 from rehearsal_torch.data.question import Question
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
@@ -46,7 +46,7 @@ from rehearsal_torch.surrogates.kernel.spectral_ensemble import SpectralEnsemble
 from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
 from rehearsal_torch.surrogates.outcome_draws import OutcomeDraws
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
-from rehearsal_torch.surrogates.surrogate import SeparateMembers
+from rehearsal_torch.surrogates.surrogate import Fits, SeparateMembers
 
 # m_0, m_1 and m_2: the effective number of rows at which the weight is half as far from w_0 as the best,
 # below which the outcome regression decides alone, and at which w_0 is 1/4.
@@ -58,11 +58,8 @@ class StackWeight(Solved):
 
     def __init__(self) -> None:
         super().__init__()
-        self.register_fitted("weight", "scores", "counts")
-
-    def sizes(self) -> Sizes:
-        """One weight; the Brier scores of both and of a constant; the numbers of desired and all rows."""
-        return {"weight": (1,), "scores": (3,), "counts": (2,)}
+        # The Brier scores of both and of a constant; the numbers of desired and all rows.
+        self.register_fitted(weight=(1,), scores=(3,), counts=(2,))
 
     def faults(self) -> list[str]:
         """Sizes, and a weight that is none."""
@@ -94,17 +91,14 @@ def _share(rows: float, others: float) -> float:
 
 
 class StackedRegression(RehearsalSurrogate, SeparateMembers):
-    """The two surrogates, fitted to the same rows, and their weight.
+    """The two surrogates, fitted to the same rows, and their weight. ValueError if the estimators of the
+    indicator cannot predict rows that are left out, or the indicator overrides `parts`.
 
     Args:
         task: The roles of the variables; plain data or a RehearsalTask.
         indicator: Factory of the regression of the indicator, a `NestedRidge` with `SpectralEnsemble`s.
         outcome: Factory of the outcome regression.
         seed: Seed of the folds.
-
-    Raises:
-        ValueError: if the estimators of the indicator cannot predict rows that are left out, or the indicator
-            overrides `parts`.
     """
 
     by_adjustment: bool = True
@@ -122,10 +116,8 @@ class StackedRegression(RehearsalSurrogate, SeparateMembers):
         estimators = self.indicator.values()
         other = {type(part).__name__ for part in estimators if not isinstance(part, SpectralEnsemble)}
         if other:
-            raise ValueError(
-                f"indicator.estimator: expected a SpectralEnsemble, which predicts rows left out; got "
-                f"{', '.join(sorted(other))}"
-            )
+            expected = "indicator.estimator: expected a SpectralEnsemble, which predicts rows left out"
+            raise ValueError(f"{expected}; got {', '.join(sorted(other))}")
         if type(self.indicator).parts is not NestedRidge.parts:
             raise ValueError(
                 "indicator: expected a NestedRidge whose parts are common ones and those of each set; got "
@@ -143,18 +135,18 @@ class StackedRegression(RehearsalSurrogate, SeparateMembers):
         """The indicator's estimators of the candidate sets."""
         return self.indicator.separate()
 
-    def common_parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+    def common_parts(self, table: Table) -> Fits:
         """The overlap, the outcome regression, and what the indicator's estimators have in common."""
         self.task.check(table)
         yield self.overlap, self.overlap.examples(table)
         yield from self.outcome.parts(table)
         yield from self.indicator.common_parts(table)
 
-    def member_parts(self, place: int, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+    def member_parts(self, place: int, table: Table) -> Fits:
         """The indicator's estimator of a candidate set."""
         yield from self.indicator.member_parts(place, table)
 
-    def closing_parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+    def closing_parts(self, table: Table) -> Fits:
         """The weight."""
         order = torch.randperm(len(table), generator=generator(self.seed))
         folds = torch.empty_like(order)

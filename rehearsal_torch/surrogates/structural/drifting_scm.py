@@ -1,41 +1,164 @@
-"""Linear structural models with drifting coefficients.
+"""Linear structural models with drifting coefficients: ensembles of online gradient descent experts.
 
 The initial rows, before the first alteration, are fitted by least squares: this gives the initial
 coefficients and the noise covariance, which stays fixed. Every row from the first altered one on is a round,
-in order; each equation is updated in the rounds in which its members were not altered (see
-`drifting_regression`).
+in order; each equation is updated in the rounds in which its members were not altered. Fitting again to a
+table that has grown processes the new rows only, with the same result as fitting to all rows.
 
-Fitting again to a table that has grown processes the new rows only, with the same result as fitting to all
-rows: an online loop may add rows and refit at the cost of one round.
+Rounds t = 1, 2, ... provide parents p and a value v = beta_t' p + noise, with drifting beta_t. For each step
+size eta an expert takes a gradient step on the loss l(beta) = (v - beta' p)^2 / 2 of the last round, and the
+experts are averaged with exponential weights:
 
-Source: Du et al. (2024), Alg. 1.
+    w_eta  <-  w_eta exp(-alpha l(beta_eta)) / sum            with the loss *before* the step,
+    beta_eta  <-  Pi_r [beta_eta - eta (beta_eta' p - v) p],     Pi_r the projection onto |beta| <= r,
+
+and beta_hat = sum_eta w_eta beta_eta. By default alpha is sqrt(ln H / T) for losses in units of the noise
+variance, so that a typical loss is 1/2 in any unit; the theory requires losses of order one. The rounds of
+many regressions are processed in one batch, as a tensor of regressions x experts x parents. Columns are
+standardised by the initial rows, so that one grid of step sizes serves variables of any unit.
+
+Source: Du et al. (2024), Alg. 1 and Thm. 3.1-3.2 (their code steps with twice the gradient, weights by losses
+after the step and does not project); Zinkevich (2003).
 """
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from rehearsal_torch.data.part import Solved, Trained
+from rehearsal_torch.data.part import Solved
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table, positions
-from rehearsal_torch.estimators.drifting_regression import STEPS, DriftingRegression
 from rehearsal_torch.mechanisms.linear_gaussian import AffineMechanism, LinearGaussian
 from rehearsal_torch.surrogates.structural.linear_scm import Equation, LinearSurrogate, rows_before_alteration
+from rehearsal_torch.surrogates.surrogate import Fits, Modules
+
+STEPS = (1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.2, 0.4)
+
+
+class DriftingRegression(Solved):
+    """J regressions, each with an ensemble of H experts."""
+
+    def __init__(
+        self,
+        parents: Sequence[Sequence[int]],  # For each regression the columns of its parents
+        child: Sequence[int],  # For each regression the column of its value
+        members: Sequence[Sequence[int]],  # The columns that must not be altered in a round that counts
+        altered: Sequence[Sequence[int]],  # Those that must be; empty for an ordinary equation
+        steps: Sequence[float] = STEPS,  # The H step sizes, in standardised units
+        # alpha, for losses in standardised units; None is sqrt(ln H / horizon) over the noise variance
+        rate: float | None = None,
+        horizon: int = 100,  # T, the number of rounds for which the default rate is tuned
+        radius: float = 2.0,  # r, as a multiple of 1 + the norm of the initial coefficients
+    ) -> None:
+        super().__init__()
+        if not steps or min(steps) <= 0 or horizon < 1 or radius <= 0 or (rate is not None and rate <= 0):
+            expected = "expected positive step sizes, horizon, radius and rate"
+            raise ValueError(f"{expected}; got {list(steps)}, {horizon}, {radius}, {rate}")
+        self.parents, self.child = tuple(map(tuple, parents)), tuple(child)
+        self.members, self.altered = tuple(map(tuple, members)), tuple(map(tuple, altered))
+        self.rate, self.slowness = rate, math.sqrt(math.log(max(len(steps), 2)) / horizon)
+        self.radius, self.max_parents = radius, max(map(len, self.parents), default=0)
+        columns = torch.tensor(
+            [(*each, *([0] * (self.max_parents - len(each)))) for each in self.parents]
+        ).reshape(len(self.child), self.max_parents)
+        counts = torch.tensor([len(each) for each in self.parents])
+        present = torch.arange(self.max_parents) < counts.unsqueeze(-1)
+        self.register_buffer("place", columns, persistent=False)
+        self.register_buffer("there", present, persistent=False)
+        self.register_buffer("steps", torch.tensor(list(steps), dtype=torch.float64), persistent=False)
+        count, experts = len(self.child), len(steps)
+        self.register_fitted(
+            experts=(count, experts, self.max_parents + 1), weights=(count, experts), radii=(count,),
+            location=("d",), scale=("d",), rates=(count,),
+            processed=(), initial_rows=(), fingerprint=(2, "d"),
+        )  # fmt: skip
+        self.processed: Tensor
+        self.initial_rows: Tensor
+        self.fingerprint: Tensor
+
+    def solve(self, *examples: Tensor) -> None:
+        """Processes rounds: rows (n, d); the mask of cells that were set, (n, d); the initial coefficients,
+        intercepts first, (n, J, p + 1), of which the first row is used; the noise variances, (n, J),
+        likewise; and the number of initial rows from which they were estimated, (n,). Rounds that an earlier
+        call has processed, identified by their sums and the last row, are not processed again.
+        """
+        values, touched, start, noise, first = examples
+        initial = int(first[0])
+        done = int(self.processed) if self.processed.numel() else 0
+        same = 0 < done <= len(values) and int(self.initial_rows) == initial
+        if not same or not torch.equal(self.fingerprint, _fingerprint(values, done)):
+            self._begin(values[:initial].double(), start[0].double(), noise[0].double())
+            self.initial_rows, done = first[0].double(), initial
+        for row, cells in zip(values[done:].double(), touched[done:].tolist(), strict=True):
+            self._round(row, cells)
+        self.processed = self.initial_rows.new_tensor(float(len(values)))
+        self.fingerprint = _fingerprint(values, len(values))
+
+    def coefficients(self) -> tuple[Tensor, Tensor]:
+        """Intercepts (J,) and coefficients (J, p) in the columns' units; zero for absent parents."""
+        ensemble = (self.weights.unsqueeze(-1) * self.experts).sum(1)
+        child = list(self.child)
+        unit = torch.where(self.there, self.scale[self.place], torch.ones_like(ensemble[:, 1:]))
+        gains = ensemble[:, 1:] * self.scale[child].unsqueeze(-1) / unit
+        gains = torch.where(self.there, gains, torch.zeros_like(gains))
+        start = self.location[child] + self.scale[child] * ensemble[:, 0]
+        intercepts = start - (gains * self.location[self.place]).sum(-1)
+        return intercepts, gains
+
+    def _begin(self, rows: Tensor, start: Tensor, noise: Tensor) -> None:
+        self.location, scale = rows.mean(0), rows.std(0)
+        self.scale = torch.where(scale > 0, scale, torch.ones_like(scale))
+        child = list(self.child)
+        standardised_noise = noise / self.scale[child].square()
+        self.rates = self.slowness / standardised_noise.clamp_min(1e-6)
+        if self.rate is not None:
+            self.rates = torch.full_like(standardised_noise, self.rate)
+        gains = torch.where(
+            self.there, start[:, 1:] * self.scale[self.place], torch.zeros_like(start[:, 1:])
+        ) / self.scale[child].unsqueeze(-1)
+        intercepts = start[:, 0] + torch.where(
+            self.there, start[:, 1:] * self.location[self.place], torch.zeros_like(start[:, 1:])
+        ).sum(-1)
+        beta = torch.cat([((intercepts - self.location[child]) / self.scale[child]).unsqueeze(-1), gains], -1)
+        self.experts = beta.unsqueeze(1).repeat(1, len(self.steps), 1)
+        self.weights = torch.full_like(self.experts[..., 0], 1 / len(self.steps))
+        self.radii = self.radius * (1 + beta.norm(dim=-1))
+
+    def _round(self, row: Tensor, cells: Sequence[bool]) -> None:
+        counts = [
+            not any(cells[index] for index in own) and all(cells[index] for index in set_)
+            for own, set_ in zip(self.members, self.altered, strict=True)
+        ]
+        use = torch.tensor(counts, device=row.device).unsqueeze(-1)
+        standardised = (row - self.location) / self.scale
+        parents = torch.where(self.there, standardised[self.place], standardised.new_zeros(()))
+        inputs = torch.nn.functional.pad(parents, (1, 0), value=1.0)
+        error = (self.experts * inputs.unsqueeze(1)).sum(-1) - standardised[list(self.child)].unsqueeze(-1)
+        log_weights = self.weights.log() - 0.5 * self.rates.unsqueeze(-1) * error.square()
+        self.weights = torch.where(use, torch.softmax(log_weights, -1).clamp_min(1e-12), self.weights)
+        moved = self.experts - (self.steps * error).unsqueeze(-1) * inputs.unsqueeze(1)
+        length = moved.norm(dim=-1, keepdim=True)
+        moved = moved * (self.radii.unsqueeze(-1).unsqueeze(-1) / length.clamp_min(1e-300)).clamp_max(1.0)
+        self.experts = torch.where(use.unsqueeze(-1), moved, self.experts)
+
+
+def _fingerprint(values: Tensor, count: int) -> Tensor:
+    """A fingerprint of the first `count` rows, (2, d): their sums, and the last of them."""
+    rows = values[:count].detach().to(torch.float64).contiguous()
+    return torch.stack([rows.sum(0), rows[-1]])
 
 
 class DriftingLinear(LinearSurrogate):
-    """An ensemble of experts for every equation.
+    """An ensemble of experts for every equation. ValueError if a number is out of range.
 
     Args:
         task: The roles of the variables; plain data or a RehearsalTask.
         initial: Number of initial rows; None for all before the first altered one.
         steps: Step sizes, in standardised units.
-        rate: Learning rate of the expert weights; None sets it by the noise (see `drifting_regression`).
+        rate: Learning rate of the expert weights; None sets it by the noise (see above).
         horizon: Number of rounds for which the default rate is tuned.
-
-    Raises:
-        ValueError: if a number is out of range.
     """
 
     def __init__(
@@ -50,25 +173,20 @@ class DriftingLinear(LinearSurrogate):
         if initial is not None and initial < 3:
             raise ValueError(f"expected at least 3 rows to begin with; got {initial}")
         self.initial = initial
-        self.starts = nn.ModuleList(
+        self.starts = Modules[LinearGaussian](
             LinearGaussian(len(each.parents), len(each.members)) for each in self.equations
         )
         names = self.task.graph.names
         members = [(equation, member) for equation in self.equations for member in equation.members]
-        self.regressions = DriftingRegression(
-            [positions(names, equation.parents) for equation, _ in members],
-            [names.index(member) for _, member in members],
-            [positions(names, equation.members) for equation, _ in members],
-            [positions(names, equation.altered) for equation, _ in members],
-            steps,
-            rate,
-            horizon,
+        parents, own, altered = (
+            [positions(names, chosen) for chosen in sets]
+            for sets in zip(*((each.parents, each.members, each.altered) for each, _ in members), strict=True)
         )
+        children = [names.index(member) for _, member in members]
+        self.regressions = DriftingRegression(parents, children, own, altered, steps, rate, horizon)
 
-    def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
-        """The overlap diagnostics, the initial least squares, the observed contexts, then the rounds;
-        ValueError if the table begins with an altered row.
-        """
+    def parts(self, table: Table) -> Fits:
+        """The overlap, least squares of the first rows, contexts, rounds; ValueError without such rows."""
         self.task.check(table)
         names = self.task.graph.names
         values = table.columns(names)
@@ -76,15 +194,11 @@ class DriftingLinear(LinearSurrogate):
         first = rows_before_alteration(touched, self.initial)
         yield self.overlap, self.overlap.examples(table)
         head = Table(names, values[:first], touched[:first])
-        for equation, start in zip(self.equations, self.mechanisms(), strict=True):
+        for equation, start in zip(self.equations, self.starts, strict=True):
             yield start, (head.columns(equation.parents), head.columns(equation.members))
         yield self.contexts, (table.columns(self.task.context),)
         initial = [each.expand(len(values), *each.shape) for each in self._first()]
         yield self.regressions, (values, touched, *initial, torch.full((len(values),), first))
-
-    def mechanisms(self) -> list[LinearGaussian]:
-        """The initial least-squares mechanisms."""
-        return [start for start in self.starts if isinstance(start, LinearGaussian)]
 
     def estimate(self, equation: Equation) -> AffineMechanism:
         """The ensemble's weights (p, c) and intercept (c,), and the initial rows' noise (c, c)."""
@@ -92,11 +206,8 @@ class DriftingLinear(LinearSurrogate):
         begin = sum(len(earlier.members) for earlier in self.equations[:which])
         end = begin + len(equation.members)
         intercepts, gains = self.regressions.coefficients()
-        weights, covariance = (
-            gains[begin:end, : len(equation.parents)].mT,
-            self.mechanisms()[which].covariance,
-        )
-        return AffineMechanism(weights, intercepts[begin:end], covariance)
+        weights = gains[begin:end, : len(equation.parents)].mT
+        return AffineMechanism(weights, intercepts[begin:end], self.starts[which].covariance)
 
     def drawn(self, equation: Equation) -> AffineMechanism | None:  # noqa: ARG002
         """None: an ensemble of experts has no posterior."""
@@ -105,9 +216,9 @@ class DriftingLinear(LinearSurrogate):
     def _first(self) -> tuple[Tensor, Tensor]:
         """Initial coefficients (J, p + 1), intercepts first, padded with zeros, and noise variances (J,)."""
         rows = []
-        for start in self.mechanisms():
+        for start in self.starts:
             block = torch.cat([start.intercept.unsqueeze(-1), start.weights.mT], -1)
             rows.append(
                 torch.nn.functional.pad(block, (0, self.regressions.max_parents + 1 - block.shape[1]))
             )
-        return torch.cat(rows), torch.cat([start.covariance.diagonal() for start in self.mechanisms()])
+        return torch.cat(rows), torch.cat([start.covariance.diagonal() for start in self.starts])

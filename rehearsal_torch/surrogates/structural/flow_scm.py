@@ -26,27 +26,26 @@ sampling from the alteration graph with fixed noise, differentiable in z); Qin e
 (alteration graphs); Uria et al. (2013), Sec. 4 (dequantisation).
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from rehearsal_torch.data.part import Solved, Trained
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.scaling import Standardise
 from rehearsal_torch.data.table import Table, positions
 from rehearsal_torch.mechanisms.conditional_flow import ConditionalFlow
 from rehearsal_torch.mechanisms.linear_gaussian import LinearGaussian
-from rehearsal_torch.mechanisms.mechanism import GenerativeMechanism, standard_normal
+from rehearsal_torch.mechanisms.mechanism import Mechanism
 from rehearsal_torch.seeding import spaced_generator
-from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from rehearsal_torch.surrogates.structural.linear_scm import Equation, equations, holding
+from rehearsal_torch.surrogates.surrogate import Fits, Modules
 
 
 @dataclass(frozen=True)
-class LinearFlow(GenerativeMechanism):
+class LinearFlow(Mechanism):
     """c standardised values given p standardised parents, in the precision of the noise or the values: the
     least-squares fit, and the distribution of the whitened residuals given the parents; None if they are
     assumed to be normal and independent of the parents.
@@ -73,10 +72,6 @@ class LinearFlow(GenerativeMechanism):
         root = torch.linalg.cholesky(self.linear.covariance)
         return torch.linalg.solve_triangular(root, rows.mT, upper=False).mT.reshape(residual.shape)
 
-    def noise(self, shape: tuple[int, ...]) -> Tensor:
-        """Standard normal samples, (*shape, c)."""
-        return standard_normal((*shape, self.linear.outputs), self.linear.covariance)
-
 
 @dataclass(frozen=True)
 class FittedEquation:
@@ -88,22 +83,13 @@ class FittedEquation:
 
 @dataclass(frozen=True)
 class Pushforward:
-    """Maps values of altered variables to samples of requested variables; everything is standardised.
+    """Maps values of altered variables to samples of requested variables; everything is standardised."""
 
-    Attributes:
-        altered: The k altered variables.
-        wanted: The m requested variables.
-        known: Values that do not depend on the altered variables: the context, and samples of variables that
-            the altered ones do not affect.
-        noise: Noise of each variable, (n,).
-        open: The equations that depend on the altered variables, in order.
-    """
-
-    altered: tuple[str, ...]
-    wanted: tuple[str, ...]
-    known: dict[str, Tensor]
-    noise: dict[str, Tensor]
-    open: tuple[FittedEquation, ...]
+    altered: tuple[str, ...]  # The k altered variables
+    wanted: tuple[str, ...]  # The m requested variables
+    known: dict[str, Tensor]  # The context, and samples of what the altered variables do not affect
+    noise: dict[str, Tensor]  # Noise of each variable, (n,)
+    open: tuple[FittedEquation, ...]  # The equations that depend on the altered variables, in order
 
     def __call__(self, values: Tensor) -> Tensor:
         """Altered variables (..., B, k) -> n samples each, (..., B, n, m)."""
@@ -154,16 +140,13 @@ LEVELS = 20
 
 
 class FlowStructural(RehearsalSurrogate):
-    """A conditional distribution for every equation of a task.
+    """A conditional distribution for every equation of a task. ValueError if a cause of a context variable is
+    not in the context: its distribution given the context is not available.
 
     Args:
         task: The roles of the variables; plain data or a RehearsalTask.
         flow: Factory of a flow, called with (parents, outputs); None keeps the model linear.
         seed: Seed of the simulation noise and of the dequantisation.
-
-    Raises:
-        ValueError: if a cause of a context variable is not in the context: its distribution given the context
-            is not available.
     """
 
     def __init__(
@@ -174,24 +157,19 @@ class FlowStructural(RehearsalSurrogate):
         graph, context = self.task.graph, set(self.task.context)
         unseen = sorted(graph.ancestors(self.task.context) - context)
         if unseen:
-            raise ValueError(
-                f"{unseen} cause context variables but are not in the context: add them to the context, or "
-                "remove their effects from it"
-            )
-        self.equations = tuple(
-            _without(each, self.task.context)
-            for each in equations(self.task)
-            if not set(each.members) <= context
-        )
+            reason = f"{unseen} cause context variables but are not in the context"
+            raise ValueError(f"{reason}: add them to the context, or remove their effects from it")
+        outside = [each for each in equations(self.task) if not set(each.members) <= context]
+        self.equations = tuple(_without(each, self.task.context) for each in outside)
         self.scaler = Standardise(graph.names)
-        self.linear = nn.ModuleList(
+        self.linear = Modules[LinearGaussian](
             LinearGaussian(len(each.parents), len(each.members)) for each in self.equations
         )
-        self.flows = nn.ModuleList(
+        self.flows = Modules[ConditionalFlow](
             [] if flow is None else [flow(len(each.parents), len(each.members)) for each in self.equations]
         )
 
-    def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+    def parts(self, table: Table) -> Fits:
         """The overlap, the scaler; then each equation's least squares and the flow of its residuals."""
         self.task.check(table)
         yield self.overlap, self.overlap.examples(table)
@@ -209,14 +187,10 @@ class FlowStructural(RehearsalSurrogate):
 
     def fitted(self, wanted: Sequence[Equation]) -> list[FittedEquation]:
         """Equations with their fitted mechanisms."""
-        fitted = []
-        for equation in wanted:
-            index = self.equations.index(equation)
-            linear, flow = self.linear[index], self.flows[index] if len(self.flows) else None
-            assert isinstance(linear, LinearGaussian)
-            assert flow is None or isinstance(flow, ConditionalFlow)
-            fitted.append(FittedEquation(equation, LinearFlow(linear, flow)))
-        return fitted
+        flows: list[ConditionalFlow | None] = [*self.flows]
+        flows = flows or [None] * len(self.equations)
+        own = dict(zip(self.equations, map(LinearFlow, self.linear, flows), strict=True))
+        return [FittedEquation(equation, own[equation]) for equation in wanted]
 
     def under(self, altered: Sequence[str]) -> list[FittedEquation]:
         """The equations that hold when `altered` is set; ValueError if one may not be altered."""
@@ -251,20 +225,8 @@ class FlowStructural(RehearsalSurrogate):
         open_ = tuple(fitted for fitted in under if reached & set(fitted.equation.members))
         return Pushforward(tuple(altered), tuple(wanted), known, drawn, open_)
 
-    def rehearse(self, noise: Tensor, alteration: Alteration, given: Tensor) -> Tensor:
-        """All variables after an alteration with values (..., B, k), in the graph's order and in units, (...,
-        B, n, d): differentiable in the alteration, where the noise (n, d), standard normal, is; contexts are
-        (B, |X|).
-        """
-        own = noise.to(self.device)
-        pushforward = self.pushforward(own, alteration.names, given, self.scaler.names)
-        samples = pushforward(self.scaler.standardised(alteration.names, alteration.values).to(own))
-        return self.scaler.units(self.scaler.names, samples).to(noise.device)
-
     def _spread(self, table: Table) -> Table:
-        """Dequantises columns with few distinct values by uniform noise of half their smallest gap to both
-        sides; the context is left unchanged.
-        """
+        """Dequantises columns with few distinct values, by their smallest gap, but for the context."""
         values, stream = table.values.clone(), spaced_generator(self.seed, -1)
         for name in self.scaler.names:
             column = values[:, positions(table.names, (name,))[0]]

@@ -16,14 +16,13 @@ an altered part of a clique has no such rows; the association in the first rows 
 (`prior_weight`) rows of its own. With forgetting below 1, older rows are down-weighted, for parameters and
 graphs alike: the rehearsal model may change with time.
 
-K models are divided into blocks, one for each graph, in proportion to its weight (systematic sampling: the
-length of a block is off by less than one). Within a block the equations' parameters are sampled for all its
-models in one batch, and a scenario is propagated from parents to children,
+K models are divided into blocks, one for each graph, in proportion to its weight (systematic sampling).
+Within a block the equations' parameters are sampled for all its models in one batch, and a scenario is
+propagated from parents to children,
 
     offset_v = b + W' offset_pa + eps,        gain_v = W' gain_pa,
 
-where altered variables start with offset 0 and gain 1, and the context with its values and gain 0: no matrix
-is inverted.
+where altered variables start with offset 0 and gain 1, and the context with its values and gain 0.
 
 A decision can be right on average over graphs and wrong under each that is true with a sizeable probability:
 the probability of success, which is such an average, does not show it. With w_i the indicator of a desired
@@ -43,17 +42,19 @@ incremental update), Prop. 5 (proof), App. C (Algorithm 4, lines 1-5).
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from rehearsal_torch.data.part import Solved, Trained
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.estimators.bayesian_regression import BayesianRegression
-from rehearsal_torch.estimators.conjugate_regression import ConjugateRegression
-from rehearsal_torch.estimators.evidence_ridge import EvidenceRidge
+from rehearsal_torch.estimators.bayesian_regression import (
+    BayesianRegression,
+    ConjugateRegression,
+    EvidenceRidge,
+)
 from rehearsal_torch.estimators.kernel import inverse_root
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.seeding import paired_generator
@@ -64,9 +65,10 @@ from rehearsal_torch.surrogates.structural.sampled_models import (
     Hypothesis,
     SampledModels,
     ScenarioModel,
-    hypotheses_of,
+    hypothesis_of,
     shared,
 )
+from rehearsal_torch.surrogates.surrogate import Fits, Modules
 
 
 @dataclass(frozen=True)
@@ -113,14 +115,15 @@ class PosteriorModels(SampledModels):
         positions = (
             torch.arange(count, dtype=torch.float64) + torch.rand(1, dtype=torch.float64, generator=stream)
         ) / count
-        ends = weights.cpu().cumsum(0)
-        chosen = torch.searchsorted(ends / ends[-1], positions).clamp_max(len(weights) - 1)
+        shares = weights.cpu().cumsum(0)
+        chosen = torch.searchsorted(shares / shares[-1], positions).clamp_max(len(weights) - 1)
         self._graphs = chosen.to(weights.device)
         lengths = torch.bincount(chosen, minlength=len(weights)).tolist()
-        starts = [sum(lengths[:index]) for index in range(len(lengths))]
+        ends = list(accumulate(lengths))
+        # The graph of each block of models, which are sorted by graph.
         self.blocks = [
-            (index, start, start + length)
-            for index, (start, length) in enumerate(zip(starts, lengths, strict=True))
+            (index, slice(end - length, end))
+            for index, (end, length) in enumerate(zip(ends, lengths, strict=True))
             if length
         ]
         self._noise = torch.randn(len(task.graph.names), count, dtype=torch.float64, generator=stream).to(
@@ -129,11 +132,11 @@ class PosteriorModels(SampledModels):
         self._place = {name: index for index, name in enumerate(task.graph.names)}
         # An equation is sampled once, for the models of all graphs that contain it, block after block.
         self._homes: dict[Equation, dict[int, tuple[int, int]]] = {}
-        for index, start, end in self.blocks:
+        for index, span in self.blocks:
             for equation in self.hypotheses[index].equations:
                 home = self._homes.setdefault(equation, {})
                 begin = max((last for _, last in home.values()), default=0)
-                home[index] = begin, begin + end - start
+                home[index] = begin, begin + span.stop - span.start
         self._drawn: dict[Equation, EquationDraws] = {}
 
     @property
@@ -151,28 +154,23 @@ class PosteriorModels(SampledModels):
             offset[self._place[name]] = seen[:, column, None]
         for column, name in enumerate(altered):
             gain[self._place[name], column] = 1.0
-        moved = set(altered)
-        for index, start, end in self.blocks:
-            reached = set(moved)
-            for equation in self._under(index, altered):
-                drawn = self.equation_draws(index, equation)
-                above = [self._place[name] for name in equation.parents]
-                members = [self._place[name] for name in equation.members]
-                noise = self._noise[members, start:end]
-                for row, variable in enumerate(members):
-                    value = offset[variable, :, start:end]
-                    value += drawn.intercept[:, row]
-                    for column, up in enumerate(above):
-                        value.addcmul_(drawn.weights[:, column, row], offset[up, :, start:end])
-                    for column in range(row + 1):
-                        value.addcmul_(drawn.root[:, row, column], noise[column])
-                    moving = [column for column in range(len(above)) if equation.parents[column] in reached]
-                    for column in moving:
-                        gain[variable, :, start:end] += (
-                            drawn.weights[:, column, row] * gain[above[column], :, start:end]
-                        )
-                if reached & set(equation.parents):
-                    reached |= set(equation.members)
+        # By block, since a variable that one graph moves may stand still in another.
+        reached = {span.start: set(altered) for _, span in self.blocks}
+        for span, equation, drawn, above, members in self._holding(altered):
+            moved = reached[span.start]
+            noise = self._noise[members, span]
+            for row, variable in enumerate(members):
+                value = offset[variable, :, span]
+                value += drawn.intercept[:, row]
+                for column, up in enumerate(above):
+                    value.addcmul_(drawn.weights[:, column, row], offset[up, :, span])
+                for column in range(row + 1):
+                    value.addcmul_(drawn.root[:, row, column], noise[column])
+                for column, up in enumerate(above):
+                    if equation.parents[column] in moved:
+                        gain[variable, :, span] += drawn.weights[:, column, row] * gain[up, :, span]
+            if moved & set(equation.parents):
+                moved |= set(equation.members)
         return AffineScenarios(names, tuple(altered), offset.permute(1, 2, 0), gain.permute(2, 0, 1))
 
     def responses(self, altered: Sequence[str]) -> AffineResponse:
@@ -185,17 +183,14 @@ class PosteriorModels(SampledModels):
         whole = self._noise.new_zeros(size, free + size + 1, self.count)
         for column, name in enumerate((*self.task.context, *altered)):
             whole[index_of[name], column] = 1.0
-        for index, start, end in self.blocks:
-            for equation in self._under(index, altered):
-                drawn = self.equation_draws(index, equation)
-                members = [index_of[name] for name in equation.members]
-                above = whole[[index_of[name] for name in equation.parents], :, start:end]
-                for row, to in enumerate(members):
-                    value = whole[to, :, start:end]
-                    value += torch.einsum("pcn,np->cn", above, drawn.weights[:, :, row])
-                    value[-1] += drawn.intercept[:, row]
-                    for column in range(row + 1):
-                        value[free + members[column]] += drawn.root[:, row, column]
+        for span, _, drawn, above, members in self._holding(altered):
+            known = whole[above, :, span]
+            for row, to in enumerate(members):
+                value = whole[to, :, span]
+                value += torch.einsum("pcn,np->cn", known, drawn.weights[:, :, row])
+                value[-1] += drawn.intercept[:, row]
+                for column in range(row + 1):
+                    value[free + members[column]] += drawn.root[:, row, column]
         outcomes = whole[[index_of[name] for name in self.task.outcomes]].permute(2, 0, 1)
         noise = outcomes[..., free:-1]
         return AffineResponse(
@@ -206,36 +201,25 @@ class PosteriorModels(SampledModels):
         """By whitened residuals of every equation."""
         rows = rows.to(self._noise)
         density = rows.new_zeros(*rows.shape[:-1], self.count)
-        for index, start, end in self.blocks:
-            for equation in self._under(index, altered):
-                drawn = self.equation_draws(index, equation)
-                above = [self._place[name] for name in equation.parents]
-                members = [self._place[name] for name in equation.members]
-                inverse = inverse_root(drawn.root)
-                # Whitened residuals are L^-1 (v - b - W' pa): one product for all rows and models.
-                constant_gain = inverse @ drawn.intercept.unsqueeze(-1)
-                gains = torch.cat([inverse, -inverse @ drawn.weights.mT, -constant_gain], -1)
-                columns = torch.cat(
-                    [rows[..., members], rows[..., above], torch.ones_like(rows[..., :1])], -1
-                )
-                constant = inverse.diagonal(dim1=-2, dim2=-1).log().sum(-1) - len(members) / 2 * math.log(
-                    2 * math.pi
-                )
-                part = density[..., start:end]
-                part += constant
-                for row in range(len(members)):
-                    part -= 0.5 * (columns @ gains[:, row].mT).square()
+        for span, _, drawn, above, members in self._holding(altered):
+            inverse = inverse_root(drawn.root)
+            # Whitened residuals are L^-1 (v - b - W' pa): one product for all rows and models.
+            constant_gain = inverse @ drawn.intercept.unsqueeze(-1)
+            gains = torch.cat([inverse, -inverse @ drawn.weights.mT, -constant_gain], -1)
+            columns = torch.cat([rows[..., members], rows[..., above], torch.ones_like(rows[..., :1])], -1)
+            level = inverse.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+            part = density[..., span]
+            part += level - len(members) / 2 * math.log(2 * math.pi)
+            for row in range(len(members)):
+                part -= 0.5 * (columns @ gains[:, row].mT).square()
         return density
 
     def entropy(self, altered: Sequence[str]) -> Tensor:
         """The sum over equations."""
         entropy = self._noise.new_zeros(self.count)
-        for index, start, end in self.blocks:
-            for equation in self._under(index, altered):
-                root = self.equation_draws(index, equation).root
-                entropy[start:end] += root.diagonal(dim1=-2, dim2=-1).log().sum(-1) + len(
-                    equation.members
-                ) / 2 * math.log(2 * math.pi * math.e)
+        for span, _, drawn, _, members in self._holding(altered):
+            level = drawn.root.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+            entropy[span] += level + len(members) / 2 * math.log(2 * math.pi * math.e)
         return entropy
 
     def equation_draws(self, index: int, equation: Equation) -> EquationDraws:
@@ -245,15 +229,26 @@ class PosteriorModels(SampledModels):
             self._drawn[equation] = self._draw(equation, max(last for _, last in home.values()))
         return self._drawn[equation].part(*home[index])
 
-    def _under(self, index: int, altered: Sequence[str]) -> list[Equation]:
-        return holding(self.hypotheses[index].equations, altered, self.task.box)
+    def _holding(
+        self, altered: Sequence[str]
+    ) -> Iterator[tuple[slice, Equation, EquationDraws, list[int], list[int]]]:
+        """Block by block, and parents before children: the block's models, an equation that holds when
+        variables are set, its draws, and the places of its parents and members.
+        """
+        for index, span in self.blocks:
+            for equation in holding(self.hypotheses[index].equations, altered, self.task.box):
+                above, members = (
+                    [self._place[name] for name in names] for names in (equation.parents, equation.members)
+                )
+                yield span, equation, self.equation_draws(index, equation), above, members
 
 
 REGRESSIONS = {"conjugate": ConjugateRegression, "ridge": EvidenceRidge}
 
 
 class StructuralPosterior(ScenarioModel):
-    """Bayesian regressions for the equations of every hypothesis.
+    """Bayesian regressions for the equations of every hypothesis. ValueError if the weights do not match the
+    hypotheses, or a number or name is out of range.
 
     Args:
         task: The roles of the variables; plain data or a RehearsalTask.
@@ -267,9 +262,6 @@ class StructuralPosterior(ScenarioModel):
         initial: Number of first rows; None for all before the first altered one.
         prior_weight: Upper bound on the total weight of the first rows in an equation of an altered part of a
             clique, in rows per parameter of a member (its p coefficients, intercept and noise).
-
-    Raises:
-        ValueError: if the weights do not match the hypotheses, or a number or name is out of range.
     """
 
     has_responses = True
@@ -285,9 +277,9 @@ class StructuralPosterior(ScenarioModel):
         prior_weight: float = 1.0,
     ) -> None:
         known = RehearsalTask.of(task)
-        found = hypotheses_of(hypotheses, known)
-        super().__init__(known, [each.graph for each in found])
-        self.hypotheses = found
+        graphs = tuple(hypothesis_of(graph, known) for graph in hypotheses or [known.graph])
+        super().__init__(known, [each.graph for each in graphs])
+        self.hypotheses = graphs
         prior = [1.0] * len(self.hypotheses) if weights is None else [float(each) for each in weights]
         if len(prior) != len(self.hypotheses) or min(prior) < 0 or not 0 < sum(prior) < float("inf"):
             raise ValueError(f"expected {len(self.hypotheses)} weights >= 0, not all 0; got {prior}")
@@ -296,23 +288,19 @@ class StructuralPosterior(ScenarioModel):
         if initial is not None and initial < 3:
             raise ValueError(f"expected at least 3 rows to begin with; got {initial}")
         if prior_weight <= 0:
-            raise ValueError(
-                f"expected prior_weight > 0; got {prior_weight}: an equation without any row cannot be "
-                "estimated"
-            )
+            expected = f"expected prior_weight > 0; got {prior_weight}"
+            raise ValueError(f"{expected}: an equation without any row cannot be estimated")
         self.initial, self.prior_weight = initial, prior_weight
         self.equations = shared(self.hypotheses)
-        self.regressions = nn.ModuleList(
+        self.regressions = Modules[BayesianRegression](
             REGRESSIONS[regression](len(each.parents), len(each.members), forgetting)
             for each in self.equations
         )
         self.register_buffer("prior", torch.tensor(prior, dtype=torch.float64) / sum(prior), persistent=False)
         self.prior: Tensor
 
-    def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
-        """The overlap diagnostics; every equation with all rows, and which of them it is fitted to;
-        ValueError if the table does not begin with unaltered rows.
-        """
+    def parts(self, table: Table) -> Fits:
+        """The overlap; every equation with all rows, and which it is fitted to; ValueError as of a fit."""
         self.task.check(table)
         column = {name: index for index, name in enumerate(table.names)}
         first = rows_before_alteration(table.altered, self.initial)
@@ -328,14 +316,14 @@ class StructuralPosterior(ScenarioModel):
             basis = early.to(torch.float64) * share
             # The first rows are unaltered, so that none of them belongs to an altered part.
             rows = table.columns(equation.parents), table.columns(equation.members)
-            yield self._typed(regression), (*rows, basis, exact & ~early)
+            yield regression, (*rows, basis, exact & ~early)
 
     def graph_log_weights(self) -> Tensor:
         """log p(G | D), (H,), normalised."""
         self.require_fitted()
         score = {
             equation: regression.score
-            for equation, regression in zip(self.equations, map(self._typed, self.regressions), strict=True)
+            for equation, regression in zip(self.equations, self.regressions, strict=True)
         }
         scores = [[score[equation] for equation in hypothesis.equations] for hypothesis in self.hypotheses]
         evidence = torch.stack([torch.stack(of_hypothesis).sum() for of_hypothesis in scores])
@@ -352,7 +340,7 @@ class StructuralPosterior(ScenarioModel):
         def draw(equation: Equation, length: int) -> EquationDraws:
             # One generator per equation, so that samples do not depend on the order of queries.
             stream = paired_generator(seed, 1 + index_of[equation])
-            return EquationDraws.of(*self._typed(self.regressions[index_of[equation]]).draw(length, stream))
+            return EquationDraws.of(*self.regressions[index_of[equation]].draw(length, stream))
 
         return PosteriorModels(
             self.task, self.hypotheses, self.graph_weights(), count, draw, paired_generator(seed, 0)
@@ -362,20 +350,13 @@ class StructuralPosterior(ScenarioModel):
         """Those of sampled models."""
         return self.sampled(count, seed).responses(altered)
 
-    def _typed(self, regression: nn.Module) -> BayesianRegression:
-        if not isinstance(regression, BayesianRegression):
-            raise TypeError(f"expected a BayesianRegression; got {type(regression).__name__}")
-        return regression
-
 
 LEAST = 20
 
 
 @dataclass(frozen=True)
 class GraphBelief:
-    """Scenarios by graph: the graph of each, (K,), indices of the hypotheses, whose weights are p(G | D),
-    (H,); and whether each is desired when nothing is altered, (K, B).
-    """
+    """The graph of each scenario, (K,), weights p(G | D), (H,), and success without alteration, (K, B)."""
 
     graphs: Tensor
     weights: Tensor

@@ -28,21 +28,13 @@ from rehearsal_torch.data.table import positions
 
 @dataclass(frozen=True)
 class AffineResponse:
-    """Y = A x + B z + c0 + C eps; every field may have leading dimensions, one for each set of parameters.
+    """Y = A x + B z + c0 + C eps; every field may have leading dimensions, one for each set of parameters."""
 
-    Attributes:
-        context: A, (..., |Y|, |X|).
-        action: B, (..., |Y|, k).
-        constant: c0, (..., |Y|).
-        noise: C, (..., |Y|, d).
-        covariance: C Sigma C', (..., |Y|, |Y|), in products of the outcomes' units.
-    """
-
-    context: Tensor
-    action: Tensor
-    constant: Tensor
-    noise: Tensor
-    covariance: Tensor
+    context: Tensor  # A, (..., |Y|, |X|)
+    action: Tensor  # B, (..., |Y|, k)
+    constant: Tensor  # c0, (..., |Y|)
+    noise: Tensor  # C, (..., |Y|, d)
+    covariance: Tensor  # C Sigma C', (..., |Y|, |Y|), in products of the outcomes' units
 
     def base(self, context: Tensor) -> Tensor:
         """A x + c0: contexts (B, |X|) -> (..., B, |Y|)."""
@@ -51,21 +43,13 @@ class AffineResponse:
 
 @dataclass(frozen=True)
 class LinearModel:
-    """A linear Gaussian model under an intervention; leading dimensions run over sets of parameters.
+    """A linear Gaussian model under an intervention; leading dimensions run over sets of parameters."""
 
-    Attributes:
-        names: The d variables, parents before children.
-        altered: The k variables that are set.
-        weights: W, (..., d, d); the columns of altered variables are zero.
-        intercept: b, (..., d); zero for altered variables.
-        covariance: Sigma, (..., d, d); zero for altered variables.
-    """
-
-    names: tuple[str, ...]
-    altered: tuple[str, ...]
-    weights: Tensor
-    intercept: Tensor
-    covariance: Tensor
+    names: tuple[str, ...]  # The d variables, parents before children
+    altered: tuple[str, ...]  # The k variables that are set
+    weights: Tensor  # W, (..., d, d); the columns of altered variables are zero
+    intercept: Tensor  # b, (..., d); zero for altered variables
+    covariance: Tensor  # Sigma, (..., d, d); zero for altered variables
 
     def total(self) -> Tensor:
         """T = (I - W')^-1, (..., d, d): the total effect of one unit of noise in a column on each row."""
@@ -90,18 +74,6 @@ class LinearModel:
         noise = self._left(of_outcomes - by_context @ seen)
         action = of_outcomes[..., positions(self.names, self.altered)]
         return AffineResponse(by_context, action, start, noise, noise @ self.covariance @ noise.mT)
-
-    def rehearse(self, noise: Tensor, values: Tensor, context: Sequence[str], given: Tensor) -> Tensor:
-        """All variables after the alteration, (..., d), in the order of `names`, from noise of N(0, Sigma)
-        (..., d), values of the altered variables (..., k), and the observed variables with their values (...,
-        |X|), which are returned as given.
-        """
-        total, gain, seen = self._seen(context)
-        free = self.intercept + self._left(noise)
-        drive = free + (given - free @ seen.mT) @ gain.mT
-        columns = torch.zeros(len(self.altered), len(self.names), dtype=noise.dtype, device=noise.device)
-        columns[range(len(self.altered)), positions(self.names, self.altered)] = 1.0
-        return (drive + values @ columns) @ total.mT
 
     def _left(self, columns: Tensor) -> Tensor:
         """(..., d) with zeros for altered variables, which have no noise."""

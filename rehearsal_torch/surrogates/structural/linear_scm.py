@@ -14,38 +14,33 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from rehearsal_torch.data.codings.class_actions import joined
-from rehearsal_torch.data.part import Sizes, Solved, Trained
+from rehearsal_torch.data.part import Solved
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.sizes import bounded
-from rehearsal_torch.data.table import Table, positions
+from rehearsal_torch.data.table import Table
 from rehearsal_torch.mechanisms.linear_gaussian import AffineMechanism, LinearGaussian
 from rehearsal_torch.seeding import spaced_generator
-from rehearsal_torch.spaces.box import Alteration, Box
+from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.surrogates.outcome_draws import KeptDraws
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from rehearsal_torch.surrogates.structural.linear_model import AffineResponse, LinearModel
+from rehearsal_torch.surrogates.surrogate import Fits, Modules
 
 
 @dataclass(frozen=True)
 class Equation:
-    """A structural equation of several variables.
+    """A structural equation of several variables."""
 
-    Attributes:
-        clique: The whole clique.
-        altered: Its members that are set by intervention; empty for the clique's own equation.
-        members: The c members that the equation determines.
-        parents: The p variables that it depends on: the clique's parents, then `altered`.
-    """
-
-    clique: tuple[str, ...]
-    altered: tuple[str, ...]
-    members: tuple[str, ...]
-    parents: tuple[str, ...]
+    clique: tuple[str, ...]  # The whole clique
+    altered: tuple[str, ...]  # Its members that are set by intervention; empty for the clique's own equation
+    members: tuple[str, ...]  # The c members that the equation determines
+    parents: tuple[str, ...]  # The p variables that it depends on: the clique's parents, then `altered`
 
     def rows(self, table: Table) -> Table:
         """The rows from which the equation is learnt: those in which its members were not altered; for an
@@ -72,11 +67,7 @@ def of_clique(clique: tuple[str, ...], parents: Sequence[str], task: RehearsalTa
 
 
 def holding(equations: Iterable[Equation], altered: Sequence[str], box: Box | None = None) -> list[Equation]:
-    """The equations that hold when `altered` is set by intervention.
-
-    Raises:
-        ValueError: if a variable is not one of the box of those that may be altered.
-    """
+    """The equations that hold when `altered` is set; ValueError if a variable is not one of the box."""
     if box is not None and (unknown := [name for name in altered if name not in box.names]):
         raise ValueError(f"{unknown} may not be altered; actionable are {list(box.names)}")
     cut = set(altered)
@@ -84,11 +75,7 @@ def holding(equations: Iterable[Equation], altered: Sequence[str], box: Box | No
 
 
 def rows_before_alteration(touched: Tensor, initial: int | None) -> int:
-    """The number of first rows, before any alteration (n, d), and at most `initial`.
-
-    Raises:
-        ValueError: if there are fewer than 3.
-    """
+    """The number of rows before any alteration (n, d), at most `initial`; ValueError if fewer than 3."""
     altered = touched.any(-1).nonzero()
     first = int(altered[0]) if len(altered) else len(touched)
     first = first if initial is None else min(initial, first)
@@ -100,22 +87,18 @@ def rows_before_alteration(touched: Tensor, initial: int | None) -> int:
 
 
 def equations(task: RehearsalTask) -> tuple[Equation, ...]:
-    """Every equation that an alteration of the task may require; ValueError if a context variable shares a
-    clique with one that may be altered.
-    """
+    """Every equation that an alteration may require; ValueError if context and actions share a clique."""
     task.graph.require_cliques("a linear equation for every clique")
+    needed = list[Equation]()
     for clique in task.graph.cliques:
         free = [name for name in clique if name in task.box.names]
         seen = [name for name in clique if name in task.context]
         if free and seen:
-            raise ValueError(
-                f"context {seen} and actionable {free} are in one clique: an action would change the "
-                "observed context; take one out of the clique"
-            )
-    graph = task.graph
-    return tuple(
-        equation for clique in graph.cliques for equation in of_clique(clique, graph.parents(clique), task)
-    )
+            which = f"context {seen} and actionable {free} are in one clique"
+            remedy = "an action would change the observed context; take one out of the clique"
+            raise ValueError(f"{which}: {remedy}")
+        needed += of_clique(clique, task.graph.parents(clique), task)
+    return tuple(needed)
 
 
 MAX_CONTEXTS = 64
@@ -126,17 +109,15 @@ class ObservedContexts(Solved):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.width = width
-        self.register_fitted("values")
-
-    def sizes(self) -> Sizes:
-        """(n, |X|)."""
-        return {"values": ("n", self.width)}
+        self.register_fitted(values=("n", width))
 
     def solve(self, *examples: Tensor) -> None:
         """Stores the first rows of (n, |X|)."""
-        (values,) = examples
-        self.values = values[:MAX_CONTEXTS].detach().clone().to(torch.float64)
+        self.values = examples[0][:MAX_CONTEXTS].detach().clone().to(torch.float64)
+
+
+# The estimated response, and those of posterior samples, in a leading dimension, or None.
+Responses = tuple[AffineResponse, AffineResponse | None]
 
 
 class LinearSurrogate(RehearsalSurrogate, ABC):
@@ -153,9 +134,7 @@ class LinearSurrogate(RehearsalSurrogate, ABC):
 
     @abstractmethod
     def drawn(self, equation: Equation) -> AffineMechanism | None:
-        """Posterior samples of the mechanism of an equation, weights (draws, p, c), the same at every call;
-        None if the method has no posterior.
-        """
+        """Posterior samples of a mechanism, weights (draws, p, c), the same at every call; None without."""
 
     def linear_model(self, altered: Sequence[str] = ()) -> LinearModel:
         """The estimated model under an intervention on `altered`."""
@@ -163,9 +142,7 @@ class LinearSurrogate(RehearsalSurrogate, ABC):
         return self._assembled(altered, [self.estimate(equation) for equation in self.under(altered)])
 
     def linear_models_of(self, sets: Iterable[Sequence[str]]) -> list[LinearModel | None]:
-        """Posterior samples of the model under several sets of altered variables, in a leading dimension;
-        None if there are none. An equation that holds under many is drawn once.
-        """
+        """Posterior samples of the model under several sets, each equation drawn once; None without any."""
         self.require_fitted()
         drawn, models = dict[Equation, AffineMechanism | None](), list[LinearModel | None]()
         for altered in sets:
@@ -175,12 +152,8 @@ class LinearSurrogate(RehearsalSurrogate, ABC):
             models.append(self._assembled(altered, known) if len(known) == len(holding) else None)
         return models
 
-    def responses_of(
-        self, sets: Sequence[Sequence[str]]
-    ) -> list[tuple[AffineResponse, AffineResponse | None]]:
-        """The outcomes' response to context, action and noise for several sets of altered variables: the
-        estimated one, and those of posterior samples, in a leading dimension, or None.
-        """
+    def responses_of(self, sets: Sequence[Sequence[str]]) -> list[Responses]:
+        """The outcomes' response to context, action and noise for several sets of altered variables."""
         asked, models = (self.task.context, self.task.outcomes), self.linear_models_of(sets)
         return [
             (self.response(names), None if model is None else model.response(*asked))
@@ -195,21 +168,10 @@ class LinearSurrogate(RehearsalSurrogate, ABC):
         """The outcomes as a function of the context, the altered variables and noise."""
         return self.linear_model(altered).response(self.task.context, self.task.outcomes)
 
-    def rehearse(self, noise: Tensor, alteration: Alteration, given: Tensor) -> Tensor:
-        """All variables after an alteration, in the graph's order: noise (..., d) of N(0, Sigma), given (...,
-        |X|) -> (..., d), where the noise is.
-        """
-        linear_model = self.linear_model(alteration.names)
-        order = positions(self.task.graph.names, linear_model.names)
-        inverse = positions(linear_model.names, self.task.graph.names)
-        model_noise, values, seen = (
-            tensor.to(linear_model.weights.device) for tensor in (noise[..., order], alteration.values, given)
-        )
-        variables = linear_model.rehearse(model_noise, values, self.task.context, seen)
-        return variables[..., inverse].to(noise.device)
-
     def _assembled(self, altered: Sequence[str], learnt: Sequence[AffineMechanism]) -> LinearModel:
-        order = self._order(altered)
+        # Parents before children: altered members of a clique precede the others.
+        cliques = (sorted(clique, key=lambda name: name not in altered) for clique in self.task.graph.cliques)
+        order = tuple(chain.from_iterable(cliques))
         index_of = {name: index for index, name in enumerate(order)}
         like, width = learnt[0].intercept, len(order)
         lead = like.shape[:-1]
@@ -225,15 +187,6 @@ class LinearSurrogate(RehearsalSurrogate, ABC):
             covariance[..., to, to] = mechanism.covariance
         return LinearModel(order, tuple(altered), weights, intercept, covariance)
 
-    def _order(self, altered: Sequence[str]) -> tuple[str, ...]:
-        """Parents before children in the altered graph: altered members of a clique precede the others."""
-        cut = set(altered)
-        return tuple(
-            name
-            for clique in self.task.graph.cliques
-            for name in sorted(clique, key=lambda name: name not in cut)
-        )
-
 
 MAX_DRAWS = 100_000
 # 16 MB: the responses of posterior samples that are kept between cases.
@@ -241,15 +194,12 @@ KEPT_CELLS = 2_000_000
 
 
 class LinearStructural(LinearSurrogate):
-    """A linear Gaussian mechanism for every equation.
+    """A linear Gaussian mechanism for every equation. ValueError if the number of draws is negative.
 
     Args:
         task: The roles of the variables; plain data or a RehearsalTask.
         draws: Number of posterior parameter samples that represent the epistemic uncertainty; 0 for none.
         seed: Seed of the samples.
-
-    Raises:
-        ValueError: if the number of draws is negative.
     """
 
     has_responses = True
@@ -260,13 +210,13 @@ class LinearStructural(LinearSurrogate):
             raise ValueError(f"expected draws >= 0; got {draws}")
         bounded("draws", draws, MAX_DRAWS, 0)
         self.draws, self.seed = draws, seed
-        self._kept: KeptDraws[list[tuple[AffineResponse, AffineResponse | None]]] = KeptDraws(KEPT_CELLS)
+        self._kept: KeptDraws[list[Responses]] = KeptDraws(KEPT_CELLS)
         self._places = {equation: index for index, equation in enumerate(self.equations)}
-        self.mechanisms = nn.ModuleList(
+        self.mechanisms = Modules[LinearGaussian](
             LinearGaussian(len(each.parents), len(each.members)) for each in self.equations
         )
 
-    def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+    def parts(self, table: Table) -> Fits:
         """The overlap diagnostics; every equation with its rows; then the observed contexts."""
         self.task.check(table)
         yield self.overlap, self.overlap.examples(table)
@@ -277,10 +227,7 @@ class LinearStructural(LinearSurrogate):
 
     def mechanism(self, equation: Equation) -> LinearGaussian:
         """The mechanism of an equation."""
-        mechanism = self.mechanisms[self._places[equation]]
-        if not isinstance(mechanism, LinearGaussian):
-            raise TypeError(f"expected a LinearGaussian; got {type(mechanism).__name__}")
-        return mechanism
+        return self.mechanisms[self._places[equation]]
 
     def estimate(self, equation: Equation) -> AffineMechanism:
         """Least squares, weights (p, c)."""
@@ -293,9 +240,7 @@ class LinearStructural(LinearSurrogate):
         stream = spaced_generator(self.seed, self._places[equation])
         return self.mechanism(equation).posterior(self.draws, stream)
 
-    def responses_of(
-        self, sets: Sequence[Sequence[str]]
-    ) -> list[tuple[AffineResponse, AffineResponse | None]]:
+    def responses_of(self, sets: Sequence[Sequence[str]]) -> list[Responses]:
         """Kept until the model changes, since they are the same for every case."""
         task, make = self.task, partial(super().responses_of, sets)
         # An upper bound: at most 3 d numbers of an outcome.

@@ -58,32 +58,19 @@ class Hypothesis:
 
 
 def hypothesis_of(graph: RehearsalGraph | Mapping[str, Any], task: RehearsalTask) -> Hypothesis:
-    """The equations of a graph, given as `graph_of` reads it, for a task.
-
-    Raises:
-        ValueError: if it is not a rehearsal graph, or its variables are not the task's.
-    """
+    """The equations of a graph (`graph_of`) for a task; ValueError if it is of others or not of cliques."""
     built = graph_of(graph)
     built.require_cliques("a hypothesis of a structural posterior")
     if set(built.names) != set(task.graph.names):
         unmatched = sorted(set(built.names) ^ set(task.graph.names))
-        raise ValueError(
-            f"expected a graph over {list(task.graph.names)}; {unmatched} are in only one of the two: a "
-            "hypothesis has the task's variables"
-        )
+        expected = f"expected a graph over {list(task.graph.names)}; {unmatched} are in only one of the two"
+        raise ValueError(f"{expected}: a hypothesis has the task's variables")
     equations: list[Equation] = []
     for clique in built.cliques:
         rest = _sorted([name for name in clique if name not in task.context], task)
         parents = _sorted([*built.parents(clique), *(name for name in clique if name in task.context)], task)
         equations += of_clique(rest, parents, task) if rest else ()
     return Hypothesis(built, tuple(equations))
-
-
-def hypotheses_of(
-    graphs: Sequence[RehearsalGraph | Mapping[str, Any]] | None, task: RehearsalTask
-) -> tuple[Hypothesis, ...]:
-    """The hypotheses of a list of graphs; the task's own graph if there are none."""
-    return tuple(hypothesis_of(graph, task) for graph in graphs or [task.graph])
 
 
 def shared(hypotheses: Sequence[Hypothesis]) -> tuple[Equation, ...]:
@@ -98,20 +85,12 @@ def _sorted(names: Sequence[str], task: RehearsalTask) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class AffineScenarios:
-    """K scenarios for B decision contexts: V_k = offset_k + gain_k z.
+    """K scenarios for B decision contexts: V_k = offset_k + gain_k z."""
 
-    Attributes:
-        names: The d variables, in order.
-        altered: The k variables that are set.
-        offset: (B, K, d), each column in its variable's unit; zero for altered variables.
-        gain: (K, d, k), the same in all contexts; the unit matrix for altered variables, zero for the
-            context.
-    """
-
-    names: tuple[str, ...]
-    altered: tuple[str, ...]
-    offset: Tensor
-    gain: Tensor
+    names: tuple[str, ...]  # The d variables, in order
+    altered: tuple[str, ...]  # The k variables that are set
+    offset: Tensor  # (B, K, d), each column in its variable's unit; zero for altered variables
+    gain: Tensor  # (K, d, k), in all contexts; one for altered variables, zero for the context
 
     def only(self, names: Sequence[str]) -> "AffineScenarios":
         """The scenarios of some variables, such as the outcomes, in the given order; KeyError for others."""
@@ -132,17 +111,12 @@ class SampledModels(ABC):
     @property
     @abstractmethod
     def graphs(self) -> Tensor:
-        """The index of each model's hypothesis, (K,), ascending: the models are sorted by graph, so that the
-        first few are not a representative sample.
-        """
+        """Each model's hypothesis, (K,), ascending: the first few are not a representative sample."""
 
     @abstractmethod
     def scenarios(self, contexts: Tensor, altered: Sequence[str]) -> AffineScenarios:
-        """The K scenarios of every variable of the task's graph, for contexts (B, |X|) in the task's order
-        and variables that are set, in the order of z; may be none.
-
-        Raises:
-            ValueError: if a variable may not be altered.
+        """The K scenarios of every variable, for contexts (B, |X|) in the task's order and variables that are
+        set, in the order of z; may be none. ValueError if one may not be altered.
         """
 
     @abstractmethod
@@ -166,6 +140,4 @@ class ScenarioModel(RehearsalSurrogate, ABC):
 
     @abstractmethod
     def sampled(self, count: int, seed: int = 0) -> SampledModels:
-        """K = count models, sampled from the posterior; graphs in proportion to their weights. Different
-        seeds give independent samples; the same seed gives the same.
-        """
+        """K = count models from the posterior by the seed; graphs in proportion to their weights."""

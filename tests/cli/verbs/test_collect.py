@@ -158,7 +158,9 @@ def place(tmp_path_factory):
 def files(run):
     """The files of a run without those of its shards and of the sweep."""
     found = {str(path.relative_to(run)) for path in run.rglob("*") if path.is_file()}
-    return {name for name in found if not name[0].isdigit() and "lock" not in name} - {
+    # Of a merged run each part has the record of its own configuration.
+    kept = {name for name in found if not name[0].isdigit() and "lock" not in name and ".hydra" not in name}
+    return kept - {
         "multirun.yaml",
         "sweep.json",
     }

@@ -12,7 +12,7 @@ from scipy.special import expit
 from scipy.stats import norm
 
 import rehearsal_torch as rt
-from rehearsal_torch.estimators.marginal_sensitivity import bounds, interval_bounds
+from rehearsal_torch.estimators.marginal_sensitivity import interval_bounds
 from rehearsal_torch.problems.rehearsal.hidden_cause import HiddenCause
 from rehearsal_torch.problems.rehearsal.linear_world import LinearEquations, LinearWorld
 from rehearsal_torch.problems.rehearsal.linear_worlds import LinSyn1
@@ -24,6 +24,10 @@ worlds = pytest.mark.parametrize("make", WORLDS)
 strength = st.floats(1.001, 20.0)
 unit = st.floats(0.0, 1.0)
 CAUSES = np.array([1.0, -1.0])
+
+
+def bounds(probability, gamma):
+    return interval_bounds(probability, probability, gamma)
 
 
 @worlds

@@ -19,7 +19,7 @@ from rehearsal_torch.reporting.page.material import (
     without_values,
 )
 from rehearsal_torch.reporting.page.run_page import page
-from rehearsal_torch.surrogates.overlap import Overlap
+from rehearsal_torch.surrogates.rehearsal_surrogate import Overlap
 from tests.toys import recorded_runs
 from tests.toys.linear_truth import chain
 

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rehearsal_torch.mechanisms.trajectory import CurvedTrajectory, replay
+from rehearsal_torch.mechanisms.mechanism import CurvedTrajectory, replay
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.search.sequences.decision_process import Effort
 from rehearsal_torch.search.sequences.gain_bound import ChangeEvents, change_events, gain_bound, roll_out

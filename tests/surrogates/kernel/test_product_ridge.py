@@ -6,10 +6,10 @@ import pytest
 import torch
 from safetensors.torch import load, save
 
-from rehearsal_torch.surrogates.derived_state import compute_derived, with_absent, without_derived
-from rehearsal_torch.surrogates.kernel import linear_solvers, product_kernel, product_ridge
+from rehearsal_torch.surrogates.kernel import product_kernel, product_ridge
 from rehearsal_torch.surrogates.kernel.product_kernel import gaussian
 from rehearsal_torch.surrogates.kernel.product_ridge import MAX_FEATURES, SOLVERS, STARTS, ProductRidge
+from rehearsal_torch.surrogates.stored_state import compute_derived, with_absent, without_derived
 from tests.toys.confounded import fitted, points, rows
 
 WIDTHS = [1.2, 0.9, 0.6]
@@ -241,8 +241,7 @@ def test_conjugate_gradients_form_no_matrix_of_all_pairs_of_rows(monkeypatch):
         sizes.append(len(one) * len(other))
         return made(one, other)
 
-    for module in (product_kernel, linear_solvers):
-        monkeypatch.setattr(module, "gaussian", watched)
+    monkeypatch.setattr(product_kernel, "gaussian", watched)
     monkeypatch.setattr(product_kernel, "CELLS", 2000)
     asked(fitted(ProductRidge(solver="cg", rank=20), *rows(200)), *points())
     assert 0 < max(sizes) <= 2000

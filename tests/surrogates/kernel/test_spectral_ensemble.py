@@ -1,11 +1,29 @@
-"""Averages of joint metrics: the mean of the members, and a deviation that holds their disagreement."""
+"""Averages of joint metrics: the mean of the members, and a deviation that holds their disagreement.
+
+The joint metric's estimator: against an explicit double sum, autograd, and a truth that is simulated.
+"""
+
+from functools import cache
 
 import pytest
 import torch
 
-from rehearsal_torch.surrogates.kernel.spectral_ensemble import SpectralEnsemble
-from tests.surrogates.kernel.test_spectral_ridge import QUICK, between
+from rehearsal_torch.surrogates.kernel.spectral_ensemble import (
+    SpectralEnsemble,
+    SpectralRidge,
+    held_out,
+    misplaced,
+)
 from tests.toys.confounded import fitted, points, rows
+from tests.toys.rehearsal_toys import sequential_table, sequential_truth
+
+
+def between(count=200, seed=0):
+    """Rows with a covariate between two actions, as of `sequential`, with |y| < 1 desired."""
+    x, a, v, b, y = (column.unsqueeze(-1) for column in sequential_table(count, seed).values.T)
+    smooth = torch.special.ndtr(5 * (y + 1)) * torch.special.ndtr(5 * (1 - y))
+    targets = torch.cat([smooth, (y.abs() < 1).double()], -1)
+    return x, x.new_empty(count, 0), v, torch.cat([a, b], -1), targets, y
 
 
 def made(members=3, examples=None, first=(), seed=0):
@@ -109,3 +127,205 @@ def test_what_has_no_cheaper_form_has_no_table():
     sequential = made(2, between(), (0,))
     contexts, _ = points(1, 2)
     assert sequential.tabulated(sequential.prepare(contexts), LOWER, UPPER) is None, "v follows the action"
+
+
+QUICK = {"features": 150, "direction_rows": 100, "width_rows": 120, "iterations": 8}
+
+
+def quick(first=(), **settings):
+    return SpectralRidge(first, **{**QUICK, **settings})
+
+
+def between(count=200, seed=0):
+    """Rows with a covariate between two actions, as of `sequential`, with |y| < 1 desired."""
+    x, a, v, b, y = (column.unsqueeze(-1) for column in sequential_table(count, seed).values.T)
+    smooth = torch.special.ndtr(5 * (y + 1)) * torch.special.ndtr(5 * (1 - y))
+    targets = torch.cat([smooth, (y.abs() < 1).double()], -1)
+    return x, x.new_empty(count, 0), v, torch.cat([a, b], -1), targets, y
+
+
+CASES = {
+    "one covariate": (rows(200), (2, 1), ()),
+    "no covariate": (rows(200, covariates=0), (2, 1), ()),
+    "two of each": (rows(200, covariates=2, actions=2), (2, 2), ()),
+    "between": (between(), (1, 2), (0,)),
+}
+x, *others = rows(200, contexts=1)
+CASES["no context"] = ((x[:, :0], *others), (0, 1), ())
+every = pytest.mark.parametrize("case", CASES)
+
+
+@cache
+def case_of(name, **settings):
+    """Not to be changed."""
+    examples, (contexts, actions), first = CASES[name]
+    estimator = fitted(quick(first, **settings), *examples)
+    return estimator, estimator.prepare(points(contexts, actions)[0]), points(contexts, actions)[1]
+
+
+@every
+def test_value_and_slope_are_those_of_autograd(case):
+    estimator, prepared, actions = case_of(case)
+    at = actions.clone().requires_grad_(True)
+    values = estimator.value(prepared, at)
+    (wanted,) = torch.autograd.grad(values.sum(), at)
+    value, gradient = estimator.value_and_gradient(prepared, actions)
+    assert value.shape == actions.shape[:-1]
+    assert torch.allclose(value, values.detach(), atol=1e-9)
+    assert torch.allclose(gradient, wanted, atol=1e-8)
+    rough, steep = estimator.value_and_gradient(prepared, actions.float())
+    assert rough.dtype == steep.dtype == torch.float32
+    assert torch.allclose(rough.double(), value, atol=2e-3)
+    assert torch.allclose(steep.double(), gradient, atol=2e-2)
+
+
+@pytest.mark.slow
+def test_a_confounded_effect_is_recovered():
+    # y = a + u + noise with u independent of x: P(|y| < 1 | a altered) in closed form.
+    estimator = fitted(SpectralRidge(features=300, iterations=20), *rows(800))
+    contexts, actions = points(batch=30, starts=1)
+    contexts, actions = 0.5 * contexts, 1.2 * actions
+    spread = (1 + 0.09) ** 0.5
+    truth = torch.special.ndtr((1 - actions[0, :, 0]) / spread) - torch.special.ndtr(
+        (-1 - actions[0, :, 0]) / spread
+    )
+    found = estimator.value(estimator.prepare(contexts), actions[0], 1)
+    assert float((found - truth).abs().mean()) < 0.08
+    # What rows with such actions looked like is something else.
+    x, u, _, a, targets, scores = rows(800)
+    naive = fitted(SpectralRidge(features=300, iterations=20), x, u[:, :0], u[:, :0], a, targets, scores)
+    assert float((naive.value(naive.prepare(contexts), actions[0], 1) - truth).abs().mean()) > 0.1
+
+
+def test_the_sequential_value_agrees_with_simulation():
+    estimator = fitted(SpectralRidge((0,), features=300, iterations=20), *between(1000))
+    contexts = torch.tensor([[-0.8], [0.0], [0.8]], dtype=torch.float64)
+    actions = torch.tensor(
+        [[[-0.8, -1.5], [0.0, 0.0], [0.5, -1.0]], [[0.5, 1.2], [-1.0, -1.0], [0.3, 1.0]]], dtype=torch.float64
+    )
+    truth = torch.stack(
+        [
+            torch.stack([sequential_truth(x, pair) for x, pair in zip(contexts, row, strict=True)])
+            for row in actions
+        ]
+    )
+    found = estimator.value(estimator.prepare(contexts), actions, 1)
+    assert float((found - truth).abs().max()) < 0.12
+    assert float((found - truth).abs().mean()) < 0.06
+    assert float(truth.max() - truth.min()) > 0.4
+
+
+def test_support_counts_the_rows_nearby():
+    x, u, v, a, targets, scores = rows(200, covariates=0)
+    estimator = fitted(quick(), x, u, v, a, targets, scores)
+    prepared, h = estimator.prepare(x[:5]), torch.cat([x, a], -1)
+    by_hand = (
+        (-torch.cdist(h[:5] @ estimator.directions.mT, h @ estimator.directions.mT).square() / 2)
+        .exp()
+        .sum(-1)
+    )
+    assert torch.allclose(estimator.support(prepared, a[:5]), by_hand)
+    assert (by_hand >= 1).all(), "a row is near itself"
+    assert float(estimator.support(prepared, a[:5] + 50).max()) < 1e-6
+
+
+@every
+def test_starts_are_historical_actions_by_their_value(case):
+    estimator, prepared, _ = case_of(case)
+    weights = estimator.values_everywhere(prepared, estimator.kept)
+    assert weights.shape == (5, len(estimator.kept))
+    best = estimator.kept[weights.argmax(1)]
+    history = CASES[case][0][3]
+    assert all((history == action).all(-1).any() for action in best)
+    assert torch.allclose(estimator.value(prepared, best), weights.amax(1).double(), atol=1e-4)
+
+
+@every
+def test_rows_left_out_are_predicted_from_the_others(case):
+    examples, _, first = CASES[case]
+    estimator = fitted(quick(first), *examples)
+    folds = torch.arange(len(examples[0])) % 2
+    found = estimator.left_out(examples, folds)
+    context, before, seen, actions, targets, scores = examples
+    assert float((found - targets[:, 1]).square().mean()) < float(targets[:, 1].var())
+    changed = targets.clone()
+    changed[::2] = 1.0
+    other = estimator.left_out((context, before, seen, actions, changed, scores), folds)
+    assert torch.equal(other[::2], found[::2]), "their own targets are not used"
+    assert not torch.equal(other[1::2], found[1::2])
+
+
+@pytest.mark.parametrize("setting", ["features", "direction_rows", "width_rows", "iterations"])
+def test_wrong_settings_are_refused(setting):
+    with pytest.raises(ValueError, match="at least one feature, row and iteration"):
+        SpectralRidge(**{setting: 0})
+
+
+def both(name, target):
+    estimator, prepared, actions = case_of(name)
+    first, second = actions[0], actions[1]
+    return (
+        estimator,
+        prepared,
+        first,
+        second,
+        estimator.difference_and_variance(prepared, first, second, target),
+    )
+
+
+@pytest.mark.parametrize("case", [name for name, (_, _, first) in CASES.items() if not first])
+def test_a_difference_is_that_under_the_joint_posterior(case):
+    estimator, prepared, first, second, (value, variance) = both(case, 0)
+    values, covariance = estimator.value_and_covariance(prepared, torch.stack((first, second)))
+    assert torch.allclose(value, values[0] - values[1])
+    wanted = covariance[:, 0, 0] + covariance[:, 1, 1] - 2 * covariance[:, 0, 1]
+    assert torch.allclose(variance, wanted, atol=1e-12)
+    apart = (
+        estimator.value_and_std(prepared, first)[1].square()
+        + estimator.value_and_std(prepared, second)[1].square()
+    )
+    # Near actions share what is unknown: apart, their variances would add up.
+    near = estimator.difference_and_variance(prepared, first, first + 0.05, 0)[1]
+    assert (near < 0.05 * apart).all()
+
+
+@every
+@pytest.mark.parametrize("target", [0, 1])
+def test_its_variance_never_exceeds_the_sum_of_both_and_vanishes_for_equal_actions(case, target):
+    estimator, prepared, first, second, (value, variance) = both(case, target)
+    stds = [estimator.value_and_std(prepared, each, target)[1] for each in (first, second)]
+    assert (variance <= (stds[0] + stds[1]).square() + 1e-12).all()
+    assert (variance > 0).all()
+    back, same = estimator.difference_and_variance(prepared, second, first, target)
+    assert torch.allclose(back, -value)
+    assert torch.allclose(same, variance)
+    value, variance = estimator.difference_and_variance(prepared, first, first, target)
+    assert value.tolist() == variance.tolist() == [0.0] * len(first)
+
+
+def test_where_the_second_stage_sees_only_equal_actions_a_difference_is_exact():
+    estimator, prepared, first, second, (_, bound) = both("between", 1)
+    second = torch.cat((first[:, :1], second[:, 1:]), -1)
+    _, variance = estimator.difference_and_variance(prepared, first, second, 1)
+    shares = [estimator.unknown(prepared, each, 1).sqrt() for each in (first, second)]
+    features = estimator.expected(prepared, first) - estimator.expected(prepared, second)
+    solved = torch.linalg.solve_triangular(estimator.factor, features.mT, upper=False)
+    noise = estimator.noise[1] * solved.square().sum(0)
+    # Between the two extremes of correlation, and below the upper bound.
+    assert (variance >= noise + (shares[0] - shares[1]).square() - 1e-12).all()
+    assert (variance < noise + (shares[0] + shares[1]).square()).all()
+    assert (bound > 0).all()
+
+
+@pytest.mark.parametrize("places", [[0.0, 2.0], [0.0, 1.0, 3.0], [0.0, 1.0, -1.0], [0.0, 1.0, 0.5]])
+def test_places_are_whole_numbers_of_rows(places):
+    assert misplaced(torch.tensor([2.0, 0.0, 1.0]), 3, 3) == ""
+    assert misplaced(torch.tensor(places), 3, 3).startswith("places: expected 3 whole numbers from 0 to 2;")
+
+
+def test_each_fold_is_predicted_from_the_others():
+    waves = torch.ones(4, 1, dtype=torch.float64)
+    answers, folds = torch.tensor([1.0, 3.0, 5.0, 9.0], dtype=torch.float64), torch.tensor([0, 0, 1, 1])
+    # A constant feature has nothing left to explain once the mean is taken off.
+    found = held_out(waves, answers, folds, torch.tensor([1.0], dtype=torch.float64))
+    torch.testing.assert_close(found, torch.tensor([7.0, 7.0, 2.0, 2.0], dtype=torch.float64))

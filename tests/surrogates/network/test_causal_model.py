@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from rehearsal_torch.surrogates.network.causal_model import counterfactual, recover, sample
+from rehearsal_torch.surrogates.counterfactual import counterfactual, recover, sample
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 from rehearsal_torch.training.fit import fit
 from tests.toys.noisy_nodes import CHAIN, chain, equations

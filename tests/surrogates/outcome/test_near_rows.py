@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from rehearsal_torch.surrogates.outcome.near_rows import LEAST, NearRows
+from rehearsal_torch.surrogates.outcome.outcome_regression import LEAST, NearRows
 
 
 def drawn(count: int = 1000, seed: int = 0) -> torch.Tensor:

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rehearsal_torch.surrogates.structural.linear_model import AffineResponse, LinearModel
+from rehearsal_torch.surrogates.structural.linear_model import LinearModel
 
 DOUBLE = torch.float64
 NAMES = ("p", "q", "r", "s", "t")
@@ -112,47 +112,3 @@ def test_the_response_is_the_joint_law_conditioned_on_the_context(seed, altered,
     assert response.constant.shape == (len(outcomes),)
     assert response.noise.shape == (len(outcomes), 5)
     assert not response.noise[:, [NAMES.index(name) for name in altered]].any()
-
-
-@settings(max_examples=25, deadline=None, derandomize=True)
-@given(seed=st.integers(0, 10_000), altered=sets, context=sets)
-def test_rehearsed_rows_obey_their_equations_and_keep_what_was_seen_and_set(seed, altered, context):
-    made, stream = linear_model(seed, altered), np.random.default_rng(seed + 1)
-    context = before(made, context)
-    noise = stream.normal(size=(4, 5))
-    values, given_ = stream.normal(size=(4, len(altered))), stream.normal(size=(4, len(context)))
-    rows = made.rehearse(*map(torch.from_numpy, (noise, values)), context, torch.from_numpy(given_)).numpy()
-    for names, wanted in ((altered, values), (context, given_)):
-        np.testing.assert_allclose(rows[:, [NAMES.index(name) for name in names]], wanted, atol=1e-7)
-    outcomes = tuple(name for name in NAMES if name not in (*altered, *context))
-    response = made.response(context, outcomes)
-    affine = (
-        response.base(torch.from_numpy(given_))
-        + torch.from_numpy(values) @ response.action.mT
-        + torch.from_numpy(noise) @ response.noise.mT
-    )
-    found = rows[:, [NAMES.index(name) for name in outcomes]]
-    np.testing.assert_allclose(found, affine.numpy(), atol=1e-7)
-    if not context:
-        for row, each, value in zip(rows, noise, values, strict=True):
-            np.testing.assert_allclose(row, equations(made, each, value), atol=1e-10)
-
-
-def test_leading_dimensions_run_over_laws():
-    many = linear_model(3, ("q",), lead=(7,))
-    response = many.response(("p",), ("s", "t"))
-    given_ = torch.tensor([[0.3], [-1.2]], dtype=DOUBLE)
-    assert response.base(given_).shape == (7, 2, 2)
-    for place in range(7):
-        one = LinearModel(
-            NAMES,
-            ("q",),
-            many.weights[place],
-            many.intercept[place],
-            many.covariance[place],
-        )
-        alone = one.response(("p",), ("s", "t"))
-        assert isinstance(alone, AffineResponse)
-        for name in ("context", "action", "constant", "noise", "covariance"):
-            torch.testing.assert_close(getattr(response, name)[place], getattr(alone, name))
-        torch.testing.assert_close(response.base(given_)[place], alone.base(given_))

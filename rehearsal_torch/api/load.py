@@ -1,0 +1,385 @@
+"""Saved models: a checkpoint with the method by which it decides.
+
+    config.yaml, weights.safetensors, card.yaml     the checkpoint (`rehearsal_torch.checkpoint`)
+    method.yaml                                     objective, search, seed, strengths of covariates, units of
+                                                    variables, and which bounds were left behind
+
+Loading runs no code from the folder: objective and search must be classes of this package, or of a module
+that the caller trusts, and no configuration files are read. The card holds the SHA-256 of method.yaml, as it
+holds that of the weights, so that files of two models are never mixed.
+"""
+
+import hashlib
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
+
+from rehearsal_torch.api.configured import configuration as method_configuration
+from rehearsal_torch.api.configured import in_words
+from rehearsal_torch.api.episode_model import CHANGES, LOOKING_BACK, EpisodeModel, EpisodeReading
+from rehearsal_torch.api.one_episode import GROUPS, TAKEN
+from rehearsal_torch.api.rehearsal_model import LIMITS, NODES, SHA, RehearsalModel, intended_use, left_behind
+from rehearsal_torch.checkpoint import METHOD, CheckpointError, configuration
+from rehearsal_torch.checkpoint import card as card_of
+from rehearsal_torch.checkpoint import load as load_surrogate
+from rehearsal_torch.data.question import Columns, OtherQuestionError
+from rehearsal_torch.data.sizes import LARGEST_SEED, check_seed
+from rehearsal_torch.data.task_file import TaskError
+from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, read
+from rehearsal_torch.files.dotted import defined_in, mappings
+from rehearsal_torch.files.plain import PlainFileError, opened, yaml_of
+from rehearsal_torch.methods.build import made, pooled
+from rehearsal_torch.methods.conf import plain
+from rehearsal_torch.methods.presets import check_method
+from rehearsal_torch.methods.run import Method, method_of, suits
+from rehearsal_torch.problems.episodes.task import episode_task
+from rehearsal_torch.reporting.page.material import finite, mapping
+from rehearsal_torch.search.search import Search
+from rehearsal_torch.surrogates.imputed import ImputedSurrogate
+from rehearsal_torch.surrogates.overturning import RecordedStrengths
+from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
+from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, Surrogate
+from rehearsal_torch.user_error import RequestWarning, UserError
+
+READING = "reading"
+ROOMS = {"objective": "rehearsal_torch.objectives", "search": "rehearsal_torch.search"}
+INSTRUCTIONS = ("_target_", "_partial_")
+LARGEST = 2**20
+AGAIN = "fetch the model again, or save it again"
+
+
+def load(
+    folder: str | Path, task: object = None, trusted: Sequence[str] = ()
+) -> Surrogate | RehearsalModel | EpisodeModel:
+    """Reads a saved model, a checkpoint, or the checkpoint of a run folder; runs no code from it.
+
+    Args:
+        folder: The folder of a model (`RehearsalModel.save`), of a checkpoint, or of a run.
+        task: The question to answer: a task or its plain data, or, for episodes, their column names. It is
+            compared with the task of the fit, field by field; fields that the fit did not use (such as
+            bounds) are taken over. None skips the comparison.
+        trusted: Modules outside this package, or single classes, as dotted names, whose classes may be built;
+            importing them runs their code, never code from the folder.
+
+    Returns:
+        The model, ready to decide or to look back: that of a saved model, or of the folder of a run on cases
+        or on a table of episodes. Of a checkpoint alone, of trials and of online runs, the surrogate, in
+        evaluation mode.
+
+    Warns:
+        RequestWarning: what the decisions of a run rest on besides the model that is returned.
+
+    Raises:
+        CheckpointError: if a file is missing or damaged, belongs to another model, or asks for a class that
+            is not trusted; or if it was fitted for another question than `task`, naming each field that
+            differs.
+    """
+    folder = Path(folder)
+    surrogate = load_surrogate(folder, task, trusted)
+    card = card_of(folder)
+    if isinstance(surrogate, EpisodeSurrogate) and READING in card:
+        return model_of(folder, surrogate, card)
+    if SHA in card:
+        return _model(folder, surrogate, card, trusted)
+    return surrogate if (found := _of_run(folder, surrogate, card, trusted)) is None else found
+
+
+def _of_run(
+    folder: Path, surrogate: Any, card: Mapping[str, Any], trusted: Sequence[str]
+) -> RehearsalModel | None:
+    """The model of the folder of a run on cases; None for other folders, and for online runs."""
+    if not isinstance(surrogate, RehearsalSurrogate) or not (folder / "run.json").is_file():
+        return None
+    try:
+        run = read(folder)
+        if run.kind != "rehearse" or run.config.get("learn"):
+            return None
+        model = model_of_run(run, surrogate, configuration(folder / "checkpoint"), card, trusted)
+    except (UserError, ValueError) as error:
+        raise CheckpointError(f"{error} (the surrogate alone: load {folder / 'checkpoint'})") from None
+    for sentence in notes(run.config):
+        warnings.warn(sentence, RequestWarning, stacklevel=3)
+    return model
+
+
+def _model(folder: Path, surrogate: Any, card: dict[str, Any], trusted: Sequence[str]) -> RehearsalModel:
+    path = folder / METHOD
+    content = _content(path, card[SHA])
+    for group, room in ROOMS.items():
+        _allowed(content[group], group, room, trusted, path)
+    if not isinstance(surrogate, RehearsalSurrogate):
+        raise CheckpointError(
+            f"{path}: expected a model of a rehearsal task beside it; got a {type(surrogate).__name__}"
+        )
+    with in_words():
+        objective, search = (made(content[group], group) for group in ROOMS)
+        if not isinstance(search, Search):
+            raise CheckpointError(f"{path}: search: expected a search; got a {type(search).__name__}")
+        method = Method(objective, search, None)
+        suits(method, surrogate)
+    return RehearsalModel(
+        surrogate,
+        method,
+        {"surrogate": configuration(folder), **{group: content[group] for group in ROOMS}},
+        str(card.get("method", "")),
+        content["seed"],
+        RecordedStrengths(surrogate.task, _strengths(content["strengths"], path)),
+        lambda: card,
+        bounds_left=content["left"],
+        units=content["units"],
+    )
+
+
+def _content(path: Path, expected: object) -> dict[str, Any]:
+    """The content of method.yaml, if it is the file that the card was written for."""
+    try:
+        size = path.stat().st_size
+        written = path.read_bytes() if size <= LARGEST else b""
+    except OSError as error:
+        raise CheckpointError(
+            f"{path} is missing ({error.strerror}), which the card names: fetch the whole folder again"
+        ) from error
+    if hashlib.sha256(written).hexdigest() != expected:
+        raise CheckpointError(f"{path} is not the file that card.yaml was written for: {AGAIN}")
+    try:
+        content = yaml_of(written.decode(), str(path))
+    except (PlainFileError, UnicodeDecodeError) as error:
+        raise CheckpointError(f"{path} is not plain YAML ({error}): fetch the model again") from error
+    kinds = {"objective": dict, "search": dict, "seed": int, "strengths": list, "units": dict, "left": str}
+    wrong = [
+        f"{name}: expected a {kind.__name__}"
+        for name, kind in kinds.items()
+        if not isinstance(content, dict) or type(content.get(name)) is not kind
+    ]
+    if not wrong:
+        try:
+            check_seed(content["seed"])
+        except ValueError as error:
+            wrong = [str(error)]
+    if not wrong and not all(isinstance(text, str) for pair in content["units"].items() for text in pair):
+        wrong = ["units: expected names of variables with texts"]
+    if wrong:
+        raise CheckpointError(f"{path}: {'; '.join(wrong)}: {AGAIN}")
+    return content
+
+
+def _allowed(node: Mapping[str, Any], group: str, room: str, trusted: Sequence[str], path: Path) -> None:
+    """Refuses everything that would build something else than a class of a room, or of a trusted module."""
+    for where, each in mappings(node, group):
+        odd = [key for key in each if str(key).startswith("_") and key not in INSTRUCTIONS]
+        if odd or any(isinstance(value, str) and "${" in value for value in each.values()):
+            raise CheckpointError(
+                f"{path}: {where}: unknown instruction {odd or 'in ${...}'}; nothing was built"
+            )
+        target = each.get("_target_")
+        if where != group and target is None:
+            continue
+        named = [str(target).rpartition(".")[0]] if target in trusted else []
+        if not isinstance(defined_in(target, (room, *trusted, *named)), type):
+            raise CheckpointError(
+                f"{path}: {where} asks to build {target!r}, which is not a class of {room}; nothing was "
+                "built. Load only models that rehearsal_torch wrote; to load a class of your own, name its "
+                "module: load(folder, trusted=['my_lab'])"
+            )
+
+
+def _strengths(plain: list[Any], path: Path) -> dict[tuple[str, ...], Mapping[str, float] | None]:
+    """The strengths of covariates by altered variables."""
+    strengths: dict[tuple[str, ...], Mapping[str, float] | None] = {}
+    for entry in plain:
+        names, covariates = (mapping(entry).get(key) for key in ("altered", "covariates"))
+        sound = isinstance(names, list) and all(isinstance(name, str) for name in names)
+        sound = sound and all(
+            isinstance(name, str) and type(strength) is float and strength >= 1
+            for name, strength in mapping(covariates).items()
+        )
+        if not sound:
+            raise CheckpointError(
+                f"{path}: strengths: expected altered variables, with numbers of at least 1 for their "
+                f"covariates: {AGAIN}"
+            )
+        strengths[tuple(names or ())] = covariates if isinstance(covariates, dict) else None
+    return strengths
+
+
+NEEDED = ("objective", "search", "seed")
+
+
+def needed(run: Recorded, names: tuple[str, ...] = NEEDED) -> None:
+    """Refuses an online run, whose checkpoint does not answer for its decisions, and one whose configuration
+    lacks a part.
+    """
+    folder = str(run.path)
+    if run.config.get("learn"):
+        what = "is an online run, which fits again after every round: its checkpoint answers for no round"
+        raise UserError(what, folder)
+    if missing := [name for name in names if name not in run.config]:
+        what = f"config.yaml has no {' and no '.join(missing)}"
+        raise UserError(what, folder, "Restore the file from a copy")
+
+
+def model_of_run(
+    run: Recorded,
+    surrogate: object,
+    node: Mapping[str, Any],
+    card: Mapping[str, Any],
+    trusted: Sequence[str] = (),
+) -> RehearsalModel:
+    """The model of a run, with surrogate, its configuration (`node`) and card of the checkpoint.
+
+    Raises:
+        UserError: if the checkpoint is that of another kind of problem, or the configuration lacks a part.
+        ValueError: if the method cannot be built, or asks for a class that is not trusted.
+    """
+    needed(run)
+    seed = run.config["seed"]
+    try:
+        check_seed(seed)
+    except ValueError as error:
+        raise UserError(f"config.yaml: {error}", str(run.path), "Restore the file from a copy") from None
+    if not isinstance(surrogate, RehearsalSurrogate):
+        found = type(surrogate).__name__
+        raise UserError(f"expected the model of a rehearsal task; got a {found}", str(run.path))
+    whole = OmegaConf.create({**run.config, "trusted": list(trusted)})
+    with in_words():
+        if isinstance(surrogate, ImputedSurrogate):
+            pooled(whole, len(surrogate.each))
+        method = method_of(whole)
+        suits(method, surrogate)
+    held = plain(whole)
+    own = {name for decision in run.decisions for name in mapping(decision.get("bounds"))}
+    name, use = run.choices.get("decision", ""), intended_use(surrogate.task)
+    held_out = "see the report of the run"
+    known = {"intended_use": use, "limits": list(LIMITS), "held_out": held_out, "method": name}
+    return RehearsalModel(
+        surrogate,
+        method,
+        {**{group: held.get(group, {}) for group in NODES}, "surrogate": dict(node)},
+        name,
+        seed,
+        RecordedStrengths(surrogate.task, _decided_strengths(run.decisions)),
+        lambda: {**known, **card},
+        bounds_left=left_behind("cases of this run have of their own", own, surrogate.task),
+        units={name: str(unit) for name, unit in mapping(run.words.get("units_of")).items() if unit},
+    )
+
+
+def notes(config: Mapping[str, Any]) -> list[str]:
+    """What the decisions of a run rest on besides its model, a sentence each."""
+    found = []
+    if config.get("claims") == "cross_fitted":
+        found.append(
+            "The decisions of this run have claims from rows that did not choose (claims=cross_fitted). The "
+            "numbers here are the method's own, and may be too optimistic for actions that it chose itself."
+        )
+    if mapping(config.get("certificate")):
+        found.append("Certificates are not computed here; those of the decisions are in the run's report.")
+    if config.get("graphs"):
+        found.append("The other graphs that may be true (graphs=...) are not judged here.")
+    return found
+
+
+def _decided_strengths(decisions: Sequence[Decided]) -> dict[tuple[str, ...], Mapping[str, float] | None]:
+    """The strongest covariate for each set of variables that a decision of the run alters."""
+    strengths: dict[tuple[str, ...], Mapping[str, float] | None] = {}
+    for decision in decisions:
+        stated = mapping(decision.get("sensitivity"))
+        strength, covariate = finite(stated.get("yardstick")), stated.get("covariate")
+        if strength is not None and strength >= 1 and isinstance(covariate, str) and covariate:
+            strengths[tuple(mapping(decision.get("alteration")))] = {covariate: strength}
+    return strengths
+
+
+MOST_CHANGES = 10_000
+
+
+def model_of(folder: Path, surrogate: EpisodeSurrogate, card: Mapping[str, Any]) -> EpisodeModel:
+    """The model of a checkpoint, or of a run folder with one, whose card says how episodes are read."""
+    place = folder if (folder / "card.yaml").is_file() else folder / "checkpoint"
+    path = place / "card.yaml"
+    reading = _reading(card["reading"], path)
+    actions = tuple(each.name for each in reading.roles.actions)
+    try:
+        surrogate.adopt(Columns(reading.roles.names))
+    except OtherQuestionError as error:
+        raise CheckpointError(f"{path}: reading: {error}: {AGAIN}") from None
+    if (own := tuple(surrogate.dose_names)) != actions:
+        raise CheckpointError(
+            f"{path}: reading: expected the actions {list(own)}; got {list(actions)}: {AGAIN}"
+        )
+    looking = _part(card["looking"], f"{path}: looking") if "looking" in card else {}
+    method, changes = looking.get("method", LOOKING_BACK), looking.get("changes", CHANGES)
+    settings, seed = looking.get("settings", {}), 0 if card.get("seed") is None else card["seed"]
+    if not _whole(changes, 0, MOST_CHANGES) or not _whole(seed, 0, LARGEST_SEED):
+        what = f"expected whole numbers of changes (at most {MOST_CHANGES}) and seed"
+        raise CheckpointError(f"{path}: {what}; got {changes!r} and {seed!r}: {AGAIN}")
+    if not isinstance(settings, Mapping) or not _harmless(settings):
+        raise CheckpointError(
+            f"{path}: looking.settings: expected names and plain values, none of which says what is built; "
+            f"nothing was built: {AGAIN}"
+        )
+    try:
+        with in_words():
+            check_method(method if isinstance(method, str) else str(method), "look_back")
+            if taken := [key for key in settings if key in TAKEN]:
+                raise ValueError(f"settings: {taken[0]!r} is none that a model keeps")
+            # Values of a wrong kind are refused here, and not when somebody asks.
+            method_of(method_configuration(method, dict(settings), GROUPS))
+    except ValueError as error:
+        raise CheckpointError(f"{path}: looking: {error}") from None
+    node = configuration(place)
+    return EpisodeModel(surrogate, reading, method, seed, dict(settings), node, changes, None, dict(card))
+
+
+def _reading(plain: object, path: Path) -> EpisodeReading:
+    known = _part(plain, f"{path}: reading")
+    step, first, kept = known.get("step"), known.get("first"), known.get("keep_last", 1)
+    amounts = known.get("amounts", {})
+    sound = (
+        isinstance(known.get("task"), Mapping)
+        and isinstance(step, int | float)
+        and (_number(step) and step > 0)
+        and (first is None or _whole(first, -(2**63), 2**63))
+        and _whole(kept, 0, 2**31)
+        and (isinstance(amounts, Mapping) and all(map(_number, amounts.values())))
+    )
+    if not sound:
+        raise CheckpointError(
+            f"{path}: reading: expected a task, step (a length above 0), first and keep_last (whole "
+            f"numbers) and amounts: {AGAIN}"
+        )
+    try:
+        roles = episode_task(known["task"])
+    except TaskError as error:
+        raise CheckpointError(f"{path}: reading: {'; '.join(error.faults)}: {AGAIN}") from None
+    if odd := [name for name in amounts if name not in [each.name for each in roles.actions]]:
+        raise CheckpointError(f"{path}: reading: amounts: {odd[0]!r} is no action: {AGAIN}")
+    return EpisodeReading(roles, float(step or 1), first, int(kept), dict(amounts))
+
+
+def _part(plain: object, where: str) -> dict[str, Any]:
+    try:
+        return opened(plain, where)
+    except PlainFileError as error:
+        raise CheckpointError(f"{error}: {AGAIN}") from None
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e150
+
+
+def _whole(value: object, least: int, most: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+
+
+def _harmless(plain: object) -> bool:
+    """Whether plain data say nothing of what is built, and refer to nothing outside."""
+    if isinstance(plain, Mapping):
+        keys = all(isinstance(key, str) and not key.rpartition(".")[2].startswith("_") for key in plain)
+        return keys and all(map(_harmless, plain.values()))
+    if isinstance(plain, list):
+        return all(map(_harmless, plain))
+    return "${" not in plain if isinstance(plain, str) else isinstance(plain, bool | int | float | None)

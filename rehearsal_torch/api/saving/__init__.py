@@ -1,1 +1,0 @@
-"""Saved models: their folders, and how they are read again."""

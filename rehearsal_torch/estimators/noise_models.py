@@ -1,0 +1,488 @@
+"""Noises of Gaussian-process regressions: mixtures, scales that depend on the inputs, and fits under a
+mixture.
+
+**Under a mixture.**
+
+    x_i = f(w_i) + s(w_i) u_i,        f ~ GP,        u_i ~ sum_c p_c N(m_c, v_c),        s known.
+
+With well-separated components the component of each noise value is identified, and f is as certain as under
+noise of the components' widths alone. With q(f) = N(mu, tau^2) at the rows and r_ic the probability that row
+i belongs to component c, expectation maximisation alternates
+
+    r_ic   ~  p_c N(e_i; m_c, v_c) exp(-t_i^2 / 2 v_c),        e_i = (x_i - mu_i) / s_i,    t_i = tau_i / s_i,
+    p, m, v   the moments of e under r, t^2 added to the squares,
+    q(f)      a regression with targets x_i - s_i sum_c r_ic m_c / v_c / g_i and noise variances s_i^2 / g_i,
+    g_i = sum_c r_ic / v_c,
+
+each of which increases one lower bound of the evidence; between rounds the length-scales are optimised as
+well. The mixture is adopted for a node only if it has at least 40 rows and more than hardly any noise, if the
+leave-one-out density of its rows is more than 3 nats higher than under normal noise with a mixture fitted
+afterwards, and if that noise does not appear to depend on the inputs: a scale that s does not capture would
+be mistaken for components.
+
+**A scale that depends on the inputs**, where the data support it. Given leave-one-out residuals r_i and
+variances v_i of regressions with noise variance v, a second process learns
+
+    h(w) = E[log r^2 | w] + 1.2704
+    (the mean of a log chi-square with one degree of freedom is -1.2704),
+
+and, with its own leave-one-out predictions h_i, the noise variance at row i is modelled as k v exp(rho h_i),
+so that the row's predictive variance is
+
+    q_i = max(v_i - v, 0) + k v exp(rho h_i),        k such that mean_i r_i^2 / q_i = 1.
+
+rho is the one of 0, 1/4, 1/2, 3/4, 1 that maximises sum_i log N(r_i; 0, q_i), and 0 unless the gain is more
+than 2 nats: a node with homoskedastic noise keeps it. So does a node with hardly any noise, v at most 1e-3 of
+its variance: its residuals are mostly the epistemic error of the mean, and where the mean has a large
+gradient, the error from too few rows looks like noise.
+
+**Mixtures** in one dimension, N in one batch, by expectation maximisation:
+
+    p(u) = sum_c w_c N(u; m_c, v_c),
+
+    r_jc ~ w_c N(u_j; m_c, v_c),    w_c = mean_j r_jc,    m_c = sum_j r_jc u_j / sum_j r_jc,
+    v_c = max(sum_j r_jc (u_j - m_c)^2 / sum_j r_jc, floor),
+
+starting from the last fit and from two partitions of the sorted values, with the best result kept. The number
+of components is given, or minimises BIC = (3 k - 1) log n - 2 log likelihood; never more than one per five
+values. Values are standardised noise, so that the floor is in their unit.
+
+Samples are quantiles at evenly spread points, restricted to the range of the observed values plus a margin.
+
+Source: Kuss (2006), Sec. 5 (Gaussian processes with mixtures as noise); Goldberg et al. (1998) and Kersting
+et al. (2007) (a second process on log residuals); Rasmussen and Williams (2006), Eq. 5.10-5.12
+(leave-one-out); Ren et al. (2025), Sec. 4.1, Thm. 4.1 (sigma_phi must match f_b), Eq. 6 and Fig. 14; Dempster
+et al. (1977); Schwarz (1978).
+"""
+
+import math
+from dataclasses import replace
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.part import Solved
+from rehearsal_torch.data.sizes import bounded
+from rehearsal_torch.estimators.gaussian_process import GaussianProcesses, SolvedProcesses
+from rehearsal_torch.estimators.gp_posterior import HyperParameters, maximise
+from rehearsal_torch.estimators.hsic import independent_probability
+from rehearsal_torch.estimators.kernel import Factors, Rows, factors
+
+LOG_CHI_SQUARE = 1.2704
+SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
+VARYING_MARGIN = 2.0
+# A tenth of a per cent of the node's variance.
+MIN_NOISE = 1e-3
+TINY = 1e-6
+HALVINGS = 50
+WIDEST = 12.0
+
+
+class InputDependentNoise(Solved):
+    """Variances of N noises, s(w)^2 = level * exp(rho h(w)): they vary with w if that gains enough."""
+
+    def __init__(self, widths: list[int], margin: float = VARYING_MARGIN) -> None:
+        super().__init__()
+        self.margin = margin
+        self.processes = SolvedProcesses(widths)
+        count = len(widths)
+        self.register_fitted(rho=(count,), level=(count,), gain=(count,))
+
+    def solve(self, *examples: Tensor) -> None:
+        """Fits to inputs (n, N, p), leave-one-out residuals and variances, noises and kept rows, (n, N)."""
+        inputs, residuals, variances, noises, kept = examples
+        rows = kept.sum(0)
+        squares = residuals.square()
+        typical = (squares * kept).sum(0) / rows
+        logs = (squares + TINY * typical).log() + LOG_CHI_SQUARE
+        centre = torch.where(kept, logs, 0.0).sum(0) / rows
+        spread = (torch.where(kept, logs - centre, 0.0).square().sum(0) / (rows - 1)).sqrt()
+        standard = (logs - centre) / spread
+        noisy = noises[0] > MIN_NOISE
+        self.processes.solve(inputs, standard, kept, noisy.expand(kept.shape))
+        residual, _ = self.processes.factors().left_out()
+        predicted = (standard - residual.mT) * spread  # h_i, up to a constant
+        latent = (variances - noises).clamp_min(0)
+        scores = []
+        for share in SHARES:
+            shape = noises * _shape(share * predicted, kept)
+            total = latent + _calibrated(squares, latent, shape, kept) * shape
+            scores.append(
+                torch.where(kept, -0.5 * (squares / total + total.log() + math.log(2 * math.pi)), 0.0).sum(0)
+            )
+        score = torch.stack(scores)
+        best = score.argmax(0)
+        self.gain = score.amax(0) - score[0]
+        best = torch.where((self.gain > self.margin) & noisy, best, 0)
+        shares = torch.tensor(SHARES, dtype=score.dtype, device=score.device)[best]
+        self.rho = shares * spread
+        self.level = noises[0]
+        # The level is calibrated with the in-sample shape, which is the one used in predictions.
+        level = self.level * _calibrated(squares, latent, self.at(inputs), kept)
+        self.level = torch.where(best > 0, level, self.level)
+
+    @property
+    def varies(self) -> Tensor:
+        """Which noises depend on the inputs, (N,) bool."""
+        return self.rho > 0
+
+    def at(self, inputs: Tensor) -> Tensor:
+        """s(w)^2 of inputs (n, N, p), (n, N)."""
+        log_shapes = [
+            posterior.posterior_mean(inputs[:, index, : posterior.scales.numel()])
+            for index, posterior in enumerate(self.processes.posteriors())
+        ]
+        return self.level * (self.rho * torch.stack(log_shapes, -1)).exp()
+
+
+def _shape(exponents: Tensor, kept: Tensor) -> Tensor:
+    """exp of exponents (n, N), normalised to mean one over the kept rows."""
+    middle = torch.where(kept, exponents, 0.0).sum(0) / kept.sum(0)
+    unnormalised = (exponents - middle).clamp(-WIDEST, WIDEST).exp()
+    return unnormalised / (torch.where(kept, unnormalised, 0.0).sum(0) / kept.sum(0))
+
+
+def _calibrated(squares: Tensor, latent: Tensor, noises: Tensor, kept: Tensor) -> Tensor:
+    """k with mean r^2 / (latent + k noise) = 1, (N,); the mean is decreasing in k: bisection of log k."""
+    low, high = torch.full_like(squares[0], math.log(1e-3)), torch.full_like(squares[0], math.log(1e3))
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        ratio = torch.where(kept, squares / (latent + middle.exp() * noises), 0.0).sum(0) / kept.sum(0)
+        low, high = torch.where(ratio > 1, middle, low), torch.where(ratio > 1, high, middle)
+    return ((low + high) / 2).exp()
+
+
+FLOOR = 1e-2
+ROWS_PER_COMPONENT = 5
+MAX_COMPONENTS = 4
+BEYOND = 1.0
+STEPS, SMALL = 200, 1e-5
+QUANTILE_HALVINGS = 48
+
+Components = int | Literal["bic"]
+
+
+def log_densities(values: Tensor, weights: Tensor, means: Tensor, variances: Tensor) -> Tensor:
+    """log (w_c N(u; m_c, v_c)) of values (..., N), (..., N, K); -inf for a component of weight 0."""
+    squares = (values.unsqueeze(-1) - means).square() / variances
+    return weights.log() - 0.5 * (squares + variances.log() + math.log(2 * math.pi))
+
+
+class GaussianMixtures(Solved):
+    """The distributions of N noises, with k components each, or as many as "bic" selects."""
+
+    def __init__(self, count: int, components: Components = 2) -> None:
+        super().__init__()
+        if components != "bic" and (
+            isinstance(components, bool) or not isinstance(components, int) or components < 1
+        ):
+            raise ValueError(f"expected components of at least 1, or bic; got {components!r}")
+        if components != "bic":
+            bounded("components", components, 1000)
+        self.count, self.components = count, components
+        self.max_components = MAX_COMPONENTS if components == "bic" else int(components)
+        size = count, self.max_components
+        self.register_fitted(weights=size, means=size, variances=size, lower=(count,), upper=(count,))
+        self.weights: Tensor
+        self.means: Tensor
+        self.variances: Tensor
+
+    def faults(self) -> list[str]:
+        """Sizes, weights below 0 and variances that are not positive."""
+        faults = super().faults()
+        if not faults and bool((self.weights < 0).any() or (self.variances <= 0).any()):
+            faults.append("weights and variances: expected weights of at least 0 and variances above 0")
+        return faults
+
+    def solve(self, *examples: Tensor) -> None:
+        """Fits to values (n, N) and the mask of those that count, (n, N) bool."""
+        values, kept = examples[0].detach().double(), examples[1].bool()
+        last = (self.weights, self.means, self.variances) if self.weights.numel() else None
+        rows = kept.sum(0)
+        allowed = (rows // ROWS_PER_COMPONENT).clamp(1, self.max_components)
+        tried = (
+            range(1, self.max_components + 1) if self.components == "bic" else sorted(set(allowed.tolist()))
+        )
+        best = values.new_full((self.count,), -math.inf)
+        shape = (self.count, self.max_components)
+        chosen = [values.new_zeros(shape), values.new_zeros(shape), values.new_ones(shape)]
+        for size in tried:
+            likelihood, *parameters = _best_of(values, kept, size, last)
+            score = 2 * likelihood - (3 * size - 1) * rows.double().log()
+            better = (score > best) & (size <= allowed) if self.components == "bic" else allowed == size
+            best = torch.where(better, score, best)
+            for held, new in zip(chosen, parameters, strict=True):
+                held[better, :size], held[better, size:] = new[better], 0.0 if held is not chosen[2] else 1.0
+        self.weights, self.means, self.variances = chosen
+        self.lower = torch.where(kept, values, math.inf).amin(0) - BEYOND
+        self.upper = torch.where(kept, values, -math.inf).amax(0) + BEYOND
+
+    def cdf(self, values: Tensor) -> Tensor:
+        """P(U <= u), (..., N) -> (..., N)."""
+        return (
+            self.weights * torch.special.ndtr((values.unsqueeze(-1) - self.means) / self.variances.sqrt())
+        ).sum(-1)
+
+    def quantile(self, levels: Tensor) -> Tensor:
+        """The inverse of `cdf`, (..., N) -> (..., N), within one unit of the observed range; by bisection."""
+        low, high = self.lower.expand(levels.shape).clone(), self.upper.expand(levels.shape).clone()
+        for _ in range(QUANTILE_HALVINGS):
+            middle = (low + high) / 2
+            below = self.cdf(middle) < levels
+            low, high = torch.where(below, middle, low), torch.where(below, high, middle)
+        return (low + high) / 2
+
+
+class StandardNormals(GaussianMixtures):
+    """Noise distributions that are not fitted: N(0, 1) each."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(count, 1)
+
+    def solve(self, *examples: Tensor) -> None:
+        """Notes the device alone."""
+        ones = torch.ones(self.count, 1, dtype=torch.float64, device=examples[0].device)
+        self.weights, self.means, self.variances = ones, 0 * ones, ones.clone()
+        self.lower, self.upper = -6.0 * ones[:, 0], 6.0 * ones[:, 0]
+
+
+def _best_of(
+    values: Tensor, kept: Tensor, size: int, last: tuple[Tensor, Tensor, Tensor] | None
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The best result over the starts: log likelihood (N,), weights, means and variances (N, size)."""
+    begin = [_by_quantiles(values, kept, size), _by_distance(values, kept, size)]
+    if last is not None and last[0].shape[1] >= size:
+        weights, means, variances = (each[:, :size] for each in last)
+        weights = weights.clamp_min(1e-3)
+        begin.append((weights / weights.sum(-1, keepdim=True), means, variances))
+    starts = [torch.stack(each) for each in zip(*begin, strict=True)]
+    likelihood, *fits = _climb(values, kept, *starts)
+    which = likelihood.argmax(0)
+    index = torch.arange(len(which), device=which.device)
+    return likelihood[which, index], *(each[which, index] for each in fits)  # type: ignore[return-value]
+
+
+def _climb(
+    values: Tensor, kept: Tensor, weights: Tensor, means: Tensor, variances: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Expectation maximisation from M starts (M, N, K): log likelihoods (M, N) and parameters."""
+    values, rows = values[:, None, :], kept.sum(0)
+    counted = kept[:, None, :]
+    before = torch.full_like(weights[..., 0], -math.inf)
+    for step in range(STEPS):
+        densities = log_densities(values, weights, means, variances)
+        whole = densities.logsumexp(-1)
+        likelihood = torch.where(counted, whole, 0.0).sum(0)
+        # Testing for convergence costs as much as a step: every fifth is enough.
+        if step % 5 == 4:
+            if bool((likelihood - before <= SMALL * rows).all()):
+                break
+            before = likelihood
+        share = (densities - whole.unsqueeze(-1)).exp() * counted.unsqueeze(-1)
+        total = share.sum(0).clamp_min(1e-12)
+        weights = (total / rows.unsqueeze(-1)).clamp_min(1e-12)
+        means = (share * values.unsqueeze(-1)).sum(0) / total
+        variances = ((share * (values.unsqueeze(-1) - means).square()).sum(0) / total).clamp_min(FLOOR)
+    return likelihood, weights, means, variances
+
+
+def _by_quantiles(values: Tensor, kept: Tensor, size: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Components over equal shares of the sorted values, (N, K) each."""
+    return _of_groups(values, kept, (_ranks(values, kept) * size).floor().clamp_max(size - 1), size)
+
+
+def _by_distance(values: Tensor, kept: Tensor, size: int) -> tuple[Tensor, Tensor, Tensor]:
+    """One wide component and narrow ones inside: heavy tails, and peaks within a broad distribution."""
+    weights, means, variances = _of_groups(values, kept, torch.zeros_like(values), 1)
+    narrow = values.new_tensor([4.0 ** -(index + 0.5) if index else 1.5 for index in range(size)])
+    spread = (variances * narrow).clamp_min(FLOOR)
+    return weights.expand(-1, size) / size, means.expand(-1, size).clone(), spread
+
+
+def _ranks(values: Tensor, kept: Tensor) -> Tensor:
+    """Ranks among the values that count, in [0, 1), (n, N)."""
+    ranks = torch.where(kept, values, math.inf).argsort(0).argsort(0).to(values)
+    return ranks / kept.sum(0)
+
+
+def _of_groups(values: Tensor, kept: Tensor, group: Tensor, size: int) -> tuple[Tensor, Tensor, Tensor]:
+    share = ((group.unsqueeze(-1) == torch.arange(size, device=values.device)) & kept.unsqueeze(-1)).to(
+        values
+    )
+    total = share.sum(0).clamp_min(1e-12)
+    means = (share * values.unsqueeze(-1)).sum(0) / total
+    variances = (share * (values.unsqueeze(-1) - means).square()).sum(0) / total
+    return total / kept.sum(0).unsqueeze(-1), means, variances.clamp_min(FLOOR)
+
+
+MIN_ROWS, MARGIN, INDEPENDENT = 40, 3.0, 0.3
+TURNS, TURN_STEPS = 3, 15
+
+
+class MixtureRegression(GaussianProcesses, Solved):
+    """Regressions whose targets and noise variances are those of the last round; nodes without gain keep
+    normal noise.
+
+    State: `values`, the observed values; `scales`, s at the rows; the mixtures; and `noise_mean` and
+    `noise_std`, the mean and the standard deviation of u, so that (x - f - s noise_mean) / (s noise_std) has
+    mean 0 and variance 1.
+    """
+
+    def __init__(self, widths: list[int]) -> None:
+        super().__init__(widths)
+        rows, mixture, each = ((len(widths), *rest) for rest in (("n",), ("k",), ()))
+        self.register_fitted(
+            values=rows, scales=rows, weights=mixture, means=mixture, variances=mixture, noise_mean=each,
+            noise_std=each, gain=each,
+        )  # fmt: skip
+
+    def solve(self, *examples: Tensor) -> None:
+        """Fits to the arguments of `hold`, lengths (n, N, p), mixtures (n, N, 3, K), and noise (n, N)."""
+        inputs, values, kept, variances, lengths, mixtures, noise = examples
+        self.adopt(HyperParameters(lengths[0], torch.zeros_like(self.log_noises)))
+        rows = self.hold(inputs, values, kept, variances)
+        self.values, self.scales = rows.targets.clone(), rows.ratios.sqrt()
+        self.weights, self.means, self.variances = (parameter.clone() for parameter in mixtures[0].unbind(-2))
+        count = len(self.widths)
+        self.noise_mean, self.noise_std, self.gain = (
+            torch.full((count,), value, dtype=torch.float64, device=values.device)
+            for value in (0.0, 1.0, 0.0)
+        )
+        several = (self.weights > 0).sum(-1) > 1
+        noisy = (rows.ratios * rows.kept).sum(-1) / rows.counts > MIN_NOISE
+        places = (several & noisy & (rows.counts >= MIN_ROWS) & rows.used.any(-1)).nonzero()[:, 0]
+        places = places[
+            independent_probability(noise.mT[places], rows.inputs[places], rows.kept[places]) > INDEPENDENT
+        ]
+        if not len(places):
+            return
+        before = self._density(rows.only(places), places)
+        pseudo, components, log_lengths = self._turns(rows.only(places), places, TURNS)
+        factored = factors(pseudo, log_lengths, torch.zeros_like(before))
+        after = _left_out_density(pseudo, factored, self.values[places], self.scales[places], components)
+        self.gain[places] = after - before
+        self._take(places, after - before > MARGIN, pseudo, components, log_lengths)
+
+    @property
+    def adopted(self) -> Tensor:
+        """Which regressions adopted a mixture, (N,) bool."""
+        return self.gain > MARGIN
+
+    def again(self) -> None:
+        """Recomputes targets and noise variances of rows that `hold` stored; mixtures stay."""
+        self.values, self.scales = self.targets.clone(), self.ratios.sqrt()
+        places = self.adopted.nonzero()[:, 0]
+        if len(places):
+            rows, components, log_lengths = self._turns(self.rows.only(places), places, 1, learn=False)
+            self._take(places, torch.ones_like(places, dtype=torch.bool), rows, components, log_lengths)
+
+    def left_out_residuals(self) -> tuple[Tensor, Tensor]:
+        """Leave-one-out residuals, of the observed values under a mixture, and their deviations."""
+        residual, std = super().left_out_residuals()
+        # The left-out mean is the target less its residual.
+        own = (
+            self.values - (self.targets - residual) - self.scales * self.noise_mean.unsqueeze(-1)
+        ) * self.rows.kept
+        unknown = (std.square() - self.ratios).clamp_min(0)
+        total = (unknown + (self.scales * self.noise_std.unsqueeze(-1)).square()).sqrt()
+        mixed = self.adopted.unsqueeze(-1)
+        return torch.where(mixed, own, residual), torch.where(mixed, total, std)
+
+    def in_sample_residuals(self) -> tuple[Tensor, Tensor, Tensor]:
+        """As `GaussianProcesses.in_sample_residuals`, of the observed values."""
+        residual, _, unknown = super().in_sample_residuals()
+        own = (
+            self.values - (self.targets - residual) - self.scales * self.noise_mean.unsqueeze(-1)
+        ) * self.rows.kept
+        return own, self.scales * self.noise_std.unsqueeze(-1), unknown
+
+    def _density(self, rows: Rows, places: Tensor) -> Tensor:
+        """Leave-one-out log densities under normal noise with the mixture fitted afterwards, (M,)."""
+        residual, variance = factors(rows, self.log_lengths[places], self.log_noises[places]).left_out()
+        mixtures = (self.weights, self.means, self.variances)
+        components = [parameter[places].unsqueeze(1) for parameter in mixtures]
+        density = log_densities(residual / variance.sqrt(), *components).logsumexp(-1) - 0.5 * variance.log()
+        return (density * rows.kept).sum(-1)
+
+    def _turns(
+        self, rows: Rows, places: Tensor, turns: int, learn: bool = True
+    ) -> tuple[Rows, tuple[Tensor, Tensor, Tensor], Tensor]:
+        """Expectation maximisation: the last pseudo-regression, the mixture (M, K) each, and log l."""
+        values, scales, squares = self.values[places], self.scales[places], self.scales[places].square()
+        components = (self.weights[places], self.means[places], self.variances[places])
+        log_lengths, log_noises = self.log_lengths[places], torch.zeros_like(self.log_noises[places])
+        factored = factors(rows, log_lengths, log_noises)
+        for turn in range(turns):
+            for _ in range(TURN_STEPS):
+                precision = factored.inverse().diagonal(dim1=-2, dim2=-1)
+                mean = rows.targets - rows.ratios * factored.weights
+                unknown = (rows.ratios - rows.ratios.square() * precision).clamp_min(0) / squares
+                noise = (values - mean) / scales
+                share = _shares(noise, unknown, components) * rows.kept.unsqueeze(-1)
+                components = _moments(noise, unknown, share) if learn else components
+                total_precision = (share / components[2].unsqueeze(1)).sum(-1).clamp_min(1e-12)
+                offset = (share * (components[1] / components[2]).unsqueeze(1)).sum(-1) / total_precision
+                rows = replace(
+                    rows,
+                    targets=(values - scales * offset) * rows.kept,
+                    ratios=torch.where(rows.kept, squares / total_precision, rows.ratios),
+                )
+                factored = factors(rows, log_lengths, log_noises)
+            if learn and turn < turns - 1:
+                log_lengths = maximise(
+                    rows, [HyperParameters(log_lengths, log_noises)], free_noise=False
+                ).log_lengths
+                factored = factors(rows, log_lengths, log_noises)
+        return rows, components, log_lengths
+
+    def _take(
+        self,
+        places: Tensor,
+        trusted: Tensor,
+        pseudo_rows: Rows,
+        components: tuple[Tensor, Tensor, Tensor],
+        log_lengths: Tensor,
+    ) -> None:
+        adopted = places[trusted]
+        mean = (components[0] * components[1]).sum(-1)
+        spread = ((components[0] * (components[2] + components[1].square())).sum(-1) - mean.square()).sqrt()
+        for held, new in (
+            (self.targets, pseudo_rows.targets),
+            (self.ratios, pseudo_rows.ratios),
+            (self.log_lengths, log_lengths),
+            (self.weights, components[0]),
+            (self.means, components[1]),
+            (self.variances, components[2]),
+            (self.noise_mean, mean),
+            (self.noise_std, spread),
+        ):
+            held[adopted] = new[trusted]
+
+
+def _shares(noise: Tensor, unknown: Tensor, components: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+    """r, (M, n, K)."""
+    weights, means, variances = (parameter.unsqueeze(1) for parameter in components)
+    return (
+        log_densities(noise, weights, means, variances) - 0.5 * unknown.unsqueeze(-1) / variances
+    ).softmax(-1)
+
+
+def _moments(noise: Tensor, unknown: Tensor, share: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """p, m and v, (M, K) each."""
+    total = share.sum(1).clamp_min(1e-12)
+    means = (share * noise.unsqueeze(-1)).sum(1) / total
+    squares = (noise.unsqueeze(-1) - means.unsqueeze(1)).square() + unknown.unsqueeze(-1)
+    return total / total.sum(-1, keepdim=True), means, ((share * squares).sum(1) / total).clamp_min(FLOOR)
+
+
+def _left_out_density(
+    rows: Rows, factored: Factors, values: Tensor, scales: Tensor, components: tuple[Tensor, Tensor, Tensor]
+) -> Tensor:
+    """Leave-one-out log densities of the observed values under the mixture, (M,)."""
+    residual, variance = factored.left_out()
+    weights, means, variances = (each.unsqueeze(1) for each in components)
+    total = (variance - rows.ratios).clamp_min(0).unsqueeze(-1) + scales.square().unsqueeze(-1) * variances
+    deviation = (values - (rows.targets - residual)).unsqueeze(-1) - scales.unsqueeze(-1) * means
+    each = weights.log() - 0.5 * (deviation.square() / total + total.log() + math.log(2 * math.pi))
+    return (each.logsumexp(-1) * rows.kept).sum(-1)

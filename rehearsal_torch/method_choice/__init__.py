@@ -1,1 +1,0 @@
-"""Choosing a method: held-out predictions, cross-fitted values of decisions, the simplest of the best."""

@@ -1,0 +1,117 @@
+"""Worlds by seed: traits in their shares, and each trait is what it says."""
+
+from collections import Counter
+
+import pytest
+import torch
+
+from rehearsal_torch.problems.rehearsal.drawn_world import BLOCK, TRAITS, DrawnWorld, trait_of
+from rehearsal_torch.problems.world_size import SampleSize
+
+
+def drawn(trait, seed):
+    """A world with many rows."""
+    return DrawnWorld(trait, own_rows=False, size=SampleSize(4000, 4), seed=seed)
+
+
+def explained(rows, names, of):
+    """R2 of a column by squares, products and the columns themselves."""
+    columns = rows.columns(names)
+    products = (columns.unsqueeze(-1) * columns.unsqueeze(-2)).flatten(1)
+    design = torch.cat([torch.ones(len(columns), 1), columns, products, torch.tanh(columns)], -1).double()
+    design = (design - design.mean(0)) / design.std(0).clamp_min(1e-9)
+    design[:, 0] = 1.0
+    target = rows.columns([of])
+    rest = target - design @ torch.linalg.lstsq(design, target, driver="gelsd").solution
+    return float(1 - rest.var() / target.var())
+
+
+def contexts(world):
+    return world.given([world.case(index) for index in range(world.count())])
+
+
+def chances(world, values):
+    """P(desired) in each case after setting the actions to the same share of their ranges."""
+    names, box = world.task.box.names, world.task.box
+    at = [box.bounds()[name][0] + values * (box.bounds()[name][1] - box.bounds()[name][0]) for name in names]
+    seen = contexts(world)
+    return world.probability(seen, names, torch.tensor(at).expand(len(seen), -1).to(seen))
+
+
+def test_of_twenty_seeds_three_have_each_trait_and_two_none():
+    for block in range(5):
+        dealt = Counter(trait_of(block * BLOCK + place) for place in range(BLOCK))
+        assert [dealt[trait] for trait in TRAITS] == [3] * 6 + [2]
+
+
+def test_a_seed_is_a_world_and_another_seed_another_one():
+    one, same, other = DrawnWorld(seed=3), DrawnWorld(seed=3), DrawnWorld(seed=4)
+    assert one.recipe == same.recipe != other.recipe
+    assert one.observations().fingerprint() == same.observations().fingerprint()
+    again = other.reseeded(3)
+    assert again.recipe == one.recipe
+    assert again.observations().fingerprint() == one.observations().fingerprint()
+    with pytest.raises(ValueError, match="trait: expected one of determined, noise"):
+        DrawnWorld("odd")
+
+
+@pytest.mark.parametrize("seed", range(0, 12, 3))
+@pytest.mark.parametrize("trait", TRAITS)
+def test_the_truth_is_what_follows_an_alteration_and_what_usually_happens(trait, seed):
+    world = drawn(trait, seed)
+    rows = world.observations()
+    desired = world.desired(rows.columns(world.task.outcomes)).double().mean()
+    assert float(desired) == pytest.approx(world.recipe.desired, abs=0.05)
+    seen, (names,) = contexts(world), world.task.candidates
+    values, best = world.optimal(seen, names)
+    nothing = world.probability(seen, (), seen.new_empty(len(seen), 0))
+    for place in range(2):
+        for given, value, claimed in (((), seen.new_empty(0), nothing), (names, values[place], best)):
+            after = world.rehearse(seen[place], given, value, 4000)
+            share = world.desired(after.columns(world.task.outcomes)).double().mean()
+            assert float(share) == pytest.approx(float(claimed[place]), abs=0.04)
+    assert bool((best >= chances(world, 0.5) - 0.02).all() or any(world.task.box.levels))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_experts_decide_by_what_comes_before(seed):
+    rows = drawn("determined", seed).observations()
+    before = [name for name in rows.names if name[0] in "xu"]
+    assert explained(rows, before, "a1") > 0.85
+    assert explained(drawn("null", seed).observations(), before, "a1") < 0.85
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_without_an_effect_every_dose_is_as_good(seed):
+    world = drawn("null", seed)
+    assert torch.equal(chances(world, 0.0), chances(world, 1.0))
+    seen = contexts(world)
+    _, best = world.optimal(seen, world.task.candidates[0])
+    assert best.tolist() == pytest.approx(chances(world, 0.0).tolist())
+
+
+def test_rows_of_a_unit_share_what_is_peculiar_to_it():
+    world = drawn("units", 5)
+    rows = world.observations()
+    assert rows.names[-1] == "unit"
+    assert world.task.unit == "unit"
+    unit, outcome = rows.columns(["unit"])[:, 0], rows.columns(world.task.outcomes)[:, 0]
+    means = torch.stack([outcome[unit == each].mean() for each in unit.unique()[:-1]])
+    size = world.recipe.in_unit
+    assert float(means.var()) > 1.5 * float(outcome.var()) / size
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_beyond_the_rows_the_effect_turns(seed):
+    world = drawn("turning", seed)
+    rows, (low, high) = world.observations(), world.task.box.bounds()["a1"]
+    assert high > float(rows.columns(["a1"]).quantile(0.99)) + 0.1 * (high - low)
+    ends = [float(chances(world, share).mean()) for share in (0.35, 0.55, 1.0)]
+    assert ends[2] < max(ends[:2])
+
+
+def test_the_noise_depends_on_the_action():
+    world = drawn("noise", 1)
+    (name, rate) = world.recipe.mechanisms["y"].scale_by
+    assert name == "a1"
+    assert 0.3 <= abs(rate) <= 0.8
