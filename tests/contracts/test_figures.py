@@ -96,12 +96,12 @@ def decided_in_panels(count):
     return cases.draw_decisions(decision_frame(lines), quantity(lines))
 
 
-def claims(actions, cases=3):
+def claims(actions, count=3):
     """Curves over several actions with long names, with present values, in several cases."""
     along = ("diastolic blood pressure", "pupils per teacher", "smoker", "price of the others")
     made = [
         claim_rows(f"{case} of the ward on the third floor", name, 0.1 * place, present=0.2)
-        for case in range(cases)
+        for case in range(count)
         for place, name in enumerate(along[:actions])
     ]
     return cases.draw_claims([row for part in made for row in part], {along[0]: "millimetres of mercury"})
