@@ -33,6 +33,7 @@ from rehearsal_torch.checkpoint import METHOD, written
 from rehearsal_torch.checkpoint import save as save_surrogate
 from rehearsal_torch.data.codings.texts import in_numbers, wanted_in
 from rehearsal_torch.data.decision import RehearsalCase
+from rehearsal_torch.data.finding import Finding, findings_of
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.tables.cases import cases_in_codes, costs_in, present_in
@@ -90,6 +91,11 @@ class RehearsalModel(FittedMethod):
     def card(self) -> Mapping[str, Any]:
         """What it was fitted to, what it is for, and its limits."""
         return self.described()
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What must be known of the data that it was fitted to; those of `rehearsal check`."""
+        return findings_of(self.card.get("data") or {})
 
     @cached_property
     def strengths(self) -> dict[tuple[str, ...], Mapping[str, float] | None]:

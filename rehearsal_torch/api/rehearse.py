@@ -31,6 +31,7 @@ from rehearsal_torch.claims.cross_fitting import CrossFittedClaims
 from rehearsal_torch.claims.row_cases import Untouched, untouched_rows
 from rehearsal_torch.data.codings.texts import wanted_in
 from rehearsal_torch.data.decision import Decision, DecisionContext
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.tables.in_memory import library_of
@@ -72,6 +73,11 @@ class Rehearsed(Decisions):
         super().__init__(decisions, cases, labels, wanted, library, None if model is None else model.units)
         self.untouched, self.model = untouched, model
 
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What must be known of the data, before any decision is; empty if the model is not known."""
+        return () if self.model is None else self.model.findings
+
     def held_out(self) -> str:
         """One sentence on how well the method predicts what happens without an alteration, beside a constant:
         a method that does not beat it has learnt nothing about the outcome.
@@ -82,6 +88,7 @@ class Rehearsed(Decisions):
         chosen = None if self.model is None else self.model.choice
         return [
             *super()._sentences(),
+            *(f"Of the data: {each.text}." for each in self.findings),
             *([] if chosen is None else [sentence(chosen)]),
             *([] if self.untouched is None else [self.untouched.line()]),
         ]

@@ -218,3 +218,16 @@ def test_imputed_tables_are_decided_by_as_on_the_command_line(written, by, tmp_p
     assert [each.estimate for each in again] == [each.estimate for each in made]
     with pytest.raises(RequestError, match="folds of imputed tables have seen each other's rows"):
         rt.rehearse(file, method="care", claims="cross_fitted")
+
+
+def test_what_check_says_of_the_data_is_beside_the_decisions_and_in_the_saved_model(tmp_path):
+    from tests.toys import priced
+
+    table = priced.rows(300)
+    table.loc[table.index[:40], "a"] = -999.0
+    found = rt.rehearse(table, priced.TASK, priced.CASES, method="care")
+    (value,) = (each for each in found.findings if each.kind == "values")
+    assert "-999" in value.text
+    assert f"Of the data: {value.text}." in str(found)
+    found.model.save(tmp_path / "model")
+    assert rt.load(tmp_path / "model").findings == found.findings
