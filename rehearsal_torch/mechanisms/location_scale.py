@@ -477,14 +477,17 @@ class LocationScale(Trained, TransitionMechanism):
     @classmethod
     def from_tensors(
         cls,
-        location: Mapping[str, Tensor],  # The weights of h
-        scale: Mapping[str, Tensor],  # Those of phi before its softplus, of the same shapes
-        cholesky: Tensor,  # C, lower triangular with a positive diagonal, (c, c); Sigma = C C'
+        location: Mapping[str, Tensor],
+        scale: Mapping[str, Tensor],
+        cholesky: Tensor,
         location_constant: float | None = None,
         scale_constant: float | None = None,
         floor: float = 1e-4,
     ) -> Self:
-        """A mechanism with weights and constants as of `LipschitzNetwork.from_tensors`; likewise refused."""
+        """A mechanism with weights of h, of phi before its softplus, of the same shapes, and constants as of
+        `LipschitzNetwork.from_tensors`, likewise refused; Sigma = C C' with C lower triangular, (c, c), of a
+        positive diagonal.
+        """
         networks = LipschitzNetwork.from_tensors(
             {"location": location, "scale": scale}, (location_constant, scale_constant)
         )

@@ -114,7 +114,8 @@ class Batches:
 
 
 class TrainingData(LightningDataModule):
-    """Training and held-out examples; of several processes, each takes its share of every batch.
+    """Training and held-out examples; of several processes, each takes its share of every batch. A batch is a
+    `Share`: its weight, its number of rows, and the examples.
 
     Args:
         examples: Tensors (n, ...), in the precision of the training.

@@ -171,22 +171,36 @@ QUANTILES = 1024
 class NetworkModel(Model):
     """A fitted causal model for BoTorch's acquisition functions; computed in float64. `bounds` (2, k) are
     those of the actions in their units; `train_inputs` holds the actions of the experiments, (..., n, k), in
-    the units of X, or in their own if an input transform cannot be inverted. ValueError if an output is
-    unknown or repeated, or a number is out of range.
+    the units of X, or in their own if an input transform cannot be inverted.
+
+    Args:
+        surrogate: The fitted model; a snapshot of its network is taken on construction.
+        outputs: The m outputs: "reward", or names of nodes.
+        members: E, number of plausible networks; even, since they come in antithetic pairs.
+        draws: S, noise draws over which each is averaged.
+        fantasy_members: Those of each model that `fantasize` returns; even.
+        seed: Seed of members and noise.
+        table: The experiments, if an acquisition function reads `train_targets`.
+        input_transform: From X to actions in their units; None if X is that.
+        outcome_transform: From outputs of this model to the network's.
+        as_fitted: Whether uncertainty is that of `CausalNetwork.as_fitted`.
+
+    Raises:
+        ValueError: if an output is unknown or repeated, or a number is out of range.
     """
 
     def __init__(
         self,
-        surrogate: CausalModel,  # The fitted model; a snapshot of its network is taken on construction
-        outputs: Sequence[str] = (REWARD,),  # The m outputs: "reward", or names of nodes
-        members: int = 64,  # E, number of plausible networks; even, since they come in antithetic pairs
-        draws: int = 16,  # S, noise draws over which each is averaged
-        fantasy_members: int = 8,  # those of each model that `fantasize` returns; even
-        seed: int = 0,  # Seed of members and noise
-        table: Table | None = None,  # the experiments, if an acquisition function reads `train_targets`
-        input_transform: InputTransform | None = None,  # From X to actions in their units; None if X is that
-        outcome_transform: OutcomeTransform | None = None,  # from outputs of this model to the network's
-        as_fitted: bool = False,  # whether uncertainty is that of `CausalNetwork.as_fitted`
+        surrogate: CausalModel,
+        outputs: Sequence[str] = (REWARD,),
+        members: int = 64,
+        draws: int = 16,
+        fantasy_members: int = 8,
+        seed: int = 0,
+        table: Table | None = None,
+        input_transform: InputTransform | None = None,
+        outcome_transform: OutcomeTransform | None = None,
+        as_fitted: bool = False,
     ) -> None:
         super().__init__()
         if draws < 1 or min(members, fantasy_members) < 2 or members % 2 or fantasy_members % 2:
