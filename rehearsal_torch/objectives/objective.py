@@ -102,6 +102,7 @@ class Appraisal:
     draws: int | None = None  # How many independent draws the estimate is a share of, if it is one
     # Why it may not be recommended although it can be assessed; None if it may.
     unsupported: Finding | None = None
+    gain: Estimate | None = None  # The estimate minus the baseline, with an interval of its own
 
 
 def chance(

@@ -252,6 +252,7 @@ def chosen(
             value,
             estimate=found.estimate,
             baseline=found.baseline,
+            gain=found.gain,
             findings=found.findings,
             reason=Finding("note", note) if note else None,
             trace=trace,

@@ -1,0 +1,388 @@
+"""The gain of an action over no action, where the rows can tell it, under one posterior.
+
+All numbers are sums over the same draws (`surrogates.outcome.shared_draws`): P(a), P(none), the gain, S (the
+share of such cases in which no row is near), the worst case `low` in which nothing succeeds there, and
+`credit`, in which no benefit counts there. An action is allowed if
+
+    S <= `MOST_BEYOND`    or    the lower end of low(a) - P(none) is above -`MOST_LOST`:
+
+rows speak for nearly all of it, or there is hardly anything to lose, as where success is rare without an
+action. Of what is allowed the largest mean gain is sought. Where nothing allowed gains, the largest credit is:
+a benefit that can be expected from what is known, though most of it lies beyond the rows; it can only be a
+*may*. Searches see both as one value,
+
+    1 + gain    allowed, gain > 0        credit    credit > 0        min(gain, 0) - 1    otherwise,
+
+in which costs in units of the worth of a desired outcome are taken off.
+
+Where S exceeds `TOLD_BEYOND`, the model's interval is not what is known, and the interval that is said is the
+hull: from the lower end of the worst case to the upper end of it plus S (success there is anything from 0 to
+1). The gain is told from zero if its interval lies above zero.
+
+Actions are compared by some of the draws, and what is said of the chosen ones comes from all of them, at other
+points.
+
+Source: Manski (1990) (bounds where nothing is observed); Robins (1986); the rule is ours, its figures stand in
+docs/results/calibration.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.codings.texts import sentence_in_words
+from rehearsal_torch.data.decision import Estimate, RehearsalCase
+from rehearsal_torch.data.estimate import percents
+from rehearsal_torch.data.finding import Finding
+from rehearsal_torch.data.sizes import require
+from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance, difference
+from rehearsal_torch.surrogates.outcome.outcome_posterior import OutcomePosterior
+from rehearsal_torch.surrogates.outcome.shared_draws import CHUNK, SharedDraws
+
+MOST_BEYOND, MOST_LOST, TOLD_BEYOND = 0.2, 0.02, 0.05
+# How far within the rule a search stays, which compares by fewer draws than those that judge.
+MARGIN_BEYOND, MARGIN_LOST = 0.03, 0.01
+SEARCH, JUDGEMENT = 0, 1
+
+
+@dataclass(frozen=True)
+class Values:
+    """What draws say of actions, (..., B, D) each, and S, (..., B)."""
+
+    success: Tensor
+    none: Tensor
+    low: Tensor
+    credit: Tensor
+    beyond: Tensor
+
+    @property
+    def gain(self) -> Tensor:
+        """P(a) - P(none)."""
+        return self.success - self.none
+
+
+class CaseDraws:
+    """Draws at the points of B cases, (B, |X|) standardised contexts."""
+
+    def __init__(self, draws: SharedDraws, contexts: Tensor) -> None:
+        self.draws, self.models = draws, draws.models
+        self.known = draws.known(contexts)
+
+    @cached_property
+    def none(self) -> Tensor:
+        """p_kj of no action, (B, N, m, G)."""
+        draws, models, known = self.draws, self.models, self.known
+        width = sum(part.response.outputs for part in models.usual)
+        if len(models.usual) == 1:
+            actions, weights = models.usual[0].usual(draws.usual[0], known)
+        else:
+            # One of the first actions at each point, then v, then the others.
+            order = [*models.first, *[place for place in range(width) if place not in models.first]]
+            first, weights = models.usual[0].usual(draws.usual[0], known)
+            first = _one_of(first, weights)
+            early = known.new_zeros(*first.shape[:-1], width)
+            early[..., list(models.first)] = first
+            known = draws.with_between(known, early)
+            covariates = known.shape[-1] - self.known.shape[-1]
+            given = torch.cat((self.known, first, known[..., known.shape[-1] - covariates :]), -1)
+            later, weights = models.usual[1].usual(draws.usual[1], given)
+            both = torch.cat((first.unsqueeze(-2).expand(*later.shape[:-1], -1), later), -1)
+            actions = torch.empty_like(both)
+            actions[..., order] = both
+        # The alternatives as points beside each other.
+        alternatives = actions.shape[-2]
+        inputs = torch.cat((known.unsqueeze(-2).expand(*actions.shape[:-1], -1), actions), -1)
+        success = draws.success(inputs.flatten(-3, -2)).unflatten(-2, (draws.points, alternatives))
+        return (success * weights.unsqueeze(-1)).sum(-2)
+
+    def none_without(self) -> Tensor:
+        """P_k(none), (B, D)."""
+        return self.none.mean(-2).flatten(-2)
+
+    def values(self, actions: Tensor) -> Values:
+        """At standardised actions, (c, B, k)."""
+        size = max(1, CHUNK // max(1, self._cells()))
+        parts = [self._values(part) for part in actions.split(size)]
+        return Values(*(torch.cat(each) for each in zip(*[vars(part).values() for part in parts], strict=True)))
+
+    def _cells(self) -> int:
+        draws = self.draws
+        features = draws.models.outcomes[0].coefficients.shape[1] * (1 if draws.models.between else 0)
+        counted = draws.each * (draws.counted[0].shape[-2] if draws.counted else 1)
+        return len(self.known) * draws.blocks * draws.points * max(features, counted)
+
+    def _values(self, actions: Tensor) -> Values:
+        draws = self.draws
+        wide = actions[:, :, None, None].expand(-1, -1, draws.blocks, draws.points, -1)
+        known = draws.with_between(self.known, wide)
+        success = draws.success(torch.cat((known.expand(*wide.shape[:-1], -1), wide), -1))
+        none = self.none
+        far = self._far(known, wide)
+        near = far.shape[-1]
+        lost = (success[..., :near, :] * far.unsqueeze(-1)).mean(-2)
+        apart = (success[..., :near, :] - none[..., :near, :]).clamp_min(0)
+        mean, before = success.mean(-2), none.mean(-2)
+        gain = mean - before
+        benefit = (apart * far.unsqueeze(-1)).mean(-2)
+        return Values(
+            mean.flatten(-2),
+            before.flatten(-2).expand(*mean.shape[:-2], -1),
+            (mean - lost).clamp_min(0).flatten(-2),
+            (gain - benefit).flatten(-2),
+            far.mean((-2, -1)),
+        )
+
+    def _far(self, known: Tensor, actions: Tensor) -> Tensor:
+        """Whether no row is near some of the points, (c, B, N, m'), as numbers."""
+        draws, near = self.draws, self.models.near
+        points, wide = known[..., : draws.near, :], actions[..., : draws.near, :]
+        if not near.known:
+            return wide.new_ones(wide.shape[:-1])
+        observed = near._observed(points)
+        usual = self.models.habit(observed)
+        return near.far(observed, wide - usual).to(wide)
+
+
+def _one_of(actions: Tensor, weights: Tensor) -> Tensor:
+    """One of the alternatives (..., m, l, k) at each point by even quantiles of the weights, (..., m, k)."""
+    points = weights.shape[-2]
+    level = (torch.arange(points, dtype=weights.dtype, device=weights.device) * 0.6180339887 + 0.5) % 1
+    places = (weights.cumsum(-1) < level.unsqueeze(-1)).sum(-1).clamp_max(weights.shape[-1] - 1)
+    index = places[..., None, None].expand(*places.shape, 1, actions.shape[-1])
+    return actions.gather(-2, index).squeeze(-2)
+
+
+class SupportedGain(AlterationObjective):
+    """The gain of altering one candidate set over no action.
+
+    Args:
+        searched: G, the number of functions of each block by which actions are compared.
+        points: Number of points of each block by which actions are compared.
+        near: Number of these that are compared with the rows.
+        judged: Number of points of each block by which chosen actions are judged, by all functions.
+        judged_near: Number of these that are compared with the rows.
+        level: Coverage probability of the intervals.
+    """
+
+    takes = (OutcomePosterior,)
+    of_success = True
+    pools = True
+    level: float
+
+    def __init__(
+        self,
+        surrogate: OutcomePosterior,
+        cases: Sequence[RehearsalCase],
+        names: Sequence[str],
+        searched: int = 3,
+        points: int = 16,
+        near: int = 4,
+        judged: int = 96,
+        judged_near: int = 8,
+        level: float = 0.95,
+    ) -> None:
+        super().__init__(cases, names, surrogate.device)
+        require(min(searched, points, near, judged, judged_near) >= 1, "positive numbers", points=points)
+        require(0 < level < 1, "level in (0, 1)", level=level)
+        surrogate.require_fitted()
+        self.surrogate, self.which, self.level = surrogate, surrogate.task.candidates.index(tuple(names)), level
+        self.searched, self.points, self.near = min(searched, surrogate.functions), points, near
+        self.judged, self.judged_near = judged, judged_near
+        self.contexts = surrogate.contexts(surrogate.task.given(cases))
+
+    @cached_property
+    def comparing(self) -> CaseDraws:
+        """The draws by which actions are compared."""
+        draws = self.surrogate.draws(self.which, self.searched, self.points, self.near, SEARCH)
+        return CaseDraws(draws, self.contexts)
+
+    @cached_property
+    def judging(self) -> CaseDraws:
+        """The draws by which chosen actions are judged."""
+        draws = self.surrogate.draws(
+            self.which, self.surrogate.functions, self.judged, self.judged_near, JUDGEMENT
+        )
+        return CaseDraws(draws, self.contexts)
+
+    def standardised(self, actions: Tensor) -> Tensor:
+        """From the actions' units to standardised actions, (..., k)."""
+        return self.surrogate.scaler.standardised(self.names, actions.to(torch.float64))
+
+    def frame(self) -> tuple[Tensor, Tensor]:
+        """Mean and standard deviation of each action over the observations, (k,) each."""
+        return self.surrogate.scaler.moments(self.names)
+
+    def starts(self, count: int) -> Tensor:
+        """Actions of evenly spaced observations, projected onto the box, (count, B, k)."""
+        overlap = self.surrogate.overlap
+        place = [overlap.names.index(name) for name in self.names]
+        size = min(count, len(overlap.rows))
+        some = torch.linspace(0, len(overlap.rows) - 1, size, dtype=torch.float64).round().long()
+        actions = overlap.location[place] + overlap.scale[place] * overlap.rows[some][:, place]
+        return self.project(actions.unsqueeze(1).expand(-1, len(self.cases), -1))
+
+    @torch.no_grad()
+    def __call__(self, actions: Tensor) -> Tensor:
+        """P(a), (..., B, k) -> (..., B)."""
+        return self._said(self.comparing, actions).success.mean(-1)
+
+    def _said(self, draws: CaseDraws, actions: Tensor) -> Values:
+        flat = self.standardised(actions).reshape(-1, *actions.shape[-2:])
+        said = draws.values(flat)
+        return Values(*(each.unflatten(0, actions.shape[:-2]) for each in vars(said).values()))
+
+    @torch.no_grad()
+    def sought(self, actions: Tensor) -> Tensor:
+        """See above, (..., B, k) -> (..., B)."""
+        return self._ranked(self._said(self.comparing, actions), actions, MARGIN_BEYOND, MARGIN_LOST)
+
+    @torch.no_grad()
+    def sought_at_last(self, actions: Tensor) -> Tensor:
+        """The same by the draws that judge."""
+        return self._ranked(self._said(self.judging, actions), actions, 0.0, 0.0)
+
+    @torch.no_grad()
+    def level_value(self, actions: Tensor) -> Tensor:
+        """See `sought_at_last`."""
+        return self.sought_at_last(actions)
+
+    def _net(self, free: object, actions: Tensor) -> Tensor:  # noqa: ARG002
+        return self.sought_at_last(actions)
+
+    def _ranked(self, said: Values, actions: Tensor, beyond: float, lost: float) -> Tensor:
+        cost = 0.0 if self.charge is None else self.charge(actions)
+        gain, credit = said.gain.mean(-1) - cost, said.credit.mean(-1) - cost
+        allowed = self._allowed(said, beyond, lost)
+        rest = torch.where(credit > 0, credit, gain.clamp_max(0) - 1)
+        return torch.where(allowed & (gain > 0), 1 + gain, rest)
+
+    def _allowed(self, said: Values, beyond: float = 0.0, lost: float = 0.0) -> Tensor:
+        """Whether actions may be recommended by the rows, (..., B) bool."""
+        worst = torch.quantile(said.low - said.none, (1 - self.level) / 2, dim=-1)
+        return (said.beyond <= MOST_BEYOND - beyond) | (worst > lost - MOST_LOST)
+
+    @torch.no_grad()
+    def probability(self, actions: Tensor) -> Tensor:
+        """P(a) by the draws that judge."""
+        return self._said(self.judging, actions).success.mean(-1)
+
+    @torch.no_grad()
+    def acceptable(self, actions: Tensor) -> Tensor:
+        """Whether an action is allowed, or has a credit."""
+        said = self._said(self.judging, actions)
+        return self._allowed(said) | (said.credit.mean(-1) > 0)
+
+    @torch.no_grad()
+    def contrast(self, first: Tensor, second: Tensor) -> list[Estimate | None]:
+        """See `AlterationObjective.contrast`: by the same draws for both."""
+        one, other = (self._said(self.judging, each.unsqueeze(0)) for each in (first, second))
+        apart = (one.success - other.success)[0]
+        beyond = torch.maximum(one.beyond, other.beyond)[0]
+        lower, upper = self._ends(apart)
+        wide = beyond > TOLD_BEYOND
+        low = self._ends((one.low - other.success)[0])[0]
+        high = self._ends((one.success - other.low)[0] + one.beyond[0].unsqueeze(-1))[1]
+        same = (first == second).all(-1)
+        lower = torch.where(same, 0.0, torch.where(wide, torch.minimum(lower, low), lower))
+        upper = torch.where(same, 0.0, torch.where(wide, torch.maximum(upper, high), upper))
+        rows = zip(apart.mean(-1).tolist(), lower.tolist(), upper.tolist(), strict=True)
+        return [difference(*row, self.level) for row in rows]
+
+    def _ends(self, draws: Tensor) -> tuple[Tensor, Tensor]:
+        """The central interval of draws, (..., D) -> (...) each."""
+        ends = draws.new_tensor([(1 - self.level) / 2, (1 + self.level) / 2])
+        lower, upper = torch.quantile(draws, ends, dim=-1)
+        return lower, upper
+
+    @torch.no_grad()
+    def appraise(self, actions: Tensor) -> list[Appraisal]:
+        """See `AlterationObjective.appraise`. Trace: ``beyond``, S; ``model`` and ``hull``, intervals of the
+        estimate and of the gain, by the model and with anything possible where no row is near; ``worst`` and
+        ``credit``, the gain if nothing succeeds there, and without a benefit there.
+        """
+        said = self._said(self.judging, actions.unsqueeze(0))
+        none, gain = said.none[0], said.gain[0]
+        beyond, credit = said.beyond[0], said.credit[0].mean(-1)
+        success, low = said.success[0], said.low[0]
+        wide = beyond.unsqueeze(-1)
+        ends = {
+            "model": (self._ends(success), self._ends(gain)),
+            "hull": (
+                (self._ends(low)[0], self._ends((low + wide).clamp_max(1))[1]),
+                (self._ends(low - none)[0], self._ends((low + wide).clamp_max(1) - none)[1]),
+            ),
+        }
+        allowed = self._allowed(said)[0]
+        coded = self.surrogate.task.coded
+        reasons = [sentence_in_words(each, coded) for each in self.surrogate.adjustments[self.which].reasons]
+        worst = (low - none).mean(-1)
+        floor = self._floor()
+        appraisals = []
+        for index in range(len(self.cases)):
+            point, before, apart = (float(each[index].mean()) for each in (success, none, gain))
+            share = float(beyond[index])
+            intervals = {
+                name: [[float(end[index]) for end in pair] for pair in pairs] for name, pairs in ends.items()
+            }
+            (lower, upper), (less, more) = intervals["hull" if share > TOLD_BEYOND else "model"]
+            lower, upper = min(lower, 1 - floor), max(upper, floor)
+            findings = [Finding("adjustment", reason) for reason in reasons]
+            unsupported = None
+            if not bool(allowed[index]):
+                if float(credit[index]) > 0:
+                    findings.append(_beyond_rows(share, point))
+                else:
+                    unsupported = _unsupported(share, point, before, max(0.0, -float(worst[index])))
+            trace = {
+                "beyond": round(share, 4),
+                "worst": round(float(worst[index]), 6),
+                "credit": round(float(credit[index]), 6),
+                **{
+                    name: {
+                        what: [round(end, 6) for end in pair]
+                        for what, pair in zip(("estimate", "gain"), pairs, strict=True)
+                    }
+                    for name, pairs in intervals.items()
+                },
+            }
+            appraisals.append(
+                Appraisal(
+                    chance(round(point, 6), round(lower, 6), round(upper, 6), self.level),
+                    chance(round(before, 6), *(round(float(end[index]), 6) for end in self._ends(none)), self.level),
+                    findings=tuple(findings),
+                    trace=trace,
+                    unsupported=unsupported,
+                    gain=difference(apart, less, more, self.level),
+                )
+            )
+        return appraisals
+
+    def _floor(self) -> float:
+        """What chance n rows without a success leave open at this level."""
+        member = self.surrogate.fits[self.which][0]
+        return -math.expm1(math.log((1 - self.level) / 2) / max(len(member.residuals), 1))
+
+
+def _beyond_rows(share: float, point: float) -> Finding:
+    here, alone = percents([share, point])
+    return Finding(
+        "support",
+        f"no row is like this for {here} of such cases; the model alone says {alone}",
+        {"beyond": share, "estimate": point},
+    )
+
+
+def _unsupported(share: float, point: float, before: float, lost: float) -> Finding:
+    here, most, alone, usual = percents([share, MOST_BEYOND, point, before])
+    return Finding(
+        "no_support",
+        f"the records cannot tell: for {here} of such cases no row is near this action (at most {most} may be "
+        f"so); the model alone says {alone} where doing nothing gives {usual}; collect rows there, or offer "
+        "actions that such cases have had",
+        {"beyond": share, "worst": -lost},
+    )
