@@ -324,6 +324,23 @@ class FeatureRegression(Solved):
         ]
         return self.location + self.scale * torch.stack(values, -1)
 
+    def common(self, functions: Tensor, inputs: Tensor) -> Tensor:
+        """Values of G functions in each of N groups, (q, N, G, F), at the same inputs (..., N, m, p): (..., N, m,
+        G, q). As `drawn`, without the features in one tensor: these are most of the work where G is small.
+        """
+        values = []
+        for output, own in enumerate(functions):
+            smooth, linear, product, _ = self.amplitudes[output]
+            cosine, sine, straight, paired, constant = own.mT.split(self._blocks(), -2)
+            phases = inputs @ (self.directions * self.widths[output]).mT
+            size = (smooth / self.frequencies).sqrt()
+            found = phases.cos() @ (size * cosine)
+            found += phases.sin_() @ (size * sine)
+            polynomial = torch.cat((inputs, products(inputs)), -1)
+            found += polynomial @ torch.cat((linear.sqrt() * straight, product.sqrt() * paired), -2)
+            values.append(found + constant)
+        return self.location + self.scale * torch.stack(values, -1)
+
     def along(self, functions: Tensor, base: Tensor, moving: Sequence[int]) -> Tensor:
         """G, (..., q, D, m, C), of drawn functions (q, D, F) around a base (..., D, m, p): their values where
         the k inputs at the places `moving` move by a are G'psi(a), with psi of `moved_features`.

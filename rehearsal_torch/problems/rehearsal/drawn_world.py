@@ -224,7 +224,8 @@ def recipe(seed: int, trait: Trait | None = None, alone: bool = False) -> Recipe
         distribution(),
     )
     if trait == "null":
-        outcome = replace(outcome, groups=outcome.groups[:1])
+        # The graph has the arrows, and nothing flows along them.
+        outcome = replace(outcome, groups=(outcome.groups[0], (0.0, acting)))
     if trait == "noise":
         outcome = replace(
             outcome, scale_by=(actions[0], float(draw.uniform(0.3, 0.8) * draw.choice([-1, 1])))

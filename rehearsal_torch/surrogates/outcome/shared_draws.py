@@ -185,19 +185,46 @@ class SharedDraws:
 
     def _member_success(self, index: int, inputs: Tensor) -> Tensor:
         member, own = self.models.outcomes[index], self.coefficients[index]
-        values = torch.stack(
-            [
-                member.location[output] + member.scale[output] * (member.features(inputs, output) @ part.mT)
-                for output, part in enumerate(own)
-            ],
-            -1,
-        )
-        return self.inside(index, values, None if self.models.latent else self._scales(index, inputs))
+        values = member.common(own, inputs)
+        return self.inside(index, values, self._scales(index, inputs))
 
-    def _scales(self, index: int, inputs: Tensor) -> Tensor:
+    def _scales(self, index: int, inputs: Tensor) -> Tensor | None:
+        """s at inputs (..., N / E, m, p); one number for each coordinate where it does not vary."""
         member = self.models.outcomes[index]
-        assert isinstance(member, ResponseRegression)
-        return member.scales(inputs)
+        if not isinstance(member, ResponseRegression):
+            return None
+        return member.scales(inputs if member.varying else inputs[..., :1, :1, :])
+
+    def around(self, known: Tensor) -> list[Tensor]:
+        """What `success_around` needs of points (B, N, m, p) without their actions, from each member."""
+        parts = known.chunk(self.members, -3)
+        return [
+            member.along(
+                own.flatten(1, 2),
+                torch.nn.functional.pad(part, (0, member.inputs - part.shape[-1])).repeat_interleave(self.each, -3),
+                range(part.shape[-1], member.inputs),
+            )
+            for member, own, part in zip(self.models.outcomes, self.coefficients, parts, strict=True)
+        ]
+
+    def success_around(self, around: Sequence[Tensor], known: Tensor, actions: Tensor) -> Tensor:
+        """`success` at points (B, N, m, p) under actions (c, B, k) that are the same at all points of a case: (c,
+        B, N, m, G). For many actions, by one product of matrices in place of their waves.
+        """
+        parts, found = known.chunk(self.members, -3), []
+        for index, (member, own, part) in enumerate(zip(self.models.outcomes, around, parts, strict=True)):
+            moved = member.moved_features(actions, range(part.shape[-1], member.inputs))
+            # (B, q, D, m, C) and (c, B, q, C) -> (c, B, q, D, m)
+            flat = own.flatten(2, 3) @ moved.permute(1, 2, 3, 0)
+            values = member.in_units(flat.permute(3, 0, 2, 1)).unflatten(2, own.shape[2:4])
+            values = values.unflatten(2, (-1, self.each)).transpose(3, 4)
+            scales = None
+            if not self.models.latent:
+                wide = actions[:, :, None, None].expand(*actions.shape[:2], *part.shape[1:3], -1)
+                inputs = torch.cat((part.expand(*wide.shape[:-1], -1), wide), -1)
+                scales = self._scales(index, inputs)
+            found.append(self.inside(index, values, scales))
+        return torch.cat(found, -3)
 
     def inside(self, index: int, values: Tensor, scales: Tensor | None) -> Tensor:
         """The chance that t with its noise lies in the region, (..., N / E, m, G, q) and scales (..., N / E, m,
