@@ -73,6 +73,7 @@ class Adjustment:
     between: tuple[str, ...]
     first: tuple[str, ...]
     reasons: tuple[str, ...]
+    front_door: bool = False
 
 
 def adjustment(

@@ -71,7 +71,6 @@ SIMPLEST_FIRST = {
     "qwz23_offline": "the same equations, with parameters drawn from their posterior",
     "outcome_regression": "smooth regressions of the outcomes, whose kernels are fitted",
     "cme": "kernel regressions of success and of the covariates, with metrics that are fitted",
-    "cme_stack": "the two before it, with a weight that is fitted as well",
 }
 # The methods that are not compared, and why.
 NOT_COMPARED = {
@@ -87,7 +86,7 @@ NOT_COMPARED = {
     "qwz23_success": "it is for several graphs that may be true; with one, it is qwz23_offline",
 }
 # Methods whose models are parts of another's, fitted to the same rows with the same seed: (method, part).
-PARTS = {"cme": ("cme_stack", "indicator"), "outcome_regression": ("cme_stack", "outcome")}
+PARTS: dict[str, tuple[str, str]] = {}
 
 
 NOTHING = "none"
@@ -379,7 +378,7 @@ def wished(problem: Problem) -> str | None:
                 "cannot be weighed against worth by it",
                 "method",
                 "Leave worth out, so that costs are told and do not count, or name another method, such as "
-                "cme_stack or care",
+                "outcome_regression or care",
             )
         return found
     known = methods(problem.kind)

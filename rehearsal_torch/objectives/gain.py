@@ -28,8 +28,6 @@ docs/results/calibration.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Self
 
 import torch
@@ -41,124 +39,15 @@ from rehearsal_torch.data.estimate import percents
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance, difference
-from rehearsal_torch.surrogates.outcome.outcome_posterior import OutcomePosterior
-from rehearsal_torch.surrogates.outcome.shared_draws import CHUNK, SharedDraws
+from rehearsal_torch.surrogates.outcome.case_draws import CaseDraws, Values
+from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
 
 MOST_BEYOND, MOST_LOST, TOLD_BEYOND = 0.2, 0.02, 0.05
+# By how much intervals are wider than those of the draws, for what the model leaves out.
+WIDER = 1.2
 # How far within the rule a search stays, which compares by fewer draws than those that judge.
 MARGIN_BEYOND, MARGIN_LOST = 0.03, 0.01
 SEARCH, JUDGEMENT = 0, 1
-
-
-@dataclass(frozen=True)
-class Values:
-    """What draws say of actions, (..., B, D) each, and S, (..., B)."""
-
-    success: Tensor
-    none: Tensor
-    low: Tensor
-    credit: Tensor
-    beyond: Tensor
-
-    @property
-    def gain(self) -> Tensor:
-        """P(a) - P(none)."""
-        return self.success - self.none
-
-
-class CaseDraws:
-    """Draws at the points of B cases, (B, |X|) standardised contexts."""
-
-    def __init__(self, draws: SharedDraws, contexts: Tensor, many: bool = False) -> None:
-        self.draws, self.models = draws, draws.models
-        self.known = draws.known(contexts)
-        self.around = draws.around(self.known) if many and self.models.between is None else None
-
-    @cached_property
-    def none(self) -> Tensor:
-        """p_kj of no action, (B, N, m, G)."""
-        draws, models, known = self.draws, self.models, self.known
-        width = sum(part.response.outputs for part in models.usual)
-        if len(models.usual) == 1:
-            actions, weights = models.usual[0].usual(draws.usual[0], known)
-        else:
-            # One of the first actions at each point, then v, then the others.
-            order = [*models.first, *[place for place in range(width) if place not in models.first]]
-            first, weights = models.usual[0].usual(draws.usual[0], known)
-            first = _one_of(first, weights)
-            early = known.new_zeros(*first.shape[:-1], width)
-            early[..., list(models.first)] = first
-            known = draws.with_between(known, early)
-            covariates = known.shape[-1] - self.known.shape[-1]
-            given = torch.cat((self.known, first, known[..., known.shape[-1] - covariates :]), -1)
-            later, weights = models.usual[1].usual(draws.usual[1], given)
-            both = torch.cat((first.unsqueeze(-2).expand(*later.shape[:-1], -1), later), -1)
-            actions = torch.empty_like(both)
-            actions[..., order] = both
-        # The alternatives as points beside each other.
-        alternatives = actions.shape[-2]
-        inputs = torch.cat((known.unsqueeze(-2).expand(*actions.shape[:-1], -1), actions), -1)
-        success = draws.success(inputs.flatten(-3, -2)).unflatten(-2, (draws.points, alternatives))
-        return (success * weights.unsqueeze(-1)).sum(-2)
-
-    def none_without(self) -> Tensor:
-        """P_k(none), (B, D)."""
-        return self.none.mean(-2).flatten(-2)
-
-    def values(self, actions: Tensor) -> Values:
-        """At standardised actions, (c, B, k)."""
-        size = max(1, CHUNK // max(1, self._cells()))
-        parts = [self._values(part) for part in actions.split(size)]
-        return Values(*(torch.cat(each) for each in zip(*[vars(part).values() for part in parts], strict=True)))
-
-    def _cells(self) -> int:
-        draws = self.draws
-        features = 0 if self.around is not None else draws.models.outcomes[0].coefficients.shape[1]
-        counted = draws.each * (draws.counted[0].shape[-2] if draws.counted else 1)
-        return len(self.known) * draws.blocks * draws.points * max(features, counted)
-
-    def _values(self, actions: Tensor) -> Values:
-        draws = self.draws
-        wide = actions[:, :, None, None].expand(-1, -1, draws.blocks, draws.points, -1)
-        known = draws.with_between(self.known, wide)
-        if self.around is not None:
-            success = draws.success_around(self.around, self.known, actions)
-        else:
-            success = draws.success(torch.cat((known.expand(*wide.shape[:-1], -1), wide), -1))
-        none = self.none
-        far = self._far(known, wide)
-        near = far.shape[-1]
-        lost = (success[..., :near, :] * far.unsqueeze(-1)).mean(-2)
-        apart = (success[..., :near, :] - none[..., :near, :]).clamp_min(0)
-        mean, before = success.mean(-2), none.mean(-2)
-        gain = mean - before
-        benefit = (apart * far.unsqueeze(-1)).mean(-2)
-        return Values(
-            mean.flatten(-2),
-            before.flatten(-2).expand(*mean.shape[:-2], -1),
-            (mean - lost).clamp_min(0).flatten(-2),
-            (gain - benefit).flatten(-2),
-            far.mean((-2, -1)),
-        )
-
-    def _far(self, known: Tensor, actions: Tensor) -> Tensor:
-        """Whether no row is near some of the points, (c, B, N, m'), as numbers."""
-        draws, near = self.draws, self.models.near
-        points, wide = known[..., : draws.near, :], actions[..., : draws.near, :]
-        if not near.known:
-            return wide.new_ones(wide.shape[:-1])
-        observed = near._observed(points)
-        usual = self.models.habit(observed)
-        return near.far(observed, wide - usual).to(wide)
-
-
-def _one_of(actions: Tensor, weights: Tensor) -> Tensor:
-    """One of the alternatives (..., m, l, k) at each point by even quantiles of the weights, (..., m, k)."""
-    points = weights.shape[-2]
-    level = (torch.arange(points, dtype=weights.dtype, device=weights.device) * 0.6180339887 + 0.5) % 1
-    places = (weights.cumsum(-1) < level.unsqueeze(-1)).sum(-1).clamp_max(weights.shape[-1] - 1)
-    index = places[..., None, None].expand(*places.shape, 1, actions.shape[-1])
-    return actions.gather(-2, index).squeeze(-2)
 
 
 class SupportedGain(AlterationObjective):
@@ -173,14 +62,14 @@ class SupportedGain(AlterationObjective):
         level: Coverage probability of the intervals.
     """
 
-    takes = (OutcomePosterior,)
+    takes = (OutcomeRegression,)
     of_success = True
     pools = True
     level: float
 
     def __init__(
         self,
-        surrogate: OutcomePosterior,
+        surrogate: OutcomeRegression,
         cases: Sequence[RehearsalCase],
         names: Sequence[str],
         searched: int = 3,
@@ -198,18 +87,30 @@ class SupportedGain(AlterationObjective):
         self.searched, self.points, self.near = min(searched, surrogate.functions), points, near
         self.judged, self.judged_near = judged, judged_near
         self.contexts = surrogate.contexts(surrogate.task.given(cases))
+        # Shared with the same objective in other bounds.
+        self._draws: dict[str, CaseDraws] = {}
         # What was asked last: searches ask for values and acceptance of the same actions.
         self._last: tuple[CaseDraws, Tensor, Values] | None = None
 
-    @cached_property
+    @property
     def comparing(self) -> CaseDraws:
         """The draws by which actions are compared."""
+        if "comparing" not in self._draws:
+            self._draws["comparing"] = self._compared()
+        return self._draws["comparing"]
+
+    def _compared(self) -> CaseDraws:
         draws = self.surrogate.draws(self.which, self.searched, self.points, self.near, SEARCH)
         return CaseDraws(draws, self.contexts, many=True)
 
-    @cached_property
+    @property
     def judging(self) -> CaseDraws:
         """The draws by which chosen actions are judged."""
+        if "judging" not in self._draws:
+            self._draws["judging"] = self._judged()
+        return self._draws["judging"]
+
+    def _judged(self) -> CaseDraws:
         draws = self.surrogate.draws(
             self.which, self.surrogate.functions, self.judged, self.judged_near, JUDGEMENT
         )
@@ -311,13 +212,13 @@ class SupportedGain(AlterationObjective):
         """
         ends = draws.new_tensor([(1 - self.level) / 2, (1 + self.level) / 2])
         lower, upper = torch.quantile(draws, ends, dim=-1)
-        members = self.surrogate.members
-        if members == 1:
-            return lower, upper
-        mean = draws.mean(-1)
-        between = draws.unflatten(-1, (members, -1)).mean(-1).var(-1)
-        rest = torch.special.ndtri(ends[1]).square() * 2 * between / members
-        return mean - ((mean - lower).square() + rest).sqrt(), mean + ((upper - mean).square() + rest).sqrt()
+        mean, members = draws.mean(-1), self.surrogate.members
+        rest = torch.zeros_like(mean)
+        if members > 1:
+            between = draws.unflatten(-1, (members, -1)).mean(-1).var(-1)
+            rest = torch.special.ndtri(ends[1]).square() * 2 * between / members
+        below, above = (((mean - end).square() + rest).sqrt() for end in (lower, upper))
+        return mean - WIDER * below, mean + WIDER * above
 
     @torch.no_grad()
     def appraise(self, actions: Tensor) -> list[Appraisal]:

@@ -36,7 +36,7 @@ from torch import Tensor
 
 from rehearsal_torch.estimators.feature_regression import FeatureRegression
 from rehearsal_torch.estimators.response_regression import ResponseRegression, Responses, sampled_rows
-from rehearsal_torch.surrogates.outcome.outcome_regression import NearRows
+from rehearsal_torch.surrogates.outcome.near_rows import NearRows
 from rehearsal_torch.surrogates.outcome.usual_action import UsualAction
 from rehearsal_torch.surrogates.outcome_draws import FaceCoordinates
 
@@ -60,6 +60,7 @@ class ResponseModels:
     usual: Sequence[UsualAction]  # Of a_first, or all actions, on (x, u); then of the rest on (x, u, v, a_first)
     near: NearRows
     habit: FeatureRegression  # The regression of a on (x, u, v), from which `near` measures
+    front_door: bool = False  # Whether the outcome sees usual actions, and v alone the altered ones
 
 
 @dataclass(frozen=True)
@@ -136,18 +137,6 @@ class SharedDraws:
         """D = N G."""
         return self.blocks * self.each
 
-    @cached_property
-    def bounds(self) -> tuple[float, float]:
-        """The region of a single coordinate."""
-        low, high = -torch.inf, torch.inf
-        for (normal,), offset in zip(
-            self.models.faces.normals.tolist(), self.models.faces.offsets.tolist(), strict=True
-        ):
-            if normal > 0:
-                high = min(high, offset / normal)
-            elif normal < 0:
-                low = max(low, offset / normal)
-        return low, high
 
     @cached_property
     def tables(self) -> list["_Distributions"]:
@@ -187,6 +176,19 @@ class SharedDraws:
         member, own = self.models.outcomes[index], self.coefficients[index]
         values = member.common(own, inputs)
         return self.inside(index, values, self._scales(index, inputs))
+
+    def outcomes(self, inputs: Tensor, stream: torch.Generator) -> Tensor:
+        """Draws of t with noise at (x, u, v, a), (N, m, p) -> (N, m, G, q); not where success is modelled."""
+        found = []
+        for index, part in enumerate(inputs.chunk(self.members, -3)):
+            member, weights = self.models.outcomes[index], self.weights[index]
+            assert isinstance(member, ResponseRegression)
+            noise = sampled_rows(member.residuals, weights.flatten(0, 1), self.points, stream)
+            noise = noise.unflatten(0, weights.shape[:2]).transpose(1, 2)
+            found.append(
+                member.common(self.coefficients[index], part) + member.scales(part).unsqueeze(-2) * noise
+            )
+        return torch.cat(found)
 
     def _scales(self, index: int, inputs: Tensor) -> Tensor | None:
         """s at inputs (..., N / E, m, p); one number for each coordinate where it does not vary."""
@@ -234,7 +236,7 @@ class SharedDraws:
             return torch.special.ndtr(values[..., 0])
         scales = scales.unsqueeze(-2)
         if self.models.faces.count == 1:
-            low, high = self.bounds
+            low, high = _bounds(self.models.faces)
             values, scales = values[..., 0], scales[..., 0]
             table = self.tables[index]
             below = table((low - values) / scales) if low > -torch.inf else 0.0
@@ -243,6 +245,35 @@ class SharedDraws:
         residuals = self.counted[index].unsqueeze(1)
         whole = values.unsqueeze(-2) + scales.unsqueeze(-2) * residuals
         return self.models.faces.desired(whole).to(values.dtype).mean(-1)
+
+
+@torch.no_grad()
+def mean_success(model: FeatureRegression, faces: FaceCoordinates, inputs: Tensor) -> Tensor:
+    """P(Y in S | h) by the mean function of a regression, or of a classification of success, and the pool of
+    its residuals, (n, p) -> (n,).
+    """
+    values = model(inputs)
+    if not isinstance(model, ResponseRegression):
+        return torch.special.ndtr(values[:, 0])
+    scales = model.scales(inputs)
+    if faces.count == 1:
+        pool = model.residuals[:, 0]
+        table = _Distributions(pool, torch.full_like(pool, 1 / len(pool)).expand(1, 1, -1))
+        low, high = ((end - values[:, 0]) / scales[:, 0] for end in _bounds(faces))
+        return (table(high[None, :, None]) - table(low[None, :, None])).flatten()
+    noise = model.residuals[:: max(1, len(model.residuals) // COUNTED)]
+    return faces.desired(values.unsqueeze(1) + scales.unsqueeze(1) * noise).to(values).mean(-1)
+
+
+def _bounds(faces: FaceCoordinates) -> tuple[float, float]:
+    """The region of a single coordinate."""
+    low, high = -torch.inf, torch.inf
+    for (normal,), offset in zip(faces.normals.tolist(), faces.offsets.tolist(), strict=True):
+        if normal > 0:
+            high = min(high, offset / normal)
+        elif normal < 0:
+            low = max(low, offset / normal)
+    return low, high
 
 
 class _Distributions:
