@@ -34,7 +34,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.codings.texts import sentence_in_words
-from rehearsal_torch.data.decision import Estimate, RehearsalCase
+from rehearsal_torch.data.decision import Estimate, GainDraws, RehearsalCase
 from rehearsal_torch.data.estimate import percents
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.sizes import require
@@ -279,6 +279,7 @@ class SupportedGain(AlterationObjective):
                     trace=trace,
                     unsupported=unsupported,
                     gain=difference(apart, less, more, self.level),
+                    gain_draws=GainDraws(gain[index], (low - none)[index], share),
                 )
             )
         return appraisals

@@ -2,7 +2,8 @@
 
 A draw k holds functions f_k of the outcomes, their scale, and a distribution F_k of their standardised
 residuals; draws are grouped in N blocks, and a block b holds what draws share: a function of the covariates,
-g_b, and of the usual actions, h_b, with resampled residuals of m points each. In a context x,
+g_b, and of the usual actions, h_b, with resampled residuals of m points each, which have weights (means over
+them, mean_j, are weighted). In a context x,
 
     u_bj = g_b(x) + residual,        v_bj = that of (x, u_bj, a_first),        o_bj ~ P(a | x, u_bj),
 
@@ -35,7 +36,12 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.estimators.feature_regression import FeatureRegression
-from rehearsal_torch.estimators.response_regression import ResponseRegression, Responses, sampled_rows
+from rehearsal_torch.estimators.response_regression import (
+    ResponseRegression,
+    Responses,
+    sampled_cells,
+    sampled_rows,
+)
 from rehearsal_torch.surrogates.outcome.near_rows import NearRows
 from rehearsal_torch.surrogates.outcome.usual_action import UsualAction
 from rehearsal_torch.surrogates.outcome_draws import FaceCoordinates
@@ -120,7 +126,11 @@ class SharedDraws:
                 return None
             return sampled_rows(model.residuals, drawn.weights, points, stream)
 
-        self.before = residuals(models.before, functions.before)
+        self.before, self.shares = None, torch.full((self.blocks, points), 1 / points, dtype=torch.float64)
+        if models.before is not None and functions.before is not None:
+            self.before, self.shares = sampled_cells(
+                models.before.residuals, functions.before.weights, points, stream
+            )
         self.between = residuals(models.between, functions.between)
         self.usual = [part.draws(self.blocks, points, stream) for part in models.usual]
         self.counted = (
@@ -131,6 +141,11 @@ class SharedDraws:
                 for member, own in zip(models.outcomes, self.weights, strict=True)
             ]
         )
+
+    def mean(self, numbers: Tensor) -> Tensor:
+        """The mean over the first points of each block, (..., N, m', G) -> (..., N, G)."""
+        shares = self.shares[:, : numbers.shape[-2]].to(numbers)
+        return torch.einsum("...nmg,nm->...ng", numbers, shares / shares.sum(-1, keepdim=True))
 
     @property
     def draws(self) -> int:
