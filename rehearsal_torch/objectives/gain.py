@@ -9,11 +9,13 @@ share of such cases in which no row is near), the worst case `low` in which noth
 rows speak for nearly all of it, or there is hardly anything to lose, as where success is rare without an
 action. Of what is allowed the largest mean gain is sought. Where nothing allowed gains, the largest credit is:
 a benefit that can be expected from what is known, though most of it lies beyond the rows; it can only be a
-*may*. Searches see both as one value,
+*may*, and is not offered below `LEAST_CREDIT`. Searches see both as one value,
 
-    1 + gain    allowed, gain > 0        credit    credit > 0        gain - 2    otherwise,
+    1 + g    allowed, g > 0        credit    credit > `LEAST_CREDIT`        g - 2    otherwise,
 
-in which costs in units of the worth of a desired outcome are taken off.
+g being the gain in which a benefit where no row is near counts by `DISCOUNT` less, so that of actions that gain
+nearly the same one is taken whose gain can be told; costs in units of the worth of a desired outcome are taken
+off.
 
 Where S exceeds `TOLD_BEYOND`, the model's interval is not what is known, and the interval that is said is the
 hull: from the lower end of the worst case to the upper end of it plus S (success there is anything from 0 to
@@ -43,6 +45,10 @@ from rehearsal_torch.surrogates.outcome.case_draws import CaseDraws, Values
 from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
 
 MOST_BEYOND, MOST_LOST, TOLD_BEYOND = 0.2, 0.02, 0.05
+# What a benefit counts less where no row is near, when actions are compared.
+DISCOUNT = 0.5
+# The least credit for which an action that is not allowed is offered.
+LEAST_CREDIT = 0.01
 # By how much intervals are wider than those of the draws, for what the model leaves out.
 WIDER = 1.2
 # How far within the rule a search stays, which compares by fewer draws than those that judge.
@@ -172,9 +178,10 @@ class SupportedGain(AlterationObjective):
 
     def _ranked(self, said: Values, actions: Tensor, beyond: float, lost: float) -> Tensor:
         cost = 0.0 if self.charge is None else self.charge(actions)
-        gain, credit = said.gain.mean(-1) - cost, said.credit.mean(-1) - cost
+        gain, credit = said.gain.mean(-1), said.credit.mean(-1)
+        gain, credit = gain - DISCOUNT * (gain - credit) - cost, credit - cost
         allowed = self._allowed(said, beyond, lost)
-        rest = torch.where(credit > 0, credit, gain - 2)
+        rest = torch.where(credit > LEAST_CREDIT, credit, gain - 2)
         return torch.where(allowed & (gain > 0), 1 + gain, rest)
 
     def _allowed(self, said: Values, beyond: float = 0.0, lost: float = 0.0) -> Tensor:
@@ -191,7 +198,7 @@ class SupportedGain(AlterationObjective):
     def acceptable(self, actions: Tensor) -> Tensor:
         """Whether an action is allowed, or has a credit."""
         said = self._said(self.judging, actions)
-        return self._allowed(said) | (said.credit.mean(-1) > 0)
+        return self._allowed(said) | (said.credit.mean(-1) > LEAST_CREDIT)
 
     @torch.no_grad()
     def contrast(self, first: Tensor, second: Tensor) -> list[Estimate | None]:
@@ -259,7 +266,7 @@ class SupportedGain(AlterationObjective):
             findings = [Finding("adjustment", reason) for reason in reasons]
             unsupported = None
             if not bool(allowed[index]):
-                if float(credit[index]) > 0:
+                if float(credit[index]) > LEAST_CREDIT:
                     findings.append(_beyond_rows(share, point))
                 else:
                     unsupported = _unsupported(share, point, before, max(0.0, -float(worst[index])))
