@@ -212,6 +212,8 @@ class OutcomeRegression(AdjustedSurrogate):
         score: How well success is predicted where it was left out.
     """
 
+    by_front_door: bool = True
+
     def __init__(
         self,
         task: Mapping[str, Any] | RehearsalTask,
