@@ -30,7 +30,6 @@ docs/results/calibration.
 
 import math
 from collections.abc import Sequence
-from typing import Self
 
 import torch
 from torch import Tensor
@@ -40,7 +39,13 @@ from rehearsal_torch.data.decision import Estimate, GainDraws, RehearsalCase
 from rehearsal_torch.data.estimate import percents
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.sizes import require
-from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance, difference
+from rehearsal_torch.objectives.objective import (
+    AT_ONCE,
+    AlterationObjective,
+    Appraisal,
+    chance,
+    difference,
+)
 from rehearsal_torch.surrogates.outcome.case_draws import CaseDraws, Values
 from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
 
@@ -71,6 +76,7 @@ class SupportedGain(AlterationObjective):
     takes = (OutcomeRegression,)
     of_success = True
     pools = True
+    ranks_acceptable = True
     level: float
 
     def __init__(
@@ -188,6 +194,12 @@ class SupportedGain(AlterationObjective):
         """Whether actions may be recommended by the rows, (..., B) bool."""
         worst = (said.low - said.none).mean(-1)
         return (said.beyond <= MOST_BEYOND - beyond) | (worst > lost - MOST_LOST)
+
+    @torch.no_grad()
+    def highest(self, actions: Tensor) -> Tensor:
+        """See `AlterationObjective.highest`: what is acceptable comes first in what is sought."""
+        blocks = [block.unsqueeze(1).expand(-1, len(self.cases), -1) for block in actions.split(AT_ONCE)]
+        return actions[torch.cat([self.sought_at_last(block) for block in blocks]).argmax(0)]
 
     @torch.no_grad()
     def probability(self, actions: Tensor) -> Tensor:
