@@ -201,7 +201,9 @@ def content_order(columns: Sequence[np.ndarray]) -> np.ndarray:
             else:
                 ranks = _mixed(code)
                 rows += _mixed(ranks + _mixed((ranks ^ before).sum(dtype=np.uint64)))
-    return np.lexsort((*(code for code, _ in codes[::-1]), rows))
+    order = np.argsort(rows)
+    tied = (np.diff(rows[order]) == 0).any()
+    return np.lexsort((*(code for code, _ in codes[::-1]), rows)) if tied else order
 
 
 def _mixed(numbers: np.ndarray) -> np.ndarray:
