@@ -222,7 +222,8 @@ class RehearsalTable(OwnData, RehearsalProblem):
             raise ValueError(f"validation: expected a share in [0, 1); got {validation}")
         faults: list[str] = []
         table = rows_in(path, "path", "the table", faults, lambda names: _needed(task, identity, names))
-        frame, where = table.frame, table.where
+        # The rows as they were read, with their texts.
+        self.frame, frame, where = table.frame, table.frame, table.where
         notes: list[str] = []
         self.rare: dict[str, str] = {}
         try:
