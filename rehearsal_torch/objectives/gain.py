@@ -28,23 +28,21 @@ docs/results/calibration.
 
 import math
 from collections.abc import Sequence
-from typing import Self
 
 import torch
 from torch import Tensor
 
 from rehearsal_torch.data.codings.texts import sentence_in_words
-from rehearsal_torch.data.decision import Estimate, GainDraws, RehearsalCase
+from rehearsal_torch.data.decision import Estimate, RehearsalCase
 from rehearsal_torch.data.estimate import percents
 from rehearsal_torch.data.finding import Finding
+from rehearsal_torch.data.pooled import TOLD_BEYOND, GainDraws, central
 from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance, difference
 from rehearsal_torch.surrogates.outcome.case_draws import CaseDraws, Values
 from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
 
-MOST_BEYOND, MOST_LOST, TOLD_BEYOND = 0.2, 0.02, 0.05
-# By how much intervals are wider than those of the draws, for what the model leaves out.
-WIDER = 1.2
+MOST_BEYOND, MOST_LOST = 0.2, 0.02
 # How far within the rule a search stays, which compares by fewer draws than those that judge.
 MARGIN_BEYOND, MARGIN_LOST = 0.03, 0.01
 SEARCH, JUDGEMENT = 0, 1
@@ -83,7 +81,11 @@ class SupportedGain(AlterationObjective):
         require(min(searched, points, near, judged, judged_near) >= 1, "positive numbers", points=points)
         require(0 < level < 1, "level in (0, 1)", level=level)
         surrogate.require_fitted()
-        self.surrogate, self.which, self.level = surrogate, surrogate.task.candidates.index(tuple(names)), level
+        self.surrogate, self.which, self.level = (
+            surrogate,
+            surrogate.task.candidates.index(tuple(names)),
+            level,
+        )
         self.searched, self.points, self.near = min(searched, surrogate.functions), points, near
         self.judged, self.judged_near = judged, judged_near
         self.contexts = surrogate.contexts(surrogate.task.given(cases))
@@ -189,36 +191,26 @@ class SupportedGain(AlterationObjective):
         said = self._said(self.judging, actions)
         return self._allowed(said) | (said.credit.mean(-1) > 0)
 
-    @torch.no_grad()
     def contrast(self, first: Tensor, second: Tensor) -> list[Estimate | None]:
         """See `AlterationObjective.contrast`: by the same draws for both."""
+        return [draws.estimate() for draws in self.contrast_draws(first, second)]
+
+    @torch.no_grad()
+    def contrast_draws(self, first: Tensor, second: Tensor) -> list[GainDraws]:
+        """See `AlterationObjective.contrast_draws`: beyond the rows, either may succeed or fail."""
         one, other = (self._said(self.judging, each.unsqueeze(0)) for each in (first, second))
-        apart = (one.success - other.success)[0]
-        beyond = torch.maximum(one.beyond, other.beyond)[0]
-        lower, upper = self._ends(apart)
-        wide = beyond > TOLD_BEYOND
-        low = self._ends((one.low - other.success)[0])[0]
-        high = self._ends((one.success - other.low)[0] + one.beyond[0].unsqueeze(-1))[1]
-        same = (first == second).all(-1)
-        lower = torch.where(same, 0.0, torch.where(wide, torch.minimum(lower, low), lower))
-        upper = torch.where(same, 0.0, torch.where(wide, torch.maximum(upper, high), upper))
-        rows = zip(apart.mean(-1).tolist(), lower.tolist(), upper.tolist(), strict=True)
-        return [difference(*row, self.level) for row in rows]
+        differ = (first != second).any(-1)
+        beyond = torch.where(differ, one.beyond + other.beyond, 0.0)[0].clamp_max(1)
+        gain = one.success - other.success
+        lowest = torch.where(differ.unsqueeze(-1), one.low - other.low - other.beyond.unsqueeze(-1), 0.0)
+        return [
+            GainDraws(*each, self.surrogate.members, self.level)
+            for each in zip(gain[0], lowest[0], beyond.tolist(), strict=True)
+        ]
 
     def _ends(self, draws: Tensor) -> tuple[Tensor, Tensor]:
-        """The central interval of draws, those of E fits side by side, (..., D) -> (...) each: with 2 B / E
-        more variance, B that between the fits, as of (1 + 1 / E) B, by which a further fit would differ, the
-        draws hold (1 - 1 / E) B.
-        """
-        ends = draws.new_tensor([(1 - self.level) / 2, (1 + self.level) / 2])
-        lower, upper = torch.quantile(draws, ends, dim=-1)
-        mean, members = draws.mean(-1), self.surrogate.members
-        rest = torch.zeros_like(mean)
-        if members > 1:
-            between = draws.unflatten(-1, (members, -1)).mean(-1).var(-1)
-            rest = torch.special.ndtri(ends[1]).square() * 2 * between / members
-        below, above = (((mean - end).square() + rest).sqrt() for end in (lower, upper))
-        return mean - WIDER * below, mean + WIDER * above
+        """The central interval of draws, (..., D) -> (...) each."""
+        return central(draws, self.surrogate.members, self.level)
 
     @torch.no_grad()
     def appraise(self, actions: Tensor) -> list[Appraisal]:
@@ -274,12 +266,18 @@ class SupportedGain(AlterationObjective):
             appraisals.append(
                 Appraisal(
                     chance(round(point, 6), round(lower, 6), round(upper, 6), self.level),
-                    chance(round(before, 6), *(round(float(end[index]), 6) for end in self._ends(none)), self.level),
+                    chance(
+                        round(before, 6),
+                        *(round(float(end[index]), 6) for end in self._ends(none)),
+                        self.level,
+                    ),
                     findings=tuple(findings),
                     trace=trace,
                     unsupported=unsupported,
                     gain=difference(apart, less, more, self.level),
-                    gain_draws=GainDraws(gain[index], (low - none)[index], share),
+                    gain_draws=GainDraws(
+                        gain[index], (low - none)[index], share, self.surrogate.members, self.level
+                    ),
                 )
             )
         return appraisals
