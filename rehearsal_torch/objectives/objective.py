@@ -33,10 +33,11 @@ from torch import Tensor
 
 from rehearsal_torch.data.codings.class_actions import combinations, parts
 from rehearsal_torch.data.codings.texts import worded
-from rehearsal_torch.data.decision import CHANCE, DIFFERENCE, Decision, Estimate, GainDraws, RehearsalCase
+from rehearsal_torch.data.decision import CHANCE, DIFFERENCE, Decision, Estimate, RehearsalCase
 from rehearsal_torch.data.estimate import beside
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.finite import ranked
+from rehearsal_torch.data.pooled import GainDraws
 from rehearsal_torch.data.question import Kind
 from rehearsal_torch.data.rehearsal_task import SEARCHES
 from rehearsal_torch.graphs.separation import reaches
@@ -332,6 +333,10 @@ class AlterationObjective(Objective, ABC):
         interval of the difference, in which what both have in common cancels; None where one is not finite,
         and by default, where the method has no such interval.
         """
+        return None
+
+    def contrast_draws(self, first: Tensor, second: Tensor) -> list[GainDraws] | None:  # noqa: ARG002
+        """The same as draws that cases have in common; None by default, where the method has none."""
         return None
 
     def acceptable(self, actions: Tensor) -> Tensor:
