@@ -15,7 +15,6 @@ OTHERWISE = {
     "search/sobol_actions": {"sampling"},
     "objective/chance_cost": {"weights", "reference"},
     "objective/counterfactual_return": {"changes"},
-    "objective/stacked_success": {"outcome", "indicator"},
 }
 VARIANTS = {"search/astar_published"}
 # A file that refines another one has no class of its own.

@@ -5,12 +5,12 @@ from functools import partial
 
 import pytest
 import torch
+from rehearsal_torch.objectives.outcome_success import OutcomeSuccess
 
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.estimators.feature_classifier import FeatureClassifier
 from rehearsal_torch.estimators.feature_regression import FeatureRegression
-from rehearsal_torch.objectives.outcome_success import OutcomeSuccess
 from rehearsal_torch.problems.rehearsal.bermuda import Bermuda
 from rehearsal_torch.problems.rehearsal.nonlinear_worlds import YesNo
 from rehearsal_torch.problems.world_size import SampleSize
