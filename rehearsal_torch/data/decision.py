@@ -194,6 +194,21 @@ Status = Literal["do", "may", "leave"]
 
 
 @dataclass(frozen=True)
+class GainDraws:
+    """Draws of what an action gains over no action, (D,) each, from the same D draws in every case.
+
+    Attributes:
+        gain: By the model.
+        lowest: If nothing succeeds where no row is near.
+        beyond: S, the share of such cases in which no row is near the action.
+    """
+
+    gain: Tensor
+    lowest: Tensor
+    beyond: float
+
+
+@dataclass(frozen=True)
 class Decision:
     """An alteration, or the reason for none, with its estimates.
 
@@ -223,6 +238,7 @@ class Decision:
             where that does not apply.
         hidden_cause: Episodes only: the same for a recommended sequence, as partial R^2; None where that does
             not apply.
+        draws: Draws of the gain over no action, by which those of several cases are pooled; None without any.
         trace: Diagnostics of the search: plain numbers, strings and lists, equal in every run with the same
             seed. Never used for scoring.
         seconds: Wall-clock time of the search, which does not count when decisions are compared.
@@ -245,6 +261,7 @@ class Decision:
     reason: Finding | None = field(default=None, kw_only=True)
     sensitivity: Sensitivity | None = field(default=None, kw_only=True)
     hidden_cause: HiddenCause | None = field(default=None, kw_only=True)
+    draws: "GainDraws | None" = field(default=None, kw_only=True, repr=False, compare=False)
     trace: dict[str, Any] = field(default_factory=dict, kw_only=True)
     seconds: float = field(default=0.0, kw_only=True, compare=False)
 

@@ -44,7 +44,7 @@ from rehearsal_torch.estimators.feature_regression import (
     FeatureRegression,
     products,
 )
-from rehearsal_torch.seeding import generator
+from rehearsal_torch.seeding import generator, numpy_generator
 
 # The mean and the variance of log e^2 of a normal e.
 LOG_MEAN, LOG_VARIANCE = -1.2704, math.pi**2 / 2
@@ -70,8 +70,8 @@ class ResponseRegression(FeatureRegression):
     ) -> None:
         super().__init__(frequencies, evidence_rows, iterations, seed)
         # The coefficients c of each output, zero but for the first where one scale is enough; t; the unit of
-        # each residual.
-        self.register_fitted(log_scale=("q", "s"), shared=("q",), members=("n",))
+        # each residual; the number of rows.
+        self.register_fitted(log_scale=("q", "s"), shared=("q",), members=("n",), count=(1,))
 
     def solve(self, *examples: Tensor) -> None:
         """Fits to inputs (n, p), standardised, outputs (n, q), and the numbers of units (n,) if there are
@@ -105,8 +105,10 @@ class ResponseRegression(FeatureRegression):
         )
         self.log_scale = torch.stack([each.log_scale for each in columns])
         self.residuals = torch.stack([each.pool[kept] for each in columns], -1)
-        self.members = (torch.arange(number, device=inputs.device) if groups is None else groups)[kept].double()
-        self.rows = inputs.new_empty(0)
+        self.members = (torch.arange(number, device=inputs.device) if groups is None else groups)[
+            kept
+        ].double()
+        self.count, self.rows = inputs.new_tensor([float(number)]), inputs.new_empty(0)
 
     def derivable(self) -> dict[str, tuple[int, ...]]:
         """Nothing: the roots depend on the scales and units of the rows."""
@@ -130,8 +132,11 @@ class ResponseRegression(FeatureRegression):
         """Draws of functions and of the distribution of the pool."""
         functions = self.draws(count, stream)
         _, places = self.members.unique(return_inverse=True)
-        shares = torch.empty(count, int(places.max()) + 1, dtype=torch.float64)
-        shares.exponential_(generator=stream)
+        groups = int(places.max()) + 1
+        # Rows that the pool leaves out count, too: each of those kept stands for several.
+        shape = float(self.count) / len(places) if groups == len(places) else 1.0
+        draw = numpy_generator(int(torch.randint(2**62, (1,), generator=stream)))
+        shares = torch.from_numpy(draw.gamma(max(shape, 1.0), size=(count, groups)))
         weights = shares.to(places.device)[:, places]
         return Responses(functions, weights / weights.sum(-1, keepdim=True))
 
@@ -197,7 +202,10 @@ class _Column:
         self.root = torch.linalg.cholesky(moment)
         self.solved = torch.cholesky_solve(cross, self.root).squeeze(-1)
         pairs = [
-            (part @ self.solved, torch.linalg.solve_triangular(self.root, part.mT, upper=False).square().sum(0))
+            (
+                part @ self.solved,
+                torch.linalg.solve_triangular(self.root, part.mT, upper=False).square().sum(0),
+            )
             for part in self.blocks()
         ]
         fitted, leverages = (torch.cat(parts) for parts in zip(*pairs, strict=True))
@@ -294,3 +302,29 @@ def sampled_rows(pool: Tensor, weights: Tensor, points: int, stream: torch.Gener
     strata = torch.rand(len(weights), points, generator=stream).argsort(-1)
     places = torch.searchsorted(edges, ((strata + within) / points).to(edges))
     return pool[order[places.clamp_max(len(pool) - 1)]]
+
+
+def sampled_cells(
+    pool: Tensor, weights: Tensor, points: int, stream: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """Whole rows of a pool (n, q) by weights (D, n), one from each of m cells, and the weights of the cells:
+    (D, m, q) and (D, m). The pool is halved along one column after the other (a k-d tree) into cells of as many
+    rows, in random order, so that few points stand for a distribution of several columns; m is a power of two
+    (else, or of few rows, as `sampled_rows`, with equal weights).
+    """
+    levels, number = points.bit_length() - 1, len(pool)
+    if points != 2**levels or number < 2 * points:
+        rows = sampled_rows(pool, weights, points, stream)
+        return rows, torch.full_like(rows[..., 0], 1 / points)
+    kept = torch.randperm(number, generator=stream)[: number // points * points].to(pool.device)
+    cells = kept.unsqueeze(0)
+    for level in range(levels):
+        column = pool[cells, level % pool.shape[1]]
+        cells = cells.gather(-1, column.argsort(dim=-1, stable=True)).reshape(2 * len(cells), -1)
+    cells = cells[torch.randperm(points, generator=stream).to(pool.device)]
+    own = weights[:, cells]
+    masses = own.sum(-1)
+    level_of = torch.rand(len(weights), points, 1, dtype=torch.float64, generator=stream).to(masses)
+    places = torch.searchsorted(own.cumsum(-1), level_of * masses.unsqueeze(-1))
+    chosen = cells.expand(len(weights), -1, -1).gather(-1, places.clamp_max(cells.shape[-1] - 1)).squeeze(-1)
+    return pool[chosen], masses / masses.sum(-1, keepdim=True)

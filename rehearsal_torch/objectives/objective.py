@@ -33,7 +33,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.codings.class_actions import combinations, parts
 from rehearsal_torch.data.codings.texts import worded
-from rehearsal_torch.data.decision import CHANCE, DIFFERENCE, Decision, Estimate, RehearsalCase
+from rehearsal_torch.data.decision import CHANCE, DIFFERENCE, Decision, Estimate, GainDraws, RehearsalCase
 from rehearsal_torch.data.estimate import beside
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.finite import ranked
@@ -103,6 +103,7 @@ class Appraisal:
     # Why it may not be recommended although it can be assessed; None if it may.
     unsupported: Finding | None = None
     gain: Estimate | None = None  # The estimate minus the baseline, with an interval of its own
+    gain_draws: GainDraws | None = None
 
 
 def chance(

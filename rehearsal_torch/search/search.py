@@ -253,6 +253,7 @@ def chosen(
             estimate=found.estimate,
             baseline=found.baseline,
             gain=found.gain,
+            draws=found.gain_draws,
             findings=found.findings,
             reason=Finding("note", note) if note else None,
             trace=trace,

@@ -71,7 +71,9 @@ class CaseDraws:
     def values(self, actions: Tensor) -> Values:
         """At standardised actions, (c, B, k)."""
         parts = [self._values(part) for part in actions.split(max(1, CHUNK // self._cells()))]
-        return Values(*(torch.cat(each) for each in zip(*[vars(part).values() for part in parts], strict=True)))
+        return Values(
+            *(torch.cat(each) for each in zip(*[vars(part).values() for part in parts], strict=True))
+        )
 
     def outcomes(self, actions: Tensor | None, stream: torch.Generator) -> Tensor:
         """Draws of t in the first case at standardised actions (B, k), or at the usual ones, (n, q)."""
@@ -109,15 +111,15 @@ class CaseDraws:
             success = draws.success(torch.cat((known.expand(*seen.shape[:-1], -1), seen), -1))
         far = self._far(actions)
         near = far.shape[-1]
-        lost = (success[..., :near, :] * far.unsqueeze(-1)).mean(-2)
+        lost = draws.mean(success[..., :near, :] * far.unsqueeze(-1))
         benefit = (success[..., :near, :] - none[..., :near, :]).clamp_min(0) * far.unsqueeze(-1)
-        mean, before = success.mean(-2), none.mean(-2)
+        mean, before = draws.mean(success), draws.mean(none)
         return Values(
             mean.flatten(-2),
             before.flatten(-2).expand(*mean.shape[:-2], -1),
             (mean - lost).clamp_min(0).flatten(-2),
-            (mean - before - benefit.mean(-2)).flatten(-2),
-            far.mean((-2, -1)),
+            (mean - before - draws.mean(benefit)).flatten(-2),
+            draws.mean(far.unsqueeze(-1)).mean((-2, -1)),
         )
 
     @cached_property

@@ -2,7 +2,8 @@
 
 A draw k holds functions f_k of the outcomes, their scale, and a distribution F_k of their standardised
 residuals; draws are grouped in N blocks, and a block b holds what draws share: a function of the covariates,
-g_b, and of the usual actions, h_b, with resampled residuals of m points each. In a context x,
+g_b, and of the usual actions, h_b, with resampled residuals of m points each, which have weights (means over
+them, mean_j, are weighted). In a context x,
 
     u_bj = g_b(x) + residual,        v_bj = that of (x, u_bj, a_first),        o_bj ~ P(a | x, u_bj),
 
@@ -35,7 +36,12 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.estimators.feature_regression import FeatureRegression
-from rehearsal_torch.estimators.response_regression import ResponseRegression, Responses, sampled_rows
+from rehearsal_torch.estimators.response_regression import (
+    ResponseRegression,
+    Responses,
+    sampled_cells,
+    sampled_rows,
+)
 from rehearsal_torch.surrogates.outcome.near_rows import NearRows
 from rehearsal_torch.surrogates.outcome.usual_action import UsualAction
 from rehearsal_torch.surrogates.outcome_draws import FaceCoordinates
@@ -57,7 +63,9 @@ class ResponseModels:
     columns: Sequence[int]  # The places of u among its outputs
     between: ResponseRegression | None  # The regression of v on (x, u, a_first); None without v
     first: Sequence[int]  # The places of a_first among the actions
-    usual: Sequence[UsualAction]  # Of a_first, or all actions, on (x, u); then of the rest on (x, u, v, a_first)
+    usual: Sequence[
+        UsualAction
+    ]  # Of a_first, or all actions, on (x, u); then of the rest on (x, u, v, a_first)
     near: NearRows
     habit: FeatureRegression  # The regression of a on (x, u, v), from which `near` measures
     front_door: bool = False  # Whether the outcome sees usual actions, and v alone the altered ones
@@ -108,7 +116,8 @@ class SharedDraws:
         share, whole = self.blocks // self.members, functions.each
         # (q, N / E, G, F) and (N / E, G, n) of each member.
         self.coefficients = [
-            part.functions.unflatten(1, (share, whole))[:, :, :each].contiguous() for part in functions.outcomes
+            part.functions.unflatten(1, (share, whole))[:, :, :each].contiguous()
+            for part in functions.outcomes
         ]
         self.weights = [
             part.weights.unflatten(0, (share, whole))[:, :each] if len(part.weights) else part.weights
@@ -120,7 +129,11 @@ class SharedDraws:
                 return None
             return sampled_rows(model.residuals, drawn.weights, points, stream)
 
-        self.before = residuals(models.before, functions.before)
+        self.before, self.shares = None, torch.full((self.blocks, points), 1 / points, dtype=torch.float64)
+        if models.before is not None and functions.before is not None:
+            self.before, self.shares = sampled_cells(
+                models.before.residuals, functions.before.weights, points, stream
+            )
         self.between = residuals(models.between, functions.between)
         self.usual = [part.draws(self.blocks, points, stream) for part in models.usual]
         self.counted = (
@@ -132,11 +145,15 @@ class SharedDraws:
             ]
         )
 
+    def mean(self, numbers: Tensor) -> Tensor:
+        """The mean over the first points of each block, (..., N, m', G) -> (..., N, G)."""
+        shares = self.shares[:, : numbers.shape[-2]].to(numbers)
+        return torch.einsum("...nmg,nm->...ng", numbers, shares / shares.sum(-1, keepdim=True))
+
     @property
     def draws(self) -> int:
         """D = N G."""
         return self.blocks * self.each
-
 
     @cached_property
     def tables(self) -> list["_Distributions"]:
@@ -203,7 +220,9 @@ class SharedDraws:
         return [
             member.along(
                 own.flatten(1, 2),
-                torch.nn.functional.pad(part, (0, member.inputs - part.shape[-1])).repeat_interleave(self.each, -3),
+                torch.nn.functional.pad(part, (0, member.inputs - part.shape[-1])).repeat_interleave(
+                    self.each, -3
+                ),
                 range(part.shape[-1], member.inputs),
             )
             for member, own, part in zip(self.models.outcomes, self.coefficients, parts, strict=True)
