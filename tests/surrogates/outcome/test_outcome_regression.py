@@ -180,7 +180,7 @@ def test_a_yes_no_covariate_is_averaged_over():
     "settings", [{"members": 0}, {"blocks": 3}, {"blocks": 0}, {"functions": 0}, {"members": 101}]
 )
 def test_numbers_of_draws_that_do_not_fit_are_refused(settings):
-    with pytest.raises(ValueError, match="expected at least one member|members"):
+    with pytest.raises(ValueError, match="members"):
         OutcomeRegression(confounded(), **{**SMALL, **settings})
 
 
