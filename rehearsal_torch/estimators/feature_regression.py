@@ -340,9 +340,13 @@ class FeatureRegression(Solved):
             size = (smooth / self.frequencies).sqrt()
             found = phases.cos() @ (size * cosine)
             found += phases.sin_() @ (size * sine)
-            polynomial = torch.cat((inputs, products(inputs)), -1)
-            found += polynomial @ torch.cat((linear.sqrt() * straight, product.sqrt() * paired), -2)
-            values.append(found + constant)
+            # h'(Q h + l) for each function, by products of matrices.
+            form, shift = _forms((product.sqrt() * paired).mT.flatten(0, -2), self.inputs)
+            form = form.unflatten(0, own.shape[:2]).transpose(-3, -2).flatten(-2)
+            bent = (inputs @ form).unflatten(-1, (own.shape[1], self.inputs))
+            bent += linear.sqrt() * straight.mT.unsqueeze(-3)
+            found += (bent @ inputs.unsqueeze(-1)).squeeze(-1)
+            values.append(found + (constant - shift.unflatten(0, own.shape[:2]).unsqueeze(-2)))
         return self.location + self.scale * torch.stack(values, -1)
 
     def along(self, functions: Tensor, base: Tensor, moving: Sequence[int]) -> Tensor:

@@ -30,27 +30,31 @@ docs/results/calibration.
 
 import math
 from collections.abc import Sequence
-from typing import Self
 
 import torch
 from torch import Tensor
 
 from rehearsal_torch.data.codings.texts import sentence_in_words
-from rehearsal_torch.data.decision import Estimate, GainDraws, RehearsalCase
+from rehearsal_torch.data.decision import Estimate, RehearsalCase
 from rehearsal_torch.data.estimate import percents
 from rehearsal_torch.data.finding import Finding
+from rehearsal_torch.data.pooled import TOLD_BEYOND, GainDraws, central
 from rehearsal_torch.data.sizes import require
-from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance, difference
+from rehearsal_torch.objectives.objective import (
+    AT_ONCE,
+    AlterationObjective,
+    Appraisal,
+    chance,
+    difference,
+)
 from rehearsal_torch.surrogates.outcome.case_draws import CaseDraws, Values
 from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
 
-MOST_BEYOND, MOST_LOST, TOLD_BEYOND = 0.2, 0.02, 0.05
+MOST_BEYOND, MOST_LOST = 0.2, 0.02
 # What a benefit counts less where no row is near, when actions are compared.
 DISCOUNT = 0.5
 # The least credit for which an action that is not allowed is offered.
 LEAST_CREDIT = 0.01
-# By how much intervals are wider than those of the draws, for what the model leaves out.
-WIDER = 1.2
 # How far within the rule a search stays, which compares by fewer draws than those that judge.
 MARGIN_BEYOND, MARGIN_LOST = 0.03, 0.003
 SEARCH, JUDGEMENT = 0, 1
@@ -71,6 +75,7 @@ class SupportedGain(AlterationObjective):
     takes = (OutcomeRegression,)
     of_success = True
     pools = True
+    ranks_acceptable = True
     level: float
 
     def __init__(
@@ -190,6 +195,12 @@ class SupportedGain(AlterationObjective):
         return (said.beyond <= MOST_BEYOND - beyond) | (worst > lost - MOST_LOST)
 
     @torch.no_grad()
+    def highest(self, actions: Tensor) -> Tensor:
+        """See `AlterationObjective.highest`: what is acceptable comes first in what is sought."""
+        blocks = [block.unsqueeze(1).expand(-1, len(self.cases), -1) for block in actions.split(AT_ONCE)]
+        return actions[torch.cat([self.sought_at_last(block) for block in blocks]).argmax(0)]
+
+    @torch.no_grad()
     def probability(self, actions: Tensor) -> Tensor:
         """P(a) by the draws that judge."""
         return self._said(self.judging, actions).success.mean(-1)
@@ -200,36 +211,26 @@ class SupportedGain(AlterationObjective):
         said = self._said(self.judging, actions)
         return self._allowed(said) | (said.credit.mean(-1) > LEAST_CREDIT)
 
-    @torch.no_grad()
     def contrast(self, first: Tensor, second: Tensor) -> list[Estimate | None]:
         """See `AlterationObjective.contrast`: by the same draws for both."""
+        return [draws.estimate() for draws in self.contrast_draws(first, second)]
+
+    @torch.no_grad()
+    def contrast_draws(self, first: Tensor, second: Tensor) -> list[GainDraws]:
+        """See `AlterationObjective.contrast_draws`: beyond the rows, either may succeed or fail."""
         one, other = (self._said(self.judging, each.unsqueeze(0)) for each in (first, second))
-        apart = (one.success - other.success)[0]
-        beyond = torch.maximum(one.beyond, other.beyond)[0]
-        lower, upper = self._ends(apart)
-        wide = beyond > TOLD_BEYOND
-        low = self._ends((one.low - other.success)[0])[0]
-        high = self._ends((one.success - other.low)[0] + one.beyond[0].unsqueeze(-1))[1]
-        same = (first == second).all(-1)
-        lower = torch.where(same, 0.0, torch.where(wide, torch.minimum(lower, low), lower))
-        upper = torch.where(same, 0.0, torch.where(wide, torch.maximum(upper, high), upper))
-        rows = zip(apart.mean(-1).tolist(), lower.tolist(), upper.tolist(), strict=True)
-        return [difference(*row, self.level) for row in rows]
+        differ = (first != second).any(-1)
+        beyond = torch.where(differ, one.beyond + other.beyond, 0.0)[0].clamp_max(1)
+        gain = one.success - other.success
+        lowest = torch.where(differ.unsqueeze(-1), one.low - other.low - other.beyond.unsqueeze(-1), 0.0)
+        return [
+            GainDraws(*each, self.surrogate.members, self.level)
+            for each in zip(gain[0], lowest[0], beyond.tolist(), strict=True)
+        ]
 
     def _ends(self, draws: Tensor) -> tuple[Tensor, Tensor]:
-        """The central interval of draws, those of E fits side by side, (..., D) -> (...) each: with 2 B / E
-        more variance, B that between the fits, as of (1 + 1 / E) B, by which a further fit would differ, the
-        draws hold (1 - 1 / E) B.
-        """
-        ends = draws.new_tensor([(1 - self.level) / 2, (1 + self.level) / 2])
-        lower, upper = torch.quantile(draws, ends, dim=-1)
-        mean, members = draws.mean(-1), self.surrogate.members
-        rest = torch.zeros_like(mean)
-        if members > 1:
-            between = draws.unflatten(-1, (members, -1)).mean(-1).var(-1)
-            rest = torch.special.ndtri(ends[1]).square() * 2 * between / members
-        below, above = (((mean - end).square() + rest).sqrt() for end in (lower, upper))
-        return mean - WIDER * below, mean + WIDER * above
+        """The central interval of draws, (..., D) -> (...) each."""
+        return central(draws, self.surrogate.members, self.level)
 
     @torch.no_grad()
     def appraise(self, actions: Tensor) -> list[Appraisal]:
@@ -294,7 +295,9 @@ class SupportedGain(AlterationObjective):
                     trace=trace,
                     unsupported=unsupported,
                     gain=difference(apart, less, more, self.level),
-                    gain_draws=GainDraws(gain[index], (low - none)[index], share),
+                    gain_draws=GainDraws(
+                        gain[index], (low - none)[index], share, self.surrogate.members, self.level
+                    ),
                 )
             )
         return appraisals

@@ -6,7 +6,6 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from rehearsal_torch.estimators.response_regression import sampled_rows
 from rehearsal_torch.surrogates.outcome.near_rows import Surroundings
 from rehearsal_torch.surrogates.outcome.shared_draws import CHUNK, SharedDraws
 

@@ -44,7 +44,7 @@ from torch import Tensor
 from rehearsal_torch.data.part import Solved
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.sizes import bounded
-from rehearsal_torch.data.table import Table, drawn
+from rehearsal_torch.data.table import Table, content_order, drawn
 from rehearsal_torch.estimators.feature_classifier import FeatureClassifier
 from rehearsal_torch.estimators.feature_regression import FeatureRegression
 from rehearsal_torch.estimators.response_regression import ResponseRegression
@@ -244,7 +244,7 @@ class OutcomeRegression(AdjustedSurrogate):
         self.between, self.usual = Modules[ResponseRegression](), Modules[Modules[UsualAction]]()
         self.habits, self.near = Modules[ResponseRegression](), Modules[NearRows]()
         context = len(self.task.context)
-        for which, (names, adjusted) in enumerate(zip(self.task.candidates, self.adjustments, strict=True)):
+        for which, adjusted in enumerate(self.adjustments):
             base = 600 + 20 * which
             if adjusted.between:
                 self.between.append(self._covariate(base))
@@ -268,6 +268,7 @@ class OutcomeRegression(AdjustedSurrogate):
         set those between, of the outcomes, and of the actions; ValueError as of `OutcomeKind.solve`.
         """
         self.task.check(table)
+        table = self._ordered(table)
         outcomes = table.columns(self.task.outcomes)
         units = self._units(table)
         yield self.overlap, self.overlap.examples(table)
@@ -386,6 +387,12 @@ class OutcomeRegression(AdjustedSurrogate):
         known = (*self.task.context, *adjusted.before)
         later = adjusted.first and not adjusted.front_door and tuple(stage) != adjusted.first
         return (*known, *adjusted.first, *adjusted.between) if later else known
+
+    def _ordered(self, table: Table) -> Table:
+        """The rows in an order by what they say, so that draws of rows do not depend on that of the file."""
+        columns = table.columns(self.task.graph.names).detach().cpu().numpy().T
+        order = torch.from_numpy(content_order(list(columns))).to(table.values.device)
+        return Table(table.names, table.values[order], table.altered[order])
 
     def _units(self, table: Table) -> tuple[Tensor, ...]:
         """The numbers of the rows' units, where rows belong together."""
