@@ -5,10 +5,10 @@ function leaves open. Here, for each of q outputs,
 
     y_i = f(h_i) + s(h_i) (b_u(i) + e_i),      b_u ~ (0, t),   e_i ~ (0, 1),
 
-u(i) being the unit (a patient, a store) of row i. Given the scales and t, the weights are w_i = 1 / s_i^2 and
-with W_u the sum of those of a unit,
+u(i) being the unit (a patient, a store) of row i. Given the scales and t, with n_u the number of rows of a
+unit,
 
-    A = sum_i w_i phi_i phi_i' - sum_u t / (1 + t W_u) S_u S_u' + nu I,      S_u = sum of w_i phi_i in u,
+    A = sum_i phi_i phi_i' / s_i^2 - sum_u t / (1 + t n_u) S_u S_u' + nu I,      S_u = sum of phi_i / s_i in u,
 
 and likewise for the right-hand side: generalised least squares in sums over rows. t follows from the mean
 squares of the residuals between and within units (analysis of variance), and is 0 without units.
@@ -193,19 +193,20 @@ class _Column:
         count, begin = self.model.features_of(self.inputs.shape[1]), 0
         moment, cross = (self.target.new_zeros(count, width) for width in (count, 1))
         units = 0 if self.groups is None or not self.shared else int(self.groups.max()) + 1
-        sums, answers, total = (self.target.new_zeros(units, width) for width in (count, 1, 1))
+        sums, answers = (self.target.new_zeros(units, width) for width in (count, 1))
         for part in self.blocks():
             rows = slice(begin, begin + len(part))
             weighted = part * weights[rows, None]
             moment.addmm_(weighted.mT, part)
             cross.addmm_(weighted.mT, self.target[rows, None])
             if units and self.groups is not None:
-                sums.index_add_(0, self.groups[rows], weighted)
-                answers.index_add_(0, self.groups[rows], (weights * self.target)[rows, None])
-                total.index_add_(0, self.groups[rows], weights[rows, None])
+                shares, groups = weights[rows, None].sqrt(), self.groups[rows]
+                sums.index_add_(0, groups, shares * part)
+                answers.index_add_(0, groups, shares * self.target[rows, None])
             begin += len(part)
-        if units:
-            share = self.shared / (1 + self.shared * total)
+        if units and self.groups is not None:
+            counts = torch.bincount(self.groups, minlength=units).to(sums).unsqueeze(-1)
+            share = self.shared / (1 + self.shared * counts)
             moment.addmm_(sums.mT, share * sums, alpha=-1)
             cross.addmm_(sums.mT, share * answers, alpha=-1)
         moment.diagonal().add_(self.ridge)

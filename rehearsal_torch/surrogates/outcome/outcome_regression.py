@@ -284,7 +284,9 @@ class OutcomeRegression(AdjustedSurrogate):
                 given = self._shown(table, (*self.task.context, *adjusted.before, *adjusted.first))
                 yield next(between), (given, self._shown(table, adjusted.between), *units)
             for member in self.fits[which]:
-                yield member, (self.inputs(table, which), targets, *units)
+                # Success is modelled without an effect of units.
+                own = () if self.outcome_kind.of_success else units
+                yield member, (self.inputs(table, which), targets, *own)
             for stage, names in zip(self.usual[which], self._stages(which), strict=True):
                 given = self._shown(table, self._preceding(which, names))
                 yield stage, (given, self._shown(table, names), *units)
