@@ -316,7 +316,7 @@ class SupportedGain(AlterationObjective):
                 "model": {name: model[name] for name in hull},
                 "hull": dict(hull),
             },
-            gain=difference(point - before, *printed["gain"], level=self.level),
+            gain=difference(point - before, printed["gain"][0], printed["gain"][1], self.level),
             gain_draws=draws,
         )
 
@@ -340,7 +340,7 @@ def _unsupported(share: float, point: float, before: float, lost: float) -> Find
     return Finding(
         "no_support",
         f"the records cannot tell: for {here} of such cases no row is near this action (at most {most} may "
-        f"be so); the model alone says {alone} where doing nothing gives {usual}; collect rows there, or offer "
-        "actions that such cases have had",
+        f"be so); the model alone says {alone} where doing nothing gives {usual}; collect rows there, or "
+        "offer actions that such cases have had",
         {"beyond": share, "worst": -lost},
     )
