@@ -413,3 +413,17 @@ def _forms(paired: Tensor, width: int) -> tuple[Tensor, Tensor]:
     form[:, first, second] = shares
     form[:, second, first] = shares
     return form, shares[:, own].sum(-1)
+
+
+def between_units(residuals: Tensor, groups: Tensor) -> float:
+    """t, the variance between units over that within them, by analysis of variance; at least 0."""
+    counts = torch.bincount(groups).to(residuals)
+    units, rows = len(counts), len(groups)
+    if units < 2 or units == rows:
+        return 0.0
+    means = residuals.new_zeros(units).index_add_(0, groups, residuals) / counts
+    within = float((residuals - means[groups]).square().sum()) / (rows - units)
+    middle = float(residuals.mean())
+    between = float((counts * (means - middle).square()).sum()) / (units - 1)
+    size = (rows - float(counts.square().sum()) / rows) / (units - 1)
+    return max(0.0, (between / max(within, 1e-300) - 1) / size)

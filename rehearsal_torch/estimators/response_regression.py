@@ -43,6 +43,7 @@ from rehearsal_torch.estimators.feature_regression import (
     LARGEST_LEVERAGE,
     MAX_RESIDUALS,
     FeatureRegression,
+    between_units,
     products,
 )
 from rehearsal_torch.seeding import generator, numpy_generator
@@ -171,7 +172,7 @@ class _Column:
         self._solve(ones)
         self.log_scale, self.scale_root = self._scale()
         scales = self._scales()
-        self.shared = 0.0 if groups is None else _between(self.left / scales, groups)
+        self.shared = 0.0 if groups is None else between_units(self.left / scales, groups)
         if self.shared or bool((self.log_scale[1:] != 0).any()):
             middle = float(scales.square().log().mean().exp())
             self._solve(middle / scales.square())
@@ -284,20 +285,6 @@ def _ridge(design: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     left_out = mean + (fitted - leverages * (targets - mean)) / (1 - leverages)
     coefficients[0] += mean
     return coefficients, vectors * (LOG_VARIANCE / (values + chosen)).sqrt(), left_out
-
-
-def _between(residuals: Tensor, groups: Tensor) -> float:
-    """t, the variance between units over that within them, by analysis of variance; at least 0."""
-    counts = torch.bincount(groups).to(residuals)
-    units, rows = len(counts), len(groups)
-    if units < 2 or units == rows:
-        return 0.0
-    means = residuals.new_zeros(units).index_add_(0, groups, residuals) / counts
-    within = float((residuals - means[groups]).square().sum()) / (rows - units)
-    middle = float(residuals.mean())
-    between = float((counts * (means - middle).square()).sum()) / (units - 1)
-    size = (rows - float(counts.square().sum()) / rows) / (units - 1)
-    return max(0.0, (between / max(within, 1e-300) - 1) / size)
 
 
 def _in_turn(units: Tensor) -> Tensor:

@@ -44,7 +44,7 @@ from torch import Tensor
 from rehearsal_torch.data.part import Solved
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.sizes import bounded
-from rehearsal_torch.data.table import Table, content_order, drawn
+from rehearsal_torch.data.table import Table, drawn
 from rehearsal_torch.estimators.feature_classifier import FeatureClassifier
 from rehearsal_torch.estimators.feature_regression import FeatureRegression
 from rehearsal_torch.estimators.response_regression import ResponseRegression
@@ -269,7 +269,6 @@ class OutcomeRegression(AdjustedSurrogate):
         `OutcomeKind.solve`.
         """
         self.task.check(table)
-        table = self._ordered(table)
         outcomes = table.columns(self.task.outcomes)
         units = self._units(table)
         yield self.overlap, self.overlap.examples(table)
@@ -285,9 +284,7 @@ class OutcomeRegression(AdjustedSurrogate):
                 given = self._shown(table, (*self.task.context, *adjusted.before, *adjusted.first))
                 yield next(between), (given, self._shown(table, adjusted.between), *units)
             for member in self.fits[which]:
-                # Success is modelled without an effect of units.
-                own = () if self.outcome_kind.of_success else units
-                yield member, (self.inputs(table, which), targets, *own)
+yield member, (self.inputs(table, which), targets, *units)
             for stage, names in zip(self.usual[which], self._stages(which), strict=True):
                 given = self._shown(table, self._preceding(which, names))
                 yield stage, (given, self._shown(table, names), *units)
@@ -389,14 +386,10 @@ class OutcomeRegression(AdjustedSurrogate):
         later = adjusted.first and not adjusted.front_door and tuple(stage) != adjusted.first
         return (*known, *adjusted.first, *adjusted.between) if later else known
 
-    def _ordered(self, table: Table) -> Table:
-        """The rows in an order by what they say, so that draws of rows do not depend on that of the file."""
-        columns = table.columns(self.task.graph.names).detach().cpu().numpy().T
-        order = torch.from_numpy(content_order(list(columns))).to(table.values.device)
-        return Table(table.names, table.values[order], table.altered[order])
-
     def _units(self, table: Table) -> tuple[Tensor, ...]:
         """The numbers of the rows' units, where rows belong together."""
+        if table.units is not None:
+            return (table.units,)
         unit = self.task.unit
         return () if unit is None or unit not in table.names else (table.columns((unit,))[:, 0],)
 
