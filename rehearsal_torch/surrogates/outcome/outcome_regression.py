@@ -284,7 +284,7 @@ class OutcomeRegression(AdjustedSurrogate):
                 given = self._shown(table, (*self.task.context, *adjusted.before, *adjusted.first))
                 yield next(between), (given, self._shown(table, adjusted.between), *units)
             for member in self.fits[which]:
-yield member, (self.inputs(table, which), targets, *units)
+                yield member, (self.inputs(table, which), targets, *units)
             for stage, names in zip(self.usual[which], self._stages(which), strict=True):
                 given = self._shown(table, self._preceding(which, names))
                 yield stage, (given, self._shown(table, names), *units)
