@@ -60,6 +60,7 @@ class Responses(NamedTuple):
 
     functions: Tensor  # (q, D, F)
     weights: Tensor  # (D, n), those of the pool, with the sum 1
+    scales: Tensor  # (q, D, s), coefficients c
 
 
 class ResponseRegression(FeatureRegression):
@@ -72,6 +73,8 @@ class ResponseRegression(FeatureRegression):
         # The coefficients c of each output, zero but for the first where one scale is enough; t; the unit of
         # each residual; the number of rows.
         self.register_fitted(log_scale=("q", "s"), shared=("q",), members=("n",), count=(1,))
+        # The root of the covariance of c, zero where one scale is enough.
+        self.register_fitted(scale_root=("q", "s", "s"))
 
     def solve(self, *examples: Tensor) -> None:
         """Fits to inputs (n, p), standardised, outputs (n, q), and the numbers of units (n,) if there are
@@ -104,6 +107,7 @@ class ResponseRegression(FeatureRegression):
             inputs.new_tensor([getattr(each, name) for each in columns]) for name in ("noise", "shared")
         )
         self.log_scale = torch.stack([each.log_scale for each in columns])
+        self.scale_root = torch.stack([each.scale_root for each in columns])
         self.residuals = torch.stack([each.pool[kept] for each in columns], -1)
         self.members = (torch.arange(number, device=inputs.device) if groups is None else groups)[
             kept
@@ -121,10 +125,15 @@ class ResponseRegression(FeatureRegression):
 
     def scales(self, inputs: Tensor) -> Tensor:
         """s in the outputs' units, (..., p) -> (..., q)."""
-        if not self.varying:
-            level = (0.5 * self.log_scale[:, 0]).exp() * self.scale
-            return level.expand(*inputs.shape[:-1], -1)
-        half = 0.5 * (_quadratic(inputs) @ self.log_scale.mT)
+        return self.drawn_scales(self.log_scale.unsqueeze(1), inputs).squeeze(-2)
+
+    def drawn_scales(self, coefficients: Tensor, inputs: Tensor) -> Tensor:
+        """s by draws of c (q, [N,] G, s) at inputs (..., [N, m,] p), in the outputs' units: (..., [N, m,] G, q)."""
+        if self.varying:
+            features = _quadratic(inputs)
+            half = 0.5 * torch.stack([features @ own.mT for own in coefficients], -1)
+        else:
+            half = 0.5 * self.log_scale[:, 0].expand(*inputs.shape[:-1], coefficients.shape[-2], -1)
         middle = 0.5 * self.log_scale[:, 0]
         return half.clamp(middle - math.log(WIDEST), middle + math.log(WIDEST)).exp() * self.scale
 
@@ -138,7 +147,9 @@ class ResponseRegression(FeatureRegression):
         draw = numpy_generator(int(torch.randint(2**62, (1,), generator=stream)))
         shares = torch.from_numpy(draw.gamma(max(shape, 1.0), size=(count, groups)))
         weights = shares.to(places.device)[:, places]
-        return Responses(functions, weights / weights.sum(-1, keepdim=True))
+        normal = torch.randn(*self.log_scale.shape, count, dtype=torch.float64, generator=stream)
+        scales = self.log_scale.unsqueeze(1) + (self.scale_root @ normal.to(self.scale_root)).mT
+        return Responses(functions, weights / weights.sum(-1, keepdim=True), scales)
 
 
 class _Column:
@@ -155,13 +166,13 @@ class _Column:
         ones = torch.ones_like(target)
         self.shared = 0.0
         self._solve(ones)
-        self.log_scale = self._scale()
+        self.log_scale, self.scale_root = self._scale()
         scales = self._scales()
         self.shared = 0.0 if groups is None else _between(self.left / scales, groups)
         if self.shared or bool((self.log_scale[1:] != 0).any()):
             middle = float(scales.square().log().mean().exp())
             self._solve(middle / scales.square())
-            self.log_scale = self._scale()
+            self.log_scale, self.scale_root = self._scale()
             scales = self._scales()
         self.pool = self.left / scales
         # One scale is that of the pool, so that its standard deviation is 1.
@@ -223,24 +234,24 @@ class _Column:
         half, middle = 0.5 * (_quadratic(self.inputs) @ self.log_scale), 0.5 * float(self.log_scale[0])
         return half.clamp(middle - math.log(WIDEST), middle + math.log(WIDEST)).exp()
 
-    def _scale(self) -> Tensor:
-        """c: a quadratic if it predicts the size of the residuals, else one scale."""
+    def _scale(self) -> tuple[Tensor, Tensor]:
+        """c, a quadratic if it predicts the size of the residuals, else one scale; the root of its covariance."""
         design = _quadratic(self.inputs)
         squares = self.left.square().clamp_min(1e-12 * self.left.square().mean().clamp_min(1e-300))
         constant = torch.zeros(design.shape[1], dtype=design.dtype, device=design.device)
         constant[0] = squares.mean().log()
+        known = constant.new_zeros(len(constant), len(constant))
         if len(squares) < 5 * design.shape[1]:
-            return constant
-        targets = squares.log() - LOG_MEAN
-        found, left_out = _ridge(design, targets)
+            return constant, known
+        coefficients, root, left_out = _ridge(design, squares.log() - LOG_MEAN)
         # Both scales in the same terms: a constant that fits the mean of the squares, and the quadratic's.
         level = float((squares / left_out.exp()).mean().log())
         score = -0.5 * (left_out + level + squares / (left_out + level).exp())
         alone = -0.5 * (constant[0] + squares / constant[0].exp())
         if float((score - alone).sum()) < CLEAR:
-            return constant
-        found[0] += level
-        return found
+            return constant, known
+        coefficients[0] += level
+        return coefficients, root
 
 
 def _quadratic(inputs: Tensor) -> Tensor:
@@ -248,9 +259,9 @@ def _quadratic(inputs: Tensor) -> Tensor:
     return torch.cat((inputs.new_ones(*inputs.shape[:-1], 1), inputs, products(inputs)), -1)
 
 
-def _ridge(design: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+def _ridge(design: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Ridge regression (its constant is free) with noise of a known variance, the ridge by the evidence:
-    coefficients, and the predictions that leave each row out.
+    coefficients, the root of their covariance, and the predictions that leave each row out.
     """
     mean = targets.mean()
     moment, cross = design.mT @ design, design.mT @ (targets - mean)
@@ -267,7 +278,7 @@ def _ridge(design: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     fitted = design @ coefficients
     left_out = mean + (fitted - leverages * (targets - mean)) / (1 - leverages)
     coefficients[0] += mean
-    return coefficients, left_out
+    return coefficients, vectors * (LOG_VARIANCE / (values + chosen)).sqrt(), left_out
 
 
 def _between(residuals: Tensor, groups: Tensor) -> float:

@@ -88,7 +88,7 @@ class Functions:
         outcomes = [
             member.responses(share, stream)
             if isinstance(member, ResponseRegression)
-            else Responses(member.draws(share, stream), torch.empty(0))
+            else Responses(member.draws(share, stream), torch.empty(0), torch.empty(0))
             for member in models.outcomes
         ]
         before = None if models.before is None else models.before.responses(blocks, stream)
@@ -121,6 +121,12 @@ class SharedDraws:
         ]
         self.weights = [
             part.weights.unflatten(0, (share, whole))[:, :each] if len(part.weights) else part.weights
+            for part in functions.outcomes
+        ]
+
+        # (q, N / E, G, s) of each member.
+        self.scales = [
+            part.scales.unflatten(1, (share, whole))[:, :, :each] if len(part.scales) else part.scales
             for part in functions.outcomes
         ]
 
@@ -203,16 +209,19 @@ class SharedDraws:
             noise = sampled_rows(member.residuals, weights.flatten(0, 1), self.points, stream)
             noise = noise.unflatten(0, weights.shape[:2]).transpose(1, 2)
             found.append(
-                member.common(self.coefficients[index], part) + member.scales(part).unsqueeze(-2) * noise
+                member.common(self.coefficients[index], part)
+                + member.drawn_scales(self.scales[index], part) * noise
             )
         return torch.cat(found)
 
     def _scales(self, index: int, inputs: Tensor) -> Tensor | None:
-        """s at inputs (..., N / E, m, p); one number for each coordinate where it does not vary."""
+        """s at inputs (..., N / E, m, p), (..., N / E, m, G, q); one number where it does not vary."""
         member = self.models.outcomes[index]
         if not isinstance(member, ResponseRegression):
             return None
-        return member.scales(inputs if member.varying else inputs[..., :1, :1, :])
+        if not member.varying:
+            return member.scales(inputs[..., :1, :1, :]).unsqueeze(-2)
+        return member.drawn_scales(self.scales[index], inputs)
 
     def around(self, known: Tensor) -> list[Tensor]:
         """What `success_around` needs of points (B, N, m, p) without their actions, from each member."""
@@ -248,12 +257,11 @@ class SharedDraws:
         return torch.cat(found, -3)
 
     def inside(self, index: int, values: Tensor, scales: Tensor | None) -> Tensor:
-        """The chance that t with its noise lies in the region, (..., N / E, m, G, q) and scales (..., N / E, m,
-        q) -> (..., N / E, m, G), by one of the members.
+        """The chance that t with its noise lies in the region, values and scales (..., N / E, m, G, q) -> (...,
+        N / E, m, G), by one of the members.
         """
         if scales is None:
             return torch.special.ndtr(values[..., 0])
-        scales = scales.unsqueeze(-2)
         if self.models.faces.count == 1:
             low, high = _bounds(self.models.faces)
             values, scales = values[..., 0], scales[..., 0]
