@@ -46,6 +46,7 @@ from rehearsal_torch.objectives.objective import (
     Appraisal,
     chance,
     difference,
+    worse_than_nothing,
 )
 from rehearsal_torch.surrogates.outcome.case_draws import CaseDraws, Values
 from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
@@ -292,6 +293,7 @@ class SupportedGain(AlterationObjective):
                         self.level,
                     ),
                     findings=tuple(findings),
+                    declined=worse_than_nothing(point, before) if more < 0 else None,
                     trace=trace,
                     unsupported=unsupported,
                     gain=difference(apart, less, more, self.level),
