@@ -46,6 +46,7 @@ from rehearsal_torch.objectives.objective import (
     Appraisal,
     chance,
     difference,
+    worse_than_nothing,
 )
 from rehearsal_torch.surrogates.outcome.case_draws import CaseDraws, Values
 from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
@@ -308,6 +309,7 @@ class SupportedGain(AlterationObjective):
             chance(round(point, 6), lower, upper, self.level),
             chance(round(before, 6), less, more, self.level),
             findings=(*adjusted, *beyond),
+            declined=worse_than_nothing(point, before) if printed["gain"][1] < 0 else None,
             unsupported=None if allowed or offered else _unsupported(share, point, before, max(0.0, -worst)),
             trace={
                 "beyond": round(share, 4),
