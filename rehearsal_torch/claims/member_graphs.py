@@ -221,6 +221,9 @@ def fault(task: RehearsalTask, graph: RehearsalGraph) -> str:
 def fit_key(own: RehearsalSurrogate, task: RehearsalTask, graph: RehearsalGraph) -> Hashable:
     """What of a graph enters the fit: equal keys have equal fits."""
     if not own.by_adjustment:
-        return (frozenset(graph.edges), frozenset(map(frozenset, graph.bidirected)), frozenset(graph.bows))
+        return (frozenset(graph.edges), frozenset(map(frozenset, graph.bidirected)), frozenset(graph.hidden))
     found = [adjustment(graph, task.context, names, task.outcomes) for names in task.candidates]
-    return tuple((frozenset(each.before), frozenset(each.between), frozenset(each.first)) for each in found)
+    return tuple(
+        (frozenset(each.before), frozenset(each.between), frozenset(each.first), each.front_door)
+        for each in found
+    )

@@ -142,8 +142,8 @@ def _shown(texts: Sequence[str]) -> str:
 def _graph(graph: RehearsalGraph) -> frozenset[str]:
     arrows = [f"{source} -> {target}" for source, target in graph.edges]
     joined = [" <-> ".join(sorted(clique)) for clique in graph.cliques]
-    bows = [f"{' <-> '.join(sorted(pair))} beside an arrow" for pair in graph.bows]
-    return frozenset([*arrows, *joined, *bows])
+    hidden = [f"{' <-> '.join(sorted(pair))} by a hidden cause" for pair in graph.hidden]
+    return frozenset([*arrows, *joined, *hidden])
 
 
 def _faces(region: Polytope) -> frozenset[str]:

@@ -105,7 +105,9 @@ class ResponseRegression(FeatureRegression):
         )
         self.log_scale = torch.stack([each.log_scale for each in columns])
         self.residuals = torch.stack([each.pool[kept] for each in columns], -1)
-        self.members = (torch.arange(number, device=inputs.device) if groups is None else groups)[kept].double()
+        self.members = (torch.arange(number, device=inputs.device) if groups is None else groups)[
+            kept
+        ].double()
         self.count, self.rows = inputs.new_tensor([float(number)]), inputs.new_empty(0)
 
     def derivable(self) -> dict[str, tuple[int, ...]]:
@@ -199,7 +201,10 @@ class _Column:
         self.root = torch.linalg.cholesky(moment)
         self.solved = torch.cholesky_solve(cross, self.root).squeeze(-1)
         pairs = [
-            (part @ self.solved, torch.linalg.solve_triangular(self.root, part.mT, upper=False).square().sum(0))
+            (
+                part @ self.solved,
+                torch.linalg.solve_triangular(self.root, part.mT, upper=False).square().sum(0),
+            )
             for part in self.blocks()
         ]
         fitted, leverages = (torch.cat(parts) for parts in zip(*pairs, strict=True))

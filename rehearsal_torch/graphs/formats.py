@@ -1,6 +1,6 @@
 """Rehearsal graphs of files: YAML, networkx' GraphML and GML, dagitty and DOT; the file ending decides.
 
-    .yaml .yml        {parents: {child: [causes]}, bidirected: [[...]]}, or {cliques, edges, bows}, alone or
+    .yaml .yml        {parents: {child: [causes]}, bidirected: [[...]]}, or {cliques, edges, hidden}, alone or
                       under `graph:`
     .graphml .gml     networkx' graphs with the attribute `kind`, as other programs read them
     .dagitty .txt     dagitty's model code
@@ -199,7 +199,7 @@ def to_networkx(graph: RehearsalGraph) -> nx.DiGraph:
     exported.add_nodes_from(graph.names)
     exported.add_edges_from(graph.edges, kind=ONE_WAY)
     exported.add_edges_from(
-        (pair[::-1] if pair in graph.bows else pair for pair in graph.bidirected), kind=BOTH_WAYS
+        (pair[::-1] if pair in graph.hidden else pair for pair in graph.bidirected), kind=BOTH_WAYS
     )
     return exported
 

@@ -5,13 +5,16 @@ cliques are disjoint, an edge into one member of a clique goes into all of them,
 the cliques. Altering X cuts every edge into X; inside a clique the altered members become parents of the
 rest. A directed acyclic graph is the case in which each clique has one member.
 
-Beyond the paper, an edge a -> b may be a bow: a hidden common cause, a <-> b, accompanies the direct effect.
-No distribution that factorises over cliques represents such a graph, so only methods that reason by
-separation in the graph (adjustment) accept bows; everything else refuses them.
+Beyond the paper, hidden common causes a <-> b may join any two variables: beside an edge a -> b (a bow), in
+cliques that would overlap (a <-> b <-> c without a <-> c), or where an edge goes into one of the two alone,
+as in the front door a -> m -> y with a <-> y. No distribution that factorises over cliques represents such
+an acyclic directed mixed graph, so only methods that reason by separation in the graph (adjustment) accept
+these pairs, which are `hidden`; everything else refuses them.
 
 Graphs from files have at most 1,000 variables and 20,000 edges.
 
-Source: Qin et al. (2023), Def. 1-3 and Sec. 2; Du et al. (2026), App. B.
+Source: Qin et al. (2023), Def. 1-3 and Sec. 2; Du et al. (2026), App. B; Richardson (2003) (acyclic directed
+mixed graphs).
 """
 
 from collections import defaultdict
@@ -43,21 +46,21 @@ Node = TypeVar("Node", bound=Hashable)
 @dataclass(frozen=True)
 class RehearsalGraph:
     """Cliques, disjoint sets that cover every variable, kept in a topological order; directed edges (from,
-    to) between their members; and bows, those of the edges that a hidden common cause accompanies.
+    to) between their members; and the pairs outside of cliques that a hidden common cause joins.
 
     Raises:
         ValueError: if cliques overlap, an edge names an unknown variable, joins two members of one clique or
-            reaches only part of a clique, or the edges form a cycle; the message names every such clique and
-            edge.
+            reaches only part of a clique, a hidden pair has a member of a larger clique, or the edges form a
+            cycle; the message names every such clique and edge.
     """
 
     cliques: tuple[tuple[str, ...], ...]
     edges: tuple[tuple[str, str], ...]
-    bows: tuple[tuple[str, str], ...] = ()
+    hidden: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "edges", _pairs(self.edges))
-        object.__setattr__(self, "bows", _pairs(self.bows))
+        object.__setattr__(self, "hidden", _pairs(self.hidden))
         for clique in self.cliques:
             if isinstance(clique, str):
                 raise ValueError(
@@ -68,7 +71,7 @@ class RehearsalGraph:
         if twice := sorted(repeated(names)):
             raise ValueError(f"{twice} are in two cliques: maximal bi-directional cliques must not overlap")
         clique_of = {name: clique for clique in self.cliques for name in clique}
-        if faults := [*self._edge_faults(clique_of, names), *self._bow_faults(clique_of)]:
+        if faults := [*self._edge_faults(clique_of, names), *self._hidden_faults(clique_of)]:
             raise ValueError("; ".join(faults))
         object.__setattr__(self, "cliques", self._ordered(clique_of))
 
@@ -90,20 +93,15 @@ class RehearsalGraph:
                     f"{source} -> {', '.join(left_out)}"
                 )
 
-    def _bow_faults(self, clique_of: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
-        edges = set(self.edges)
-        for source, target in self.bows:
-            if (source, target) not in edges:
-                yield (
-                    f"the bow {source} -> {target} with {source} <-> {target} lacks its directed edge: add "
-                    f"{source} -> {target}"
-                )
-            for name in (source, target):
-                if len(clique_of.get(name, ())) > 1:
+    def _hidden_faults(self, clique_of: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
+        for pair in self.hidden:
+            for name in pair:
+                if name not in clique_of:
+                    yield f"{' <-> '.join(pair)}: unknown variable {name!r}"
+                elif len(clique_of[name]) > 1:
                     yield (
-                        f"{source} -> {target} accompanies {source} <-> {target}, and {name} is in the "
-                        f"clique {clique_of[name]} as well: remove the directed edge, or the other "
-                        "bi-directional edges"
+                        f"{' <-> '.join(pair)} is hidden, and {name} is in the clique {clique_of[name]} as "
+                        "well: take the pair out, or write the clique's pairs as hidden, too"
                     )
 
     def _ordered(self, clique_of: Mapping[str, tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
@@ -133,8 +131,9 @@ class RehearsalGraph:
     ) -> "RehearsalGraph":
         """A graph from each variable's direct causes (a string is a single one) and sets of variables that
         are joined pairwise by bi-directional edges. Variables that are only named as parents are roots.
-        Members of a clique share the union of the parents given for them. A pair that a directed edge joins
-        as well is a bow. ValueError names the edges and sets that are no valid rehearsal graph.
+        Members of a clique share the union of the parents given for them; where that or the sets give no
+        cliques (Def. 3), the parents are kept as they are, and the pairs are `hidden`. ValueError names the
+        edges that form a cycle.
         """
         causes_of = {
             str(child): (causes,) if isinstance(causes, str) else tuple(map(str, causes))
@@ -143,48 +142,41 @@ class RehearsalGraph:
         names = dict.fromkeys(name for child, causes in causes_of.items() for name in (*causes, child))
         if own := [name for name, causes in causes_of.items() if name in causes]:
             raise ValueError(f"{own} are among their own causes: remove them from their own lists")
-        joined, bows = list[tuple[str, ...]](), list[tuple[str, str]]()
+        joined = list[tuple[str, ...]]()
         for members in bidirected:
             if isinstance(members, str):
                 raise ValueError(
                     f"expected a set of variables that move together; got the text {members!r}: write [one, "
                     "other]"
                 )
-            clique = tuple(dict.fromkeys(map(str, members)))
-            arrows = [(a, b) for a in clique for b in clique if a in causes_of.get(b, ())]
-            if arrows and len(clique) > 2:
-                a, b = arrows[0]
-                raise ValueError(
-                    f"{a} -> {b} accompanies {a} <-> {b} of the set {list(clique)}: a set of "
-                    "three or more variables that move together has no directed edge inside; remove the "
-                    "directed edge, or write bidirected sets of two"
-                )
-            if arrows:
-                bows.append(arrows[0])
-            else:
-                joined.append(clique)
-        inside = {name: clique for clique in joined for name in clique}
-        names |= dict.fromkeys(inside)
-        cliques = list(dict.fromkeys(inside.get(name, (name,)) for name in names))
-        edges = [
-            (cause, member)
-            for child, causes in causes_of.items()
-            for cause in causes
-            for member in inside.get(child, (child,))
-        ]
-        return cls(tuple(cliques), tuple(edges), tuple(bows))
+            joined.append(tuple(dict.fromkeys(map(str, members))))
+        arrows = [(cause, child) for child, causes in causes_of.items() for cause in causes]
+        pairs = [pair for clique in joined for pair in combinations(clique, 2)]
+        within = {frozenset(edge) for edge in arrows}
+        whole = {
+            frozenset(clique): clique
+            for clique in joined
+            if within.isdisjoint(map(frozenset, combinations(clique, 2)))
+        }
+        inside = {name: clique for clique in whole.values() for name in clique}
+        names |= dict.fromkeys(name for clique in joined for name in clique)
+        shared = [(cause, member) for cause, child in arrows for member in inside.get(child, (child,))]
+        if len(inside) == sum(map(len, whole)) and not _circular(shared):
+            arrows = shared
+            names = dict.fromkeys(member for name in names for member in inside.get(name, (name,)))
+        return cls.mixed(names, arrows, pairs)
 
     @classmethod
     def mixed(
         cls, names: Iterable[str], directed: Iterable[Sequence[str]], bidirected: Iterable[Sequence[str]] = ()
     ) -> "RehearsalGraph":
-        """A rehearsal graph from single edges: directed (from, to), and bidirected in any order, which are
-        bows where a directed edge joins the pair as well. Variables that only edges name are added.
+        """A graph from single edges: directed (from, to), and bidirected in any order. Of these, variables
+        that satisfy Def. 3 form cliques, and other pairs are `hidden`. Variables that only edges name are
+        added.
 
         Raises:
             ValueError: if an edge is not a pair, two opposite directed edges join the same variables (Def.
-                1), maximal bi-directional cliques overlap (Def. 3, 1), an edge reaches only part of a clique
-                (Def. 3, 2), or the edges form a cycle (Def. 3, 3); the message names them.
+                1), or the edges form a cycle; the message names them.
         """
         arrows, joined = _pairs(directed), _pairs(bidirected)
         straight = set(arrows)
@@ -194,32 +186,43 @@ class RehearsalGraph:
                     f"{a} -> {b} and {b} -> {a} join the same two variables: keep one of the "
                     f"two, or write {a} <-> {b} if a hidden cause moves both"
                 )
-        bows = tuple(edge for pair in joined for edge in (pair, pair[::-1]) if edge in straight)
-        joined = tuple(pair for pair in joined if pair not in straight and pair[::-1] not in straight)
+        # A bow has the direction of its edge.
+        joined = _pairs(pair[::-1] if pair[::-1] in straight else pair for pair in joined)
         ends = [end for pair in (*arrows, *joined) for end in pair]
         near = neighbours([*map(str, names), *ends], joined)
-        cliques = list(dict.fromkeys(_joined(name, near) for name in near))
-        return cls(tuple(cliques), arrows, bows)
+        causes: dict[str, set[str]] = {name: set() for name in near}
+        for a, b in arrows:
+            causes[b].add(a)
+        clique_of = {name: _clique(name, near, causes) for name in near}
+        hidden = tuple(
+            pair for pair in joined if clique_of[pair[0]] is None or clique_of[pair[1]] != clique_of[pair[0]]
+        )
+        return cls(tuple(dict.fromkeys(clique_of[name] or (name,) for name in near)), arrows, hidden)
 
     def require_cliques(self, method: str) -> None:
-        """Refuses a graph with bows, which are named, for a method that factorises over cliques."""
-        if self.bows:
-            drawn = ", ".join(f"{a} -> {b} beside {a} <-> {b}" for a, b in self.bows)
+        """Refuses a graph with hidden pairs, which are named, for a method that factorises over cliques."""
+        if self.hidden:
+            edges = set(self.edges)
+            drawn = ", ".join(
+                f"{a} -> {b} beside {a} <-> {b}" if (a, b) in edges else f"{a} <-> {b}"
+                for a, b in self.hidden
+            )
             raise ValueError(
                 f"{method} cannot represent {drawn}: it needs a graph that factorises over cliques, in which "
-                "at most one edge joins two variables; keep the directed edge (no hidden common cause) or "
-                "the bi-directional edge (neither causes the other), or decide by adjustment, decision=cme"
+                "at most one edge joins two variables, whoever shares hidden causes shares them with all of "
+                "the clique, and an edge into one goes into all; take an edge out or add those that are "
+                "missing, if that is true, or decide by adjustment, decision=cme or outcome_regression"
             )
 
     @cached_property
     def bidirected(self) -> tuple[tuple[str, str], ...]:
-        """The bi-directional edges, each pair once, those of bows last."""
-        return (*(pair for clique in self.cliques for pair in combinations(clique, 2)), *self.bows)
+        """The bi-directional edges, each pair once, hidden ones last."""
+        return (*(pair for clique in self.cliques for pair in combinations(clique, 2)), *self.hidden)
 
     @cached_property
     def factors(self) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]:
         """(clique, its parents) in topological order: the joint distribution is the product of P(clique |
-        parents) (Def. 11). ValueError if the graph has bows, since its distribution is then no such product.
+        parents) (Def. 11). ValueError if it has hidden pairs, since its distribution is then no such product.
         """
         self.require_cliques("a factorisation over cliques")
         order = {name: index for index, name in enumerate(self.names)}
@@ -257,14 +260,15 @@ class RehearsalGraph:
         """
         cut, begin = self._known(altered), set(names)
         beside = [member for name in cut & begin for member in self.clique(name) if member not in cut]
-        return closure([*begin, *beside], self._effects, cut)
+        return closure([*begin, *beside], self.effects, cut)
 
     def ancestors(self, names: Iterable[str]) -> frozenset[str]:
         """Everything from which `names` are reached along directed edges, themselves included."""
         return closure(names, self._causes)
 
     @cached_property
-    def _effects(self) -> dict[str, list[str]]:
+    def effects(self) -> dict[str, list[str]]:
+        """Each variable that has some to its direct effects."""
         effects: dict[str, list[str]] = defaultdict(list)
         for source, target in self.edges:
             effects[source].append(target)
@@ -288,7 +292,7 @@ class RehearsalGraph:
             cliques += [(name,) for name in inside] + ([rest] if rest else [])
             edges += [(source, target) for source in inside for target in rest]
         return RehearsalGraph(
-            tuple(cliques), tuple(edges), tuple(pair for pair in self.bows if not cut & set(pair))
+            tuple(cliques), tuple(edges), tuple(pair for pair in self.hidden if not cut & set(pair))
         )
 
     def _known(self, altered: Iterable[str]) -> frozenset[str]:
@@ -299,7 +303,8 @@ class RehearsalGraph:
 
     def to_plain(self) -> dict[str, list]:
         """Plain lists, from which `RehearsalGraph(**plain)` restores the graph."""
-        parts = {"cliques": self.cliques, "edges": self.edges} | ({"bows": self.bows} if self.bows else {})
+        parts = {"cliques": self.cliques, "edges": self.edges}
+        parts |= {"hidden": self.hidden} if self.hidden else {}
         return {key: [list(names) for names in sets] for key, sets in parts.items()}
 
 
@@ -339,16 +344,24 @@ def _pairs(edges: Iterable[Sequence[str]]) -> tuple[tuple[str, str], ...]:
     return tuple(pairs)
 
 
-def _joined(name: str, near: Mapping[str, set[str]]) -> tuple[str, ...]:
-    """The maximal bi-directional clique of a variable, in the order of `near`."""
-    clique = near[name] | {name}
-    for other in sorted(near[name]):
-        if near[other] | {other} != clique:
-            between = next(
-                (a, b) for a, b in combinations(sorted(near[name] | near[other]), 2) if b not in near[a]
-            )
-            raise ValueError(
-                f"the bi-directional cliques of {name} <-> {other} overlap: {between[0]} and {between[1]} "
-                f"are not joined; add {between[0]} <-> {between[1]}, or remove a bi-directional edge"
-            )
-    return tuple(member for member in near if member in clique)
+def _clique(
+    name: str, near: Mapping[str, set[str]], causes: Mapping[str, set[str]]
+) -> tuple[str, ...] | None:
+    """The maximal bi-directional clique of a variable by Def. 3, in the order of `near`, or None."""
+    members = near[name] | {name}
+    for other in members:
+        if near[other] | {other} != members or causes[other] != causes[name] or causes[other] & members:
+            return None
+    return tuple(member for member in near if member in members)
+
+
+def _circular(edges: Iterable[tuple[str, str]]) -> bool:
+    """Whether directed edges form a cycle."""
+    before: dict[str, set[str]] = {}
+    for source, target in edges:
+        before.setdefault(target, set()).add(source)
+    try:
+        TopologicalSorter(before).prepare()
+    except CycleError:
+        return True
+    return False

@@ -6,11 +6,11 @@ Given Z, such a run blocks the path
     as a chain or fork   if a member with an arrow out of the run, along the path, lies in Z
     as a collider        if neither a member of the run nor a descendant of one lies in Z
 
-and Z c-separates X from Y when every path between them is blocked. Paths are not enumerated. Edges into one
-member of a clique go into all of them, so it suffices to record for each clique whether it was entered from a
-cause ("below") or from within or from an effect ("above"). Any entry continues to the effects of every member
-outside Z; entering from above, or from below where the clique or a descendant is in Z, continues to the
-causes outside Z. Each edge is visited at most twice.
+and Z c-separates X from Y when every path between them is blocked. As edges into one member of a clique go
+into all, this is d-separation with a hidden common cause in the place of each bi-directional edge
+(m-separation), which has a meaning for hidden pairs outside of cliques as well. Paths are not enumerated: it
+suffices to record for each variable whether it was entered from a cause ("below") or from an effect
+("above"), so that each edge is visited at most twice.
 
 The definition differs in one place from the printed one, which blocks a chain or fork only if the *whole*
 run lies in Z. With p -> {m, n}, m <-> n, n -> y and Z = {n}, the printed one leaves p -> m <-> n -> y open,
@@ -23,15 +23,25 @@ Adjustment. With context x, the distribution of Y after altering A is
 
     p(y | x, a altered) = int p(y | x, u, a) p(u | x) du
 
-if X and U contain no descendant of A and block every non-causal path from A to Y. A variable V that is an
-effect of one altered variable, a cause of another, and influences the outcome otherwise violates this: it is
-a consequence of the first and a confounder of the second. Then the sequential formula applies,
+if X and U contain no descendant of A and block every non-causal path from A to Y. Of all such U, the one that
+has every variable which leads to A, Y or X, and which A does not influence, blocks whatever any of them does.
+A variable V that is an effect of one altered variable and leads to another may be a consequence of the first
+and a confounder of the second. Then the sequential formula applies,
 
     p(y | x, a altered) = int int p(y | x, u, a, v) p(v | x, u, a_first) p(u | x) dv du.
 
-Both conditions are checked by d-separation, with a hidden common cause for each bi-directional edge,
-including that of a bow, an edge a -> b together with a <-> b. A bow from an altered variable to an outcome
-cannot be adjusted for, and the reasons name it.
+Front door. Where hidden causes of A and Y leave no such U, variables V between them may do. If every directed
+path from A to Y goes through V, V leads to no member of A, and (X, U) blocks the paths into A between A and
+V, and (X, U, A) those into V between V and Y, then
+
+    p(y | x, a altered) = int p(u | x) int p(v | x, u, a) int p(y | x, u, v, a') p(a' | x, u) da' dv du:
+
+the outcome sees the action a' that is usual, and what V has become by the one that is set.
+
+All conditions are checked by d-separation, with a hidden common cause for each bi-directional edge, be it of
+a clique, of a bow, or of cliques that would overlap. So the formulas read a <-> b as a common cause alone: a
+setting of a leaves b as it is. If the two influence each other, as members of a clique do for methods that
+model cliques, b would answer; where b leads to the outcome, that it does not is among what is `assumed`.
 
 Influence. Setting A changes an outcome only if a directed path leads from A to it in the graph in which A is
 set. Where there is none, the graph implies that Y and A are independent given the common causes Z. This is a
@@ -46,34 +56,46 @@ steps, but not slower drifts.
 
 Source: Qin et al. (2023), Sec. 2 (alteration graphs), Def. 12, Lemma 13, Thm. 15-17; Shachter (1998)
 (Bayes-Ball, the search without paths); Pearl and Robins (1995), Thm. 1 (sequential back-door); Shpitser,
-VanderWeele and Robins (2010) (adjustment); Du et al. (2026), Def. 1 and Prop. 1, who require a sufficient
-decomposition and do not say how to find it; Shah and Peters (2020), Eq. 3 (generalised covariance measure);
-Newey and West (1987) (correlated rows).
+VanderWeele and Robins (2010) (adjustment); van der Zander, Liskiewicz and Textor (2014), Thm. 2 (the set
+that suffices if any does); Pearl (1995), Thm. 2 (front door); Du et al. (2026), Def. 1 and Prop. 1, who
+require a sufficient decomposition and do not say how to find it; Shah and Peters (2020), Eq. 3 (generalised
+covariance measure); Newey and West (1987) (correlated rows).
 """
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
 
 import torch
 from torch import Tensor
 
-from rehearsal_torch.graphs.mixed_graph import Node, RehearsalGraph, closure
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph, closure
+
+# Sets of mediators of one size that are tried.
+MOST_SETS = 500
 
 
 @dataclass(frozen=True)
 class Adjustment:
-    """Covariates to adjust for: U, which the alteration does not influence, and V, between two alterations,
-    empty where the single formula suffices; the altered variables that precede V; and why the formula does
-    not hold, empty if it holds.
+    """What tells the effect of altering A on outcomes Y in context X from observations.
+
+    It is the distribution of y in draws from the distributions of the rows,
+
+        u ~ p(u | x),    v ~ p(v | x, u, a_first),    y ~ p(y | x, u, v, a),
+
+    where u or v may be empty. By the front door v are the mediators, `first` is all of A, and the last draw
+    is y ~ p(y | x, u, v, a') with a' ~ p(a | x, u), drawn apart from v. Without an alteration, one a' (of
+    later actions given v as well) takes the place of a everywhere.
     """
 
-    before: tuple[str, ...]
-    between: tuple[str, ...]
-    first: tuple[str, ...]
-    reasons: tuple[str, ...]
-    front_door: bool = False
+    before: tuple[str, ...]  # U, which A does not influence
+    between: tuple[str, ...]  # V, influenced by `first`
+    first: tuple[str, ...]  # The altered variables that precede V
+    reasons: tuple[str, ...]  # Why the formula does not hold; empty if it does
+    front_door: bool = False  # Whether the outcome sees usual actions a', and v alone the altered ones
+    assumed: tuple[str, ...] = ()  # What has to be true of <-> in a clique, beside the graph
 
 
 def adjustment(
@@ -82,74 +104,170 @@ def adjustment(
     altered: Sequence[str],
     outcomes: Sequence[str],
     sequential: bool = True,
+    front_door: bool = True,
 ) -> Adjustment:
-    """The covariates for altering a set of variables, given context X and outcomes Y. Unless `sequential`,
-    covariates between alterations are left out and the reasons say so.
+    """How to tell what altering a set of variables does to outcomes Y, given context X. Unless `sequential`,
+    covariates between alterations are left out, and unless `front_door` it is not used; the reasons say so.
 
-    U is every intermediate variable that A does not influence and that leads to A or Y, including actionable
-    variables that are not altered; V the variables in between, and those that the later alterations do not
-    influence and that lead to Y.
+    U is every intermediate variable that A does not influence and that leads to A or Y, or, where only then a
+    formula holds, to X, including actionable variables that are not altered; V between alterations those that
+    later ones do not influence and that lead to Y; mediators are as few as will do.
     """
-    known = set(context)
-    leading = graph.ancestors([*altered, *outcomes])
-    after = graph.descendants(altered, altered)
-    outside = known | set(altered) | set(outcomes)
-    before = tuple(
-        name for name in graph.names if name in leading and name not in after and name not in outside
-    )
-    reasons = []
-    for clique in graph.cliques:
-        part = ", ".join(name for name in clique if name in altered)
-        rest = ", ".join(name for name in clique if name not in altered)
-        if part and rest:
-            reasons.append(
-                f"{part} and {rest} influence each other: observations do not show how {rest} respond to an "
-                f"alteration of {part}"
-            )
+    after = closure(altered, graph.effects, altered)
+    outside = {*context, *altered, *outcomes}
+    sets = [
+        tuple(name for name in graph.names if name in leading and name not in after | outside)
+        for leading in (
+            graph.ancestors([*altered, *outcomes]),
+            graph.ancestors([*context, *altered, *outcomes]),
+        )
+    ]
+    asked = graph, tuple(context), tuple(altered), tuple(outcomes)
+    adjusted = [_adjusted(*asked, before, sequential) for before in dict.fromkeys(sets)]
+    valid = next((each for each in adjusted if not each.reasons), None)
+    if valid is None and not closure(altered, graph.effects).isdisjoint(outcomes):
+        for before in dict.fromkeys((*sets, ())):
+            between = _mediators(*asked, before)
+            if between and front_door:
+                valid = Adjustment(before, between, tuple(altered), (), front_door=True)
+                break
+            if between:
+                break
+        if valid is None:
+            reason = f"{'; '.join(adjusted[0].reasons)}, and {_shut(*asked, between)}"
+            adjusted[0] = replace(adjusted[0], reasons=(reason,))
+    return replace(valid or adjusted[0], assumed=_assumed(*asked))
+
+
+def _adjusted(
+    graph: RehearsalGraph,
+    context: tuple[str, ...],
+    altered: tuple[str, ...],
+    outcomes: tuple[str, ...],
+    before: tuple[str, ...],
+    sequential: bool,
+) -> Adjustment:
+    """The single formula with U, or the sequential one; with reasons where neither holds."""
+    after = closure(altered, graph.effects, altered)
+    known = {*context, *before}
+    within = [name for name in graph.names if name in after and name not in {*altered, *outcomes}]
+    bridges = [name for name in within if _spoils(graph, name, altered, outcomes)]
     bows = "".join(
         f" ({source} -> {target} accompanies {source} <-> {target})"
-        for source, target in graph.bows
-        if {source, target} & (set(altered) | after)
+        for source, target in graph.hidden
+        if (source, target) in graph.edges and {source, target} & after
     )
-    bridges = [
-        name
-        for name in graph.names
-        if name in after and name not in outside and _spoils(graph, name, altered, outcomes)
-    ]
     if bridges and not sequential:
-        reasons.append(
+        reason = (
             f"{', '.join(bridges)} lie between alterations and influence a later one and the outcome: use "
             "the sequential formula"
         )
-    if not bridges or not sequential:
-        if not bridges and not _separated(graph, altered, altered, outcomes, known | set(before)):
-            reasons.append(_common(altered, outcomes, [*context, *before]) + bows)
-        return Adjustment(before, (), (), tuple(reasons))
+        return Adjustment(before, (), (), (reason,))
+    if not bridges and _separated(graph, altered, altered, outcomes, known):
+        return Adjustment(before, (), (), ())
+    single = Adjustment(before, (), (), (_common(altered, outcomes, [*context, *before]) + bows,))
+    needed = bool(bridges)
+    if not needed and sequential:
+        # What leads from one alteration to another alone may share a cause with the outcome.
+        bridges = [name for name in within if not closure([name], graph.effects).isdisjoint(altered)]
+    if not bridges:
+        return single
     earliest = [
-        name for name in altered if any(bridge in graph.descendants([name]) - {name} for bridge in bridges)
+        name for name in altered if not (closure([name], graph.effects, altered) - {name}).isdisjoint(bridges)
     ]
     later = [
         name
         for name in altered
-        if name not in earliest or any(name in graph.descendants([bridge]) for bridge in bridges)
+        if name not in earliest or any(name in closure([bridge], graph.effects) for bridge in bridges)
     ]
     first = tuple(name for name in altered if name not in later)
-    unaffected = graph.descendants(later, altered)
-    between = tuple(
-        name
-        for name in graph.names
-        if name in after and name in leading and name not in outside and name not in unaffected
-    )
+    unaffected = closure(later, graph.effects, altered)
+    leading = graph.ancestors([*altered, *outcomes])
+    between = tuple(name for name in within if name in leading and name not in unaffected)
+    reasons = []
     if not first or any(bridge in unaffected for bridge in bridges):
         reasons.append(
             f"{', '.join(bridges)} lie in more than one place between alterations: alter fewer variables at "
             "once"
         )
-    elif not _separated(graph, first, altered, outcomes, known | set(before)):
+    elif not _separated(graph, first, altered, outcomes, known):
         reasons.append(_common(first, outcomes, [*context, *before]) + bows)
-    elif not _separated(graph, later, later, outcomes, known | set(before) | set(first) | set(between)):
+    elif not _separated(graph, later, later, outcomes, {*known, *first, *between}):
         reasons.append(_common(later, outcomes, [*context, *before, *between]) + bows)
-    return Adjustment(before, between, first, tuple(reasons))
+    return single if reasons and not needed else Adjustment(before, between, first, tuple(reasons))
+
+
+def _mediators(
+    graph: RehearsalGraph,
+    context: tuple[str, ...],
+    altered: tuple[str, ...],
+    outcomes: tuple[str, ...],
+    before: tuple[str, ...],
+) -> tuple[str, ...]:
+    """Variables by which the front-door formula holds, given X and U: as few as will do, up to three, else
+    all that may be among them; none if there are none.
+    """
+    known = {*context, *before}
+    after, leading = closure(altered, graph.effects), graph.ancestors(outcomes)
+    usable = [
+        name
+        for name in graph.names
+        if name in after & leading
+        and name not in {*known, *altered, *outcomes}
+        and closure([name], graph.effects).isdisjoint(altered)
+        and _separated(graph, altered, altered, [name], known)
+    ]
+    sizes = [size for size in range(1, min(4, len(usable) + 1)) if math.comb(len(usable), size) <= MOST_SETS]
+    for names in (*(each for size in sizes for each in combinations(usable, size)), tuple(usable)):
+        if closure(altered, graph.effects, names).isdisjoint(outcomes) and _separated(
+            graph, names, names, outcomes, {*known, *altered}
+        ):
+            return names
+    return ()
+
+
+def _shut(
+    graph: RehearsalGraph,
+    context: tuple[str, ...],
+    altered: tuple[str, ...],
+    outcomes: tuple[str, ...],
+    usable: tuple[str, ...],
+) -> str:
+    """Why the front door is of no use: it is open to other methods, or this is in its way."""
+    a, y = ", ".join(altered), ", ".join(outcomes)
+    if usable:
+        through = f"it could be told through {', '.join(usable)}, by the front door"
+        return f"{through}, which this method does not use: decision=outcome_regression does"
+    if direct := next((edge for edge in graph.edges if edge[0] in altered and edge[1] in outcomes), None):
+        return f"{direct[0]} acts on {direct[1]} directly, so that there is no front door"
+    between = ", ".join(
+        name
+        for name in graph.names
+        if name in closure(altered, graph.effects) & graph.ancestors(outcomes)
+        and name not in {*context, *altered, *outcomes}
+    )
+    return f"hidden causes join what lies between, {between}, to {a} or {y}, so that the front door is shut"
+
+
+def _assumed(
+    graph: RehearsalGraph, context: tuple[str, ...], altered: tuple[str, ...], outcomes: tuple[str, ...]
+) -> tuple[str, ...]:
+    """For each clique that is altered in part, that the rest does not answer, if it leads to the outcome."""
+    sentences = []
+    for clique in graph.cliques:
+        part = ", ".join(name for name in clique if name in altered)
+        rest = ", ".join(
+            name
+            for name in clique
+            if name not in {*altered, *context, *outcomes}
+            and not closure([name], graph.effects, altered).isdisjoint(outcomes)
+        )
+        if part and rest:
+            sentences.append(
+                f"a hidden cause joins {part} and {rest}, and a setting of {part} leaves {rest} as it is: if "
+                f"they influence each other, observations do not show how {rest} would answer"
+            )
+    return tuple(sentences)
 
 
 def _common(altered: Sequence[str], outcomes: Sequence[str], known: Sequence[str]) -> str:
@@ -160,9 +278,9 @@ def _common(altered: Sequence[str], outcomes: Sequence[str], known: Sequence[str
 
 def _spoils(graph: RehearsalGraph, name: str, altered: Sequence[str], outcomes: Sequence[str]) -> bool:
     """Whether one alteration's consequence leads to another altered variable, and to the outcome itself."""
-    if graph.descendants([name]).isdisjoint(altered):
+    if closure([name], graph.effects).isdisjoint(altered):
         return False
-    return not graph.descendants([name], altered).isdisjoint(outcomes)
+    return not closure([name], graph.effects, altered).isdisjoint(outcomes)
 
 
 def _separated(
@@ -177,20 +295,13 @@ def _separated(
     """
     moved, asked = _named(graph, moved), _named(graph, outcomes)
     later, known = set(altered) - moved, given - moved - asked
-    hidden = [(pair, end) for pair in graph.bidirected for end in pair]
-    effects, causes = defaultdict[Hashable, list[Hashable]](list), defaultdict[Hashable, list[Hashable]](list)
-    for source, target in (*graph.edges, *hidden):
-        if source not in moved and target not in later:
-            effects[source].append(target)
-            causes[target].append(source)
-    opened = closure(known, causes)
-    reached = _reached(
-        moved,
-        lambda name: () if name in known else effects.get(name, ()),
-        lambda name: [cause for cause in causes.get(name, ()) if cause not in known],
-        opened,
-    )
-    return reached.isdisjoint(asked - given)
+    kept = (edge for edge in _explicit(graph) if edge[0] not in moved and edge[1] not in later)
+    return _reached(kept, moved, known).isdisjoint(asked - given)
+
+
+def _explicit(graph: RehearsalGraph) -> list[tuple[Hashable, str]]:
+    """The directed edges, and two from a hidden cause for each bi-directional one."""
+    return [*graph.edges, *((pair, end) for pair in map(frozenset, graph.bidirected) for end in pair)]
 
 
 def c_separated(
@@ -221,34 +332,30 @@ def connected(
         raise ValueError(
             f"expected sources outside `given`; got {sorted(start & known)} in both: remove them from one"
         )
-    clique_of = {name: index for index, clique in enumerate(graph.cliques) for name in clique}
-    effects: list[set[int]] = [set() for _ in graph.cliques]
-    for source, target in graph.edges:
-        if source not in known:
-            effects[clique_of[source]].add(clique_of[target])
-    causes = [{clique_of[name] for name in parents if name not in known} for _, parents in graph.factors]
-    # A clique is open as a collider if one of its members, or a descendant of one, is in Z.
-    opened = {clique_of[name] for name in graph.ancestors(known)}
-    reached = _reached({clique_of[name] for name in start}, effects.__getitem__, causes.__getitem__, opened)
-    return frozenset(name for index in reached for name in graph.cliques[index] if name not in known)
+    reached = _reached(_explicit(graph), start, known)
+    return frozenset(name for name in graph.names if name in reached and name not in known)
 
 
 def _reached(
-    start: Collection[Node],
-    effects: Callable[[Node], Iterable[Node]],
-    causes: Callable[[Node], Iterable[Node]],
-    opened: Collection[Node],
-) -> set[Node]:
-    """The nodes to which an open path leads; `effects` and `causes` of a node are those to which it may
-    continue, and `opened` those that are open as colliders.
-    """
-    above, below = set(start), set[Node]()
+    edges: Iterable[tuple[Hashable, Hashable]], start: Collection[Hashable], known: Collection[Hashable]
+) -> set[Hashable]:
+    """The nodes of a directed graph to which a path leads that `known` leaves open (Bayes-Ball)."""
+    effects, causes = defaultdict[Hashable, list[Hashable]](list), defaultdict[Hashable, list[Hashable]](list)
+    for source, target in edges:
+        effects[source].append(target)
+        causes[target].append(source)
+    # A node is open as a collider if it, or a descendant of it, is known.
+    opened = closure(known, causes)
+    above, below = set(start), set[Hashable]()
     waiting = [(node, True) for node in start]
     while waiting:
         node, entered_above = waiting.pop()
-        following = [(effect, False) for effect in effects(node) if effect not in below]
+        following = []
+        if node not in known:
+            following = [(effect, False) for effect in effects.get(node, ()) if effect not in below]
         if entered_above or node in opened:
-            following += [(cause, True) for cause in causes(node) if cause not in above]
+            causing = causes.get(node, ())
+            following += [(cause, True) for cause in causing if cause not in above and cause not in known]
         for neighbour, upwards in following:
             (above if upwards else below).add(neighbour)
         waiting += following

@@ -3,7 +3,7 @@
     {parents: {child: [causes]}, bidirected: [[one, other], ...]}                written by hand
     [season -> price -> sales, price <-> sales]                                  the same, as edges
     {order: [season, [price, stock], sales], forbidden: [season -> sales]}       an order alone
-    {cliques: [[...], ...], edges: [[from, to], ...], bows: [[from, to], ...]}
+    {cliques: [[...], ...], edges: [[from, to], ...], hidden: [[from, to], ...]}
                                                  written by `RehearsalGraph.to_plain`
 
 Edges are a list of strings, or one string with an edge in every line or semicolons between them, in the
@@ -113,7 +113,7 @@ EXPECTED = (
     "{parents: {child: [causes]}, bidirected: [[one, other], ...]}, edges such as [cause -> effect, ...], or "
     "{order: [first, [second, third], last]}, or {cliques: [[...]], edges: [[from, to]]}"
 )
-PARENTS, CLIQUES = form("parents", "bidirected"), form("cliques", "edges", "bows")
+PARENTS, CLIQUES = form("parents", "bidirected"), form("cliques", "edges", "hidden")
 ORDER = form("order", "forbidden")
 
 
@@ -175,7 +175,7 @@ class ParentsForm(Schema):
 
 
 class CliquesForm(Schema):
-    """{cliques, edges, bows}."""
+    """{cliques, edges, hidden}."""
 
     cliques: Annotated[
         list[Annotated[Names, AfterValidator(_clique)]],
@@ -183,7 +183,7 @@ class CliquesForm(Schema):
         Field(min_length=1),
     ]
     edges: Annotated[list[Edge], list_of("a list of edges, [[from, to], ...]")] = Field(default_factory=list)
-    bows: Annotated[list[Edge], list_of("a list of edges, [[from, to], ...]")] = Field(default_factory=list)
+    hidden: Annotated[list[Edge], list_of("a list of edges, [[from, to], ...]")] = Field(default_factory=list)
 
     def named(self) -> list[str]:
         """The variables."""
@@ -192,8 +192,8 @@ class CliquesForm(Schema):
     def graph(self) -> RehearsalGraph:
         """The rehearsal graph; ValueError if it is not a valid one."""
         check_size(len(self.named()), len(self.edges) + _joined(self.cliques))
-        edges, bows = (tuple((cause, effect) for cause, effect in kind) for kind in (self.edges, self.bows))
-        return RehearsalGraph(tuple(map(tuple, self.cliques)), edges, bows)
+        edges, hidden = (tuple((one, other) for one, other in kind) for kind in (self.edges, self.hidden))
+        return RehearsalGraph(tuple(map(tuple, self.cliques)), edges, hidden)
 
 
 def _joined(sets: Sequence[Sequence[str]]) -> int:
@@ -254,7 +254,7 @@ def _which(plain: Any) -> str:
     keys = plain if isinstance(plain, dict) else {}
     if isinstance(plain, OrderForm) or ("order" in keys and "parents" not in keys):
         return ORDER
-    of_cliques = "parents" not in keys and not {"cliques", "edges", "bows"}.isdisjoint(keys)
+    of_cliques = "parents" not in keys and not {"cliques", "edges", "hidden"}.isdisjoint(keys)
     return CLIQUES if isinstance(plain, CliquesForm) or of_cliques else PARENTS
 
 

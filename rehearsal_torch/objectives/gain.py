@@ -4,16 +4,18 @@ All numbers are sums over the same draws (`surrogates.outcome.shared_draws`): P(
 share of such cases in which no row is near), the worst case `low` in which nothing succeeds there, and
 `credit`, in which no benefit counts there. An action is allowed if
 
-    S <= `MOST_BEYOND`    or    the lower end of low(a) - P(none) is above -`MOST_LOST`:
+    S <= `MOST_BEYOND`    or    the mean of low(a) - P(none) is above -`MOST_LOST`:
 
 rows speak for nearly all of it, or there is hardly anything to lose, as where success is rare without an
 action. Of what is allowed the largest mean gain is sought. Where nothing allowed gains, the largest credit is:
 a benefit that can be expected from what is known, though most of it lies beyond the rows; it can only be a
-*may*. Searches see both as one value,
+*may*, and is not offered below `LEAST_CREDIT`. Searches see both as one value,
 
-    1 + gain    allowed, gain > 0        credit    credit > 0        min(gain, 0) - 1    otherwise,
+    1 + g    allowed, g > 0        credit    credit > `LEAST_CREDIT`        g - 2    otherwise,
 
-in which costs in units of the worth of a desired outcome are taken off.
+g being the gain in which a benefit where no row is near counts by `DISCOUNT` less, so that of actions that gain
+nearly the same one is taken whose gain can be told; costs in units of the worth of a desired outcome are taken
+off.
 
 Where S exceeds `TOLD_BEYOND`, the model's interval is not what is known, and the interval that is said is the
 hull: from the lower end of the worst case to the upper end of it plus S (success there is anything from 0 to
@@ -43,8 +45,12 @@ from rehearsal_torch.surrogates.outcome.case_draws import CaseDraws, Values
 from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
 
 MOST_BEYOND, MOST_LOST = 0.2, 0.02
+# What a benefit counts less where no row is near, when actions are compared.
+DISCOUNT = 0.5
+# The least credit for which an action that is not allowed is offered.
+LEAST_CREDIT = 0.01
 # How far within the rule a search stays, which compares by fewer draws than those that judge.
-MARGIN_BEYOND, MARGIN_LOST = 0.03, 0.01
+MARGIN_BEYOND, MARGIN_LOST = 0.03, 0.003
 SEARCH, JUDGEMENT = 0, 1
 
 
@@ -170,14 +176,15 @@ class SupportedGain(AlterationObjective):
 
     def _ranked(self, said: Values, actions: Tensor, beyond: float, lost: float) -> Tensor:
         cost = 0.0 if self.charge is None else self.charge(actions)
-        gain, credit = said.gain.mean(-1) - cost, said.credit.mean(-1) - cost
+        gain, credit = said.gain.mean(-1), said.credit.mean(-1)
+        gain, credit = gain - DISCOUNT * (gain - credit) - cost, credit - cost
         allowed = self._allowed(said, beyond, lost)
-        rest = torch.where(credit > 0, credit, gain.clamp_max(0) - 1)
+        rest = torch.where(credit > LEAST_CREDIT, credit, gain - 2)
         return torch.where(allowed & (gain > 0), 1 + gain, rest)
 
     def _allowed(self, said: Values, beyond: float = 0.0, lost: float = 0.0) -> Tensor:
         """Whether actions may be recommended by the rows, (..., B) bool."""
-        worst = torch.quantile(said.low - said.none, (1 - self.level) / 2, dim=-1)
+        worst = (said.low - said.none).mean(-1)
         return (said.beyond <= MOST_BEYOND - beyond) | (worst > lost - MOST_LOST)
 
     @torch.no_grad()
@@ -189,7 +196,7 @@ class SupportedGain(AlterationObjective):
     def acceptable(self, actions: Tensor) -> Tensor:
         """Whether an action is allowed, or has a credit."""
         said = self._said(self.judging, actions)
-        return self._allowed(said) | (said.credit.mean(-1) > 0)
+        return self._allowed(said) | (said.credit.mean(-1) > LEAST_CREDIT)
 
     def contrast(self, first: Tensor, second: Tensor) -> list[Estimate | None]:
         """See `AlterationObjective.contrast`: by the same draws for both."""
@@ -243,11 +250,11 @@ class SupportedGain(AlterationObjective):
                 name: [[float(end[index]) for end in pair] for pair in pairs] for name, pairs in ends.items()
             }
             (lower, upper), (less, more) = intervals["hull" if share > TOLD_BEYOND else "model"]
-            lower, upper = min(lower, 1 - floor), max(upper, floor)
+            lower, upper = min(max(lower, 0.0), 1 - floor), max(min(upper, 1.0), floor)
             findings = [Finding("adjustment", reason) for reason in reasons]
             unsupported = None
             if not bool(allowed[index]):
-                if float(credit[index]) > 0:
+                if float(credit[index]) > LEAST_CREDIT:
                     findings.append(_beyond_rows(share, point))
                 else:
                     unsupported = _unsupported(share, point, before, max(0.0, -float(worst[index])))
@@ -268,7 +275,7 @@ class SupportedGain(AlterationObjective):
                     chance(round(point, 6), round(lower, 6), round(upper, 6), self.level),
                     chance(
                         round(before, 6),
-                        *(round(float(end[index]), 6) for end in self._ends(none)),
+                        *(round(min(max(float(end[index]), 0.0), 1.0), 6) for end in self._ends(none)),
                         self.level,
                     ),
                     findings=tuple(findings),

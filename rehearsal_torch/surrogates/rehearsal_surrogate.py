@@ -260,12 +260,14 @@ class AdjustedSurrogate(RehearsalSurrogate, ABC):
     """
 
     by_adjustment: bool = True
+    by_front_door: bool = False  # Whether it evaluates the front-door formula
 
     def __init__(self, task: Mapping[str, Any] | RehearsalTask, sequential: bool) -> None:
         super().__init__(task)
         self.scaler = Standardise(self.task.graph.names)
+        graph, front_door = self.task.graph, self.by_front_door
         self.adjustments: tuple[Adjustment, ...] = tuple(
-            adjustment(self.task.graph, self.task.context, altered, self.task.outcomes, sequential)
+            adjustment(graph, self.task.context, altered, self.task.outcomes, sequential, front_door)
             for altered in self.task.candidates
         )
 

@@ -2,13 +2,14 @@
 
     harm        share of the decisions whose true probability is more than .02 below that of no action
     true gain   P(decision) - P(no action), over all cases; 0 where nothing is altered
-    model       the interval of the model alone, ``model.estimate`` and ``model.gain`` in the trace; without
-                them that of the decision
-    hull        the interval that counts what lies beyond the rows as anything from 0 to 1, ``hull.estimate``
-                and ``hull.gain``
+    printed     the interval of the decision
+    model       that of the model alone, ``model.estimate`` and ``model.gain`` in the trace
+    hull        that which counts what lies beyond the rows as anything from 0 to 1, ``hull.estimate`` and
+                ``hull.gain``
     S           the share of what a decision rests on that no row is near, ``beyond``
 
-Intervals of means are bootstrap intervals over whole worlds (`evaluation.bootstrap`).
+Intervals of means are bootstrap intervals over whole worlds (`evaluation.bootstrap`). Of shares of 0 or 1
+they reach as far as W worlds allow: to 1 - .05^(1 / W), or .05^(1 / W).
 """
 
 import math
@@ -18,11 +19,15 @@ from rehearsal_torch.evaluation.bootstrap import mean_interval
 from rehearsal_torch.evaluation.rows import Row
 from rehearsal_torch.evaluation.summaries import grouped, mean
 from rehearsal_torch.problems.rehearsal.drawn_world import TRAITS
-from reproduction.page import table
+from reproduction.page import Section, table
+from reproduction.plan import texts
 
+TEXTS = texts("calibration")
 WORSE = 0.02
-# Largest S of the decisions that a line counts.
-SUPPORTED = {"": math.inf, ", S <= .05": 0.05, ", S <= .2": 0.2}
+# Worlds of a report.
+REPORT = 200
+# Kind of interval to the largest S of the decisions that its lines count.
+SUPPORTED = {"printed": (math.inf, 0.2), "model": (math.inf, 0.05, 0.2), "hull": (math.inf, 0.2)}
 Measure = Callable[[Row], float]
 
 
@@ -36,12 +41,15 @@ def harmed(row: Row) -> float:
     return float(true_gain(row) < -WORSE)
 
 
+def has(status: str) -> Measure:
+    """Whether a decision has a status."""
+    return lambda row: float(row["status"] == status)
+
+
 def ends(row: Row, of: str, kind: str) -> tuple[float, float]:
     """An interval of the ``estimate`` or the ``gain``: of the ``model``, the ``hull``, or as ``printed``."""
     printed = row[f"{of}_lower"], row[f"{of}_upper"]
-    if kind == "printed":
-        return printed
-    low, high = row["trace"].get(f"{kind}.{of}", printed if kind == "model" else (math.nan, math.nan))
+    low, high = printed if kind == "printed" else row["trace"].get(f"{kind}.{of}", (math.nan, math.nan))
     return low, high
 
 
@@ -57,6 +65,19 @@ def by_trait(rows: Sequence[Row]) -> list[str]:
     return table(known, ["", *columns])
 
 
+def sections(rows: Sequence[Row]) -> Iterator[Section]:
+    """The part of the page about worlds by seed, a table for each method and each report; nothing without
+    rows.
+    """
+    if rows:
+        yield Section(["## Decisions in worlds by seed", TEXTS["drawn"].format(worse=f"{WORSE:g}"[1:])])
+    for (method,), some in grouped(rows, "method").items():
+        for number in sorted({row["seed"] // REPORT for row in some}):
+            reported = [row for row in some if row["seed"] // REPORT == number]
+            seeds = [row["seed"] for row in reported]
+            yield Section([f"### `{method}`, seeds {min(seeds)} to {max(seeds)}", by_trait(reported)])
+
+
 def by_method(rows: Sequence[Row]) -> list[str]:
     """A heading and a table for each method."""
     return [
@@ -65,30 +86,35 @@ def by_method(rows: Sequence[Row]) -> list[str]:
 
 
 def _cells(rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
-    acts = {status: [row for row in rows if row["status"] == status] for status in ("do", "may", "leave")}
+    acts = {status: [row for row in rows if row["status"] == status] for status in ("do", "may")}
     chosen = [*acts["do"], *acts["may"]]
     yield "worlds", str(len({row["seed"] for row in rows}))
-    for status in acts:
-        yield f"*{status}*", _of(rows, lambda row, status=status: float(row["status"] == status), 100)
-    for status in ("do", "may"):
-        yield f"harmed among *{status}*", _of(acts[status], harmed, 100)
-    yield "harmed of all cases", _of(rows, harmed, 100)
+    for status in ("do", "may", "leave"):
+        yield f"*{status}*", _of(rows, has(status), 100)
+    for name, some in {
+        **{f"among *{status}*": each for status, each in acts.items()},
+        "of all": rows,
+    }.items():
+        count = f" ({sum(map(harmed, some)):.0f} of {len(some)})" if some else ""
+        yield f"harmed {name}", _of(some, harmed, 100) + count
     yield "true gain", _of(rows, true_gain)
-    yield "true gain, *do* alone", _of(rows, lambda row: true_gain(row) * (row["status"] == "do"))
+    yield "true gain, *do* alone", _of(rows, lambda row: true_gain(row) * has("do")(row))
     yield "best of a grid", _of(rows, lambda row: row["oracle"] - row["no_action"])
-    for status in ("do", "may"):
-        yield f"claimed - true, *{status}*", _of(acts[status], lambda row: row["estimate"] - row["auf"])
-    for of, true in (("estimate", lambda row: row["auf"]), ("gain", true_gain)):
-        for kind in ("printed", "model", "hull"):
-            for words, most in SUPPORTED.items():
+    for status, some in acts.items():
+        yield f"claimed - true, *{status}*", _of(some, lambda row: row["estimate"] - row["auf"])
+    truths: dict[str, Measure] = {"estimate": lambda row: row["auf"], "gain": true_gain}
+    for of, true in truths.items():
+        for kind, limits in SUPPORTED.items():
+            for most in limits:
                 some = [row for row in chosen if not row["trace"].get("beyond", 0.0) > most]
+                words = "" if most == math.inf else f", S <= {most:g}"
                 yield from _interval(f"{of}, {kind}{words}", some, of, kind, true)
     yield from _interval("no action", rows, "baseline", "printed", lambda row: row["no_action"])
     yield "no action, claimed - true", _of(rows, lambda row: row["baseline"] - row["no_action"])
     for name in ("fit", "decision"):
-        spent = {row["seed"]: row[f"{name}_seconds"] for row in rows}
+        spent = {row["seed"]: float(row[f"{name}_seconds"]) for row in rows}
         cases = 1 if name == "fit" else len(rows) / max(len(spent), 1)
-        yield f"CPU s, {name}", f"{mean(list(spent.values())) / cases:.2f}"
+        yield f"CPU s, {name}", f"{mean(list(spent.values())) / cases:.3g}"
 
 
 def _interval(name: str, rows: Sequence[Row], of: str, kind: str, true: Measure) -> Iterator[tuple[str, str]]:
@@ -109,10 +135,15 @@ def _of(rows: Sequence[Row], measure: Measure, times: float = 1.0) -> str:
     pairs = [pair for pair in pairs if not math.isnan(pair[0])]
     if not pairs:
         return "-"
-    found = mean_interval(*zip(*pairs, strict=True)).times(times)
-    form = ".1f" if times > 1 else ".3f"
-    shown = "" if math.isnan(found.low) else f" [{found.low:{form}}, {found.high:{form}}]"
-    return f"{found.mean:{form}}{'%' if times > 1 else ''}{shown}"
+    values, worlds = zip(*pairs, strict=True)
+    found = mean_interval(values, worlds)
+    low, high, share = found.low, found.high, times > 1
+    if share and found.mean in (0, 1):
+        reach = 0.05 ** (1 / len(set(worlds)))
+        low, high = (0.0, 1 - reach) if found.mean == 0 else (reach, 1.0)
+    form = ".1f" if share else ".3f"
+    shown = "" if math.isnan(low) else f" [{times * low:{form}}, {times * high:{form}}]"
+    return f"{times * found.mean:{form}}{'%' if share else ''}{shown}"
 
 
 def beside(rows: Sequence[Row], others: Sequence[Row]) -> str:
@@ -127,14 +158,14 @@ def beside(rows: Sequence[Row], others: Sequence[Row]) -> str:
     harmless = [seed for seed in common if not any(map(harmed, other[seed]))]
     lines = []
     for words, seeds in (("all worlds", common), ("where the other one harms nobody", harmless)):
-        pairs = [
-            {"seed": seed[0], "own": true_gain(one), "other": true_gain(two)}
+        pairs: list[Row] = [
+            {"seed": seed[0], "own": true_gain(mine), "other": true_gain(theirs)}
             for seed in seeds
-            for one, two in zip(own[seed], other[seed], strict=True)
+            for mine, theirs in zip(own[seed], other[seed], strict=True)
         ]
         means = [mean([pair[name] for pair in pairs]) for name in ("own", "other")]
         ratio = means[0] / means[1] if pairs and means[1] > 0 else math.nan
-        difference = _of(pairs, lambda pair: pair["own"] - pair["other"])
+        difference = _of(pairs, lambda pair: float(pair["own"] - pair["other"]))
         lines.append(
             f"true gain, {words} ({len(seeds)}): {means[0]:.3f} beside {means[1]:.3f}, {ratio:.2f} of it; "
             f"difference {difference}"

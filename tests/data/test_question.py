@@ -46,7 +46,7 @@ def test_equal_questions_have_equal_fields_however_they_are_written():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"graph": PLAIN["graph"] | {"bidirected": [["a", "y"]]}}, "used with [a <-> y beside an arrow]"),
+        ({"graph": PLAIN["graph"] | {"bidirected": [["a", "y"]]}}, "used with [a <-> y by a hidden cause]"),
     ],
 )
 def test_a_difference_is_named_with_both_sides(changes, words):

@@ -30,7 +30,7 @@ GRAPHS = [
     {"cliques": [["weather"], ["recommend", "congestion"], ["rating"]],
      "edges": [["weather", "recommend"], ["weather", "congestion"], ["congestion", "rating"], ["recommend",
      "rating"]]},
-    {"cliques": [["a"], ["b"], ["c", "d"]], "edges": [["a", "b"], ["b", "c"], ["b", "d"]], "bows": [["a",
+    {"cliques": [["a"], ["b"], ["c", "d"]], "edges": [["a", "b"], ["b", "c"], ["b", "d"]], "hidden": [["a",
     "b"]]},
 ]  # fmt: skip
 CLASSES_OF_GRAPHS = [
@@ -172,7 +172,7 @@ def asked(graph):
     for one, other in itertools.islice(itertools.permutations(graph.names, 2), 12):
         rest = [name for name in graph.names if name not in (one, other)]
         c_separated(graph, [one], [other], rest[:1])
-        if not graph.bows:
+        if not graph.hidden:
             adjustment(graph, rest[:1], [one], [other])
         graph.altered([one]).descendants([one])
 

@@ -134,9 +134,11 @@ def all_graphs(names):
         ]
         bidirected = [pair for pair, kind in zip(pairs, kinds, strict=True) if kind == 3]
         try:
-            yield RehearsalGraph.mixed(names, directed, bidirected)
+            graph = RehearsalGraph.mixed(names, directed, bidirected)
         except ValueError:
             continue
+        if not graph.hidden:
+            yield graph
 
 
 def says(graph, names):

@@ -119,7 +119,7 @@ BOW = RehearsalGraph.of({"b": ("a",), "c": ("b",)}, [("b", "c")])
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_an_arrow_beside_a_hidden_common_cause_is_written_and_read(tmp_path, ending):
     assert read_graph(write_graph(BOW, tmp_path / f"graph{ending}")) == BOW
-    assert BOW.bows == (("b", "c"),)
+    assert BOW.hidden == (("b", "c"),)
 
 
 def test_undirected_edges_of_other_programs_are_no_bidirected_ones(tmp_path):

@@ -163,7 +163,7 @@ def _ends(coding: Coding | None, written: Any) -> Any:
 
 
 def _named(written: Any, part: str, of: Mapping[str, str]) -> Any:
-    """Cliques, edges or bows with variables in the place of indicators, each once."""
+    """Cliques, edges or hidden pairs with variables in the place of indicators, each once."""
     if not isinstance(written, list | tuple):
         return written
     found = list[list[Any]]()

@@ -8,7 +8,7 @@ Of twenty seeds in a row three worlds have each of the traits
     units         rows belong together: some twenty rows share what is peculiar to their unit
     turning       the effect turns where the rows end, and the box reaches beyond them
     kinds         a yes/no outcome, a count or some levels; a context of yes/no, levels and three classes
-    null          no action has any effect
+    null          no action has any effect, though the graph allows one
 
 and two have none (`plain`). Everything else is drawn as well: causes of action and outcome that are known in
 the rows only, how strong they are, the shapes of mechanisms (linear, saturating, a threshold, a hill, a
@@ -160,6 +160,14 @@ class Recipe:
     in_unit: int = 1
     peculiar: float = 0.0
 
+    def causes(self, name: str) -> list[str]:
+        """What a variable depends on: its parents, and those of an action that is compared with what experts
+        would choose.
+        """
+        mechanism = self.mechanisms[name]
+        chosen = [] if mechanism.chosen is None else self.mechanisms[mechanism.chosen[0]].parents
+        return [*mechanism.parents, *chosen]
+
 
 def recipe(seed: int, trait: Trait | None = None, alone: bool = False) -> Recipe:
     """The world of a seed; `trait` and `alone` as in `DrawnWorld`."""
@@ -224,7 +232,6 @@ def recipe(seed: int, trait: Trait | None = None, alone: bool = False) -> Recipe
         distribution(),
     )
     if trait == "null":
-        # The graph has the arrows, and nothing flows along them.
         outcome = replace(outcome, groups=(outcome.groups[0], (0.0, acting)))
     if trait == "noise":
         outcome = replace(
@@ -299,10 +306,7 @@ class DrawnWorld(StructuralWorld):
         pilot = torch.from_numpy(numpy_generator(seed, _PILOT).standard_normal((len(order) + 1, PILOT)))
         values = self._follow(order, pilot, {})
         graph = RehearsalGraph.of(
-            {
-                _variable(name): dict.fromkeys(map(_variable, mechanism.parents))
-                for name, mechanism in found.mechanisms.items()
-            }
+            {_variable(name): dict.fromkeys(map(_variable, found.causes(name))) for name in found.mechanisms}
         )
         bounds = {name: self._bounds(name, values[name]) for name in found.actions}
         region = {found.outcome: self._wanted(values[found.outcome])}

@@ -196,7 +196,7 @@ def graph_figure(
             )
             axes.add_patch(
                 FancyArrowPatch(
-                    **(bow if line == "<->" and (source, target) in graph.bows else {"path": path}),
+                    **(bow if line == "<->" and (source, target) in graph.hidden else {"path": path}),
                     arrowstyle="-|>" if line == "->" else "<|-|>",
                     mutation_scale=10,
                     linewidth=0.4 + 0.8 * share,

@@ -257,7 +257,7 @@ def _range(value: Any, texts: bool) -> str:
 def _graph(value: Mapping[str, Any]) -> str:
     """A graph by its arrows, in the notation in which one is written."""
     arrows = [" -> ".join(map(str, listed(edge))) for edge in listed(value.get("edges"))]
-    groups = [listed(group) for key in ("cliques", "bows") for group in listed(value.get(key))]
+    groups = [listed(group) for key in ("cliques", "hidden") for group in listed(value.get(key))]
     arrows += [" <-> ".join(map(str, group)) for group in groups if len(group) > 1]
     return ", ".join(arrows) or shown(value)
 

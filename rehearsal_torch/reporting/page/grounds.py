@@ -278,7 +278,7 @@ def graph_of(card: dict[str, Any]) -> RehearsalGraph | None:
     if not plain:
         return None
     cliques = tuple(tuple(map(str, listed(clique))) for clique in listed(plain.get("cliques")))
-    return RehearsalGraph(cliques, _pairs(plain.get("edges")), _pairs(plain.get("bows")))
+    return RehearsalGraph(cliques, _pairs(plain.get("edges")), _pairs(plain.get("hidden")))
 
 
 def _drawn(graph: RehearsalGraph, of: Material) -> Markup | None:

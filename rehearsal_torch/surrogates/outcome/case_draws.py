@@ -71,7 +71,9 @@ class CaseDraws:
     def values(self, actions: Tensor) -> Values:
         """At standardised actions, (c, B, k)."""
         parts = [self._values(part) for part in actions.split(max(1, CHUNK // self._cells()))]
-        return Values(*(torch.cat(each) for each in zip(*[vars(part).values() for part in parts], strict=True)))
+        return Values(
+            *(torch.cat(each) for each in zip(*[vars(part).values() for part in parts], strict=True))
+        )
 
     def outcomes(self, actions: Tensor | None, stream: torch.Generator) -> Tensor:
         """Draws of t in the first case at standardised actions (B, k), or at the usual ones, (n, q)."""

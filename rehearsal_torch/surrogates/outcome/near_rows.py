@@ -113,7 +113,9 @@ class NearRows(Solved):
             moments.append(nearest @ sums / nearest.sum(-1, keepdim=True))
         mean, square = torch.cat(moments).chunk(2, -1)
         least = FLOOR * float(sums.abs().max().clamp_min(1e-300))
-        return Surroundings(white, centre + mean, (square - mean.square()).clamp_min(0).sqrt().clamp_min(least))
+        return Surroundings(
+            white, centre + mean, (square - mean.square()).clamp_min(0).sqrt().clamp_min(least)
+        )
 
     def far(self, around: Surroundings, left: Tensor) -> Tensor:
         """Whether no row is near the points with a - h(z), (..., m, k) -> (..., m) bool."""

@@ -167,9 +167,7 @@ class OutcomeScore(Solved):
     def solve(self, *examples: Tensor) -> None:
         """Fits to predictions and whether rows are desired, (n,) each."""
         predicted, desired = examples
-        self.brier = torch.stack(
-            [(each - desired).square().mean() for each in (predicted, desired.mean())]
-        )
+        self.brier = torch.stack([(each - desired).square().mean() for each in (predicted, desired.mean())])
 
     @property
     def beats_constant(self) -> bool:
@@ -213,6 +211,8 @@ class OutcomeRegression(AdjustedSurrogate):
         outcome_kind: Whether the slack is modelled, or success itself; known once fitted.
         score: How well success is predicted where it was left out.
     """
+
+    by_front_door: bool = True
 
     def __init__(
         self,

@@ -63,7 +63,9 @@ class ResponseModels:
     columns: Sequence[int]  # The places of u among its outputs
     between: ResponseRegression | None  # The regression of v on (x, u, a_first); None without v
     first: Sequence[int]  # The places of a_first among the actions
-    usual: Sequence[UsualAction]  # Of a_first, or all actions, on (x, u); then of the rest on (x, u, v, a_first)
+    usual: Sequence[
+        UsualAction
+    ]  # Of a_first, or all actions, on (x, u); then of the rest on (x, u, v, a_first)
     near: NearRows
     habit: FeatureRegression  # The regression of a on (x, u, v), from which `near` measures
     front_door: bool = False  # Whether the outcome sees usual actions, and v alone the altered ones
@@ -114,7 +116,8 @@ class SharedDraws:
         share, whole = self.blocks // self.members, functions.each
         # (q, N / E, G, F) and (N / E, G, n) of each member.
         self.coefficients = [
-            part.functions.unflatten(1, (share, whole))[:, :, :each].contiguous() for part in functions.outcomes
+            part.functions.unflatten(1, (share, whole))[:, :, :each].contiguous()
+            for part in functions.outcomes
         ]
         self.weights = [
             part.weights.unflatten(0, (share, whole))[:, :each] if len(part.weights) else part.weights
@@ -151,7 +154,6 @@ class SharedDraws:
     def draws(self) -> int:
         """D = N G."""
         return self.blocks * self.each
-
 
     @cached_property
     def tables(self) -> list["_Distributions"]:
@@ -218,7 +220,9 @@ class SharedDraws:
         return [
             member.along(
                 own.flatten(1, 2),
-                torch.nn.functional.pad(part, (0, member.inputs - part.shape[-1])).repeat_interleave(self.each, -3),
+                torch.nn.functional.pad(part, (0, member.inputs - part.shape[-1])).repeat_interleave(
+                    self.each, -3
+                ),
                 range(part.shape[-1], member.inputs),
             )
             for member, own, part in zip(self.models.outcomes, self.coefficients, parts, strict=True)

@@ -9,6 +9,7 @@ from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.problems.rehearsal import drawn_world
 from rehearsal_torch.problems.rehearsal.drawn_world import BLOCK, TRAITS, DrawnWorld, trait_of
 from rehearsal_torch.problems.world_size import SampleSize
+from rehearsal_torch.seeding import generator
 
 
 def drawn(trait, seed):
@@ -88,6 +89,21 @@ def test_more_draws_have_the_same_truth(trait, seed, monkeypatch):
     assert again.tolist() == pytest.approx(nothing.tolist(), abs=0.012)
 
 
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("trait", TRAITS)
+def test_a_variable_depends_on_nothing_but_its_causes_in_the_graph(trait, seed):
+    world = drawn(trait, seed)
+    order, graph = world.order, world.task.graph
+    normals = torch.randn(len(order) + 1, 50, generator=generator(seed), dtype=torch.float64)
+    values = world._follow(order, normals, {})
+    for place, name in enumerate(order):
+        others = {other: values[other] for other in order if other != name}
+        for other in order[:place]:
+            if other not in graph.parents(name):
+                moved = world._follow(order, normals, {**others, other: values[other] + 1.0})[name]
+                assert torch.allclose(moved, values[name], rtol=0, atol=1e-9), (other, name)
+
+
 @pytest.mark.parametrize("trait", TRAITS)
 def test_a_trait_alone_leaves_everything_else_plain(trait):
     for seed in range(4):
@@ -127,6 +143,7 @@ def test_experts_decide_by_what_comes_before(seed):
 @pytest.mark.parametrize("seed", range(4))
 def test_without_an_effect_every_dose_is_as_good(seed):
     world = drawn("null", seed)
+    assert world.task.graph.descendants(world.task.box.names) >= {"y"}
     assert torch.equal(chances(world, 0.0), chances(world, 1.0))
     seen = contexts(world)
     _, best = world.optimal(seen, world.task.candidates[0])

@@ -47,7 +47,7 @@ CARD = {
     "graph": {
         "cliques": [["age"], ["u", "v"]],
         "edges": [["age", "bmi"], ["bmi", "u"]],
-        "bows": [["a", "b"]],
+        "hidden": [["a", "b"]],
     },
     "box": {"bmi": [20.0, 35.0], "dose": {"values": [0, 1, 2]}},
     "region": {"names": ["progression"], "normals": [[1.0]], "offsets": [140.0]},
