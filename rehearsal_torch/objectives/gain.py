@@ -240,6 +240,7 @@ class SupportedGain(AlterationObjective):
         allowed = self._allowed(said)[0]
         coded = self.surrogate.task.coded
         reasons = [sentence_in_words(each, coded) for each in self.surrogate.adjustments[self.which].reasons]
+        doubts = [*self.surrogate.score.doubt(), *self.surrogate.contradictions(self.which)]
         worst = (low - none).mean(-1)
         floor = self._floor()
         appraisals = []
@@ -251,7 +252,7 @@ class SupportedGain(AlterationObjective):
             }
             (lower, upper), (less, more) = intervals["hull" if share > TOLD_BEYOND else "model"]
             lower, upper = min(max(lower, 0.0), 1 - floor), max(min(upper, 1.0), floor)
-            findings = [Finding("adjustment", reason) for reason in reasons]
+            findings = [*doubts, *(Finding("adjustment", reason) for reason in reasons)]
             unsupported = None
             if not bool(allowed[index]):
                 if float(credit[index]) > LEAST_CREDIT:
