@@ -245,9 +245,10 @@ class SupportedGain(AlterationObjective):
         intervals = self._intervals(said)
         coded = self.surrogate.task.coded
         reasons = [sentence_in_words(each, coded) for each in self.surrogate.adjustments[self.which].reasons]
-        adjusted = tuple(Finding("adjustment", reason) for reason in reasons)
+        doubts = (*self.surrogate.score.doubt(), *self.surrogate.contradictions(self.which))
+        general = (*doubts, *(Finding("adjustment", reason) for reason in reasons))
         return [
-            self._appraisal(said, index, intervals[index], allowed[index], adjusted)
+            self._appraisal(said, index, intervals[index], allowed[index], general)
             for index in range(len(self.cases))
         ]
 
@@ -283,7 +284,7 @@ class SupportedGain(AlterationObjective):
         index: int,
         intervals: Mapping[str, Mapping[str, list[float]]],
         allowed: bool,
-        adjusted: tuple[Finding, ...],
+        general: tuple[Finding, ...],
     ) -> Appraisal:
         """The assessment of one case."""
         share, credit = float(said.beyond[index]), float(said.credit[index].mean())
@@ -308,7 +309,7 @@ class SupportedGain(AlterationObjective):
         return Appraisal(
             chance(round(point, 6), lower, upper, self.level),
             chance(round(before, 6), less, more, self.level),
-            findings=(*adjusted, *beyond),
+            findings=(*general, *beyond),
             declined=worse_than_nothing(point, before) if printed["gain"][1] < 0 else None,
             unsupported=None if allowed or offered else _unsupported(share, point, before, max(0.0, -worst)),
             trace={
