@@ -24,8 +24,8 @@ Residuals enter additively. Without v, all points of a draw lie around (x, g_d(x
 features of the residuals of u (`feature_regression`), which serve all cases (`PosteriorSuccess.values`). With
 v, f is linear for each point in features of what moves with the action, (h_d(x, u, a_first), a), around what
 does not, (x, u, e'): with coefficients that are computed once per case, many actions cost one matrix product
-(`SuccessInContexts`). Where the outcomes have no slack, t is a latent sum with known noise (`outcome_kind`),
-and everything above stays the same.
+(`SuccessInContexts`), one tile of cases and actions after the other. Where the outcomes have no slack, t is a
+latent sum with known noise (`outcome_kind`), and everything above stays the same.
 
 For a context and one action a in an interval, without v, the outcome t_di(a) is a sum of waves in a and of a
 polynomial of degree two, known to rounding from its values at a few dozen nodes (`surrogates.chebyshev`), and
@@ -208,8 +208,13 @@ class SuccessOfMany(ABC):
         """p_d at standardised actions, (n, B, k) -> (n, B, D); draws of the same fit are neighbours."""
         success = self.success
         cells = actions.shape[1] * success.draws * success.points * success.models.faces.count
-        parts = actions.split(max(1, CHUNK // cells))
+        parts = actions.split(max(1, CHUNK // (cells * self.width)))
         return torch.cat([success.share(self._values(part)) for part in parts])
+
+    @property
+    def width(self) -> int:
+        """Numbers that are computed for each coordinate of a point."""
+        return 1
 
     @abstractmethod
     def _values(self, actions: Tensor) -> Tensor:
@@ -217,18 +222,43 @@ class SuccessOfMany(ABC):
 
 
 class SuccessInContexts(SuccessOfMany):
-    """By coefficients for every point, in standardised contexts (B, |X|)."""
+    """By coefficients for every point, in standardised contexts (B, |X|). With v there are many: those of a
+    tile of cases are kept, and where there are more cases, each tile is computed anew, with the same result.
+    """
 
     def __init__(self, success: PosteriorSuccess, contexts: Tensor) -> None:
         super().__init__(success)
-        self.known = success.known(contexts)
-        base = self.known
+        self.contexts = contexts
+
+    @property
+    def width(self) -> int:
+        """See `SuccessOfMany.width`: with v, the features of every point."""
+        return 1 if self.success.between is None else self.success.width
+
+    def shares(self, actions: Tensor) -> Tensor:
+        """See `SuccessOfMany.shares`."""
+        success = self.success
+        size = max(1, CHUNK // (success.draws * success.points * success.models.faces.count * self.width))
+        if success.between is None or len(self.contexts) <= size:
+            return super().shares(actions)
+        tiles = zip(self.contexts.split(size), actions.split(size, 1), strict=True)
+        return torch.cat([SuccessInContexts(success, part).shares(own) for part, own in tiles], 1)
+
+    @cached_property
+    def known(self) -> Tensor:
+        """See `PosteriorSuccess.known`."""
+        return self.success.known(self.contexts)
+
+    @cached_property
+    def coefficients(self) -> list[Tensor]:
+        """Those of each fit, (B, q, D/E, P or 1, C)."""
+        success, base = self.success, self.known
         if success.between is not None:
             noise = success.between[1].expand(len(base), -1, -1, -1)
             base = torch.cat((base.expand(*noise.shape[:-1], -1), noise), -1)
         members = zip(success.models.outcomes, success.functions, base.split(success.each, 1), strict=True)
         # What moves besides the action is the mean of v; its noise is part of the base.
-        self.coefficients = [
+        return [
             member.along(moving, torch.nn.functional.pad(part, (0, member.inputs - part.shape[-1])),
                          range(self.known.shape[-1], member.inputs))
             for member, moving, part in members

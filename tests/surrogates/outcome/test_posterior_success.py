@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from rehearsal_torch.seeding import generator
 from rehearsal_torch.surrogates.outcome import posterior_success
@@ -49,6 +50,32 @@ def test_many_actions_and_one_have_the_same_shares(place):
     assert torch.equal(desired.double().mean(-1), single)
     assert torch.equal(many.shares(actions), single)
     assert torch.equal(many.mean(actions), single.mean(-1))
+
+
+class Largest(TorchDispatchMode):
+    """The number of cells of the largest tensor that is made."""
+
+    cells = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        made = func(*args, **(kwargs or {}))
+        if isinstance(made, torch.Tensor):
+            self.cells = max(self.cells, made.numel())
+        return made
+
+
+def test_a_mediator_between_two_actions_takes_a_tile_of_memory_at_a_time(monkeypatch):
+    model = fit(OutcomeRegression(sequential(), **TINY), sequential_table(120))
+    success = model.success(0, draws=6, points=40, purpose=0)
+    contexts, actions = drawn(12, 1), drawn(30, 12, 2, seed=1)
+    whole = SuccessInContexts(success, contexts).shares(actions)
+    point = success.draws * success.points * success.width
+    monkeypatch.setattr(posterior_success, "CHUNK", 3 * point)
+    with Largest() as largest:
+        tiled = SuccessInContexts(success, contexts).shares(actions)
+    assert torch.equal(tiled, whole)
+    # 12 cases and 30 actions at once would be 360 of these.
+    assert largest.cells <= 3 * point
 
 
 @pytest.mark.parametrize("shape", [(3,), (4, 3)])
