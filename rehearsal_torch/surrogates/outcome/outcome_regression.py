@@ -4,12 +4,14 @@ The probability of a desired outcome after an alteration is
 
     P(Y in S | x, a altered) = E_{u | x} E_{v | x, u, a_first} P(Y in S | x, u, v, a),
 
-with the covariates u and v of the adjustment (`graphs.separation`). An estimator of the indicator of S has
-one bit per row, and nothing to regress where success is rare: an undesired future is exactly that. Here the
-slack of the region's faces is regressed (`outcome_draws`), which varies in every row, and so are u on x and v
-on (x, u, a_first), each by Bayesian regression on random features of a kernel fitted by evidence
-(`estimators.feature_regression`). `posterior_success` draws functions and residuals and counts. A regression
-on the context alone predicts the outcome of no action.
+with the covariates u and v of the adjustment (`graphs.separation`). By the front door, v are the mediators,
+and the outcome is averaged over the usual actions a' | x, u in the place of a.
+
+An estimator of the indicator of S has one bit per row, and nothing to regress where success is rare: an
+undesired future is exactly that. Here the slack of the region's faces is regressed (`outcome_draws`), which
+varies in every row, and so are u on x and v on (x, u, a_first), each by Bayesian regression on random
+features of a kernel fitted by evidence (`estimators.feature_regression`). `posterior_success` draws functions
+and residuals and counts. A regression on the context alone predicts the outcome of no action.
 
 Kernels of nearly equal evidence differ most at the edge of the observations, where decisions lie: the
 outcomes have E fits, with kernels fitted to different rows, whose disagreement is part of the posterior. The
@@ -138,11 +140,18 @@ class NearRows(Solved):
         """Whether there are enough rows for distances."""
         return len(self.rows) > NEIGHBOURS
 
-    def share(self, points: Tensor, actions: Tensor, habit: Callable[[Tensor], Tensor]) -> Tensor:
-        """S of actions (..., B, k) at z (..., B, D, m, p), standardised, given h -> (..., B)."""
+    def share(
+        self, points: Tensor, actions: Tensor, habit: Callable[[Tensor], Tensor], seen: Tensor | None = None
+    ) -> Tensor:
+        """S of actions (..., B, k) at z (..., B, D, m, p), standardised, given h -> (..., B); by the front
+        door also of what the outcome sees of actions, (..., B, D, m, k).
+        """
         observed = self._observed(points)
         usual = habit(observed.flatten(0, -2)).reshape(*points.shape[:-1], -1)
-        return self.far(observed, actions[..., None, None, :] - usual).to(actions).mean((-2, -1))
+        is_far = self.far(observed, actions[..., None, None, :] - usual)
+        if seen is not None:
+            is_far |= self.far(observed, seen - usual)
+        return is_far.to(actions).mean((-2, -1))
 
     def far(self, points: Tensor, left: Tensor) -> Tensor:
         """Whether no row is near, (...) bool, at z (..., p), standardised, with a - h(z) (..., k)."""
@@ -319,6 +328,8 @@ class OutcomeRegression(AdjustedSurrogate):
         outcome_kind: Whether the slack is modelled, or success itself; known once fitted.
     """
 
+    by_front_door: bool = True
+
     def __init__(
         self,
         task: Mapping[str, Any] | RehearsalTask,
@@ -341,6 +352,8 @@ class OutcomeRegression(AdjustedSurrogate):
         self.covariates = Modules[FeatureRegression]([self._regression(500)] if self.before else [])
         sequential_sets = [index for index, adjusted in enumerate(self.adjustments) if adjusted.between]
         self.between = nn.ModuleDict({str(index): self._regression(600 + index) for index in sequential_sets})
+        by_front_door = [index for index, adjusted in enumerate(self.adjustments) if adjusted.front_door]
+        self.usual = nn.ModuleDict({str(index): self._regression(700 + index) for index in by_front_door})
         self.outcome_kind = OutcomeKind(
             partial(self._regression, 0), FaceCoordinates.of(self.task.region), 1000 * seed + 96
         )
@@ -377,6 +390,9 @@ class OutcomeRegression(AdjustedSurrogate):
             if between is not None:
                 inputs = (*self.task.context, *adjusted.before, *adjusted.first)
                 yield between, (self._shown(table, inputs), self._shown(table, adjusted.between))
+            if (usual := self.models(which).usual) is not None:
+                known = self._shown(table, (*self.task.context, *adjusted.before))
+                yield usual, (known, self.set_to(table, which))
             for member in self.models(which).outcomes:
                 yield member, (self.inputs(table, which), targets)
             covariates = self.covariates_of(table, which)
@@ -397,6 +413,8 @@ class OutcomeRegression(AdjustedSurrogate):
             if models.between is not None:
                 sizes = (before + len(adjusted.first), len(adjusted.between))
                 expected.append((f"between.{which}", models.between, *sizes))
+            if models.usual is not None:
+                expected.append((f"usual.{which}", models.usual, before, len(names)))
             width = before + len(adjusted.between) + len(names)
             expected.append((f"habits.{which}", self.habits[which], width - len(names), len(names)))
             expected += [
@@ -414,10 +432,12 @@ class OutcomeRegression(AdjustedSurrogate):
         adjusted, names = self.adjustments[which], self.task.candidates[which]
         between = self.between[str(which)] if adjusted.between else None
         assert between is None or isinstance(between, FeatureRegression)
+        usual = self.usual[str(which)] if adjusted.front_door else None
+        assert usual is None or isinstance(usual, FeatureRegression)
         before = self.covariates[0] if adjusted.before else None
         columns = [self.before.index(name) for name in adjusted.before]
         first = [names.index(name) for name in adjusted.first]
-        return ConditionalModels(self.faces, list(self.fits[which]), before, columns, between, first)
+        return ConditionalModels(self.faces, list(self.fits[which]), before, columns, between, first, usual)
 
     def contexts(self, given: Tensor) -> Tensor:
         """Contexts in units to standardised ones, (B, |X|)."""
@@ -445,7 +465,8 @@ class OutcomeRegression(AdjustedSurrogate):
         `purpose` distinguishes independent samples, such as those that choose and those that judge.
         """
         models = self.models(which)
-        parts = [part for part in (*models.outcomes, models.before, models.between) if part is not None]
+        every = (*models.outcomes, models.before, models.between, models.usual)
+        parts = [part for part in every if part is not None]
         source = [buffer for part in (*parts, self.outcome_kind) for buffer in part.buffers()]
         cells = draws * points * models.outcomes[0].coefficients.numel()
 
@@ -486,19 +507,25 @@ class OutcomeRegression(AdjustedSurrogate):
         known = contexts.expand(*actions.shape[:-1], -1)
         if models.before is not None:
             known = torch.cat((known, models.before(known)[..., list(models.columns)]), -1)
+        seen, rows = actions, list[Tensor]()
         if models.between is not None:
             inputs = torch.cat((known, actions[..., list(models.first)]), -1)
+            if models.usual is not None:
+                # By the front door, the rows like the action are those of the mediators.
+                seen, rows = models.usual(known), [models.between.support(inputs.flatten(0, -2))]
             known = torch.cat((known, models.between(inputs)), -1)
-        whole = torch.cat((known, actions), -1)
+        whole = torch.cat((known, seen), -1)
         flat = whole.reshape(-1, whole.shape[-1])
-        supports: Sequence[Tensor] = [member.support(flat) for member in models.outcomes]
-        return torch.stack(list(supports)).mean(0).reshape(whole.shape[:-1])
+        rows.append(torch.stack([member.support(flat) for member in models.outcomes]).mean(0))
+        return torch.stack(rows).amin(0).reshape(whole.shape[:-1])
 
     def beyond(self, success: PosteriorSuccess, which: int, contexts: Tensor, actions: Tensor) -> Tensor:
         """S of a candidate set, (B, |X|), (..., B, k), standardised -> (..., B); NaN with too few rows."""
         if not self.near[which].known:
             return actions.new_full(actions.shape[:-1], torch.nan)
-        return self.near[which].share(success.scattered(contexts, actions), actions, self.habits[which])
+        points, habit = success.scattered(contexts, actions), self.habits[which]
+        seen = success.usual_actions(success.scattered_known(contexts), success.scatter)
+        return self.near[which].share(points, actions, habit, seen)
 
     def left_out(self, table: Table, which: int, folds: Tensor, draws: int = 24, points: int = 32) -> Tensor:
         """P(Y in S | x, u, v, a), (n,), each fold (n,) predicted from the others with the kernels of all."""

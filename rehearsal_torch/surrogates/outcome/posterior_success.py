@@ -6,9 +6,10 @@ before and v between the alterations are regressed on what precedes them,
     u = g(x) + e,    v = h(x, u, a_first) + e',    t = f(x, u, v, a) + e'',
 
 which is the sequential adjustment formula E_{u | x} E_{v | x, u, a_first} P(Y in S | x, u, v, a) with
-models of the three distributions. Draw d of the posterior is a triple (g_d, h_d, f_d) with residuals e,
-e', e'' of its own, P of them; the residuals of one row stay together. Its probability of success is the
-share of desired points,
+models of the three distributions. By the front door, all of a precedes v, and t = f(x, u, v, a') with the
+usual action a' | x, u, of a regression with residuals of its own. Draw d of the posterior is a triple (g_d,
+h_d, f_d) with residuals e, e', e'' of its own, P of them; the residuals of one row stay together. Its
+probability of success is the share of desired points,
 
     p_d(a; x) = (1/P) #{i : t_di(a; x) in S},
 
@@ -65,6 +66,7 @@ class ConditionalModels:
     columns: Sequence[int]  # The places of u among its outputs
     between: FeatureRegression | None  # The regression of v on (x, u, a_first); None without v
     first: Sequence[int]  # The places of a_first among the actions
+    usual: FeatureRegression | None = None  # The regression of a' on (x, u), by the front door
 
 
 class PosteriorSuccess:
@@ -89,7 +91,7 @@ class PosteriorSuccess:
             return model.draws(self.draws, stream), noise
 
         self.before = sampled(models.before if len(models.columns) else None)
-        self.between = sampled(models.between)
+        self.between, self.usual = sampled(models.between), sampled(models.usual)
 
     def known(self, contexts: Tensor) -> Tensor:
         """(x, u) of the points, (B, |X|) -> (B, D, P or 1, |X| + |U|)."""
@@ -114,21 +116,36 @@ class PosteriorSuccess:
         first = actions[..., list(self.models.first)]
         return self.models.between.drawn(self.between[0], with_actions(known, first))
 
+    def usual_actions(self, known: Tensor, count: int | None = None) -> Tensor | None:
+        """a' at (x, u) of the first `count` points, (..., D, m or 1, |X| + |U|) -> (..., D, m, k); None where
+        the outcome sees the actions that are set.
+        """
+        if self.usual is None or self.models.usual is None:
+            return None
+        return self.models.usual.drawn(self.usual[0], known) + self.usual[1][:, :count]
+
     def scattered(self, contexts: Tensor, actions: Tensor) -> Tensor:
         """Some of the points z = (x, u, v) at which the outcomes are evaluated, as many for each draw,
         standardised: (B, |X|), (..., B, k) -> (B, D or 1, m, p), (..., B, D, m, p) where there is v.
         """
-        count = -(-SCATTERED // self.draws)
+        known = self.scattered_known(contexts)
+        if self.between is None:
+            return known if self.before is not None else known[:, :1]
+        between = self.between_means(known, actions) + self.between[1][:, : self.scatter]
+        return torch.cat((known.expand(*between.shape[:-1], -1), between), -1)
+
+    @property
+    def scatter(self) -> int:
+        """The number of points of each draw in `scattered`."""
+        return -(-SCATTERED // self.draws)
+
+    def scattered_known(self, contexts: Tensor) -> Tensor:
+        """(x, u) of these points, (B, |X|) -> (B, D, m or 1, |X| + |U|)."""
         known = self.known_means(contexts)
         if self.before is None:
-            known = known if self.between is not None else known[:, :1]
-        else:
-            noise = self.before[1][:, :count, list(self.models.columns)]
-            known = known + torch.nn.functional.pad(noise, (contexts.shape[-1], 0))
-        if self.between is not None:
-            between = self.between_means(known, actions) + self.between[1][:, :count]
-            known = torch.cat((known.expand(*between.shape[:-1], -1), between), -1)
-        return known
+            return known
+        noise = self.before[1][:, : self.scatter, list(self.models.columns)]
+        return known + torch.nn.functional.pad(noise, (contexts.shape[-1], 0))
 
     def once(self, contexts: Tensor, actions: Tensor) -> Tensor:
         """p_d at one action in each case, (B, |X|), (B, k) -> (B, D)."""
@@ -153,8 +170,13 @@ class PosteriorSuccess:
             return torch.cat([self.values_of(fit, means, actions) for fit in range(self.members)], -3)
         whole = self.known(contexts)
         between = self.between_means(whole, actions) + self.between[1]
+        usual = self.usual_actions(whole)
         whole = torch.cat((whole.expand(*between.shape[:-1], -1), between), -1)
-        parts = with_actions(whole, actions).split(self.each, -3)
+        if usual is None:
+            whole = with_actions(whole, actions)
+        else:
+            whole = torch.cat((whole, usual.expand(*between.shape[:-1], -1)), -1)
+        parts = whole.split(self.each, -3)
         members = zip(self.models.outcomes, self.functions, parts, strict=True)
         return torch.cat([member.drawn(*part) for member, *part in members], -3)
 
@@ -185,6 +207,11 @@ class PosteriorSuccess:
         """The places of u among the inputs of f."""
         known = 0 if self.models.before is None else self.models.before.inputs
         return range(known, known + len(self.models.columns))
+
+    def moved_inputs(self, known: int) -> range:
+        """The places of what an action moves among the inputs of f, behind those of (x, u)."""
+        usual = 0 if self.models.usual is None else self.models.usual.outputs
+        return range(known, self.models.outcomes[0].inputs - usual)
 
     def share(self, values: Tensor) -> Tensor:
         """The share of desired points of t without its noise, (..., D, P or 1, q) -> (..., D)."""
@@ -226,11 +253,14 @@ class SuccessInContexts(SuccessOfMany):
         if success.between is not None:
             noise = success.between[1].expand(len(base), -1, -1, -1)
             base = torch.cat((base.expand(*noise.shape[:-1], -1), noise), -1)
+            if (usual := success.usual_actions(self.known)) is not None:
+                base = torch.cat((base, usual), -1)
+        moved = success.moved_inputs(self.known.shape[-1])
         members = zip(success.models.outcomes, success.functions, base.split(success.each, 1), strict=True)
         # What moves besides the action is the mean of v; its noise is part of the base.
         self.coefficients = [
             member.along(moving, torch.nn.functional.pad(part, (0, member.inputs - part.shape[-1])),
-                         range(self.known.shape[-1], member.inputs))
+                         moved)
             for member, moving, part in members
         ]  # fmt: skip
 
@@ -238,14 +268,15 @@ class SuccessInContexts(SuccessOfMany):
         success, moving = self.success, actions[:, :, None, None]
         if success.between is not None:
             means = success.between_means(self.known, actions)
-            moving = torch.cat((means, moving.expand(*means.shape[:-1], -1)), -1)
+            seen = moving[..., : 0 if success.usual is not None else None]
+            moving = torch.cat((means, seen.expand(*means.shape[:-1], -1)), -1)
         values_of_fits = []
         for fit, (member, own) in enumerate(zip(success.models.outcomes, self.coefficients, strict=True)):
             part = moving
             if moving.shape[2] > 1:
                 part = moving[:, :, fit * success.each : (fit + 1) * success.each]
             # (n, B, D or 1, P or 1, q, C) -> (B, q, D or 1, P or 1, n, C)
-            places = range(member.inputs - part.shape[-1], member.inputs)
+            places = success.moved_inputs(self.known.shape[-1])
             features = member.moved_features(part, places).permute(1, 4, 2, 3, 0, 5)
             if features.shape[3] == 1:
                 values = features.squeeze(3) @ own.mT

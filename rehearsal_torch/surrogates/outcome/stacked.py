@@ -128,8 +128,10 @@ class StackedRegression(RehearsalSurrogate, SeparateMembers):
 
     @property
     def weight(self) -> float:
-        """w, the weight of the regression of the indicator."""
-        return float(self.stack.weight)
+        """w, the weight of the regression of the indicator; 0 where the front door is needed, which it does
+        not use.
+        """
+        return 0.0 if any(sets.front_door for sets in self.outcome.adjustments) else float(self.stack.weight)
 
     def separate(self) -> Sequence[AlterationValue]:
         """The indicator's estimators of the candidate sets."""
