@@ -49,6 +49,8 @@ class Round:
 
     def line(self) -> str:
         """The round as a line of JSON; NaN and the infinities become null."""
+        own = None if self.decision.alteration is None else self.decision.draws
+        draws = {} if own is None else {"draws": own.to_dict()}
         certificate = {} if self.certificate is None else {"certificate": dict(self.certificate)}
         trajectory = {"trajectory": dict(self.trajectory)} if self.trajectory else {}
         whole = {
@@ -56,6 +58,7 @@ class Round:
             "kind": self.kind,
             **self.case.facts(),
             **self.decision.to_dict(),
+            **draws,
             **trajectory,
             **certificate,
             "score": dict(self.score),

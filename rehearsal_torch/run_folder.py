@@ -94,6 +94,7 @@ _FORMS: dict[str, dict[str, str]] = {
         "findings": "a list of mappings",
         "reason": "a string, a mapping or null",
         "trace": "a mapping",
+        "draws": "a mapping",
         "trajectory": "a mapping",
         "score": "a mapping of numbers",
         "certificate": "a mapping",
@@ -298,6 +299,8 @@ def _fault(line: Mapping[str, Any]) -> str:
             for key in ("point", *(key for key in ("lower", "upper", "level") if key in parts)):
                 if not is_a(parts.get(key), NUMBER):
                     return f"{name}.{key}: expected a number; got {shown(parts.get(key))}"
+    if (draws := line.get("draws")) and not _are_draws(draws):
+        return f"draws: expected those of a gain; got {shown(draws)}"
     if line.get("kind") == "rehearse" and not isinstance(line.get("given"), dict):
         return f"given: expected a mapping of the context's values; got {shown(line.get('given'))}"
     if not isinstance(would_set := (line.get("trace") or {}).get("would_set") or {}, dict):
@@ -305,6 +308,16 @@ def _fault(line: Mapping[str, Any]) -> str:
     if "answer" in line and not _is_table(line["answer"]):
         return "answer: expected rows, a list of numbers per variable, and altered, [row, column] pairs"
     return ""
+
+
+def _are_draws(draws: Mapping[str, Any]) -> bool:
+    """Whether they can be read as `data.pooled.GainDraws`."""
+    lists = [draws.get("gain"), draws.get("lowest", draws.get("gain"))]
+    if not all(isinstance(each, list) and each and all(is_a(one, WHOLE) for one in each) for each in lists):
+        return False
+    numbers = is_a(draws.get("beyond"), NUMBER) and is_a(draws.get("level"), NUMBER)
+    fits = draws.get("fits")
+    return numbers and is_a(fits, WHOLE) and fits >= 1 and not any(len(each) % fits for each in lists)
 
 
 def _is_table(answer: Mapping[str, Any]) -> bool:

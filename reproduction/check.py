@@ -27,7 +27,7 @@ from reproduction.run import Paper, defaults
 PAPERS = ("auf", "calibration", "cbo", "online")
 ROWS = 5
 # Cells that differ from run to run.
-TIMED = ("seconds",)
+TIMED = ("seconds", "fit_seconds", "decision_seconds")
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,16 @@ from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.data.codings.texts import said
 from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
 from rehearsal_torch.data.finding import reason_of
+from rehearsal_torch.data.pooled import Overall, overall
 from rehearsal_torch.data.tables.in_memory import in_library
-from rehearsal_torch.reporting.decision_frame import decision_frame, decision_html, quantity, summary
+from rehearsal_torch.reporting.decision_frame import (
+    decision_frame,
+    decision_html,
+    doubts,
+    in_all,
+    quantity,
+    summary,
+)
 from rehearsal_torch.reporting.page.sentences import chances, headline
 
 if TYPE_CHECKING:
@@ -155,9 +163,22 @@ class Decisions(list[Decision]):
             draw_decisions_into(ax, self._frame(), quantity(self._lines()))
         return ax
 
+    @property
+    def overall(self) -> Overall | None:
+        """What they come to in all cases together, by the draws that these have in common; None where the
+        method has none, or nothing is altered.
+        """
+        return overall([each.answer for each in self])
+
     def summary(self) -> str:
-        """One sentence: how many cases have which status, and the mean estimates."""
-        return summary(self._frame(), quantity(self._lines()), self.wanted)
+        """What they come to in all cases together, in a sentence: the mean chances without and with them;
+        where the method has no draws of its gain, how many cases have which status, and the mean estimates.
+        Before it, where that is so, that the model is not one to act on alone.
+        """
+        whole = self.overall
+        last = summary(self._frame(), quantity(self._lines()), self.wanted)
+        first = doubts(each for decision in self for each in decision.findings)
+        return " ".join([*first, last if whole is None else in_all(whole, self.wanted)])
 
     def sentences(self) -> list[str]:
         """A sentence or two for each case, as in the report: what to set, and the chances without and with
@@ -175,7 +196,10 @@ class Decisions(list[Decision]):
     def __str__(self) -> str:
         more = len(self) - SHOWN
         rest = [f"... and {more} more cases: see sentences() and to_frame()"] if more > 0 else []
-        return "\n".join([*self.sentences()[:SHOWN], *rest, *self._sentences()])
+        first, *last = self._sentences()
+        if self.overall is None:
+            return "\n".join([*self.sentences()[:SHOWN], *rest, first, *last])
+        return "\n".join([first, *self.sentences()[:SHOWN], *rest, *last])
 
     def _repr_html_(self) -> str:
         return decision_html(self._frame(), self._sentences())

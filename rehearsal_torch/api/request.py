@@ -31,7 +31,7 @@ from rehearsal_torch.problems.written.recognised import YAML
 from rehearsal_torch.user_error import RequestError
 
 # The configuration groups in which settings are allowed.
-METHOD = "cme_stack"
+METHOD = "outcome_regression"
 GROUPS = ("surrogate", "objective", "search", "trainer", "dataset")
 TAKEN = {
     "dataset.path": "table",

@@ -43,7 +43,7 @@ from rehearsal_torch.user_error import RequestError
 
 # Findings that compare with no action.
 AGAINST_NOTHING = ("gain", "no_gain")
-WITH_INTERVALS = "cme_stack, cme, outcome_regression or care"
+WITH_INTERVALS = "outcome_regression, cme or care"
 
 
 class InSentences(ABC):

@@ -205,7 +205,8 @@ class CrossFittedClaims:
             )
             findings = (*findings, Finding("claim", text))
         # The method's own interval of the gain is that of a claim that is replaced.
-        return replace(decision, estimate=estimate, gain=gain, trace=trace, findings=findings)
+        draws = None if decision.draws is None or gain is None else decision.draws.told(gain)
+        return replace(decision, estimate=estimate, gain=gain, draws=draws, trace=trace, findings=findings)
 
     def _estimates(
         self, models: Sequence[Surrogate], cases: Sequence[RehearsalCase], decisions: Sequence[Decision]

@@ -111,7 +111,8 @@ def with_unchanged(
         chosen, kept = (
             one.with_alterations({index: pair[which] for index, pair in mine.items()}) for which in (0, 1)
         )
-        appraised, gains = one.appraise(kept), one.contrast(chosen, kept)
+        appraised, draws = one.appraise(kept), one.contrast_draws(chosen, kept)
+        gains = one.contrast(chosen, kept) if draws is None else [each.estimate() for each in draws]
         for index in mine:
             unchanged, against = appraised[index].estimate, appraised[index].refused
             if unchanged is None or against is not None:
@@ -121,7 +122,8 @@ def with_unchanged(
                 found[index] = found[index].told([Finding.comparing("present", text, *where)])
             else:
                 gain = None if gains is None else gains[index]
-                found[index] = replace(found[index], unchanged=unchanged, gain=gain)
+                own = None if draws is None else draws[index]
+                found[index] = replace(found[index], unchanged=unchanged, gain=gain, draws=own)
     return found
 
 

@@ -5,9 +5,10 @@ outcomes occur; in a look-back, the whole episode is observed and the question i
 have led to.
 
 A decision has one of three statuses. *do*: set these values; an interval of what that gains lies above zero.
-*may*: the method would set these values, and cannot tell their gain from zero. *leave*: nothing is altered,
-for a reason: nothing is better, or the method cannot tell; leaving everything unaltered is then not a
-recommendation (`Decision.undecided`). Everything else that is said of a decision is a `Finding`.
+*may*: the method would set these values, and cannot tell their gain from zero, or its model is doubted
+(`finding.DOUBTING`). *leave*: nothing is altered, for a reason: nothing is better, or the method cannot tell;
+leaving everything unaltered is then not a recommendation (`Decision.undecided`). Everything else that is said
+of a decision is a `Finding`.
 
 Decisions of a search that fills `alteration` and `value` are scored and reported like any other; further
 fields add to the report.
@@ -19,7 +20,7 @@ and Gomez-Rodriguez (2023), Sec. 3 (episodes) and 5 (outcome and effort).
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -30,7 +31,8 @@ from rehearsal_torch.data.codings.texts import worded
 from rehearsal_torch.data.costs import CaseCosts
 from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.data.estimate import CHANCE, DIFFERENCE, NET_GAIN, NET_VALUE, Estimate, net
-from rehearsal_torch.data.finding import NOTHING_BETTER, Finding, joined
+from rehearsal_torch.data.finding import DOUBTING, NOTHING_BETTER, Finding, joined
+from rehearsal_torch.data.pooled import Answer, GainDraws, Status
 from rehearsal_torch.data.sensitivity import HiddenCause, Sensitivity
 from rehearsal_torch.spaces.box import Alteration, levels_text, margin, nearest, setting_text
 
@@ -190,9 +192,6 @@ class EpisodeCase:
 DecisionContext = RehearsalCase | EpisodeCase
 
 
-Status = Literal["do", "may", "leave"]
-
-
 @dataclass(frozen=True)
 class Decision:
     """An alteration, or the reason for none, with its estimates.
@@ -223,6 +222,7 @@ class Decision:
             where that does not apply.
         hidden_cause: Episodes only: the same for a recommended sequence, as partial R^2; None where that does
             not apply.
+        draws: Draws of the gain over no action, by which those of several cases are pooled; None without any.
         trace: Diagnostics of the search: plain numbers, strings and lists, equal in every run with the same
             seed. Never used for scoring.
         seconds: Wall-clock time of the search, which does not count when decisions are compared.
@@ -245,6 +245,7 @@ class Decision:
     reason: Finding | None = field(default=None, kw_only=True)
     sensitivity: Sensitivity | None = field(default=None, kw_only=True)
     hidden_cause: HiddenCause | None = field(default=None, kw_only=True)
+    draws: GainDraws | None = field(default=None, kw_only=True, repr=False, compare=False)
     trace: dict[str, Any] = field(default_factory=dict, kw_only=True)
     seconds: float = field(default=0.0, kw_only=True, compare=False)
 
@@ -262,8 +263,22 @@ class Decision:
         """``do``, ``may`` or ``leave``."""
         if self.alteration is None:
             return "leave"
+        if self.doubted:
+            return "may"
         told = self.gain if self.gain is None or self.worth is None else self.net_gain
         return "do" if told is not None and told.lower is not None and told.lower > 0 else "may"
+
+    @property
+    def doubted(self) -> bool:
+        """Whether a finding says that the model is not one to act on alone."""
+        return any(each.kind in DOUBTING for each in self.findings)
+
+    @property
+    def answer(self) -> Answer:
+        """What counts of it in all cases together."""
+        before = None if self.before is None else self.before.point
+        names = () if self.alteration is None else self.alteration.names
+        return Answer(self.status, names, before, self.doubted, self.draws)
 
     @property
     def undecided(self) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -174,6 +175,43 @@ def positions(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
     if missing:
         raise KeyError(f"no column {missing}; the columns are {list(names)}")
     return [place[name] for name in wanted]
+
+
+def content_order(columns: Sequence[np.ndarray]) -> np.ndarray:
+    """The order of n rows by a hash of what they say, (n,): the same rows come in the same order whatever
+    their order, names, positive units, the order of columns, and which of two values is the larger one.
+
+    A value is known by its rank in its column, or by how many rows have it where there are two; a column by
+    the hashes of its values beside those of their rows. Rows that this does not tell apart, such as those of
+    a complete design, follow each other by their values, column by column. Missing values are one value.
+    """
+    count = len(columns[0]) if columns else 0
+    rows = np.zeros(count, np.uint64)
+    codes = []
+    for column in columns:
+        _, code, counts = np.unique(column, return_inverse=True, return_counts=True)
+        codes.append((code.reshape(-1), len(counts) == 2))
+        rows += _mixed(counts[codes[-1][0]] if codes[-1][1] else codes[-1][0])
+    for _ in range(2):
+        before, rows = _mixed(rows), np.zeros(count, np.uint64)
+        for code, two in codes:
+            if two:
+                ends = np.array([before[code == value].sum(dtype=np.uint64) for value in (0, 1)])
+                rows += _mixed(ends[code] + ends.sum(dtype=np.uint64))
+            else:
+                ranks = _mixed(code)
+                rows += _mixed(ranks + _mixed((ranks ^ before).sum(dtype=np.uint64)))
+    order = np.argsort(rows)
+    tied = (np.diff(rows[order]) == 0).any()
+    return np.lexsort((*(code for code, _ in codes[::-1]), rows)) if tied else order
+
+
+def _mixed(numbers: np.ndarray) -> np.ndarray:
+    """The finaliser of splitmix64, number by number; the state moves on first, so that 0 is mixed as well."""
+    state = np.atleast_1d(numbers).astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return state ^ (state >> np.uint64(31))
 
 
 def evenly(count: int, most: int, device: torch.device | None = None) -> Tensor:

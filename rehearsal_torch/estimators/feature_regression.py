@@ -13,8 +13,9 @@ G = (K^-1 - a a') / 2, the negative log evidence and its derivative in a paramet
 
     E = y'a / 2 + log |K| / 2,        dE/dt = tr(G dK/dt).
 
-Log-normal priors with wide spreads keep every parameter finite: w about 1/2, s about 1, l and nu about .1
-and .3, g about .1 / p. The minimum is found by L-BFGS-B, from one start.
+Log-normal priors with wide spreads keep every parameter finite: w about 1/2 of two inputs, falling with the
+root of their number (in many dimensions, functions of one length-scale in each would be noise: Hvarfner et
+al., 2024), s about 1, l and nu about .1 and .3, g about .1 / p. The minimum is found by L-BFGS-B, from one start.
 
 With M frequencies z ~ N(0, I), the features of the kernel are
 
@@ -44,7 +45,7 @@ effective number of observations of the same inputs.
 Source: Rasmussen and Williams (2006), Eq. 4.24 (sums of kernels), Sec. 5.1 (length-scales), Eq. 5.8-5.9
 (evidence), Sec. 2.1 (Bayesian linear regression) and 5.4.2 (leave-one-out); Rahimi and Recht (2007) (random
 features); Efron (1979) (resampled residuals); Cook and Weisberg (1982), Sec. 2.2 (residuals of constant
-variance).
+variance); Hvarfner et al. (2024) (length-scales in many dimensions).
 """
 
 import math
@@ -61,7 +62,7 @@ from rehearsal_torch.data.table import evenly
 from rehearsal_torch.seeding import generator, sobol
 
 LOWEST, HIGHEST = -8.0, 4.0
-WIDTH_MEAN, WIDTH_SPREAD, AMPLITUDE_SPREAD = math.log(0.5), 1.5, 2.0
+WIDTH_MEAN, WIDTH_SPREAD, AMPLITUDE_SPREAD = math.log(0.5), 1.0, 2.0
 NOISE_FLOOR = 1e-4
 
 
@@ -110,7 +111,10 @@ class _Evidence:
         features = products(inputs)
         self.paired = features @ features.mT
         self.means = np.concatenate(
-            [np.full(self.width, WIDTH_MEAN), np.log([1.0, 0.1, 0.1 / max(1, self.width), 0.3])]
+            [
+                np.full(self.width, WIDTH_MEAN - 0.5 * math.log(max(1, self.width) / 2)),
+                np.log([1.0, 0.1, 0.1 / max(1, self.width), 0.3]),
+            ]
         )
         self.spreads = np.concatenate([np.full(self.width, WIDTH_SPREAD), np.full(4, AMPLITUDE_SPREAD)])
 
@@ -322,6 +326,27 @@ class FeatureRegression(Solved):
             (self.features(inputs, output) @ own.unsqueeze(-1)).squeeze(-1)
             for output, own in enumerate(functions)
         ]
+        return self.location + self.scale * torch.stack(values, -1)
+
+    def common(self, functions: Tensor, inputs: Tensor) -> Tensor:
+        """Values of G functions in each of N groups, (q, N, G, F), at the same inputs (..., N, m, p): (..., N, m,
+        G, q). As `drawn`, without the features in one tensor: these are most of the work where G is small.
+        """
+        values = []
+        for output, own in enumerate(functions):
+            smooth, linear, product, _ = self.amplitudes[output]
+            cosine, sine, straight, paired, constant = own.mT.split(self._blocks(), -2)
+            phases = inputs @ (self.directions * self.widths[output]).mT
+            size = (smooth / self.frequencies).sqrt()
+            found = phases.cos() @ (size * cosine)
+            found += phases.sin_() @ (size * sine)
+            # h'(Q h + l) for each function, by products of matrices.
+            form, shift = _forms((product.sqrt() * paired).mT.flatten(0, -2), self.inputs)
+            form = form.unflatten(0, own.shape[:2]).transpose(-3, -2).flatten(-2)
+            bent = (inputs @ form).unflatten(-1, (own.shape[1], self.inputs))
+            bent += linear.sqrt() * straight.mT.unsqueeze(-3)
+            found += (bent @ inputs.unsqueeze(-1)).squeeze(-1)
+            values.append(found + (constant - shift.unflatten(0, own.shape[:2]).unsqueeze(-2)))
         return self.location + self.scale * torch.stack(values, -1)
 
     def along(self, functions: Tensor, base: Tensor, moving: Sequence[int]) -> Tensor:

@@ -117,7 +117,7 @@ class EdgeList:
         return RehearsalGraph.mixed(self.names, self.directed, self.bidirected)
 
     def without(self, latent: Collection[str]) -> "EdgeList":
-        """The projection onto the others; ValueError if a latent variable has a role, or edges no direction."""
+        """The projection onto the others; ValueError if one has a role, or some edge no direction."""
         if not latent:
             return self
         first = sorted(latent)[0]

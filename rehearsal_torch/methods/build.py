@@ -130,7 +130,7 @@ def pooled(config: DictConfig, count: int) -> None:
     if not getattr(objective, "pools", False) or not getattr(search, "pools", False):
         names = [str(nodes[group].get("_target_")).rpartition(".")[2] for group in ("objective", "search")]
         raise UserError(
-            "multiple imputation is for the methods whose estimates can be pooled, cme_stack, "
+            "multiple imputation is for the methods whose estimates can be pooled, "
             f"outcome_regression and care; this decision has {' and '.join(names)}",
             "missing: {impute: m}",
             "Choose one of these decisions, or write missing: complete in the problem file",

@@ -25,7 +25,7 @@ GROUPS = ("surrogate", "objective", "search", "certificate")
 AUTO, CHOOSE = "auto", "choose"
 # Methods for each kind of problem, the most common first.
 USUAL: dict[Kind, tuple[str, ...]] = {
-    "rehearse": ("cme_stack", "care", "none"),
+    "rehearse": ("outcome_regression", "care", "none"),
     "optimise": ("excbo", "ucb", "eicf", "eifn", "mcbo"),
     "look_back": ("branch_and_bound", "greedy"),
 }

@@ -37,6 +37,7 @@ from rehearsal_torch.data.decision import CHANCE, DIFFERENCE, Decision, Estimate
 from rehearsal_torch.data.estimate import beside
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.finite import ranked
+from rehearsal_torch.data.pooled import GainDraws
 from rehearsal_torch.data.question import Kind
 from rehearsal_torch.data.rehearsal_task import SEARCHES
 from rehearsal_torch.graphs.separation import reaches
@@ -102,6 +103,8 @@ class Appraisal:
     draws: int | None = None  # How many independent draws the estimate is a share of, if it is one
     # Why it may not be recommended although it can be assessed; None if it may.
     unsupported: Finding | None = None
+    gain: Estimate | None = None  # The estimate minus the baseline, with an interval of its own
+    gain_draws: GainDraws | None = None
 
 
 def chance(
@@ -171,6 +174,7 @@ class AlterationObjective(Objective, ABC):
         of_success: Whether its values are probabilities of a desired outcome, or follow from them, so that
             they can be weighed against costs (`probability`).
         pools: Whether its estimates can be pooled over imputed tables (`objectives.imputed_success`).
+        ranks_acceptable: Whether what is acceptable comes first in what is sought.
         level: Coverage probability of its intervals, in (0, 1); None if it has none.
 
     Raises:
@@ -181,6 +185,7 @@ class AlterationObjective(Objective, ABC):
     enumerable: bool = True
     of_success: ClassVar[bool] = False
     pools: ClassVar[bool] = False
+    ranks_acceptable: bool = False
     level: float | None = None
 
     def __init__(
@@ -328,6 +333,10 @@ class AlterationObjective(Objective, ABC):
         interval of the difference, in which what both have in common cancels; None where one is not finite,
         and by default, where the method has no such interval.
         """
+        return None
+
+    def contrast_draws(self, first: Tensor, second: Tensor) -> list[GainDraws] | None:  # noqa: ARG002
+        """The same as draws that cases have in common; None by default, where the method has none."""
         return None
 
     def acceptable(self, actions: Tensor) -> Tensor:

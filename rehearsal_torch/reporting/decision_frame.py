@@ -29,14 +29,23 @@ variables included, is escaped: a table may hold columns called ``<script>``.
 """
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
 import pandas as pd
 
-from rehearsal_torch.data.estimate import Intervals, alike, in_words, is_chance
-from rehearsal_torch.data.finding import NOTHING_BETTER, OUTSIDE, reason_of, texts_of
+from rehearsal_torch.data.estimate import CHANCE, Intervals, alike, decimals, ends_of, in_words, is_chance
+from rehearsal_torch.data.finding import (
+    DOUBTING,
+    NOTHING_BETTER,
+    OUTSIDE,
+    Finding,
+    findings_of,
+    reason_of,
+    texts_of,
+)
+from rehearsal_torch.data.pooled import Answer, GainDraws, Overall, overall
 from rehearsal_torch.evaluation.recorded_run import ACTS, NOTHING, REFUSED, Decided, before, claim
 from rehearsal_torch.evaluation.rows import number
 
@@ -133,6 +142,43 @@ def summary(frame: pd.DataFrame, of: str, wanted: str = "") -> str:
     where = "" if len(acted) == every.sum() else " within the data"
     claimed = f"the estimated {in_words(of, wanted)} is {number(after, fine=fine)} on average{beside}."
     return f"{sentence} Where one is recommended{where}, {claimed}{_average_cost(acted)}"
+
+
+def overall_of(lines: Sequence[Decided]) -> Overall | None:
+    """Recorded decisions in all cases together; None where their gain has no draws."""
+    return overall(
+        [
+            Answer(
+                line["status"],
+                tuple(line.get("alteration") or ()),
+                None if math.isnan(number(before(line))) else number(before(line)),
+                any(each.kind in DOUBTING for each in findings_of(line)),
+                GainDraws.of(line["draws"]) if line.get("draws") else None,
+            )
+            for line in lines
+        ]
+    )
+
+
+def doubts(findings: Iterable[Finding]) -> list[str]:
+    """What is said first, since nothing is sure then: that a model is not one to act on alone."""
+    texts = dict.fromkeys(each.text for each in findings if each.kind in DOUBTING)
+    return [f"{text[0].upper()}{text[1:]}." for text in texts]
+
+
+def in_all(whole: Overall, wanted: str = "") -> str:
+    """All cases together in one sentence: the mean chances without and with what is decided."""
+    gain, intervals = whole.gain, Intervals()
+    ends = ends_of(gain)
+    fine = decimals([whole.before], [whole.after], [gain.point, *(ends or ())])
+    before, after = (intervals.chance(each, fine=fine) for each in (whole.before, whole.after))
+    counts = ", ".join(f"{status} in {count}" for status, count in whole.counts.items() if count)
+    every = f"In all {whole.cases} cases together" if whole.cases > 1 else "In this case"
+    moves = "rises" if gain.point > 0 else "falls" if gain.point < 0 else "goes"
+    return (
+        f"{every} ({counts}), the estimated {in_words(CHANCE, wanted)} {moves} from {before} to {after} on "
+        f"average: {intervals.difference(gain.point, ends, gain.level, fine)}."
+    )
 
 
 def decision_html(frame: pd.DataFrame, sentences: Sequence[str]) -> str:

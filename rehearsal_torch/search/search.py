@@ -252,6 +252,8 @@ def chosen(
             value,
             estimate=found.estimate,
             baseline=found.baseline,
+            gain=found.gain,
+            draws=found.gain_draws,
             findings=found.findings,
             reason=Finding("note", note) if note else None,
             trace=trace,
@@ -351,8 +353,8 @@ def check_worth(objective: Callable[..., Any], search: Search[Any], name: str = 
     raise ValueError(
         "worth is weighed against costs by methods that maximise the probability of a desired outcome; "
         f"{name} ({label} with {type(search).__name__}) looks for something else: leave worth out, so that "
-        "costs are told and do not count, or choose another method, such as cme_stack, cme, care or "
-        "outcome_regression"
+        "costs are told and do not count, or choose another method, such as outcome_regression, cme or "
+        "care"
     )
 
 

@@ -16,7 +16,8 @@ from rehearsal_torch.evaluation.summaries import grouped, mean
 from rehearsal_torch.reporting.figures.cases import draw_calibration
 from rehearsal_torch.reporting.figures.episodes import draw_true_improvements
 from rehearsal_torch.run_folder import RunFolder
-from reproduction.calibration import coverage, trial_tables
+from reproduction.calibration import coverage, drawn_tables, trial_tables
+from reproduction.calibration.drawn_claims import DRAWN
 from reproduction.calibration.interval_levels import LEVELS
 from reproduction.calibration.jobs import EPISODES, FLOWS, LOG, layouts, recorded_rows, rows_of
 from reproduction.calibration.trials import TRIALS
@@ -53,7 +54,7 @@ def parts(out: RunFolder, options: Options) -> Iterator[Block | Section]:
     claims = [
         line
         for stage, found in rows.items()
-        if stage != TRIALS
+        if stage not in (TRIALS, DRAWN)
         for line in claims_of(found, stage in EPISODES)
     ]
     out.write(CLAIMS, written(claims, COLUMNS))
@@ -231,6 +232,7 @@ def _parts(rows: dict[str, list[Row]]) -> Iterator[Block | Section]:
             yield Section([f"### {world}"], {f"improvements_{place}": draw_true_improvements(pairs)})
     if stays:
         yield Section(["## How many stays are needed", TEXTS["stays"], claims_table(stays, percent=True)])
+    yield from drawn_tables.sections(rows[DRAWN])
     yield from trial_tables.sections(rows[TRIALS])
 
 

@@ -7,13 +7,15 @@ Of twenty seeds in a row three worlds have each of the traits
     noise         the noise of the outcome grows or shrinks with the action
     units         rows belong together: some twenty rows share what is peculiar to their unit
     turning       the effect turns where the rows end, and the box reaches beyond them
-    kinds         a yes/no outcome, a count or some levels; a context of yes/no and of levels
-    null          no action has any effect
+    kinds         a yes/no outcome, a count or some levels; a context of yes/no, levels and three classes
+    null          no action has any effect, though the graph allows one
 
 and two have none (`plain`). Everything else is drawn as well: causes of action and outcome that are known in
 the rows only, how strong they are, the shapes of mechanisms (linear, saturating, a threshold, a hill, a
 product), the distributions of noises, a second action, a mediator, levels of an action, the number of rows
-(300 to 3,000), and the share of desired rows (.3 to 60 %; 2 to 60 % of outcomes that are not continuous).
+(300 to 3,000), and the share of desired rows (.3 to 60 %; 2 to 60 % of outcomes that are not continuous). A
+trait alone has linear effects, normal noises, and one action, set within the rows, of whose variance at most
+.6 is determined.
 
 Each variable is, before its unit,
 
@@ -21,7 +23,7 @@ Each variable is, before its unit,
 
 s and e with mean 0 and standard deviation 1 over a pilot sample, so that weights mean the same everywhere. An
 outcome divides its variance among what is known before, the actions, and noise. The truth is a share of 2^13
-draws, the same for all actions of a world: its error is at most .006 (one standard deviation).
+points of a scrambled Sobol sequence, the same for all actions of a world: its error is below .012.
 
 Worlds with seeds below 1000 are for building methods, those from 1000 on for reporting.
 """
@@ -35,10 +37,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rehearsal_torch.data.codings.coding import Coding
+from rehearsal_torch.data.codings.written import expanded
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.problems.rehearsal.world import StructuralWorld, task_of
 from rehearsal_torch.problems.world_size import SampleSize, setting
-from rehearsal_torch.seeding import numpy_generator
+from rehearsal_torch.seeding import numpy_generator, sobol
 
 Trait = Literal["determined", "noise", "units", "turning", "kinds", "null", "plain"]
 TRAITS: tuple[Trait, ...] = get_args(Trait)
@@ -48,7 +53,9 @@ PILOT, DRAWS = 4000, 2**13
 # Points of the grid of one action, and of each of two.
 GRID = {1: 121, 2: 25}
 # Purposes of the generators of a world.
-_TRAITS, _RECIPE, _PILOT, _TRUTH = 41, 42, 43, 44
+_TRAITS, _RECIPE, _PILOT = 41, 42, 43
+# A context of three classes without an order, of these shares.
+CLASSES, CLASS_SHARES = Coding("w", ("A", "B", "C"), reference="A"), (0.45, 0.8)
 
 Shape = Callable[[Tensor], Tensor]
 SHAPES: Mapping[str, Shape] = {
@@ -125,7 +132,7 @@ class Recipe:
     Attributes:
         trait: The trait.
         mechanisms: Variable to its mechanism, causes first.
-        kinds: Variable to ``binary``, ``levels`` or ``count``, of those that are not continuous.
+        kinds: Variable to ``binary``, ``levels``, ``count`` or ``class``, of those that are not continuous.
         units: Variable to location and scale of its column.
         context: The variables that are known before deciding.
         actions: Those that may be set.
@@ -153,18 +160,24 @@ class Recipe:
     in_unit: int = 1
     peculiar: float = 0.0
 
+    def causes(self, name: str) -> list[str]:
+        """What a variable depends on: its parents, and those of an action that is compared with what experts
+        would choose.
+        """
+        mechanism = self.mechanisms[name]
+        chosen = [] if mechanism.chosen is None else self.mechanisms[mechanism.chosen[0]].parents
+        return [*mechanism.parents, *chosen]
 
-def recipe(seed: int, trait: Trait | None = None) -> Recipe:
-    """The world of a seed.
 
-    Args:
-        trait: Its trait in place of the one that the seed has.
-    """
+def recipe(seed: int, trait: Trait | None = None, alone: bool = False) -> Recipe:
+    """The world of a seed; `trait` and `alone` as in `DrawnWorld`."""
     trait = trait_of(seed) if trait is None else trait
     draw = numpy_generator(seed, _RECIPE)
 
     def some(names: Sequence[str], chance: float) -> list[str]:
-        return [name for name in names if draw.random() < chance]
+        drawn = [name for name in names if draw.random() < chance]
+        classes = set(CLASSES.columns)
+        return [name for name in names if name in drawn or (name in classes and classes & set(drawn))]
 
     def terms(parents: Sequence[str], shapes: Sequence[str]) -> tuple[Term, ...]:
         return tuple(
@@ -173,30 +186,35 @@ def recipe(seed: int, trait: Trait | None = None) -> Recipe:
         )
 
     def distribution() -> str:
-        return str(draw.choice(list(NOISES), p=[0.55, 0.15, 0.15, 0.15]))
+        drawn = str(draw.choice(list(NOISES), p=[0.55, 0.15, 0.15, 0.15]))
+        return "normal" if alone else drawn
 
-    plain = ("linear", "linear", "saturating", "threshold")
+    plain = ("linear",) if alone else ("linear", "linear", "saturating", "threshold")
     context = tuple(f"x{place + 1}" for place in range(int(draw.integers(1, 5))))
+    if trait == "kinds":
+        context += CLASSES.columns
     causes = tuple(f"u{place + 1}" for place in range(int(draw.integers(0, 4))))
-    actions = ("a1", "a2") if draw.random() < 0.2 else ("a1",)
-    mediated = draw.random() < 0.2 and trait not in ("determined", "turning")
+    actions = ("a1", "a2") if draw.random() < 0.2 and not alone else ("a1",)
+    mediated = draw.random() < 0.2 and trait not in ("determined", "turning") and not alone
     kinds: dict[str, str] = {}
     mechanisms: dict[str, Mechanism] = {}
     for place, name in enumerate(context):
         mechanisms[name] = Mechanism((), distribution())
-        if trait == "kinds" and place < 2:
+        if name in CLASSES.columns:
+            kinds[name] = "class"
+        elif trait == "kinds" and place < 2:
             kinds[name] = ("binary", "levels")[place]
     for name in causes:
         explained = float(draw.uniform(0, 0.5))
         parents = some(context, 0.6)
         groups = ((explained, terms(parents, plain)),) if parents else ()
         mechanisms[name] = Mechanism(groups, distribution())
-    known = (*context, *causes)
+    known, most = (*context, *causes), 0.6 if alone else 0.8
     for name in actions:
-        explained = float(draw.uniform(0.95, 0.995) if trait == "determined" else draw.uniform(0.1, 0.8))
+        explained = float(draw.uniform(*((0.95, 0.995) if trait == "determined" else (0.1, most))))
         parents = some(known, 0.8) or [known[-1]]
         mechanisms[name] = Mechanism(((explained, terms(parents, plain)),), distribution())
-        if trait not in ("determined", "turning") and draw.random() < 0.25:
+        if trait not in ("determined", "turning") and draw.random() < 0.25 and not alone:
             kinds[name] = "levels"
     middle = actions
     if mediated:
@@ -206,15 +224,15 @@ def recipe(seed: int, trait: Trait | None = None) -> Recipe:
         mechanisms["m"] = Mechanism(groups, distribution())
         middle = ("m", *actions[1:])
     before, effect = draw.uniform(0.1, 0.45), draw.uniform(0.1, 0.5)
-    acting = terms(middle, (*plain, "hill"))
-    if draw.random() < 0.3:
+    acting = terms(middle, plain if alone else (*plain, "hill"))
+    if draw.random() < 0.3 and not alone:
         acting += (Term((middle[0], known[0]), "linear", float(draw.choice([-0.7, 0.7]))),)
     outcome = Mechanism(
         ((float(before), terms(some(known, 0.8) or list(known), plain)), (float(effect), acting)),
         distribution(),
     )
     if trait == "null":
-        outcome = replace(outcome, groups=outcome.groups[:1])
+        outcome = replace(outcome, groups=(outcome.groups[0], (0.0, acting)))
     if trait == "noise":
         outcome = replace(
             outcome, scale_by=(actions[0], float(draw.uniform(0.3, 0.8) * draw.choice([-1, 1])))
@@ -236,7 +254,7 @@ def recipe(seed: int, trait: Trait | None = None) -> Recipe:
         name: (0.0, 1.0) if name in kinds else (float(draw.normal() * 10), float(10 ** draw.uniform(-1, 2)))
         for name in mechanisms
     }
-    low, high = draw.uniform(0, 0.2, 2)
+    low, high = draw.uniform(0, 0.2, 2) * (not alone)
     rare = 0.02 if kinds.get("y") else 0.003
     return Recipe(
         trait,
@@ -248,7 +266,7 @@ def recipe(seed: int, trait: Trait | None = None) -> Recipe:
         "y",
         (float(low), float(draw.uniform(0.4, 0.9) if trait == "turning" else high)),
         float(math.exp(draw.uniform(math.log(rare), math.log(0.6)))),
-        bool(draw.random() < 0.2) and "y" not in kinds,
+        bool(draw.random() < 0.2) and "y" not in kinds and not alone,
         int(math.exp(draw.uniform(math.log(300), math.log(3000)))),
         int(draw.integers(10, 31)) if trait == "units" else 1,
         float(draw.uniform(0.3, 0.6)) if trait == "units" else 0.0,
@@ -260,6 +278,7 @@ class DrawnWorld(StructuralWorld):
 
     Args:
         trait: Its trait in place of the one that the seed has; None for that.
+        alone: Whether its trait is the only thing that strains decisions.
         own_rows: Whether the number of observations is that which the seed has drawn, not that of the size.
         seed: Which world, and its observations and contexts.
         validation: See `RehearsalWorld`.
@@ -271,6 +290,7 @@ class DrawnWorld(StructuralWorld):
     def __init__(
         self,
         trait: Trait | None = None,
+        alone: bool = False,
         own_rows: bool = True,
         size: SampleSize = SampleSize(contexts=10),
         seed: int = 0,
@@ -278,21 +298,25 @@ class DrawnWorld(StructuralWorld):
     ) -> None:
         if trait is not None and trait not in TRAITS:
             raise ValueError(f"trait: expected one of {', '.join(TRAITS)}; got {trait!r}")
-        self._asked = (trait, own_rows, size)
-        self.recipe = found = recipe(seed, trait)
+        self._asked = (trait, alone, own_rows, size)
+        self.recipe = found = recipe(seed, trait, alone)
         self._moments: dict[tuple[str, ...], tuple[Tensor, Tensor]] = {}
         self._edges: dict[str, Tensor] = {}
         order = tuple(found.mechanisms)
         pilot = torch.from_numpy(numpy_generator(seed, _PILOT).standard_normal((len(order) + 1, PILOT)))
         values = self._follow(order, pilot, {})
-        graph = {name: mechanism.parents for name, mechanism in found.mechanisms.items()}
+        graph = RehearsalGraph.of(
+            {_variable(name): dict.fromkeys(map(_variable, found.causes(name))) for name in found.mechanisms}
+        )
         bounds = {name: self._bounds(name, values[name]) for name in found.actions}
         region = {found.outcome: self._wanted(values[found.outcome])}
+        codings = (CLASSES,) if CLASSES.columns[0] in order else ()
+        graph = expanded(graph, {each.name: each for each in codings})
         task = task_of(graph, found.context, bounds, region, [found.actions])
-        task = replace(task, unit="unit" if found.in_unit > 1 else None)
+        task = replace(task, unit="unit" if found.in_unit > 1 else None, codings=codings)
         size = replace(setting("size", size, SampleSize), **({"rows": found.rows} if own_rows else {}))
         super().__init__(task, order, size, seed, validation)
-        self.details = {"trait": found.trait, "source": "drawn by seed"}
+        self.details = {"trait": found.trait, "alone": alone, "source": "drawn by seed"}
 
     def reseeded(self, seed: int) -> Self:
         """The world of another seed."""
@@ -341,9 +365,8 @@ class DrawnWorld(StructuralWorld):
         shape = values.shape[:-1]
         rows = torch.cat([contexts.expand(*shape, -1), values.to(contexts)], -1).double()
         rows = rows.reshape(-1, rows.shape[-1])
-        normals = torch.from_numpy(
-            numpy_generator(self.seed, _TRUTH).standard_normal((len(self.order) + 1, DRAWS))
-        )[:, :draws]
+        points = sobol(len(self.order) + 1, self.seed).draw(draws, dtype=torch.float64).clamp(1e-9, 1 - 1e-9)
+        normals = torch.special.ndtri(points).T
         found = []
         for part in rows.split(max(1, 2**18 // draws)):
             fixed = dict(zip((*self.task.context, *names), part.T.unsqueeze(-1), strict=True))
@@ -366,6 +389,9 @@ class DrawnWorld(StructuralWorld):
                 values[name] = fixed[name].to(own)
                 signals[name] = self._signal(name, latent, own)
             else:
+                if self.recipe.kinds.get(name) == "class":
+                    # One normal number decides of all indicators.
+                    own = normals[order.index(CLASSES.columns[0])]
                 plain = self._latent(name, own, normals[-1], latent, signals)
                 values[name] = (
                     self._valued(name, plain) if name in self.recipe.kinds else location + scale * plain
@@ -418,6 +444,9 @@ class DrawnWorld(StructuralWorld):
         kind = self.recipe.kinds[name]
         if kind == "count":
             return torch.exp(0.8 + 0.7 * plain.clamp_max(5.0)).floor()
+        if kind == "class":
+            code = torch.bucketize(torch.special.ndtr(plain), plain.new_tensor(CLASS_SHARES))
+            return (code == CLASSES.columns.index(name) + 1).to(plain)
         if name not in self._edges:
             shares = (0.4,) if kind == "binary" else (0.3, 0.55, 0.8)
             if name == self.recipe.outcome:
@@ -451,3 +480,8 @@ class DrawnWorld(StructuralWorld):
             return ends[0], ends[1]
         bound = float(torch.quantile(values, 1 - share))
         return (bound + 0.5 if self.recipe.outcome in self.recipe.kinds else bound), None
+
+
+def _variable(name: str) -> str:
+    """The variable of a column: the class of which it is an indicator, else itself."""
+    return CLASSES.name if name in CLASSES.columns else name

@@ -33,7 +33,7 @@ from rehearsal_torch.data.finding import findings_of, further, in_place, reason_
 from rehearsal_torch.evaluation.recorded_run import SCORES, Decided, claim, counterpart, effort
 from rehearsal_torch.evaluation.recorded_run import before as compared_with
 from rehearsal_torch.evaluation.rows import interval_of, scored_by_world, scored_trial, truth_bounds
-from rehearsal_torch.reporting.decision_frame import cost_sentence
+from rehearsal_torch.reporting.decision_frame import cost_sentence, doubts, in_all, overall_of
 from rehearsal_torch.reporting.page.markup import name_of
 from rehearsal_torch.reporting.page.material import (
     Material,
@@ -125,9 +125,17 @@ def estimated(decision: Decided, of: Material) -> list[str]:
 
 
 def overall(decisions: Sequence[Decided], wanted: str = "") -> str:
-    """All cases in one sentence: in how many an alteration is recommended, and the mean chances without and
-    with it; empty for few cases.
+    """All cases in one sentence: the mean chances without and with what is decided; where the gain has no
+    draws, in how many an alteration is recommended, and their chances, and nothing for few cases. Before it,
+    where that is so, that the model is not one to act on alone.
     """
+    first = doubts(each for decision in decisions for each in findings_of(decision))
+    whole = overall_of(decisions) if len(decisions) > 1 else None
+    last = _on_average(decisions, wanted) if whole is None else in_all(whole, wanted)
+    return " ".join([*first, *([last] if last else [])])
+
+
+def _on_average(decisions: Sequence[Decided], wanted: str) -> str:
     if len(decisions) <= SEVERAL:
         return ""
     acted = [decision for decision in decisions if decision.get("alteration") is not None]

@@ -5,8 +5,11 @@ from collections import Counter
 import pytest
 import torch
 
+from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.problems.rehearsal import drawn_world
 from rehearsal_torch.problems.rehearsal.drawn_world import BLOCK, TRAITS, DrawnWorld, trait_of
 from rehearsal_torch.problems.world_size import SampleSize
+from rehearsal_torch.seeding import generator
 
 
 def drawn(trait, seed):
@@ -73,6 +76,62 @@ def test_the_truth_is_what_follows_an_alteration_and_what_usually_happens(trait,
     assert bool((best >= chances(world, 0.5) - 0.02).all() or any(world.task.box.levels))
 
 
+@pytest.mark.parametrize("seed", range(0, 12, 3))
+@pytest.mark.parametrize("trait", TRAITS)
+def test_more_draws_have_the_same_truth(trait, seed, monkeypatch):
+    world = drawn(trait, seed)
+    seen, (names,) = contexts(world), world.task.candidates
+    values, best = world.optimal(seen, names)
+    nothing = world.probability(seen, (), seen.new_empty(len(seen), 0))
+    monkeypatch.setattr(drawn_world, "DRAWS", 2**16)
+    assert world.probability(seen, names, values).tolist() == pytest.approx(best.tolist(), abs=0.012)
+    again = world.probability(seen, (), seen.new_empty(len(seen), 0))
+    assert again.tolist() == pytest.approx(nothing.tolist(), abs=0.012)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("trait", TRAITS)
+def test_a_variable_depends_on_nothing_but_its_causes_in_the_graph(trait, seed):
+    world = drawn(trait, seed)
+    order, graph = world.order, world.task.graph
+    normals = torch.randn(len(order) + 1, 50, generator=generator(seed), dtype=torch.float64)
+    values = world._follow(order, normals, {})
+    for place, name in enumerate(order):
+        others = {other: values[other] for other in order if other != name}
+        for other in order[:place]:
+            if other not in graph.parents(name):
+                moved = world._follow(order, normals, {**others, other: values[other] + 1.0})[name]
+                assert torch.allclose(moved, values[name], rtol=0, atol=1e-9), (other, name)
+
+
+@pytest.mark.parametrize("trait", TRAITS)
+def test_a_trait_alone_leaves_everything_else_plain(trait):
+    for seed in range(4):
+        alone = DrawnWorld(trait, alone=True, seed=seed)
+        assert alone.reseeded(seed + 1).details == {**alone.details, "alone": True}
+        recipe = alone.recipe
+        assert recipe.actions == ("a1",)
+        terms = [part for each in recipe.mechanisms.values() for _, group in each.groups for part in group]
+        assert {term.shape for term in terms} == {"linear"}
+        assert all(len(term.parents) == 1 for term in terms)
+        assert {each.noise for each in recipe.mechanisms.values()} == {"normal"}
+        assert (recipe.reach[1] > 0) == (trait == "turning")
+        assert (recipe.in_unit > 1) == (trait == "units")
+        assert bool(recipe.kinds) == (trait == "kinds")
+        assert (recipe.mechanisms["y"].scale_by is not None) == (trait == "noise")
+
+
+def test_a_context_of_classes_has_indicators_of_which_at_most_one_is_set():
+    world = drawn("kinds", 3)
+    (coding,) = world.task.codings
+    assert set(coding.columns) < set(world.task.context)
+    indicators = world.observations().columns(coding.columns)
+    assert {tuple(row) for row in indicators.tolist()} == {(0.0, 0.0), (1.0, 0.0), (0.0, 1.0)}
+    again = RehearsalTask.of(world.task.to_plain())
+    assert again.codings == world.task.codings
+    assert again.graph == world.task.graph
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_experts_decide_by_what_comes_before(seed):
     rows = drawn("determined", seed).observations()
@@ -84,6 +143,7 @@ def test_experts_decide_by_what_comes_before(seed):
 @pytest.mark.parametrize("seed", range(4))
 def test_without_an_effect_every_dose_is_as_good(seed):
     world = drawn("null", seed)
+    assert world.task.graph.descendants(world.task.box.names) >= {"y"}
     assert torch.equal(chances(world, 0.0), chances(world, 1.0))
     seen = contexts(world)
     _, best = world.optimal(seen, world.task.candidates[0])

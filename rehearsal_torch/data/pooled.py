@@ -1,0 +1,197 @@
+"""What decisions come to in all cases together: the mean gain, by the draws that the cases have in common.
+
+What is unknown of a fitted model is the same in every case, so that intervals of single cases can be neither
+averaged nor taken as independent. Draws can: with g_kb draw k of the gain of case b, zero where nothing is
+altered, the draws of the mean over B cases are
+
+    g_k = (g_k1 + ... + g_kB) / B.
+
+Draws of different altered variables come from regressions of their own: these are averaged apart, and their
+distances to the ends of the intervals added, which holds whatever the dependence. Where the mean over cases
+of S, the share of such cases in which no row is near, exceeds `TOLD_BEYOND`, the interval is the hull.
+
+Source: Rubin (1978) (predictive distributions of averages); Manski (1990) (bounds where nothing is observed).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.estimate import DIFFERENCE, Estimate
+
+Status = Literal["do", "may", "leave"]
+# S from which on the model's interval is not what is known.
+TOLD_BEYOND = 0.05
+# By how much intervals are wider than those of the draws, for what the model leaves out.
+WIDER = 1.2
+# Draws in files are whole numbers of these.
+STEP = 1e-5
+
+
+def central(draws: Tensor, fits: int, level: float) -> tuple[Tensor, Tensor]:
+    """The central interval of draws, those of E fits side by side, (..., D) -> (...) each: with 2 B / E more
+    variance, B that between the fits, as of (1 + 1 / E) B, by which a further fit would differ, the draws
+    hold (1 - 1 / E) B.
+    """
+    ends = draws.new_tensor([(1 - level) / 2, (1 + level) / 2])
+    lower, upper = torch.quantile(draws, ends, dim=-1)
+    mean = draws.mean(-1)
+    rest = torch.zeros_like(mean)
+    if fits > 1:
+        between = draws.unflatten(-1, (fits, -1)).mean(-1).var(-1)
+        rest = torch.special.ndtri(ends[1]).square() * 2 * between / fits
+    below, above = (((mean - end).square() + rest).sqrt() for end in (lower, upper))
+    return mean - WIDER * below, mean + WIDER * above
+
+
+@dataclass(frozen=True)
+class GainDraws:
+    """Draws of what an action gains over what it is compared with, (D,) each, from the same D draws in every
+    case.
+
+    Attributes:
+        gain: By the model.
+        lowest: If nothing succeeds where no row is near.
+        beyond: S, the share of such cases in which no row is near the action.
+        fits: E, the number of fits whose draws stand side by side.
+        level: Coverage probability of the intervals.
+        untouched: Whether they come from rows that did not choose the action.
+    """
+
+    gain: Tensor
+    lowest: Tensor
+    beyond: float
+    fits: int = 1
+    level: float = 0.95
+    untouched: bool = False
+
+    def estimate(self, hull: bool | None = None) -> Estimate:
+        """The mean with its interval; the `hull` by default where S exceeds `TOLD_BEYOND`."""
+        lower, upper = map(float, central(self.gain, self.fits, self.level))
+        if self.beyond > TOLD_BEYOND if hull is None else hull:
+            low, high = map(float, central(self.lowest, self.fits, self.level))
+            lower, upper = min(lower, low), max(upper, high + self.beyond)
+        return _difference(float(self.gain.mean()), lower, upper, self.level)
+
+    def told(self, gain: Estimate) -> Self:
+        """Moved to another estimate of the same gain, by rows that did not choose the action, and as wide."""
+        lower, upper = map(float, central(self.gain, self.fits, self.level))
+        mean, wide = self.gain.mean(), (gain.upper or 0.0) - (gain.lower or 0.0)
+        factor = wide / (upper - lower) if upper > lower else 1.0
+        moved = [gain.point + factor * (each - mean) for each in (self.gain, self.lowest)]
+        return type(self)(*moved, self.beyond, self.fits, gain.level or self.level, untouched=True)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON, in whole numbers of `STEP`; `lowest` where it differs."""
+        lowest = {} if self.lowest.equal(self.gain) else {"lowest": _steps(self.lowest)}
+        rest = {"beyond": self.beyond, "fits": self.fits, "level": self.level, "untouched": self.untouched}
+        return {"gain": _steps(self.gain), **lowest, **rest}
+
+    @classmethod
+    def of(cls, plain: Mapping[str, Any]) -> Self:
+        """The draws that `to_dict` wrote."""
+        gain, lowest = (
+            STEP * torch.tensor(plain[name], dtype=torch.float64)
+            for name in ("gain", "lowest" if "lowest" in plain else "gain")
+        )
+        return cls(gain, lowest, *(plain[name] for name in ("beyond", "fits", "level", "untouched")))
+
+
+def _steps(numbers: Tensor) -> list[int]:
+    return [round(each / STEP) for each in numbers.tolist()]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The decision of one case.
+
+    Attributes:
+        altered: The variables that it sets.
+        before: What it is compared with; None if that is unknown.
+        doubted: Whether its model is (`finding.DOUBTING`).
+        draws: Of its gain; None where nothing is altered, or the method has none.
+    """
+
+    status: Status
+    altered: tuple[str, ...] = ()
+    before: float | None = None
+    doubted: bool = False
+    draws: GainDraws | None = None
+
+
+@dataclass(frozen=True)
+class Overall:
+    """What the decisions of several cases come to, on average over all of them.
+
+    Attributes:
+        before: The mean probability of a desired outcome if nothing is altered.
+        gain: By how much it rises, with its interval; cases in which nothing is altered count as zero.
+        counts: How many cases are *do*, *may* and *leave*.
+        beyond: S, the share of such cases in which no row is near.
+        status: *do* if the interval of the gain lies above zero, unless a model is doubted whose draws are
+            not from rows that did not choose.
+    """
+
+    before: float
+    gain: Estimate
+    counts: Mapping[Status, int]
+    beyond: float
+    status: Status
+
+    @property
+    def cases(self) -> int:
+        """The number of cases."""
+        return sum(self.counts.values())
+
+    @property
+    def after(self) -> float:
+        """The mean probability with the decisions."""
+        return self.before + self.gain.point
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        rest = {"status": self.status, "counts": dict(self.counts), "beyond": round(self.beyond, 6)}
+        return {"before": round(self.before, 6), "gain": self.gain.to_dict(), **rest}
+
+
+def overall(answers: Sequence[Answer]) -> Overall | None:
+    """All cases together; None if nothing is altered in any, or draws or what is compared are missing."""
+    before = [each.before for each in answers if each.before is not None]
+    acted = [each for each in answers if each.status != "leave"]
+    of_sets: dict[tuple[str, ...], list[GainDraws]] = {}
+    for each in acted:
+        if each.draws is not None:
+            of_sets.setdefault(each.altered, []).append(each.draws)
+    if not acted or len(before) < len(answers) or sum(map(len, of_sets.values())) < len(acted):
+        return None
+    count = len(answers)
+    means = [_mean(draws, count) for draws in of_sets.values()]
+    beyond = sum(each.beyond for each in means)
+    parts = [each.estimate(beyond > TOLD_BEYOND) for each in means]
+    ends = [sum(getattr(each, name) for each in parts) for name in ("point", "lower", "upper")]
+    gain = _difference(*ends, means[0].level)
+    doubted = any(each.doubted and not (each.draws and each.draws.untouched) for each in acted)
+    every: tuple[Status, ...] = ("do", "may", "leave")
+    return Overall(
+        sum(before) / count,
+        gain,
+        {status: sum(each.status == status for each in answers) for status in every},
+        beyond,
+        "do" if (gain.lower or 0.0) > 0 and not doubted else "may",
+    )
+
+
+def _mean(draws: Sequence[GainDraws], count: int) -> GainDraws:
+    """The sum of draws over the number of all cases."""
+    gain, lowest = (
+        torch.stack([getattr(each, name) for each in draws]).sum(0) / count for name in ("gain", "lowest")
+    )
+    return GainDraws(gain, lowest, sum(each.beyond for each in draws) / count, draws[0].fits, draws[0].level)
+
+
+def _difference(point: float, lower: float, upper: float, level: float) -> Estimate:
+    point, lower, upper = (round(each, 6) for each in (point, max(lower, -1.0), min(upper, 1.0)))
+    return Estimate(point, DIFFERENCE, min(lower, point), max(upper, point), level)

@@ -1,0 +1,341 @@
+"""Regression with rows that belong together and noise that depends on the inputs, for draws of responses.
+
+A `FeatureRegression` gives draws of a function f; what follows from a decision also depends on what the
+function leaves open. Here, for each of q outputs,
+
+    y_i = f(h_i) + s(h_i) (b_u(i) + e_i),      b_u ~ (0, t),   e_i ~ (0, 1),
+
+u(i) being the unit (a patient, a store) of row i. Given the scales and t, with n_u the number of rows of a
+unit,
+
+    A = sum_i phi_i phi_i' / s_i^2 - sum_u t / (1 + t n_u) S_u S_u' + nu I,      S_u = sum of phi_i / s_i in u,
+
+and likewise for the right-hand side: generalised least squares in sums over rows. t follows from the mean
+squares of the residuals between and within units (analysis of variance), and is 0 without units.
+
+The scale is a quadratic in the inputs,
+
+    log s(h)^2 = c'(1, h, q(h)),
+
+fitted to log r_i^2 + 1.27 (the mean of the logarithm of a squared normal variable is -1.27, its variance
+pi^2 / 2) by ridge regression, its ridge by the evidence. It is used where the leave-one-out log score of the
+residuals is better than that of one scale by `CLEAR` at least, as otherwise it only adds noise.
+
+The pool holds whole rows of standardised residuals (y_i - f(h_i)) / s(h_i), which contain b_u: a new row is
+of a new unit. Draws of its distribution are Bayesian bootstraps, with Dirichlet weights of whole units.
+
+Source: Rubin (1981) (the Bayesian bootstrap); Harvey (1976) (multiplicative heteroscedasticity); Searle,
+Casella and McCulloch (1992), Sec. 3.6 and 6.3 (variance components, generalised least squares); Rasmussen and
+Williams (2006), Sec. 5.4.2.
+"""
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.table import evenly
+from rehearsal_torch.estimators.feature_regression import (
+    CHUNK,
+    LARGEST_LEVERAGE,
+    MAX_RESIDUALS,
+    FeatureRegression,
+    products,
+)
+from rehearsal_torch.seeding import generator, numpy_generator
+
+# The mean and the variance of log e^2 of a normal e.
+LOG_MEAN, LOG_VARIANCE = -1.2704, math.pi**2 / 2
+# Nats by which a scale that depends on the inputs must be better.
+CLEAR = 3.0
+# Scales of the rows are within this factor of the middle one.
+WIDEST = 20.0
+RIDGES = tuple(10.0**power for power in range(-2, 7))
+
+
+class Responses(NamedTuple):
+    """Draws of what a regression gives at any inputs."""
+
+    functions: Tensor  # (q, D, F)
+    weights: Tensor  # (D, n), those of the pool, with the sum 1
+    scales: Tensor  # (q, D, s), coefficients c
+
+
+class ResponseRegression(FeatureRegression):
+    """Regressions of q outputs on p inputs, with a scale, units and a pool of standardised residuals."""
+
+    def __init__(
+        self, frequencies: int = 100, evidence_rows: int = 250, iterations: int = 30, seed: int = 0
+    ) -> None:
+        super().__init__(frequencies, evidence_rows, iterations, seed)
+        # The coefficients c of each output, zero but for the first where one scale is enough; t; the unit of
+        # each residual; the number of rows.
+        self.register_fitted(log_scale=("q", "s"), shared=("q",), members=("n",), count=(1,))
+        # The root of the covariance of c, zero where one scale is enough.
+        self.register_fitted(scale_root=("q", "s", "s"))
+
+    def solve(self, *examples: Tensor) -> None:
+        """Fits to inputs (n, p), standardised, outputs (n, q), and the numbers of units (n,) if there are
+        some.
+        """
+        inputs, outputs = (example.detach().to(torch.float64) for example in examples[:2])
+        units = examples[2] if len(examples) > 2 else None
+        spread = outputs.std(0)
+        self.location, self.scale = outputs.mean(0), torch.where(spread > 0, spread, torch.ones_like(spread))
+        order = torch.randperm(len(inputs), generator=generator(self.seed)).to(inputs.device)
+        subset = order if units is None else order[_in_turn(units[order])]
+        subset = subset[: self.evidence_rows]
+        scaled = (outputs[subset] - self.location) / self.scale
+        self._fit_kernels((inputs[subset], column.contiguous()) for column in scaled.mT)
+        self.condition(inputs, outputs, units)
+
+    def condition(self, inputs: Tensor, outputs: Tensor, units: Tensor | None = None) -> None:
+        """The posterior, scale and pool for other rows, with the kernels as they are."""
+        number = len(inputs)
+        standardised = (outputs - self.location) / self.scale
+        groups = None if units is None else units.unique(return_inverse=True)[1]
+        columns = [
+            _Column(self, inputs, column, output, groups) for output, column in enumerate(standardised.mT)
+        ]
+        kept = evenly(number, MAX_RESIDUALS, inputs.device)
+        self.root, self.coefficients = (
+            torch.stack([getattr(each, name) for each in columns]) for name in ("root", "solved")
+        )
+        self.noise, self.shared = (
+            inputs.new_tensor([getattr(each, name) for each in columns]) for name in ("noise", "shared")
+        )
+        self.log_scale = torch.stack([each.log_scale for each in columns])
+        self.scale_root = torch.stack([each.scale_root for each in columns])
+        self.residuals = torch.stack([each.pool[kept] for each in columns], -1)
+        self.members = (torch.arange(number, device=inputs.device) if groups is None else groups)[
+            kept
+        ].double()
+        self.count, self.rows = inputs.new_tensor([float(number)]), inputs.new_empty(0)
+
+    def derivable(self) -> dict[str, tuple[int, ...]]:
+        """Nothing: the roots depend on the scales and units of the rows."""
+        return {}
+
+    @property
+    def varying(self) -> bool:
+        """Whether the scale depends on the inputs."""
+        return bool((self.log_scale[:, 1:] != 0).any())
+
+    def scales(self, inputs: Tensor) -> Tensor:
+        """s in the outputs' units, (..., p) -> (..., q)."""
+        return self.drawn_scales(self.log_scale.unsqueeze(1), inputs).squeeze(-2)
+
+    def drawn_scales(self, coefficients: Tensor, inputs: Tensor) -> Tensor:
+        """s by draws of c (q, [N,] G, s) at inputs (..., [N, m,] p), in the outputs' units: (..., [N, m,] G, q)."""
+        if self.varying:
+            features = _quadratic(inputs)
+            half = 0.5 * torch.stack([features @ own.mT for own in coefficients], -1)
+        else:
+            half = 0.5 * self.log_scale[:, 0].expand(*inputs.shape[:-1], coefficients.shape[-2], -1)
+        middle = 0.5 * self.log_scale[:, 0]
+        return half.clamp(middle - math.log(WIDEST), middle + math.log(WIDEST)).exp() * self.scale
+
+    def responses(self, count: int, stream: torch.Generator) -> Responses:
+        """Draws of functions and of the distribution of the pool."""
+        functions = self.draws(count, stream)
+        _, places = self.members.unique(return_inverse=True)
+        groups = int(places.max()) + 1
+        # Rows that the pool leaves out count, too: each of those kept stands for several.
+        shape = float(self.count) / len(places) if groups == len(places) else 1.0
+        draw = numpy_generator(int(torch.randint(2**62, (1,), generator=stream)))
+        shares = torch.from_numpy(draw.gamma(max(shape, 1.0), size=(count, groups)))
+        weights = shares.to(places.device)[:, places]
+        normal = torch.randn(*self.log_scale.shape, count, dtype=torch.float64, generator=stream)
+        scales = self.log_scale.unsqueeze(1) + (self.scale_root @ normal.to(self.scale_root)).mT
+        return Responses(functions, weights / weights.sum(-1, keepdim=True), scales)
+
+
+class _Column:
+    """The fit of one standardised output y (n,): with one scale and no units, then with both."""
+
+    def __init__(
+        self, model: FeatureRegression, inputs: Tensor, target: Tensor, output: int, groups: Tensor | None
+    ) -> None:
+        self.model, self.inputs, self.target, self.output, self.groups = model, inputs, target, output, groups
+        self.ridge = float(model.amplitudes[output, 3])
+        count = model.features_of(inputs.shape[1])
+        # Of few rows, all are one block, whose features are computed once.
+        self.known = list(self._features()) if len(inputs) * count <= CHUNK else None
+        ones = torch.ones_like(target)
+        self.shared = 0.0
+        self._solve(ones)
+        self.log_scale, self.scale_root = self._scale()
+        scales = self._scales()
+        self.shared = 0.0 if groups is None else _between(self.left / scales, groups)
+        if self.shared or bool((self.log_scale[1:] != 0).any()):
+            middle = float(scales.square().log().mean().exp())
+            self._solve(middle / scales.square())
+            self.log_scale, self.scale_root = self._scale()
+            scales = self._scales()
+        self.pool = self.left / scales
+        # One scale is that of the pool, so that its standard deviation is 1.
+        size = float(self.pool.square().mean().sqrt().clamp_min(1e-12))
+        self.pool = self.pool / size
+        self.log_scale[0] += 2 * math.log(size)
+
+    def _features(self) -> Iterator[Tensor]:
+        size = max(1, CHUNK // self.model.features_of(self.inputs.shape[1]))
+        return (self.model.features(part, self.output) for part in self.inputs.split(size))
+
+    def blocks(self) -> Iterable[Tensor]:
+        """phi in blocks of rows."""
+        return self.known or self._features()
+
+    def _solve(self, weights: Tensor) -> None:
+        """The coefficients, A's root, the noise, and the residuals over the root of 1 - leverage."""
+        count, begin = self.model.features_of(self.inputs.shape[1]), 0
+        moment, cross = (self.target.new_zeros(count, width) for width in (count, 1))
+        units = 0 if self.groups is None or not self.shared else int(self.groups.max()) + 1
+        sums, answers = (self.target.new_zeros(units, width) for width in (count, 1))
+        for part in self.blocks():
+            rows = slice(begin, begin + len(part))
+            weighted = part * weights[rows, None]
+            moment.addmm_(weighted.mT, part)
+            cross.addmm_(weighted.mT, self.target[rows, None])
+            if units and self.groups is not None:
+                shares, groups = weights[rows, None].sqrt(), self.groups[rows]
+                sums.index_add_(0, groups, shares * part)
+                answers.index_add_(0, groups, shares * self.target[rows, None])
+            begin += len(part)
+        if units and self.groups is not None:
+            counts = torch.bincount(self.groups, minlength=units).to(sums).unsqueeze(-1)
+            share = self.shared / (1 + self.shared * counts)
+            moment.addmm_(sums.mT, share * sums, alpha=-1)
+            cross.addmm_(sums.mT, share * answers, alpha=-1)
+        moment.diagonal().add_(self.ridge)
+        self.root = torch.linalg.cholesky(moment)
+        self.solved = torch.cholesky_solve(cross, self.root).squeeze(-1)
+        pairs = [
+            (
+                part @ self.solved,
+                torch.linalg.solve_triangular(self.root, part.mT, upper=False).square().sum(0),
+            )
+            for part in self.blocks()
+        ]
+        fitted, leverages = (torch.cat(parts) for parts in zip(*pairs, strict=True))
+        leverages = leverages * weights
+        left = self.target - fitted
+        free = (len(left) - leverages.sum()).clamp_min(0.1 * len(left))
+        # Of e alone, in units of the middle scale.
+        whole = float((weights * left.square()).sum() / free)
+        self.noise = max(whole / (1 + self.shared), 1e-12)
+        self.left = left / (1 - leverages.clamp_max(LARGEST_LEVERAGE)).sqrt()
+
+    def _scales(self) -> Tensor:
+        if not bool((self.log_scale[1:] != 0).any()):
+            return (0.5 * self.log_scale[0]).exp().expand(len(self.left))
+        half, middle = 0.5 * (_quadratic(self.inputs) @ self.log_scale), 0.5 * float(self.log_scale[0])
+        return half.clamp(middle - math.log(WIDEST), middle + math.log(WIDEST)).exp()
+
+    def _scale(self) -> tuple[Tensor, Tensor]:
+        """c, a quadratic if it predicts the size of the residuals, else one scale; the root of its covariance."""
+        design = _quadratic(self.inputs)
+        squares = self.left.square().clamp_min(1e-12 * self.left.square().mean().clamp_min(1e-300))
+        constant = torch.zeros(design.shape[1], dtype=design.dtype, device=design.device)
+        constant[0] = squares.mean().log()
+        known = constant.new_zeros(len(constant), len(constant))
+        if len(squares) < 5 * design.shape[1]:
+            return constant, known
+        coefficients, root, left_out = _ridge(design, squares.log() - LOG_MEAN)
+        # Both scales in the same terms: a constant that fits the mean of the squares, and the quadratic's.
+        level = float((squares / left_out.exp()).mean().log())
+        score = -0.5 * (left_out + level + squares / (left_out + level).exp())
+        alone = -0.5 * (constant[0] + squares / constant[0].exp())
+        if float((score - alone).sum()) < CLEAR:
+            return constant, known
+        coefficients[0] += level
+        return coefficients, root
+
+
+def _quadratic(inputs: Tensor) -> Tensor:
+    """(1, h, q(h)), (..., p) -> (..., s)."""
+    return torch.cat((inputs.new_ones(*inputs.shape[:-1], 1), inputs, products(inputs)), -1)
+
+
+def _ridge(design: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Ridge regression (its constant is free) with noise of a known variance, the ridge by the evidence:
+    coefficients, the root of their covariance, and the predictions that leave each row out.
+    """
+    mean = targets.mean()
+    moment, cross = design.mT @ design, design.mT @ (targets - mean)
+    values, vectors = torch.linalg.eigh(moment)
+    turned, values = vectors.mT @ cross, values.clamp_min(0)
+    best, chosen = -math.inf, RIDGES[-1]
+    for ridge in RIDGES:
+        shrunk = turned.square() / (values + ridge)
+        evidence = 0.5 * float(shrunk.sum() / LOG_VARIANCE - ((values + ridge) / ridge).log().sum())
+        if evidence > best:
+            best, chosen = evidence, ridge
+    coefficients = vectors @ (turned / (values + chosen))
+    leverages = ((design @ vectors).square() / (values + chosen)).sum(-1).clamp_max(LARGEST_LEVERAGE)
+    fitted = design @ coefficients
+    left_out = mean + (fitted - leverages * (targets - mean)) / (1 - leverages)
+    coefficients[0] += mean
+    return coefficients, vectors * (LOG_VARIANCE / (values + chosen)).sqrt(), left_out
+
+
+def _between(residuals: Tensor, groups: Tensor) -> float:
+    """t, the variance between units over that within them, by analysis of variance; at least 0."""
+    counts = torch.bincount(groups).to(residuals)
+    units, rows = len(counts), len(groups)
+    if units < 2 or units == rows:
+        return 0.0
+    means = residuals.new_zeros(units).index_add_(0, groups, residuals) / counts
+    within = float((residuals - means[groups]).square().sum()) / (rows - units)
+    middle = float(residuals.mean())
+    between = float((counts * (means - middle).square()).sum()) / (units - 1)
+    size = (rows - float(counts.square().sum()) / rows) / (units - 1)
+    return max(0.0, (between / max(within, 1e-300) - 1) / size)
+
+
+def _in_turn(units: Tensor) -> Tensor:
+    """An order of rows in which every unit has one of the first ones, then every one its second, ..."""
+    order = units.argsort(stable=True)
+    _, counts = units[order].unique_consecutive(return_counts=True)
+    starts = counts.cumsum(0) - counts
+    rank = torch.empty_like(order)
+    rank[order] = torch.arange(len(units), device=units.device) - starts.repeat_interleave(counts)
+    return rank.argsort(stable=True)
+
+
+def sampled_rows(pool: Tensor, weights: Tensor, points: int, stream: torch.Generator) -> Tensor:
+    """Whole rows of a pool (n, q) by weights (D, n): one from each of m strata of the first column, (D, m, q)."""
+    order = pool[:, 0].argsort(stable=True)
+    edges = weights[:, order].cumsum(-1).contiguous()
+    within = torch.rand(len(weights), points, dtype=torch.float64, generator=stream)
+    strata = torch.rand(len(weights), points, generator=stream).argsort(-1)
+    places = torch.searchsorted(edges, ((strata + within) / points).to(edges))
+    return pool[order[places.clamp_max(len(pool) - 1)]]
+
+
+def sampled_cells(
+    pool: Tensor, weights: Tensor, points: int, stream: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """Whole rows of a pool (n, q) by weights (D, n), one from each of m cells, and the weights of the cells:
+    (D, m, q) and (D, m). The pool is halved along one column after the other (a k-d tree) into cells of as many
+    rows, in random order, so that few points stand for a distribution of several columns; m is a power of two
+    (else, or of few rows, as `sampled_rows`, with equal weights).
+    """
+    levels, number = points.bit_length() - 1, len(pool)
+    if points != 2**levels or number < 2 * points:
+        rows = sampled_rows(pool, weights, points, stream)
+        return rows, torch.full_like(rows[..., 0], 1 / points)
+    kept = torch.randperm(number, generator=stream)[: number // points * points].to(pool.device)
+    cells = kept.unsqueeze(0)
+    for level in range(levels):
+        column = pool[cells, level % pool.shape[1]]
+        cells = cells.gather(-1, column.argsort(dim=-1, stable=True)).reshape(2 * len(cells), -1)
+    cells = cells[torch.randperm(points, generator=stream).to(pool.device)]
+    own = weights[:, cells]
+    masses = own.sum(-1)
+    level_of = torch.rand(len(weights), points, 1, dtype=torch.float64, generator=stream).to(masses)
+    places = torch.searchsorted(own.cumsum(-1), level_of * masses.unsqueeze(-1))
+    chosen = cells.expand(len(weights), -1, -1).gather(-1, places.clamp_max(cells.shape[-1] - 1)).squeeze(-1)
+    return pool[chosen], masses / masses.sum(-1, keepdim=True)
