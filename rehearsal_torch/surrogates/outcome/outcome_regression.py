@@ -11,8 +11,8 @@ on (x, u, a_first), and the actions on what precedes them; each regression has a
 inputs, units, and a pool of residuals (`estimators.response_regression`). Functions are drawn once, at the
 fit; `shared_draws` evaluates them for every action, for no action, and for every case.
 
-Kernels of nearly equal evidence differ most at the edge of the observations, where decisions lie: the outcomes
-have E fits with kernels of different rows, and as many draws of each.
+Kernels of nearly equal evidence differ most at the edge of the observations, where decisions lie: the
+outcomes have E fits with kernels of different rows, and as many draws of each.
 
 The slack of a yes/no outcome holds no more than the indicator of the region, and its noise is not additive.
 Success itself is then modelled, P(Y in S | h) = Phi(f(h)) (`estimators.feature_classifier`): with a latent
@@ -44,7 +44,7 @@ from torch import Tensor
 from rehearsal_torch.data.part import Solved
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.sizes import bounded
-from rehearsal_torch.data.table import Table, content_order, drawn
+from rehearsal_torch.data.table import Table, drawn
 from rehearsal_torch.estimators.feature_classifier import FeatureClassifier
 from rehearsal_torch.estimators.feature_regression import FeatureRegression
 from rehearsal_torch.estimators.response_regression import ResponseRegression
@@ -191,8 +191,8 @@ def left_out(
 
 
 class OutcomeRegression(AdjustedSurrogate):
-    """Regressions of outcomes, covariates and actions for each candidate set. ValueError if a number is out of
-    range.
+    """Regressions of outcomes, covariates and actions for each candidate set. ValueError if a number is out
+    of range.
 
     Args:
         task: The roles of the variables; plain data or a RehearsalTask.
@@ -264,11 +264,11 @@ class OutcomeRegression(AdjustedSurrogate):
             self.near.append(NearRows(range(context, context + beside), NEAR_ROWS))
 
     def parts(self, table: Table) -> Fits:
-        """The overlap, the scaler, what is modelled, the regressions of the covariates, and for each candidate
-        set those between, of the outcomes, and of the actions; ValueError as of `OutcomeKind.solve`.
+        """The overlap, the scaler, what is modelled, the regressions of the covariates, and for each
+        candidate set those between, of the outcomes, and of the actions; ValueError as of
+        `OutcomeKind.solve`.
         """
         self.task.check(table)
-        table = self._ordered(table)
         outcomes = table.columns(self.task.outcomes)
         units = self._units(table)
         yield self.overlap, self.overlap.examples(table)
@@ -284,9 +284,7 @@ class OutcomeRegression(AdjustedSurrogate):
                 given = self._shown(table, (*self.task.context, *adjusted.before, *adjusted.first))
                 yield next(between), (given, self._shown(table, adjusted.between), *units)
             for member in self.fits[which]:
-                # Success is modelled without an effect of units.
-                own = () if self.outcome_kind.of_success else units
-                yield member, (self.inputs(table, which), targets, *own)
+                yield member, (self.inputs(table, which), targets, *units)
             for stage, names in zip(self.usual[which], self._stages(which), strict=True):
                 given = self._shown(table, self._preceding(which, names))
                 yield stage, (given, self._shown(table, names), *units)
@@ -388,14 +386,10 @@ class OutcomeRegression(AdjustedSurrogate):
         later = adjusted.first and not adjusted.front_door and tuple(stage) != adjusted.first
         return (*known, *adjusted.first, *adjusted.between) if later else known
 
-    def _ordered(self, table: Table) -> Table:
-        """The rows in an order by what they say, so that draws of rows do not depend on that of the file."""
-        columns = table.columns(self.task.graph.names).detach().cpu().numpy().T
-        order = torch.from_numpy(content_order(list(columns))).to(table.values.device)
-        return Table(table.names, table.values[order], table.altered[order])
-
     def _units(self, table: Table) -> tuple[Tensor, ...]:
         """The numbers of the rows' units, where rows belong together."""
+        if table.units is not None:
+            return (table.units,)
         unit = self.task.unit
         return () if unit is None or unit not in table.names else (table.columns((unit,))[:, 0],)
 
