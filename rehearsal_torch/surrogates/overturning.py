@@ -22,6 +22,7 @@ hidden cause that strong is enough, a decision that would be *do* carries a find
 ``hidden_cause``, and is *may*.
 
 Nothing is added to decisions that set nothing, or have no estimate of such a probability; nor where the
+front door tells the effect, which a hidden cause of action and outcome does not change; nor where the
 observations contain altered cells: then the actions were chosen by decisions, of which it is known on what
 they depended.
 """
@@ -44,7 +45,7 @@ from rehearsal_torch.estimators.marginal_sensitivity import (
     tipping_between,
     tipping_strength,
 )
-from rehearsal_torch.graphs.separation import adjustment
+from rehearsal_torch.graphs.separation import Adjustment, adjustment
 
 # More rows add nothing to a 95 % range.
 MOST_ROWS = 20_000
@@ -98,6 +99,8 @@ class Overturning:
             return decision
         if not estimate.of == before.of == CHANCE or not self.applies:
             return decision
+        if self._sets(decision.alteration.names).front_door:
+            return decision
         lower, basis = self._lower(decision, certificate)
         against: Against = "no action" if decision.unchanged is None else "the present values"
         if decision.gain is not None and decision.gain.lower is not None:
@@ -129,15 +132,19 @@ class Overturning:
             return bound, "certificate"
         return decision.estimate.point, "point"
 
+    def _sets(self, names: tuple[str, ...]) -> Adjustment:
+        return adjustment(self.task.graph, self.task.context, names, self.task.outcomes)
+
     def _strengths(self, names: tuple[str, ...]) -> Mapping[str, float] | None:
         """See `covariates`."""
         if self.rows is None:
             return None
-        sets = adjustment(self.task.graph, self.task.context, names, self.task.outcomes)
+        sets = self._sets(names)
         before = (*self.task.context, *sets.before)
         later = tuple(name for name in names if name not in sets.first)
         blocks = [(sets.first, before)] if sets.first else []
-        blocks.append((later, (*before, *sets.first, *sets.between) if sets.first else before))
+        if later:
+            blocks.append((later, (*before, *sets.first, *sets.between) if sets.first else before))
         columns = self.rows.columns
         assignments = [Assignment(columns(actions), columns(given), given) for actions, given in blocks]
         if not all(each.estimable for each in assignments):
