@@ -44,16 +44,20 @@ are kernel ridge regressions, with width and ridge chosen by the leave-one-out e
 Rows that follow each other in time are not independent: sd(R) includes their autocorrelation up to n^(1/3)
 steps, but not slower drifts.
 
+Missing arrows. Two variables that no edge joins are independent given a set that separates them; each such
+claim can be tested (`data.graph_check`).
+
 Source: Qin et al. (2023), Sec. 2 (alteration graphs), Def. 12, Lemma 13, Thm. 15-17; Shachter (1998)
 (Bayes-Ball, the search without paths); Pearl and Robins (1995), Thm. 1 (sequential back-door); Shpitser,
 VanderWeele and Robins (2010) (adjustment); Du et al. (2026), Def. 1 and Prop. 1, who require a sufficient
 decomposition and do not say how to find it; Shah and Peters (2020), Eq. 3 (generalised covariance measure);
-Newey and West (1987) (correlated rows).
+Newey and West (1987) (correlated rows); van der Zander, Liskiewicz and Textor (2019), Thm. 1 (the ancestors
+separate if any set does).
 """
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -175,21 +179,51 @@ def _separated(
     into later altered variables, are cut.
     """
     moved, asked = _named(graph, moved), _named(graph, outcomes)
-    later, known = set(altered) - moved, given - moved - asked
+    reached = _open_from(graph, moved, given - moved - asked, moved, set(altered) - moved)
+    return reached.isdisjoint(asked - given)
+
+
+def _open_from(
+    graph: RehearsalGraph,
+    start: Collection[str],
+    known: Collection[str],
+    without: Collection[str] = (),
+    into: Collection[str] = (),
+) -> set[Hashable]:
+    """What an open path given `known` joins with `start`, each bi-directional edge being a hidden common
+    cause: without edges out of `without`, and `into` some.
+    """
     hidden = [(pair, end) for pair in graph.bidirected for end in pair]
     effects, causes = defaultdict[Hashable, list[Hashable]](list), defaultdict[Hashable, list[Hashable]](list)
     for source, target in (*graph.edges, *hidden):
-        if source not in moved and target not in later:
+        if source not in without and target not in into:
             effects[source].append(target)
             causes[target].append(source)
-    opened = closure(known, causes)
-    reached = _reached(
-        moved,
+    return _reached(
+        start,
         lambda name: () if name in known else effects.get(name, ()),
         lambda name: [cause for cause in causes.get(name, ()) if cause not in known],
-        opened,
+        closure(known, causes),
     )
-    return reached.isdisjoint(asked - given)
+
+
+def missing_arrows(graph: RehearsalGraph) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """The independences that a graph implies, one for each pair that no edge joins and some set separates:
+    the earlier variable, the later one, and the set. It is the later one's parents, and, unless the earlier
+    one leads to it, those of both: they separate where there are no bi-directional edges. Else it is the
+    ancestors of both, which separate if any set does.
+    """
+    joined = {frozenset(pair) for pair in (*graph.edges, *graph.bidirected)}
+    for place, later in enumerate(graph.names):
+        leading = graph.ancestors((later,))
+        for name in graph.names[:place]:
+            if frozenset((name, later)) in joined:
+                continue
+            parents = graph.parents((later,) if name in leading else (name, later))
+            for given in (parents, graph.ancestors((name, later)) - {name, later}):
+                if name not in given and name not in _open_from(graph, (later,), given):
+                    yield name, later, tuple(each for each in graph.names if each in given)
+                    break
 
 
 def c_separated(
