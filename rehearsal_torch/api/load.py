@@ -151,10 +151,7 @@ def _doubts(plain: object, folder: Path, task: RehearsalTask, trusted: Sequence[
         return None
     known, fits = mapping(plain), dict[Hashable, RehearsalSurrogate]()
     try:
-        refuted = tuple(
-            Refuted(**{name: tuple(each) if isinstance(each, list) else each for name, each in one.items()})
-            for one in known["refuted"]
-        )
+        refuted = tuple(_refuted(one) for one in known["refuted"])
         members, count = bool(known["members"]), range(min(int(known["fits"]), MOST_FITS))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CheckpointError(f"{folder / METHOD}: doubts: cannot be read ({error}): {AGAIN}") from None
@@ -168,6 +165,13 @@ def _doubts(plain: object, folder: Path, task: RehearsalTask, trusted: Sequence[
         raise CheckpointError(f"{folder}: holds no fit under {graph.to_plain()}: {AGAIN}")
 
     return Doubts(refuted, members, gone, fits)
+
+
+def _refuted(plain: Mapping[str, Any]) -> Refuted:
+    """A refuted arrow; another error than of this module if it is none."""
+    sets = {name: tuple(map(str, plain[name])) for name in ("first", "second", "given")}
+    size, lower, upper, p = (float(plain[name]) for name in ("size", "lower", "upper", "p"))
+    return Refuted(**sets, size=size, lower=lower, upper=upper, p=p, claims=int(plain["claims"]))
 
 
 def _content(path: Path, expected: object) -> dict[str, Any]:

@@ -30,6 +30,7 @@ Source: Shah and Peters (2020), Eq. 3 (generalised covariance measure); Pearl (1
 claims); Holm (1979); Fisher (1915) (artanh).
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -165,17 +166,20 @@ def _by_holm(
 ) -> tuple[Refuted, ...]:
     """The refuted ones of the claims about variables, each of which may have several columns."""
     claims = defaultdict[tuple[str, str], list[int]](list)
-    for index, (first, second, _) in enumerate(pairs):
-        one, other = task.variables((first,)) + task.variables((second,))
-        claims[one, other].append(index)
+    for index, (*ends, _) in enumerate(pairs):
+        (first,), (second,) = (task.variables((end,)) for end in ends)
+        claims[first, second].append(index)
     found = []
     for mine in claims.values():
         best = min(mine, key=lambda index: measured[index].p)
         known, (_, _, given) = measured[best], pairs[best]
-        ends = np.tanh(np.arctanh(known.size) + 1.96 * known.error * np.array([-1, 1]))
-        first, second = (tuple(dict.fromkeys(pairs[index][end] for index in mine)) for end in (0, 1))
+        lower, upper = (math.tanh(math.atanh(known.size) + sign * 1.96 * known.error) for sign in (-1, 1))
+        one, other = (
+            tuple(dict.fromkeys(columns))
+            for columns in zip(*(pairs[index][:2] for index in mine), strict=True)
+        )
         p = min(1.0, known.p * len(mine))
-        found.append(Refuted(first, second, given, known.size, *ends.tolist(), p, len(claims)))
+        found.append(Refuted(one, other, given, known.size, lower, upper, p, len(claims)))
     found.sort(key=lambda each: each.p)
     for place, each in enumerate(found):
         if each.p > LEVEL / (len(found) - place):
@@ -205,10 +209,8 @@ def _measured(
             inverse = np.linalg.pinv(products[np.ix_(known, known)], rcond=1e-12, hermitian=True)
             weights[known, index] = -inverse @ products[np.ix_(known, ends)]
             weights[ends, index, [0, 1]] = 1.0
-        residuals = values @ weights.reshape(len(place), -1)
-        found += [
-            _correlation(*residuals[:, 2 * index : 2 * index + 2].T, groups) for index in range(len(some))
-        ]
+        residuals = (values @ weights.reshape(len(place), -1)).T
+        found += [_correlation(*both, groups) for both in zip(residuals[::2], residuals[1::2], strict=True)]
     return found
 
 
@@ -319,7 +321,7 @@ def _correlation(first: np.ndarray, second: np.ndarray, groups: np.ndarray) -> _
     # Groups may only add to the error: their own correlation is estimated, and may seem negative.
     error = max(float(sums @ sums), float(parts @ parts)) ** 0.5 / count / (1 - size**2)
     error = max(error, 1e-9)
-    p = 2 * float(stdtr(len(sums) - 1, -abs(np.arctanh(size)) / error))
+    p = 2 * float(stdtr(len(sums) - 1, -abs(math.atanh(size)) / error))
     return _Measured(size, error, p)
 
 
