@@ -5,7 +5,8 @@ outcomes occur; in a look-back, the whole episode is observed and the question i
 have led to.
 
 A decision has one of three statuses. *do*: set these values; an interval of what that gains lies above zero.
-*may*: the method would set these values, and cannot tell their gain from zero. *leave*: nothing is altered,
+*may*: the method would set these values, and cannot tell their gain from zero, or its model does not fit the
+observations (a finding of the kind ``bad_fit``). *leave*: nothing is altered,
 for a reason: nothing is better, or the method cannot tell; leaving everything unaltered is then not a
 recommendation (`Decision.undecided`). Everything else that is said of a decision is a `Finding`.
 
@@ -262,6 +263,8 @@ class Decision:
         """``do``, ``may`` or ``leave``."""
         if self.alteration is None:
             return "leave"
+        if any(each.kind == "bad_fit" for each in self.findings):
+            return "may"
         told = self.gain if self.gain is None or self.worth is None else self.net_gain
         return "do" if told is not None and told.lower is not None and told.lower > 0 else "may"
 

@@ -19,7 +19,8 @@ cost in units of the worth of a desired outcome.
 Beside it stands the strength of the strongest covariate (`estimators.marginal_sensitivity`) among those that
 the graph says to adjust for (`graphs.separation`), computed once for each set of altered variables.
 
-Nothing is added to decisions that set nothing, or have no estimate of such a probability; nor where the
+Nothing is added to decisions that set nothing, have no estimate of such a probability, or rest on a model
+that does not fit the rows; nor where the
 observations contain altered cells: then the actions were chosen by decisions, of which it is known on what
 they depended.
 """
@@ -94,6 +95,9 @@ class Overturning:
         if decision.alteration is None or estimate is None or before is None:
             return decision
         if not estimate.of == before.of == CHANCE or not self.applies:
+            return decision
+        # How far a hidden cause could move a claim says nothing where the claim is wrong without one.
+        if any(each.kind == "bad_fit" for each in decision.findings):
             return decision
         lower, basis = self._lower(decision, certificate)
         against: Against = "no action" if decision.unchanged is None else "the present values"

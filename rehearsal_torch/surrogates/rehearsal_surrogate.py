@@ -241,6 +241,25 @@ class RehearsalSurrogate(Surrogate, ABC):
         no posterior over models with normal outcomes. ValueError if a variable may not be altered.
         """
 
+    def misfit(self) -> Finding | None:
+        """What the rows refute of the model, if it was tested: decisions by it are then at most ``may``."""
+
+    @torch.no_grad()
+    def surprise(
+        self, altered: Sequence[str], given: Tensor, action: Tensor, outcomes: Tensor
+    ) -> float | None:
+        """The two-sided p-value of outcomes (|Y|,) after values (k,) of some variables were set, or none, in
+        a case with context (|X|,): that of the most surprising of them, times their number. None without a
+        posterior over models with normal outcomes.
+        """
+        responses = self.responses(altered, MODELS)
+        if responses is None:
+            return None
+        middle = responses.base(given.unsqueeze(0)) + action.to(given) @ responses.action.mT.unsqueeze(-3)
+        spread = responses.covariance.diagonal(dim1=-2, dim2=-1).sqrt()
+        below = torch.special.ndtr((outcomes - middle[:, 0]) / spread).mean(0)
+        return min(1.0, 2 * len(below) * float(torch.minimum(below, 1 - below).amin()))
+
     def outcome_draws(self, altered: Sequence[str], given: Tensor, action: Tensor) -> OutcomeDraws | None:
         """Draws of the outcomes in one case, with context (|X|,) and values (k,) of a candidate set, or none
         for no action, in units; by default those of `responses`. None without any.

@@ -196,6 +196,7 @@ class DriftingLinear(LinearSurrogate):
         head = Table(names, values[:first], touched[:first])
         for equation, start in zip(self.equations, self.starts, strict=True):
             yield start, (head.columns(equation.parents), head.columns(equation.members))
+        yield self.lack_of_fit, self.lack_of_fit.examples(table, first)
         yield self.contexts, (table.columns(self.task.context),)
         initial = [each.expand(len(values), *each.shape) for each in self._first()]
         yield self.regressions, (values, touched, *initial, torch.full((len(values),), first))
