@@ -278,15 +278,18 @@ class _Learnt:
             self.table = self.table + answer
             return
         claimed, succeeded = self.watch.claimed[begin:], self.watch.succeeded[begin:]
-        self.answers = self.answers[self.places[begin] :]
+        anew = "the model is learnt anew from these and the first observations"
+        if self.surrogate.tracks:
+            anew, self.table = "the model goes on following the drift", self.table + answer
+        else:
+            self.answers = self.answers[self.places[begin] :]
+            self.table = reduce(Table.__add__, self.answers, self.first)
         self.contradicted = Finding(
             "bad_fit",
             f"outcomes contradict what was claimed of them (of the last {len(claimed)}, {sum(succeeded)} "
-            f"desired where {sum(claimed):.1f} were expected): the model is learnt anew from these and the "
-            "first observations",
+            f"desired where {sum(claimed):.1f} were expected): {anew}",
             {"rounds": len(claimed), "succeeded": sum(succeeded), "claimed": sum(claimed)},
         )
-        self.table = reduce(Table.__add__, self.answers, self.first)
         self.watch, self.places = ClaimWatch(self.watch.rounds), []
 
     def _p_value(self, answer: Table, case: Any, decision: Decision) -> float | None:
@@ -294,7 +297,8 @@ class _Learnt:
         known = self.surrogate
         if not isinstance(known, RehearsalSurrogate) or len(answer) != 1:
             return None
-        names, values = (), torch.zeros(0, dtype=torch.float64)
+        names: tuple[str, ...] = ()
+        values = torch.zeros(0, dtype=torch.float64)
         if decision.alteration is not None:
             names, values = decision.alteration.names, decision.alteration.values
         outcomes = answer.columns(known.task.outcomes)[0]

@@ -42,6 +42,7 @@ class Surrogate(nn.Module, ABC):
     """A model whose parts are fitted to a table."""
 
     kind: Kind | None = None  # The kind of problem that it serves (`Problem.kind`); None for any
+    tracks: bool = False  # Whether it follows a drift by itself, so that no rows need be forgotten
     by_adjustment: bool = False  # Whether the graph enters by the adjustment of candidate sets alone
 
     @property

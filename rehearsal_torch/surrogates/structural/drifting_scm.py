@@ -161,6 +161,8 @@ class DriftingLinear(LinearSurrogate):
         horizon: Number of rounds for which the default rate is tuned.
     """
 
+    tracks = True
+
     def __init__(
         self,
         task: RehearsalTask,
