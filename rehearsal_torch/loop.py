@@ -40,8 +40,6 @@ from functools import partial, reduce
 from itertools import islice, zip_longest
 from typing import Any
 
-import torch
-
 from rehearsal_torch.certificate import Certify
 from rehearsal_torch.claims.context import Annotator, Context
 from rehearsal_torch.claims.rules import RULES, Claims, Judged, Overturned, OverturnedSequences, annotated
@@ -59,7 +57,6 @@ from rehearsal_torch.search.search import BatchSearch, Search
 from rehearsal_torch.seeding import paired_seed, seeded
 from rehearsal_torch.shared_tasks import on_cpu, results
 from rehearsal_torch.surrogates.overturning import Overturning, for_question
-from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from rehearsal_torch.surrogates.surrogate import Surrogate
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
@@ -272,7 +269,7 @@ class _Learnt:
             claim = decision.estimate if decision.alteration is not None else decision.baseline
         if decision is not None and claim is not None and claim.of == CHANCE and math.isfinite(claim.point):
             self.places.append(len(self.answers) - 1)
-            self.watch.see(claim.point, bool(success), self._p_value(answer, case, decision))
+            self.watch.see(claim.point, bool(success), self.surrogate.surprise(case, decision, answer))
         begin = self.watch.begin
         if begin is None:
             self.table = self.table + answer
@@ -291,15 +288,3 @@ class _Learnt:
             {"rounds": len(claimed), "succeeded": sum(succeeded), "claimed": sum(claimed)},
         )
         self.watch, self.places = ClaimWatch(self.watch.rounds), []
-
-    def _p_value(self, answer: Table, case: Any, decision: Decision) -> float | None:
-        """How surprising the outcomes of the answer are; None of several rows."""
-        known = self.surrogate
-        if not isinstance(known, RehearsalSurrogate) or len(answer) != 1:
-            return None
-        names: tuple[str, ...] = ()
-        values = torch.zeros(0, dtype=torch.float64)
-        if decision.alteration is not None:
-            names, values = decision.alteration.names, decision.alteration.values
-        outcomes = answer.columns(known.task.outcomes)[0]
-        return known.surprise(names, known.task.given([case])[0], values, outcomes)

@@ -399,10 +399,7 @@ def test_a_world_that_changes_is_noticed_and_learnt_anew_and_a_resumed_run_does_
     ]
     assert sum(held) >= 0.8 * len(held)
     before = [json.loads(each.line()) for each in whole[: told[0] + 1]]
-    known = {
-        "answers": [answered(line) for line in before],
-        "earlier": [decision_of(line) for line in before],
-    }
-    rest = run(begin=len(before), **known)
+    answers, earlier = ([make(line) for line in before] for make in (answered, decision_of))
+    rest = run(begin=len(before), answers=answers, earlier=earlier)
     for each, other in zip(rest, whole[len(before) :], strict=True):
         torch.testing.assert_close(each.answer.values, other.answer.values, rtol=1e-9, atol=1e-12)

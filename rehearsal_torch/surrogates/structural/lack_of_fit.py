@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 RISK = 0.01
 # The smallest sizes that count: of form, spread, shape and share.
 LEAST = (0.1, 0.1, 0.03, 0.01)
-MOST_ROWS, MOST_COLUMNS, FEWEST = 5000, 40, 30
+MOST_ROWS, MOST_COLUMNS, FEWEST = 2000, 40, 30
 NOISES = 32
 # Of |s u|^(2/3) with normal u, the variance by s relative to that by u, where s has the relative variance 1.
 OF_SPREAD = 1.53
