@@ -15,6 +15,7 @@ from rehearsal_torch.methods.choice import (
     Noted,
     Standing,
     chosen,
+    sentences,
     unit_error,
     value_error,
     with_method,
@@ -133,6 +134,20 @@ def test_a_method_that_predicts_worse_than_a_constant_is_not_taken():
     assert one.worse == pytest.approx(0.4225 - 0.25)
     assert one.worse_error == pytest.approx(0.0, abs=1e-12)
     assert choice.standing("cme").brier == pytest.approx(0.35**2)
+
+
+def test_a_method_whose_claim_without_an_action_contradicts_the_rows_is_not_taken():
+    given = found({"care": [0.6] * 4, "cme": [0.6, 0.58, 0.6, 0.59]}, NOTHING)
+    # Half of the rows are desired; care claims .4.
+    untouched = given.untouched.clone()
+    untouched[:, 0] = 0.4
+    choice = chosen(replace(given, untouched=untouched), ROWS)
+    care, cme = (choice.standing(name) for name in ("care", "cme"))
+    assert (choice.chosen, choice.best, choice.model) == ("cme", "cme", "cme")
+    assert (care.predicts, care.agrees, cme.agrees) == (True, False, True)
+    assert (care.untouched, care.desired) == pytest.approx((0.4, 0.5))
+    assert care.apart_error == pytest.approx(0.5 / math.sqrt(ROWS - 1))
+    assert any("care claims 40.0% without an action where 50.0%" in text for text in sentences(choice))
 
 
 def test_where_nothing_cannot_be_done_an_action_is_taken():
