@@ -21,8 +21,9 @@ the graph says to adjust for (`graphs.separation`), computed once for each set o
 hidden cause that strong is enough, a decision that would be *do* carries a finding of the kind
 ``hidden_cause``, and is *may*.
 
-Nothing is added to decisions that set nothing, or have no estimate of such a probability; nor where the
-front door tells the effect, which a hidden cause of action and outcome does not change; nor where the
+Nothing is added to decisions that set nothing, have no estimate of such a probability, or rest on a model
+that does not fit the rows; nor where the front door tells the effect, which a hidden cause of action and
+outcome does not change; nor where the
 observations contain altered cells: then the actions were chosen by decisions, of which it is known on what
 they depended.
 """
@@ -104,6 +105,9 @@ class Overturning:
             if decision.alteration is None or estimate is None or before is None:
                 continue
             if not estimate.of == before.of == CHANCE or not self.applies:
+                continue
+            # How far a hidden cause could move a claim says nothing where the claim is wrong without one.
+            if any(each.kind == "bad_fit" for each in decision.findings):
                 continue
             if self._sets(decision.alteration.names).front_door:
                 continue
