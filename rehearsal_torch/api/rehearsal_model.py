@@ -38,6 +38,7 @@ from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.tables.cases import cases_in_codes, costs_in, present_in
 from rehearsal_torch.data.tables.in_memory import library_of
+from rehearsal_torch.evaluation.average_effects import AverageEffect, effects_of
 from rehearsal_torch.files.writing import write_text
 from rehearsal_torch.methods.choice import Choice, sentences
 from rehearsal_torch.methods.run import Method, build, fitted_under
@@ -168,6 +169,14 @@ class RehearsalModel(FittedMethod):
         one = self._one(case)
         with in_words(), undisturbed():
             return compare(self, one, self._codes(first), self._codes(second))
+
+    def average(self) -> list[AverageEffect]:
+        """By how much each action changes the mean chance over the rows of the fit, against no action and
+        against the other ones, with a doubly robust estimate beside it where the action has levels; each is
+        printed as a sentence. Of a single continuous action, those at a few quantiles of the rows; empty
+        where several of these are set together, and for methods without draws.
+        """
+        return effects_of(self.surrogate)
 
     def explain(
         self,

@@ -9,7 +9,7 @@ Source: Qin et al. (2023), Sec. 4.1 (updating on altered rounds).
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,6 +35,7 @@ class Table:
         names: The d variables.
         values: (n, d), each column in its variable's unit.
         altered: (n, d), true where a decision, not the mechanism, set the cell.
+        units: The number of the unit (a patient, a store) of each row, (n,) long; None if rows stand alone.
 
     Raises:
         ValueError: if the shapes disagree, or a name is repeated.
@@ -43,6 +44,7 @@ class Table:
     names: tuple[str, ...]
     values: Tensor
     altered: Tensor
+    units: Tensor | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", tuple(self.names))
@@ -53,6 +55,8 @@ class Table:
             raise ValueError(f"expected values of shape (n, {len(self.names)}); got {shape}")
         if marked != shape:
             raise ValueError(f"expected `altered` of shape {shape}; got {marked}")
+        if self.units is not None and tuple(self.units.shape) != shape[:1]:
+            raise ValueError(f"expected a unit for each of {shape[0]} rows; got {tuple(self.units.shape)}")
 
     @classmethod
     def observed(cls, names: Sequence[str], values: Tensor) -> "Table":
@@ -89,7 +93,13 @@ class Table:
         """The table on a device; itself where it is there."""
         if self.values.device == self.altered.device == torch.device(device):
             return self
-        return Table(self.names, self.values.to(device), self.altered.to(device))
+        units = None if self.units is None else self.units.to(device)
+        return Table(self.names, self.values.to(device), self.altered.to(device), units=units)
+
+    def rows(self, places: Tensor) -> "Table":
+        """Some rows, by their numbers (m,), or a mask (n,), as a table."""
+        units = None if self.units is None else self.units[places]
+        return Table(self.names, self.values[places], self.altered[places], units=units)
 
     def columns(self, names: Sequence[str]) -> Tensor:
         """The named columns in the given order, (n, len(names))."""
@@ -98,7 +108,7 @@ class Table:
     def unaltered(self, names: Sequence[str]) -> "Table":
         """The rows in which none of `names` was altered."""
         keep = ~self.altered[:, positions(self.names, names)].any(-1)
-        return Table(self.names, self.values[keep], self.altered[keep])
+        return self.rows(keep)
 
     def __add__(self, other: "Table") -> "Table":
         """The rows of both, which have the same columns."""

@@ -8,7 +8,8 @@ function leaves open. Here, for each of q outputs,
 u(i) being the unit (a patient, a store) of row i. Given the scales and t, with n_u the number of rows of a
 unit,
 
-    A = sum_i phi_i phi_i' / s_i^2 - sum_u t / (1 + t n_u) S_u S_u' + nu I,      S_u = sum of phi_i / s_i in u,
+    A = sum_i phi_i phi_i' / s_i^2 - sum_u t / (1 + t n_u) S_u S_u' + nu I,      S_u = sum of phi_i / s_i in
+    u,
 
 and likewise for the right-hand side: generalised least squares in sums over rows. t follows from the mean
 squares of the residuals between and within units (analysis of variance), and is 0 without units.
@@ -42,6 +43,7 @@ from rehearsal_torch.estimators.feature_regression import (
     LARGEST_LEVERAGE,
     MAX_RESIDUALS,
     FeatureRegression,
+    between_units,
     products,
 )
 from rehearsal_torch.seeding import generator, numpy_generator
@@ -128,7 +130,9 @@ class ResponseRegression(FeatureRegression):
         return self.drawn_scales(self.log_scale.unsqueeze(1), inputs).squeeze(-2)
 
     def drawn_scales(self, coefficients: Tensor, inputs: Tensor) -> Tensor:
-        """s by draws of c (q, [N,] G, s) at inputs (..., [N, m,] p), in the outputs' units: (..., [N, m,] G, q)."""
+        """s by draws of c (q, [N,] G, s) at inputs (..., [N, m,] p), in the outputs' units: (..., [N, m,] G,
+        q).
+        """
         if self.varying:
             features = _quadratic(inputs)
             half = 0.5 * torch.stack([features @ own.mT for own in coefficients], -1)
@@ -168,7 +172,7 @@ class _Column:
         self._solve(ones)
         self.log_scale, self.scale_root = self._scale()
         scales = self._scales()
-        self.shared = 0.0 if groups is None else _between(self.left / scales, groups)
+        self.shared = 0.0 if groups is None else between_units(self.left / scales, groups)
         if self.shared or bool((self.log_scale[1:] != 0).any()):
             middle = float(scales.square().log().mean().exp())
             self._solve(middle / scales.square())
@@ -235,7 +239,9 @@ class _Column:
         return half.clamp(middle - math.log(WIDEST), middle + math.log(WIDEST)).exp()
 
     def _scale(self) -> tuple[Tensor, Tensor]:
-        """c, a quadratic if it predicts the size of the residuals, else one scale; the root of its covariance."""
+        """c, a quadratic if it predicts the size of the residuals, else one scale; the root of its
+        covariance.
+        """
         design = _quadratic(self.inputs)
         squares = self.left.square().clamp_min(1e-12 * self.left.square().mean().clamp_min(1e-300))
         constant = torch.zeros(design.shape[1], dtype=design.dtype, device=design.device)
@@ -281,20 +287,6 @@ def _ridge(design: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return coefficients, vectors * (LOG_VARIANCE / (values + chosen)).sqrt(), left_out
 
 
-def _between(residuals: Tensor, groups: Tensor) -> float:
-    """t, the variance between units over that within them, by analysis of variance; at least 0."""
-    counts = torch.bincount(groups).to(residuals)
-    units, rows = len(counts), len(groups)
-    if units < 2 or units == rows:
-        return 0.0
-    means = residuals.new_zeros(units).index_add_(0, groups, residuals) / counts
-    within = float((residuals - means[groups]).square().sum()) / (rows - units)
-    middle = float(residuals.mean())
-    between = float((counts * (means - middle).square()).sum()) / (units - 1)
-    size = (rows - float(counts.square().sum()) / rows) / (units - 1)
-    return max(0.0, (between / max(within, 1e-300) - 1) / size)
-
-
 def _in_turn(units: Tensor) -> Tensor:
     """An order of rows in which every unit has one of the first ones, then every one its second, ..."""
     order = units.argsort(stable=True)
@@ -306,7 +298,9 @@ def _in_turn(units: Tensor) -> Tensor:
 
 
 def sampled_rows(pool: Tensor, weights: Tensor, points: int, stream: torch.Generator) -> Tensor:
-    """Whole rows of a pool (n, q) by weights (D, n): one from each of m strata of the first column, (D, m, q)."""
+    """Whole rows of a pool (n, q) by weights (D, n): one from each of m strata of the first column, (D, m,
+    q).
+    """
     order = pool[:, 0].argsort(stable=True)
     edges = weights[:, order].cumsum(-1).contiguous()
     within = torch.rand(len(weights), points, dtype=torch.float64, generator=stream)
@@ -319,9 +313,9 @@ def sampled_cells(
     pool: Tensor, weights: Tensor, points: int, stream: torch.Generator
 ) -> tuple[Tensor, Tensor]:
     """Whole rows of a pool (n, q) by weights (D, n), one from each of m cells, and the weights of the cells:
-    (D, m, q) and (D, m). The pool is halved along one column after the other (a k-d tree) into cells of as many
-    rows, in random order, so that few points stand for a distribution of several columns; m is a power of two
-    (else, or of few rows, as `sampled_rows`, with equal weights).
+    (D, m, q) and (D, m). The pool is halved along one column after the other (a k-d tree) into cells of as
+    many rows, in random order, so that few points stand for a distribution of several columns; m is a power
+    of two (else, or of few rows, as `sampled_rows`, with equal weights).
     """
     levels, number = points.bit_length() - 1, len(pool)
     if points != 2**levels or number < 2 * points:

@@ -17,9 +17,9 @@ Where costs count, an action overturns already where its gain is not worth its c
 cost in units of the worth of a desired outcome.
 
 Beside it stands the strength of the strongest covariate (`estimators.marginal_sensitivity`) among those that
-the graph says to adjust for (`graphs.separation`), computed once for each set of altered variables. Where a hidden
-cause that strong is enough, a decision that would be *do* carries a finding of the kind ``hidden_cause``, and
-is *may*.
+the graph says to adjust for (`graphs.separation`), computed once for each set of altered variables. Where a
+hidden cause that strong is enough, a decision that would be *do* carries a finding of the kind
+``hidden_cause``, and is *may*.
 
 Nothing is added to decisions that set nothing, or have no estimate of such a probability; nor where the
 observations contain altered cells: then the actions were chosen by decisions, of which it is known on what

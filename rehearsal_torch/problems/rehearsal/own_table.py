@@ -271,6 +271,9 @@ class RehearsalTable(OwnData, RehearsalProblem):
         else:
             values = number_columns(frame, names, learnt, MIN_ROWS, varying=True, keep=past)
             self.past = Table.observed(names, values)
+        if self.past_units is not None:
+            numbers = torch.from_numpy(np.unique(self.past_units, return_inverse=True)[1].reshape(-1))
+            self.past = replace(self.past, units=numbers)
         _check_levels(self.task, self.past)
         self.task = with_usual(self.task, self.past)
         self.share = float(self.task.region.contains(self.past.columns(self.task.outcomes)).double().mean())

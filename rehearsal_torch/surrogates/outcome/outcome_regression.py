@@ -11,8 +11,8 @@ on (x, u, a_first), and the actions on what precedes them; each regression has a
 inputs, units, and a pool of residuals (`estimators.response_regression`). Functions are drawn once, at the
 fit; `shared_draws` evaluates them for every action, for no action, and for every case.
 
-Kernels of nearly equal evidence differ most at the edge of the observations, where decisions lie: the outcomes
-have E fits with kernels of different rows, and as many draws of each.
+Kernels of nearly equal evidence differ most at the edge of the observations, where decisions lie: the
+outcomes have E fits with kernels of different rows, and as many draws of each.
 
 The slack of a yes/no outcome holds no more than the indicator of the region, and its noise is not additive.
 Success itself is then modelled, P(Y in S | h) = Phi(f(h)) (`estimators.feature_classifier`): with a latent
@@ -41,14 +41,24 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from rehearsal_torch.data.codings.class_actions import combinations
+from rehearsal_torch.data.estimate import Intervals, apart, ends_of
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.part import Solved
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.sizes import bounded
-from rehearsal_torch.data.table import Table, content_order, drawn
+from rehearsal_torch.data.table import Table, drawn
 from rehearsal_torch.estimators.feature_classifier import FeatureClassifier
 from rehearsal_torch.estimators.feature_regression import FeatureRegression
 from rehearsal_torch.estimators.response_regression import ResponseRegression
 from rehearsal_torch.seeding import generator
+from rehearsal_torch.surrogates.outcome.average_effects import (
+    LEAST_CHANCE,
+    NEAR_ROWS as COMPARED_ROWS,
+    AverageEffects,
+    chosen_rows,
+    row_means,
+)
 from rehearsal_torch.surrogates.outcome.case_draws import CaseDraws
 from rehearsal_torch.surrogates.outcome.near_rows import NearRows
 from rehearsal_torch.surrogates.outcome.shared_draws import (
@@ -72,6 +82,10 @@ COVARIATE = (50, 150, 20)
 Values = Literal["binary", "few", "many"]
 BINARY, FEW, REPEATS = 2, 50, 5
 FEWEST_ROWS, SCORED_ROWS = 30, 10_000
+# Rows of an action of levels in each fold, and actions, that are averaged.
+FEWEST_OF_LEVEL, MOST_ACTIONS = 5, 12
+# Of a continuous action those at these quantiles of the rows are.
+QUANTILES = (0.1, 0.5, 0.9)
 
 
 def latent_face() -> FaceCoordinates:
@@ -174,25 +188,43 @@ class OutcomeScore(Solved):
         """Whether the model predicts success better than its share; true if it is not known."""
         return not self.fitted or bool(self.brier[0] < self.brier[1])
 
+    def doubt(self) -> list[Finding]:
+        """That it does not, if so."""
+        if self.beats_constant:
+            return []
+        own, constant = self.brier.tolist()
+        said = " against ".join(apart(own, constant, 4))
+        text = f"the model predicts rows that were left out no better than a constant does (Brier score {said})"
+        why = "by it alone, no gain is told from zero"
+        return [Finding("score", f"{text}: {why}", {"brier": own, "constant": constant})]
+
 
 def left_out(
-    model: FeatureRegression, faces: FaceCoordinates, inputs: Tensor, targets: Tensor, folds: Tensor
+    model: FeatureRegression,
+    faces: FaceCoordinates,
+    inputs: Tensor,
+    targets: Tensor,
+    folds: Tensor,
+    points: Tensor | None = None,
 ) -> Tensor:
-    """P(Y in S | h) at rows (n, p), standardised, (n,): each fold (n,) is predicted from the others, with
-    targets (n, q) and the kernels of all rows.
+    """P(Y in S | h) at rows (n, p), standardised, (n,), or at points (..., n, p) that go with them, (..., n): each
+    fold (n,) is predicted from the others, with targets (n, q) and the kernels of all rows.
     """
-    probabilities = inputs.new_zeros(len(inputs))
+    points = inputs if points is None else points
+    probabilities = points.new_zeros(points.shape[:-1])
     for fold in folds.unique().tolist():
         held = folds == fold
         refitted = deepcopy(model)
         refitted.condition(inputs[~held], targets[~held])
-        probabilities[held] = mean_success(refitted, faces, inputs[held])
+        some = points[..., held, :]
+        success = mean_success(refitted, faces, some.flatten(0, -2))
+        probabilities[..., held] = success.reshape(some.shape[:-1])
     return probabilities
 
 
 class OutcomeRegression(AdjustedSurrogate):
-    """Regressions of outcomes, covariates and actions for each candidate set. ValueError if a number is out of
-    range.
+    """Regressions of outcomes, covariates and actions for each candidate set. ValueError if a number is out
+    of range.
 
     Args:
         task: The roles of the variables; plain data or a RehearsalTask.
@@ -243,6 +275,7 @@ class OutcomeRegression(AdjustedSurrogate):
         self.fits, self.score = self._fits(classified=False), OutcomeScore()
         self.between, self.usual = Modules[ResponseRegression](), Modules[Modules[UsualAction]]()
         self.habits, self.near = Modules[ResponseRegression](), Modules[NearRows]()
+        self.averages = Modules(AverageEffects(members) for _ in self.task.candidates)
         context = len(self.task.context)
         for which, adjusted in enumerate(self.adjustments):
             base = 600 + 20 * which
@@ -264,11 +297,11 @@ class OutcomeRegression(AdjustedSurrogate):
             self.near.append(NearRows(range(context, context + beside), NEAR_ROWS))
 
     def parts(self, table: Table) -> Fits:
-        """The overlap, the scaler, what is modelled, the regressions of the covariates, and for each candidate
-        set those between, of the outcomes, and of the actions; ValueError as of `OutcomeKind.solve`.
+        """The overlap, the scaler, what is modelled, the regressions of the covariates, and for each
+        candidate set those between, of the outcomes, and of the actions; ValueError as of
+        `OutcomeKind.solve`.
         """
         self.task.check(table)
-        table = self._ordered(table)
         outcomes = table.columns(self.task.outcomes)
         units = self._units(table)
         yield self.overlap, self.overlap.examples(table)
@@ -284,9 +317,7 @@ class OutcomeRegression(AdjustedSurrogate):
                 given = self._shown(table, (*self.task.context, *adjusted.before, *adjusted.first))
                 yield next(between), (given, self._shown(table, adjusted.between), *units)
             for member in self.fits[which]:
-                # Success is modelled without an effect of units.
-                own = () if self.outcome_kind.of_success else units
-                yield member, (self.inputs(table, which), targets, *own)
+                yield member, (self.inputs(table, which), targets, *units)
             for stage, names in zip(self.usual[which], self._stages(which), strict=True):
                 given = self._shown(table, self._preceding(which, names))
                 yield stage, (given, self._shown(table, names), *units)
@@ -294,6 +325,10 @@ class OutcomeRegression(AdjustedSurrogate):
             yield self.habits[which], (covariates, actions)
             yield self.near[which], (covariates, actions - self.habits[which](covariates))
         yield self.score, self._scored(table, targets)
+        # Where some actions were set by decisions, rows are no sample of what is usual.
+        for which in range(0 if bool(table.altered.any()) else len(self.averages)):
+            if len(actions := self._averaged(table, which)):
+                yield self.averages[which], self._means(table, which, actions, targets)
 
     def models(self, which: int) -> ResponseModels:
         """The regressions of a candidate set."""
@@ -326,6 +361,26 @@ class OutcomeRegression(AdjustedSurrogate):
             return SharedDraws(models, functions, each, points, near, own)
 
         return self._kept.get((which, each, points, near, purpose), source, cells, make)
+
+    def contradictions(self, which: int) -> list[Finding]:
+        """Where the draws and their check lie apart, for each action of a candidate set against none."""
+        findings = []
+        for effect in self.averages[which].effects():
+            if effect.against is None and effect.check is not None and effect.contradicted:
+                values = self.averages[which].actions[effect.action].tolist()
+                setting = self.task.worded(dict(zip(self.task.candidates[which], values, strict=True)))
+                words = " and ".join(f"{name} at {value}" for name, value in setting.items())
+                intervals = Intervals()
+                model, check = (
+                    intervals.difference(each.point, ends_of(each), each.level)
+                    for each in (effect.draws.estimate(), effect.check)
+                )
+                text = (
+                    f"on average over the rows, {words} changes the chance of a desired outcome by {model} according "
+                    f"to the model, and by {check} by a doubly robust estimate: one of them is wrong"
+                )
+                findings.append(Finding("claim", text))
+        return findings
 
     @torch.no_grad()
     def outcome_draws(self, altered: Sequence[str], given: Tensor, action: Tensor) -> OutcomeDraws | None:
@@ -361,17 +416,80 @@ class OutcomeRegression(AdjustedSurrogate):
         """The actions of rows for a candidate set, standardised, (n, k)."""
         return self._shown(table, self.task.candidates[which])
 
+    def _averaged(self, table: Table, which: int) -> Tensor:
+        """The actions of a candidate set whose means over rows are taken, (c, k), in units: what rows have of
+        the levels; of a single other action, quantiles.
+        """
+        names, box = self.task.candidates[which], self.task.box
+        values = table.columns(names)
+        levels = {name: box.levels[name] for name in names if name in box.levels}
+        if len(levels) == len(names):
+            every = values.new_tensor(combinations(levels, self.task.codings))
+            counts = (values[:, None] == every).all(-1).sum(0) if len(every) <= MOST_ACTIONS else 0 * every[:, 0]
+            return every[counts >= 2 * FEWEST_OF_LEVEL]
+        if len(names) > 1:
+            return values[:0]
+        return box.only(names).project(values.quantile(values.new_tensor(QUANTILES), dim=0)).unique(dim=0)
+
+    @torch.no_grad()
+    def _means(self, table: Table, which: int, actions: Tensor, targets: Tensor) -> tuple[Tensor, ...]:
+        """What `AverageEffects.solve` takes."""
+        stream = generator(1000 * self.seed + 99)
+        places = chosen_rows(len(table), stream).to(targets.device)
+        rows = self._shown(table, (*self.task.context, *self.adjustments[which].before))[places]
+        units = self._keys(table, places)
+        draws = self.draws(which, self.functions, len(rows), COMPARED_ROWS, 3)
+        standardised = self.scaler.standardised(self.task.candidates[which], actions)
+        means = row_means(draws, rows, units, standardised, stream)
+        return actions, *means, *self._robust(table, which, actions, targets)
+
+    def _robust(
+        self, table: Table, which: int, actions: Tensor, targets: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """psi of some rows under each action and none, and their units; empty where there is no check."""
+        names, adjusted = self.task.candidates[which], self.adjustments[which]
+        empty = targets.new_empty(0), targets.new_empty(0)
+        if adjusted.between or adjusted.front_door or not set(names) <= set(self.task.box.levels):
+            return empty
+        rows, keys, folds = self._folded(table)
+        own, desired = table.columns(names)[rows], self._desired(table, rows)
+        same = (own[:, None] == actions).all(-1)
+        usual, standardised = self.usual[which][0], self.scaler.standardised(names, actions)
+        columns = (standardised[:, None] == usual.combinations).all(-1)
+        counts = torch.stack([same[folds == fold].sum(0) for fold in (0, 1)])
+        if bool((counts < FEWEST_OF_LEVEL).any()) or not bool(columns.any(-1).all()):
+            return empty
+        before = self.covariates_of(table, which)[rows]
+        chances = usual.left_out(before, self.set_to(table, which)[rows], folds)
+        chances = chances[:, columns.long().argmax(-1)].clamp_min(LEAST_CHANCE)
+        inputs, member = self.inputs(table, which)[rows], self.fits[which][0]
+        altered = torch.cat((before.expand(len(actions), -1, -1), standardised[:, None].expand(-1, len(rows), -1)), -1)
+        mean = left_out(member, self.outcome_kind.faces, inputs, targets[rows], folds, altered).mT
+        psi = mean + same * (desired.unsqueeze(-1) - mean) / chances
+        return torch.cat((psi, desired.unsqueeze(-1)), -1), keys.to(targets)
+
+    def _folded(self, table: Table) -> tuple[Tensor, Tensor, Tensor]:
+        """Some rows, with the numbers of their units, and their folds, 0 or 1."""
+        stream = generator(1000 * self.seed + 97)
+        rows = drawn(len(table), SCORED_ROWS, stream).to(table.values.device)
+        keys = self._keys(table, rows)
+        folds = (torch.randperm(int(keys.max()) + 1, generator=stream) % 2).to(keys.device)[keys]
+        return rows, keys, folds
+
+    def _keys(self, table: Table, rows: Tensor) -> Tensor:
+        """The numbers of the units of rows, or of the rows themselves."""
+        units = self._units(table)
+        return units[0][rows].unique(return_inverse=True)[1] if units else torch.arange(len(rows))
+
+    def _desired(self, table: Table, rows: Tensor) -> Tensor:
+        return self.task.region.contains(table.columns(self.task.outcomes)[rows]).to(torch.float64)
+
     def _scored(self, table: Table, targets: Tensor) -> tuple[Tensor, Tensor]:
         """Held-out predictions of success of some rows, and whether they are desired."""
-        stream = generator(1000 * self.seed + 97)
-        rows = drawn(len(table), SCORED_ROWS, stream).to(targets.device)
-        units = self._units(table)
-        keys = units[0][rows].unique(return_inverse=True)[1] if units else torch.arange(len(rows))
-        folds = (torch.randperm(int(keys.max()) + 1, generator=stream) % 2)[keys.cpu()].to(targets.device)
-        faces = self.outcome_kind.faces
-        predicted = left_out(self.fits[0][0], faces, self.inputs(table, 0)[rows], targets[rows], folds)
-        outcomes = table.columns(self.task.outcomes)[rows]
-        return predicted, self.task.region.contains(outcomes).to(predicted)
+        rows, _, folds = self._folded(table)
+        faces, inputs = self.outcome_kind.faces, self.inputs(table, 0)[rows]
+        predicted = left_out(self.fits[0][0], faces, inputs, targets[rows], folds)
+        return predicted, self._desired(table, rows)
 
     def _stages(self, which: int) -> list[tuple[str, ...]]:
         """The actions of a candidate set in the order in which they happen: before v, and after."""
@@ -388,14 +506,10 @@ class OutcomeRegression(AdjustedSurrogate):
         later = adjusted.first and not adjusted.front_door and tuple(stage) != adjusted.first
         return (*known, *adjusted.first, *adjusted.between) if later else known
 
-    def _ordered(self, table: Table) -> Table:
-        """The rows in an order by what they say, so that draws of rows do not depend on that of the file."""
-        columns = table.columns(self.task.graph.names).detach().cpu().numpy().T
-        order = torch.from_numpy(content_order(list(columns))).to(table.values.device)
-        return Table(table.names, table.values[order], table.altered[order])
-
     def _units(self, table: Table) -> tuple[Tensor, ...]:
         """The numbers of the rows' units, where rows belong together."""
+        if table.units is not None:
+            return (table.units,)
         unit = self.task.unit
         return () if unit is None or unit not in table.names else (table.columns((unit,))[:, 0],)
 

@@ -17,7 +17,8 @@ draws: what they have in common cancels, and at every u the value without an act
 actions that are usual there. F_k is a Bayesian bootstrap, tabulated and interpolated; where the outcomes have
 several coordinates, its residuals are resampled and counted; where success itself is modelled it is Phi.
 
-far_bj(a) says that no row is near (x, u_bj, v_bj, a) (`near_rows`). With S(a) its mean over some of the points,
+far_bj(a) says that no row is near (x, u_bj, v_bj, a) (`near_rows`). With S(a) its mean over some of the
+points,
 
     low_k(a)    = P_k(a) - mean_j p_kj(a) far_bj(a)                  nothing succeeds where no row is near
     credit_k(a) = gain_k(a) - mean_j max(g_kj(a), 0) far_bj(a)       no benefit counts there,
@@ -238,8 +239,8 @@ class SharedDraws:
         ]
 
     def success_around(self, around: Sequence[Tensor], known: Tensor, actions: Tensor) -> Tensor:
-        """`success` at points (B, N, m, p) under actions (c, B, k) that are the same at all points of a case: (c,
-        B, N, m, G). For many actions, by one product of matrices in place of their waves.
+        """`success` at points (B, N, m, p) under actions (c, B, k) that are the same at all points of a case:
+        (c, B, N, m, G). For many actions, by one product of matrices in place of their waves.
         """
         parts, found = known.chunk(self.members, -3), []
         for index, (member, own, part) in enumerate(zip(self.models.outcomes, around, parts, strict=True)):
@@ -257,8 +258,8 @@ class SharedDraws:
         return torch.cat(found, -3)
 
     def inside(self, index: int, values: Tensor, scales: Tensor | None) -> Tensor:
-        """The chance that t with its noise lies in the region, values and scales (..., N / E, m, G, q) -> (...,
-        N / E, m, G), by one of the members.
+        """The chance that t with its noise lies in the region, values and scales (..., N / E, m, G, q) ->
+        (..., N / E, m, G), by one of the members.
         """
         if scales is None:
             return torch.special.ndtr(values[..., 0])
@@ -266,9 +267,8 @@ class SharedDraws:
             low, high = _bounds(self.models.faces)
             values, scales = values[..., 0], scales[..., 0]
             table = self.tables[index]
-            below = table((low - values) / scales) if low > -torch.inf else 0.0
-            above = table((high - values) / scales) if high < torch.inf else 1.0
-            return above - below
+            above = table((high - values) / scales) if high < torch.inf else torch.ones_like(values)
+            return above - table((low - values) / scales) if low > -torch.inf else above
         residuals = self.counted[index].unsqueeze(1)
         whole = values.unsqueeze(-2) + scales.unsqueeze(-2) * residuals
         return self.models.faces.desired(whole).to(values.dtype).mean(-1)
