@@ -1,4 +1,4 @@
-"""The supported gain: what is allowed, what is said of it, and that nobody is harmed where rows cannot tell."""
+"""The supported gain: what is allowed, what is said of it, and nobody harmed where rows cannot tell."""
 
 from dataclasses import replace
 
@@ -127,9 +127,7 @@ def test_beyond_the_rows_an_action_is_withheld_or_has_a_credit(model):
     assert objective.acceptable(at(0.5)).all()
     for one in far:
         assert one.unsupported.kind == "no_support"
-        assert one.unsupported.text.startswith(
-            "the records cannot tell: for 100 % of such cases no row is near"
-        )
+        assert one.unsupported.text.startswith("the records cannot tell: for 100 % of such cases no row")
         assert one.unsupported.numbers["beyond"] == 1.0
         assert (one.refused, one.findings) == (None, ())
     # An action with a credit is told with the share that no row is like.
@@ -160,10 +158,8 @@ def test_where_nothing_has_an_effect_hardly_anything_is_told():
     table = confounded_table(300, freedom=2.0)
     values = table.values.clone()
     values[:, -1] = torch.randn(300, generator=torch.Generator().manual_seed(3), dtype=torch.float64) + 2
-    model = fit(
-        OutcomeRegression(confounded(), **{**SMALL, "functions": 12}),
-        type(table).observed(table.names, values),
-    )
+    rows = type(table).observed(table.names, values)
+    model = fit(OutcomeRegression(confounded(), **{**SMALL, "functions": 12}), rows)
     made = SupportedGain.for_cases(model, some_cases(model.task, 8), **QUICK)
     decisions = ruled(made, SampledRefinement(starts=8, samples=8, rounds=2).batch_search(made))
     assert sum(each.status == "do" for each in decisions) <= 1
@@ -259,7 +255,7 @@ def test_its_probabilities_can_be_weighed_against_costs():
     "settings", [{"searched": 0}, {"points": 0}, {"near": 0}, {"judged": 0}, {"level": 1}]
 )
 def test_wrong_settings_are_refused(model, settings):
-    with pytest.raises(ValueError, match="level in|positive numbers"):
+    with pytest.raises(ValueError, match="expected"):
         first(model, 1, **settings)
 
 
@@ -277,9 +273,8 @@ def dosed(kind, stream, count, x=None, dose=None):
     u = 0.3 * x + stream.normal(size=count)
     rule = SHAPES[kind](u) + 0.5 * x
     a = rule + 0.15 * stream.normal(size=count) if dose is None else np.full(count, dose)
-    return pd.DataFrame(
-        {"x": x, "u": u, "a": a, "y": -1.2 * (a - rule) ** 2 + 0.3 * stream.normal(size=count)}
-    )
+    y = -1.2 * (a - rule) ** 2 + 0.3 * stream.normal(size=count)
+    return pd.DataFrame({"x": x, "u": u, "a": a, "y": y})
 
 
 @pytest.mark.slow
