@@ -60,7 +60,9 @@ class Effect:
         if self.check is None:
             return False
         own = self.draws.estimate()
-        return (self.check.lower or 0.0) > (own.upper or 0.0) or (self.check.upper or 0.0) < (own.lower or 0.0)
+        return (self.check.lower or 0.0) > (own.upper or 0.0) or (self.check.upper or 0.0) < (
+            own.lower or 0.0
+        )
 
 
 class AverageEffects(Solved):
@@ -94,7 +96,10 @@ class AverageEffects(Solved):
         if not self.fitted:
             return []
         count = len(self.actions)
-        pairs = [*((place, None) for place in range(count)), *((b, a) for a, b in combinations(range(count), 2))]
+        pairs = [
+            *((place, None) for place in range(count)),
+            *((b, a) for a, b in combinations(range(count), 2)),
+        ]
         return [self._effect(*pair, level) for pair in pairs]
 
     def _effect(self, action: int, against: int | None, level: float) -> Effect:
@@ -141,7 +146,9 @@ class RowDraws(SharedDraws):
         return (numbers * shares).sum(-2) / shares.sum(-2)
 
 
-def row_means(draws: SharedDraws, rows: Tensor, units: Tensor, actions: Tensor, stream: torch.Generator) -> tuple[Tensor, ...]:
+def row_means(
+    draws: SharedDraws, rows: Tensor, units: Tensor, actions: Tensor, stream: torch.Generator
+) -> tuple[Tensor, ...]:
     """Draws of the means over rows (m, p) under standardised actions (c, k), and under none: success (c, D),
     none (D,), low (c, D), and S (c,).
     """

@@ -53,7 +53,11 @@ def fitted():
 
 
 def test_draws_and_check_hold_what_differences_of_rows_do_not(fitted):
-    known = {(1, None): truth(1) - truth(None), (0, None): truth(0) - truth(None), (1, 0): truth(1) - truth(0)}
+    known = {
+        (1, None): truth(1) - truth(None),
+        (0, None): truth(0) - truth(None),
+        (1, 0): truth(1) - truth(0),
+    }
     for seed, surrogate in enumerate(fitted):
         effects = surrogate.averages[0].effects()
         assert {(each.action, each.against) for each in effects} == set(known)
