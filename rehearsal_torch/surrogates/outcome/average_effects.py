@@ -126,7 +126,7 @@ class AverageEffects(Solved):
 
 
 class RowDraws(SharedDraws):
-    """Draws at rows in place of drawn points: (x, u) of m rows, standardised, (m, p), and their units (m,)."""
+    """Draws at rows, not at drawn points: (x, u) of m rows, standardised, (m, p), and their units (m,)."""
 
     def __init__(self, draws: SharedDraws, rows: Tensor, units: Tensor, stream: torch.Generator) -> None:
         vars(self).update(vars(draws))

@@ -380,8 +380,8 @@ class OutcomeRegression(AdjustedSurrogate):
                     for each in (effect.draws.estimate(), effect.check)
                 )
                 text = (
-                    f"on average over the rows, {words} changes the chance of a desired outcome by {model} according "
-                    f"to the model, and by {check} by a doubly robust estimate: one of them is wrong"
+                    f"on average over the rows, {words} changes the chance of a desired outcome by {model} "
+                    f"according to the model, and by {check} by a doubly robust estimate: one of them is wrong"
                 )
                 findings.append(Finding("claim", text))
         return findings
