@@ -54,11 +54,15 @@ class AverageEffect:
         words += [] if self.check is None else [f"doubly robust {_difference(self.check, said)}"]
         doubts = ["the two contradict each other"] if self.contradicted else []
         doubts += [] if self.told else ["not told from zero"]
-        return "; ".join([f"{_words(self.action)} against {_words(self.against)}: {', '.join(words)}", *doubts])
+        return "; ".join(
+            [f"{_words(self.action)} against {_words(self.against)}: {', '.join(words)}", *doubts]
+        )
 
 
 def _words(action: Mapping[str, Any]) -> str:
-    pairs = ((name, value if isinstance(value, str) else setting_text(value)) for name, value in action.items())
+    pairs = (
+        (name, value if isinstance(value, str) else setting_text(value)) for name, value in action.items()
+    )
     return " and ".join(f"{name} {text}" for name, text in pairs) or NO_ACTION
 
 

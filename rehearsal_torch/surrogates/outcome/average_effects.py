@@ -11,8 +11,9 @@ classification of actions fitted to the other fold and the kernels of all rows, 
     psi_i(a) = mu(z_i, a) + 1{a_i = a} (y_i - mu(z_i, a)) / e(a | z_i),
 
 y_i whether row i is desired; no action is y_i itself. It is right if one of mu and e is, and its variance is
-that of psi over rows, or over sums of units. It is wider than the draws are, so that it judges them and does
-not replace them: where the two intervals of a difference lie apart, one of the models is wrong.
+that of psi over rows, or over sums of units (which leaves out that both are fitted to few rows: intervals of
+500 rows hold 81 to 100 %, and 1.2 times as wide ones 95 %). It is wider than the draws are, so that it judges
+them and does not replace them: where the two intervals of a difference lie apart, one of the models is wrong.
 
 Source: Robins, Rotnitzky and Zhao (1994) (augmented inverse probability weighting); Chernozhukov et al. (2018)
 (cross-fitting); Rubin (1981).
@@ -20,13 +21,14 @@ Source: Robins, Rotnitzky and Zhao (1994) (augmented inverse probability weighti
 
 from dataclasses import dataclass
 from itertools import combinations
+from statistics import NormalDist
 
 import torch
 from torch import Tensor
 
 from rehearsal_torch.data.estimate import DIFFERENCE, Estimate
 from rehearsal_torch.data.part import Solved
-from rehearsal_torch.data.pooled import GainDraws
+from rehearsal_torch.data.pooled import WIDER, GainDraws
 from rehearsal_torch.data.table import evenly
 from rehearsal_torch.seeding import numpy_generator
 from rehearsal_torch.surrogates.outcome.case_draws import CaseDraws
@@ -60,7 +62,9 @@ class Effect:
         if self.check is None:
             return False
         own = self.draws.estimate()
-        return (self.check.lower or 0.0) > (own.upper or 0.0) or (self.check.upper or 0.0) < (own.lower or 0.0)
+        return (self.check.lower or 0.0) > (own.upper or 0.0) or (self.check.upper or 0.0) < (
+            own.lower or 0.0
+        )
 
 
 class AverageEffects(Solved):
@@ -94,7 +98,10 @@ class AverageEffects(Solved):
         if not self.fitted:
             return []
         count = len(self.actions)
-        pairs = [*((place, None) for place in range(count)), *((b, a) for a, b in combinations(range(count), 2))]
+        pairs = [
+            *((place, None) for place in range(count)),
+            *((b, a) for a, b in combinations(range(count), 2)),
+        ]
         return [self._effect(*pair, level) for pair in pairs]
 
     def _effect(self, action: int, against: int | None, level: float) -> Effect:
@@ -115,7 +122,7 @@ class AverageEffects(Solved):
         contrast[-1 if against is None else against] -= 1
         point = float(contrast @ self.means)
         error = float((contrast @ self.covariance @ contrast).clamp_min(0).sqrt())
-        half = float(torch.special.ndtri(torch.tensor((1 + level) / 2, dtype=torch.float64))) * error
+        half = WIDER * NormalDist().inv_cdf((1 + level) / 2) * error
         return Estimate(point, DIFFERENCE, point - half, point + half, level)
 
 
@@ -141,7 +148,9 @@ class RowDraws(SharedDraws):
         return (numbers * shares).sum(-2) / shares.sum(-2)
 
 
-def row_means(draws: SharedDraws, rows: Tensor, units: Tensor, actions: Tensor, stream: torch.Generator) -> tuple[Tensor, ...]:
+def row_means(
+    draws: SharedDraws, rows: Tensor, units: Tensor, actions: Tensor, stream: torch.Generator
+) -> tuple[Tensor, ...]:
     """Draws of the means over rows (m, p) under standardised actions (c, k), and under none: success (c, D),
     none (D,), low (c, D), and S (c,).
     """

@@ -194,7 +194,9 @@ class OutcomeScore(Solved):
             return []
         own, constant = self.brier.tolist()
         said = " against ".join(apart(own, constant, 4))
-        text = f"the model predicts rows that were left out no better than a constant does (Brier score {said})"
+        text = (
+            f"the model predicts rows that were left out no better than a constant does (Brier score {said})"
+        )
         why = "by it alone, no gain is told from zero"
         return [Finding("score", f"{text}: {why}", {"brier": own, "constant": constant})]
 
@@ -424,7 +426,9 @@ class OutcomeRegression(AdjustedSurrogate):
         levels = {name: box.levels[name] for name in names if name in box.levels}
         if len(levels) == len(names):
             every = values.new_tensor(combinations(levels, self.task.codings))
-            counts = (values[:, None] == every).all(-1).sum(0) if len(every) <= MOST_ACTIONS else 0 * every[:, 0]
+            counts = (
+                (values[:, None] == every).all(-1).sum(0) if len(every) <= MOST_ACTIONS else 0 * every[:, 0]
+            )
             return every[counts >= 2 * FEWEST_OF_LEVEL]
         if len(names) > 1:
             return values[:0]
@@ -442,9 +446,7 @@ class OutcomeRegression(AdjustedSurrogate):
         means = row_means(draws, rows, units, standardised, stream)
         return actions, *means, *self._robust(table, which, actions, targets)
 
-    def _robust(
-        self, table: Table, which: int, actions: Tensor, targets: Tensor
-    ) -> tuple[Tensor, Tensor]:
+    def _robust(self, table: Table, which: int, actions: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         """psi of some rows under each action and none, and their units; empty where there is no check."""
         names, adjusted = self.task.candidates[which], self.adjustments[which]
         empty = targets.new_empty(0), targets.new_empty(0)
@@ -462,7 +464,9 @@ class OutcomeRegression(AdjustedSurrogate):
         chances = usual.left_out(before, self.set_to(table, which)[rows], folds)
         chances = chances[:, columns.long().argmax(-1)].clamp_min(LEAST_CHANCE)
         inputs, member = self.inputs(table, which)[rows], self.fits[which][0]
-        altered = torch.cat((before.expand(len(actions), -1, -1), standardised[:, None].expand(-1, len(rows), -1)), -1)
+        altered = torch.cat(
+            (before.expand(len(actions), -1, -1), standardised[:, None].expand(-1, len(rows), -1)), -1
+        )
         mean = left_out(member, self.outcome_kind.faces, inputs, targets[rows], folds, altered).mT
         psi = mean + same * (desired.unsqueeze(-1) - mean) / chances
         return torch.cat((psi, desired.unsqueeze(-1)), -1), keys.to(targets)
