@@ -21,7 +21,7 @@ import torch
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.loop import rounds
 from rehearsal_torch.methods.build import problem_of
-from rehearsal_torch.methods.choice import PARTS, SIMPLEST_FIRST, choose, with_method
+from rehearsal_torch.methods.choice import SIMPLEST_FIRST, choose, with_method
 from rehearsal_torch.methods.run import build
 from rehearsal_torch.training.fit import fit
 
@@ -38,16 +38,11 @@ def run(world: str, seed: int, rows: int, cases: int, limits: Sequence[str]) -> 
     began = time.process_time()
     choice = choose(config, problem)
     spent = time.process_time() - began
-    models: dict[str, Any] = {}
     true: dict[str, float] = {}
-    for name in reversed(METHODS):
+    for name in METHODS:
         made = build(with_method(config, name), problem)
-        if name in PARTS and PARTS[name][0] in models:
-            whole, part = PARTS[name]
-            models[name] = getattr(models[whole], part)
-        else:
-            models[name] = fit(made.surrogate(), problem.observations())
-        decided = rounds(problem, models[name], made.objective, made.search, seed=seed)
+        model = fit(made.surrogate(), problem.observations())
+        decided = rounds(problem, model, made.objective, made.search, seed=seed)
         scores = [each.score for each in decided]
         true[name] = statistics.fmean(score["probability"] for score in scores)
         best = statistics.fmean(score["oracle"] for score in scores)

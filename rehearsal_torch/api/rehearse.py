@@ -118,10 +118,11 @@ def rehearse(
         cases: The cases to decide for, one per row, with the context's columns: a data frame, a file, a
             table, or a list of dictionaries (a single dictionary is one case). None decides for every row of
             `table`.
-        method: The name of a file in ``conf/decision``, such as "outcome_regression", "cme", "care" or "none"; None
-            for that of the problem file, else "outcome_regression"; "auto" compares those that apply on the rows, and
-            takes the simplest within one standard error of the best: `model.choice` of what is returned, and
-            each trace, say why.
+        method: The name of a file in ``conf/decision``, such as "outcome_regression", "cme", "care" or
+        "none"; None
+            for that of the problem file, else "outcome_regression"; "auto" compares those that apply on the
+            rows, and takes the simplest within one standard error of the best: `model.choice` of what is
+            returned, and each trace, say why.
         workers: Processes that share cases and long fits, each with one thread; the decisions do not depend
             on it.
         claims: "in_sample", the method's own estimates; or "cross_fitted", estimates of the chosen actions

@@ -29,7 +29,7 @@ def part_of(table: Table, rows: Tensor) -> Table:
         table: n rows.
         rows: Their numbers, (m,) long.
     """
-    return Table(table.names, table.values[rows], table.altered[rows])
+    return table.rows(rows)
 
 
 def row_cases(table: Table, task: RehearsalTask, rows: Tensor, priced: bool = False) -> list[RehearsalCase]:

@@ -79,6 +79,8 @@ def claimed(objective: Candidates[Any], alterations: Sequence[Alteration]) -> li
             0.0,
             estimate=one.estimate,
             baseline=one.baseline,
+            gain=one.gain,
+            draws=one.gain_draws,
             reason=one.refused or one.unsupported or one.declined,
             findings=one.findings,
             trace=one.trace,

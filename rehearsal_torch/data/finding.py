@@ -23,6 +23,7 @@ by and a sentence for readers.
         present          a present value is not used
         claim            by rows that did not choose it, it is no better
         score            rows that were left out are predicted no better than by a constant
+        hidden_cause     a hidden cause as strong as an observed covariate would overturn it
         noise            it is not known whether the model's noise is noise
         imputed          it rests on values that were filled in
         constraint       a constraint of the method is not met
@@ -51,13 +52,13 @@ from typing import Any, Literal, get_args
 Reason = Literal["no_gain", "never_acts", "nothing_left", "no_path", "no_support", "unqualified", "invalid"]
 Model = Literal["model_error", "losing_members", "falling_score", "bad_fit"]
 Claim = Literal["range", "support", "gain", "graph", "refuted_graph", "adjustment", "present", "claim"]
-Doubt = Literal["score", "noise", "imputed", "constraint", "replay"]
+Doubt = Literal["score", "hidden_cause", "noise", "imputed", "constraint", "replay"]
 Data = Literal["rows", "values", "identifier", "context", "desired", "unused"]
 FindingKind = Literal[Reason, Model, Claim, Doubt, Data, "note"]
 KINDS: tuple[FindingKind, ...] = get_args(FindingKind)
 NOTHING_BETTER: tuple[FindingKind, ...] = ("no_gain", "never_acts", "nothing_left")
 """Reasons for altering nothing that answer the question; by the others, the method cannot answer it."""
-DOUBTING: tuple[FindingKind, ...] = ("bad_fit", "score")
+DOUBTING: tuple[FindingKind, ...] = ("bad_fit", "score", "hidden_cause")
 """Findings by which a decision is at most *may*: the model is not one to act on alone."""
 OUTSIDE: tuple[FindingKind, ...] = ("range", "support")
 """Findings by which a claim lies outside the data."""

@@ -44,7 +44,7 @@ Source: Schafer (1997), Sec. 5.3 (EM) and 5.4 (data augmentation); Tanner and Wo
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
@@ -128,9 +128,10 @@ class ImputedTable(Table):
     @cached_property
     def completed(self) -> tuple[Table, ...]:
         """The m complete tables."""
-        whole = Imputing(self.count, self.by).of(self.values.masked_fill(self.missing, torch.nan))
-        others = [whole.drawn(self.seed, place) for place in range(1, self.count)]
-        return tuple(Table.observed(self.names, each) for each in (self.values, *others))
+        drawing = Imputing(self.count, self.by).of(self.values.masked_fill(self.missing, torch.nan))
+        others = [drawing.drawn(self.seed, place) for place in range(1, self.count)]
+        whole = (self.values, *others)
+        return tuple(replace(Table.observed(self.names, each), units=self.units) for each in whole)
 
     def fingerprint(self) -> str:
         """That of the observed cells, 0 in the marked others; and of what drew these, if not our own way."""

@@ -9,9 +9,10 @@ Source: Qin et al. (2023), Sec. 4.1 (updating on altered rounds).
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -34,6 +35,7 @@ class Table:
         names: The d variables.
         values: (n, d), each column in its variable's unit.
         altered: (n, d), true where a decision, not the mechanism, set the cell.
+        units: The number of the unit (a patient, a store) of each row, (n,) long; None if rows stand alone.
 
     Raises:
         ValueError: if the shapes disagree, or a name is repeated.
@@ -42,6 +44,7 @@ class Table:
     names: tuple[str, ...]
     values: Tensor
     altered: Tensor
+    units: Tensor | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", tuple(self.names))
@@ -52,6 +55,8 @@ class Table:
             raise ValueError(f"expected values of shape (n, {len(self.names)}); got {shape}")
         if marked != shape:
             raise ValueError(f"expected `altered` of shape {shape}; got {marked}")
+        if self.units is not None and tuple(self.units.shape) != shape[:1]:
+            raise ValueError(f"expected a unit for each of {shape[0]} rows; got {tuple(self.units.shape)}")
 
     @classmethod
     def observed(cls, names: Sequence[str], values: Tensor) -> "Table":
@@ -88,7 +93,13 @@ class Table:
         """The table on a device; itself where it is there."""
         if self.values.device == self.altered.device == torch.device(device):
             return self
-        return Table(self.names, self.values.to(device), self.altered.to(device))
+        units = None if self.units is None else self.units.to(device)
+        return Table(self.names, self.values.to(device), self.altered.to(device), units=units)
+
+    def rows(self, places: Tensor) -> "Table":
+        """Some rows, by their numbers (m,), or a mask (n,), as a table."""
+        units = None if self.units is None else self.units[places]
+        return Table(self.names, self.values[places], self.altered[places], units=units)
 
     def columns(self, names: Sequence[str]) -> Tensor:
         """The named columns in the given order, (n, len(names))."""
@@ -97,7 +108,7 @@ class Table:
     def unaltered(self, names: Sequence[str]) -> "Table":
         """The rows in which none of `names` was altered."""
         keep = ~self.altered[:, positions(self.names, names)].any(-1)
-        return Table(self.names, self.values[keep], self.altered[keep])
+        return self.rows(keep)
 
     def __add__(self, other: "Table") -> "Table":
         """The rows of both, which have the same columns."""
@@ -174,6 +185,43 @@ def positions(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
     if missing:
         raise KeyError(f"no column {missing}; the columns are {list(names)}")
     return [place[name] for name in wanted]
+
+
+def content_order(columns: Sequence[np.ndarray]) -> np.ndarray:
+    """The order of n rows by a hash of what they say, (n,): the same rows come in the same order whatever
+    their order, names, positive units, the order of columns, and which of two values is the larger one.
+
+    A value is known by its rank in its column, or by how many rows have it where there are two; a column by
+    the hashes of its values beside those of their rows. Rows that this does not tell apart, such as those of
+    a complete design, follow each other by their values, column by column. Missing values are one value.
+    """
+    count = len(columns[0]) if columns else 0
+    rows = np.zeros(count, np.uint64)
+    codes = []
+    for column in columns:
+        _, code, counts = np.unique(column, return_inverse=True, return_counts=True)
+        codes.append((code.reshape(-1), len(counts) == 2))
+        rows += _mixed(counts[codes[-1][0]] if codes[-1][1] else codes[-1][0])
+    for _ in range(2):
+        before, rows = _mixed(rows), np.zeros(count, np.uint64)
+        for code, two in codes:
+            if two:
+                ends = np.array([before[code == value].sum(dtype=np.uint64) for value in (0, 1)])
+                rows += _mixed(ends[code] + ends.sum(dtype=np.uint64))
+            else:
+                ranks = _mixed(code)
+                rows += _mixed(ranks + _mixed((ranks ^ before).sum(dtype=np.uint64)))
+    order = np.argsort(rows)
+    tied = (np.diff(rows[order]) == 0).any()
+    return np.lexsort((*(code for code, _ in codes[::-1]), rows)) if tied else order
+
+
+def _mixed(numbers: np.ndarray) -> np.ndarray:
+    """The finaliser of splitmix64, number by number; the state moves on first, so that 0 is mixed as well."""
+    state = np.atleast_1d(numbers).astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return state ^ (state >> np.uint64(31))
 
 
 def evenly(count: int, most: int, device: torch.device | None = None) -> Tensor:

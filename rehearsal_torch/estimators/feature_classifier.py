@@ -20,12 +20,15 @@ rows then give the mode and the Laplace posterior
 Beyond t = 2.6 the mode of separable answers is no longer near the middle of their posterior, and the
 probabilities of the approximation would return to 1/2.
 
+Where rows belong together, the posterior is widened by the design effect 1 + (m - 1) r, with m the mean size
+of the unit of a row, and r the share of the variance of y - P(y = 1 | h) between units.
+
 Everything else is that of a regression with noise variance 1, whose residuals are quantiles of N(0, 1): drawn
 functions and resampled residuals give draws of the probability. phi'A^-1 phi is the variance of the latent
 function relative to that of the latent noise.
 
-Source: Rasmussen and Williams (2006), Sec. 3.4 (Laplace approximation) and Eq. 3.16 (the derivatives for the
-probit) and 3.7 (its quality); Albert and Chib (1993) (the latent sum).
+Source: Kish (1965) (the design effect); Rasmussen and Williams (2006), Sec. 3.4 (Laplace approximation) and
+Eq. 3.16 (the derivatives for the probit) and 3.7 (its quality); Albert and Chib (1993) (the latent sum).
 """
 
 import math
@@ -36,7 +39,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.part import Examples
-from rehearsal_torch.estimators.feature_regression import MAX_RESIDUALS, FeatureRegression
+from rehearsal_torch.estimators.feature_regression import MAX_RESIDUALS, FeatureRegression, between_units
 from rehearsal_torch.seeding import generator
 
 SPREADS = (0.1, 0.2, 0.4, 0.7, 1.1, 1.7, 2.6)
@@ -52,8 +55,10 @@ class FeatureClassifier(FeatureRegression):
     """
 
     def solve(self, *examples: Tensor) -> None:
-        """Fits to inputs (n, p), standardised, and outputs (n, q); ValueError if not 0 or 1, or all equal."""
-        inputs, outputs = (example.detach().to(torch.float64) for example in examples)
+        """Fits to inputs (n, p), standardised, outputs (n, q), and the numbers of units (n,) if there are
+        some; ValueError if outputs are not 0 or 1, or all equal.
+        """
+        inputs, outputs = (example.detach().to(torch.float64) for example in examples[:2])
         shares = outputs.sum(0) / len(outputs)
         odd = bool(((outputs != 0) & (outputs != 1)).any())
         if odd or bool(((shares == 0) | (shares == 1)).any()):
@@ -78,6 +83,17 @@ class FeatureClassifier(FeatureRegression):
             modes = modes_of([(shown, column)], self.location[output], variances)
             self.amplitudes[output, 3] = 1 / variances[modes.evidence.argmax()]
         self.condition(inputs, outputs)
+        if len(examples) > 2:
+            self.noise = self._design_effects(inputs, outputs, examples[2])
+
+    def _design_effects(self, inputs: Tensor, outputs: Tensor, units: Tensor) -> Tensor:
+        """By how much the variance of what units of m rows tell exceeds that of single rows, (q,)."""
+        groups = units.unique(return_inverse=True)[1]
+        counts = torch.bincount(groups).to(outputs)
+        size = float(counts.square().sum() / counts.sum())
+        left = outputs - torch.special.ndtr(self(inputs))
+        shares = [between_units(column, groups) for column in left.mT]
+        return outputs.new_tensor([1 + (size - 1) * share / (1 + share) for share in shares])
 
     def condition(self, inputs: Tensor, outputs: Tensor) -> None:
         """The posterior for other rows, (n, p) and (n, q), with kernels, scales and m as they are, by

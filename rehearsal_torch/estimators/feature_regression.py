@@ -15,7 +15,8 @@ G = (K^-1 - a a') / 2, the negative log evidence and its derivative in a paramet
 
 Log-normal priors with wide spreads keep every parameter finite: w about 1/2 of two inputs, falling with the
 root of their number (in many dimensions, functions of one length-scale in each would be noise: Hvarfner et
-al., 2024), s about 1, l and nu about .1 and .3, g about .1 / p. The minimum is found by L-BFGS-B, from one start.
+al., 2024), s about 1, l and nu about .1 and .3, g about .1 / p. The minimum is found by L-BFGS-B, from one
+start.
 
 With M frequencies z ~ N(0, I), the features of the kernel are
 
@@ -329,8 +330,9 @@ class FeatureRegression(Solved):
         return self.location + self.scale * torch.stack(values, -1)
 
     def common(self, functions: Tensor, inputs: Tensor) -> Tensor:
-        """Values of G functions in each of N groups, (q, N, G, F), at the same inputs (..., N, m, p): (..., N, m,
-        G, q). As `drawn`, without the features in one tensor: these are most of the work where G is small.
+        """Values of G functions in each of N groups, (q, N, G, F), at the same inputs (..., N, m, p): (...,
+        N, m, G, q). As `drawn`, without the features in one tensor: these are most of the work where G is
+        small.
         """
         values = []
         for output, own in enumerate(functions):
@@ -340,9 +342,13 @@ class FeatureRegression(Solved):
             size = (smooth / self.frequencies).sqrt()
             found = phases.cos() @ (size * cosine)
             found += phases.sin_() @ (size * sine)
-            polynomial = torch.cat((inputs, products(inputs)), -1)
-            found += polynomial @ torch.cat((linear.sqrt() * straight, product.sqrt() * paired), -2)
-            values.append(found + constant)
+            # h'(Q h + l) for each function, by products of matrices.
+            form, shift = _forms((product.sqrt() * paired).mT.flatten(0, -2), self.inputs)
+            form = form.unflatten(0, own.shape[:2]).transpose(-3, -2).flatten(-2)
+            bent = (inputs @ form).unflatten(-1, (own.shape[1], self.inputs))
+            bent += linear.sqrt() * straight.mT.unsqueeze(-3)
+            found += (bent @ inputs.unsqueeze(-1)).squeeze(-1)
+            values.append(found + (constant - shift.unflatten(0, own.shape[:2]).unsqueeze(-2)))
         return self.location + self.scale * torch.stack(values, -1)
 
     def along(self, functions: Tensor, base: Tensor, moving: Sequence[int]) -> Tensor:
@@ -407,3 +413,17 @@ def _forms(paired: Tensor, width: int) -> tuple[Tensor, Tensor]:
     form[:, first, second] = shares
     form[:, second, first] = shares
     return form, shares[:, own].sum(-1)
+
+
+def between_units(residuals: Tensor, groups: Tensor) -> float:
+    """t, the variance between units over that within them, by analysis of variance; at least 0."""
+    counts = torch.bincount(groups).to(residuals)
+    units, rows = len(counts), len(groups)
+    if units < 2 or units == rows:
+        return 0.0
+    means = residuals.new_zeros(units).index_add_(0, groups, residuals) / counts
+    within = float((residuals - means[groups]).square().sum()) / (rows - units)
+    middle = float(residuals.mean())
+    between = float((counts * (means - middle).square()).sum()) / (units - 1)
+    size = (rows - float(counts.square().sum()) / rows) / (units - 1)
+    return max(0.0, (between / max(within, 1e-300) - 1) / size)

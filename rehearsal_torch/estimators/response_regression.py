@@ -5,10 +5,11 @@ function leaves open. Here, for each of q outputs,
 
     y_i = f(h_i) + s(h_i) (b_u(i) + e_i),      b_u ~ (0, t),   e_i ~ (0, 1),
 
-u(i) being the unit (a patient, a store) of row i. Given the scales and t, the weights are w_i = 1 / s_i^2 and
-with W_u the sum of those of a unit,
+u(i) being the unit (a patient, a store) of row i. Given the scales and t, with n_u the number of rows of a
+unit,
 
-    A = sum_i w_i phi_i phi_i' - sum_u t / (1 + t W_u) S_u S_u' + nu I,      S_u = sum of w_i phi_i in u,
+    A = sum_i phi_i phi_i' / s_i^2 - sum_u t / (1 + t n_u) S_u S_u' + nu I,      S_u = sum of phi_i / s_i in
+    u,
 
 and likewise for the right-hand side: generalised least squares in sums over rows. t follows from the mean
 squares of the residuals between and within units (analysis of variance), and is 0 without units.
@@ -42,6 +43,7 @@ from rehearsal_torch.estimators.feature_regression import (
     LARGEST_LEVERAGE,
     MAX_RESIDUALS,
     FeatureRegression,
+    between_units,
     products,
 )
 from rehearsal_torch.seeding import generator, numpy_generator
@@ -60,6 +62,7 @@ class Responses(NamedTuple):
 
     functions: Tensor  # (q, D, F)
     weights: Tensor  # (D, n), those of the pool, with the sum 1
+    scales: Tensor  # (q, D, s), coefficients c
 
 
 class ResponseRegression(FeatureRegression):
@@ -72,6 +75,8 @@ class ResponseRegression(FeatureRegression):
         # The coefficients c of each output, zero but for the first where one scale is enough; t; the unit of
         # each residual; the number of rows.
         self.register_fitted(log_scale=("q", "s"), shared=("q",), members=("n",), count=(1,))
+        # The root of the covariance of c, zero where one scale is enough.
+        self.register_fitted(scale_root=("q", "s", "s"))
 
     def solve(self, *examples: Tensor) -> None:
         """Fits to inputs (n, p), standardised, outputs (n, q), and the numbers of units (n,) if there are
@@ -104,6 +109,7 @@ class ResponseRegression(FeatureRegression):
             inputs.new_tensor([getattr(each, name) for each in columns]) for name in ("noise", "shared")
         )
         self.log_scale = torch.stack([each.log_scale for each in columns])
+        self.scale_root = torch.stack([each.scale_root for each in columns])
         self.residuals = torch.stack([each.pool[kept] for each in columns], -1)
         self.members = (torch.arange(number, device=inputs.device) if groups is None else groups)[
             kept
@@ -121,10 +127,17 @@ class ResponseRegression(FeatureRegression):
 
     def scales(self, inputs: Tensor) -> Tensor:
         """s in the outputs' units, (..., p) -> (..., q)."""
-        if not self.varying:
-            level = (0.5 * self.log_scale[:, 0]).exp() * self.scale
-            return level.expand(*inputs.shape[:-1], -1)
-        half = 0.5 * (_quadratic(inputs) @ self.log_scale.mT)
+        return self.drawn_scales(self.log_scale.unsqueeze(1), inputs).squeeze(-2)
+
+    def drawn_scales(self, coefficients: Tensor, inputs: Tensor) -> Tensor:
+        """s by draws of c (q, [N,] G, s) at inputs (..., [N, m,] p), in the outputs' units: (..., [N, m,] G,
+        q).
+        """
+        if self.varying:
+            features = _quadratic(inputs)
+            half = 0.5 * torch.stack([features @ own.mT for own in coefficients], -1)
+        else:
+            half = 0.5 * self.log_scale[:, 0].expand(*inputs.shape[:-1], coefficients.shape[-2], -1)
         middle = 0.5 * self.log_scale[:, 0]
         return half.clamp(middle - math.log(WIDEST), middle + math.log(WIDEST)).exp() * self.scale
 
@@ -138,7 +151,9 @@ class ResponseRegression(FeatureRegression):
         draw = numpy_generator(int(torch.randint(2**62, (1,), generator=stream)))
         shares = torch.from_numpy(draw.gamma(max(shape, 1.0), size=(count, groups)))
         weights = shares.to(places.device)[:, places]
-        return Responses(functions, weights / weights.sum(-1, keepdim=True))
+        normal = torch.randn(*self.log_scale.shape, count, dtype=torch.float64, generator=stream)
+        scales = self.log_scale.unsqueeze(1) + (self.scale_root @ normal.to(self.scale_root)).mT
+        return Responses(functions, weights / weights.sum(-1, keepdim=True), scales)
 
 
 class _Column:
@@ -155,13 +170,13 @@ class _Column:
         ones = torch.ones_like(target)
         self.shared = 0.0
         self._solve(ones)
-        self.log_scale = self._scale()
+        self.log_scale, self.scale_root = self._scale()
         scales = self._scales()
-        self.shared = 0.0 if groups is None else _between(self.left / scales, groups)
+        self.shared = 0.0 if groups is None else between_units(self.left / scales, groups)
         if self.shared or bool((self.log_scale[1:] != 0).any()):
             middle = float(scales.square().log().mean().exp())
             self._solve(middle / scales.square())
-            self.log_scale = self._scale()
+            self.log_scale, self.scale_root = self._scale()
             scales = self._scales()
         self.pool = self.left / scales
         # One scale is that of the pool, so that its standard deviation is 1.
@@ -182,19 +197,20 @@ class _Column:
         count, begin = self.model.features_of(self.inputs.shape[1]), 0
         moment, cross = (self.target.new_zeros(count, width) for width in (count, 1))
         units = 0 if self.groups is None or not self.shared else int(self.groups.max()) + 1
-        sums, answers, total = (self.target.new_zeros(units, width) for width in (count, 1, 1))
+        sums, answers = (self.target.new_zeros(units, width) for width in (count, 1))
         for part in self.blocks():
             rows = slice(begin, begin + len(part))
             weighted = part * weights[rows, None]
             moment.addmm_(weighted.mT, part)
             cross.addmm_(weighted.mT, self.target[rows, None])
             if units and self.groups is not None:
-                sums.index_add_(0, self.groups[rows], weighted)
-                answers.index_add_(0, self.groups[rows], (weights * self.target)[rows, None])
-                total.index_add_(0, self.groups[rows], weights[rows, None])
+                shares, groups = weights[rows, None].sqrt(), self.groups[rows]
+                sums.index_add_(0, groups, shares * part)
+                answers.index_add_(0, groups, shares * self.target[rows, None])
             begin += len(part)
-        if units:
-            share = self.shared / (1 + self.shared * total)
+        if units and self.groups is not None:
+            counts = torch.bincount(self.groups, minlength=units).to(sums).unsqueeze(-1)
+            share = self.shared / (1 + self.shared * counts)
             moment.addmm_(sums.mT, share * sums, alpha=-1)
             cross.addmm_(sums.mT, share * answers, alpha=-1)
         moment.diagonal().add_(self.ridge)
@@ -222,24 +238,26 @@ class _Column:
         half, middle = 0.5 * (_quadratic(self.inputs) @ self.log_scale), 0.5 * float(self.log_scale[0])
         return half.clamp(middle - math.log(WIDEST), middle + math.log(WIDEST)).exp()
 
-    def _scale(self) -> Tensor:
-        """c: a quadratic if it predicts the size of the residuals, else one scale."""
+    def _scale(self) -> tuple[Tensor, Tensor]:
+        """c, a quadratic if it predicts the size of the residuals, else one scale; the root of its
+        covariance.
+        """
         design = _quadratic(self.inputs)
         squares = self.left.square().clamp_min(1e-12 * self.left.square().mean().clamp_min(1e-300))
         constant = torch.zeros(design.shape[1], dtype=design.dtype, device=design.device)
         constant[0] = squares.mean().log()
+        known = constant.new_zeros(len(constant), len(constant))
         if len(squares) < 5 * design.shape[1]:
-            return constant
-        targets = squares.log() - LOG_MEAN
-        found, left_out = _ridge(design, targets)
+            return constant, known
+        coefficients, root, left_out = _ridge(design, squares.log() - LOG_MEAN)
         # Both scales in the same terms: a constant that fits the mean of the squares, and the quadratic's.
         level = float((squares / left_out.exp()).mean().log())
         score = -0.5 * (left_out + level + squares / (left_out + level).exp())
         alone = -0.5 * (constant[0] + squares / constant[0].exp())
         if float((score - alone).sum()) < CLEAR:
-            return constant
-        found[0] += level
-        return found
+            return constant, known
+        coefficients[0] += level
+        return coefficients, root
 
 
 def _quadratic(inputs: Tensor) -> Tensor:
@@ -247,9 +265,9 @@ def _quadratic(inputs: Tensor) -> Tensor:
     return torch.cat((inputs.new_ones(*inputs.shape[:-1], 1), inputs, products(inputs)), -1)
 
 
-def _ridge(design: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+def _ridge(design: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Ridge regression (its constant is free) with noise of a known variance, the ridge by the evidence:
-    coefficients, and the predictions that leave each row out.
+    coefficients, the root of their covariance, and the predictions that leave each row out.
     """
     mean = targets.mean()
     moment, cross = design.mT @ design, design.mT @ (targets - mean)
@@ -266,21 +284,7 @@ def _ridge(design: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     fitted = design @ coefficients
     left_out = mean + (fitted - leverages * (targets - mean)) / (1 - leverages)
     coefficients[0] += mean
-    return coefficients, left_out
-
-
-def _between(residuals: Tensor, groups: Tensor) -> float:
-    """t, the variance between units over that within them, by analysis of variance; at least 0."""
-    counts = torch.bincount(groups).to(residuals)
-    units, rows = len(counts), len(groups)
-    if units < 2 or units == rows:
-        return 0.0
-    means = residuals.new_zeros(units).index_add_(0, groups, residuals) / counts
-    within = float((residuals - means[groups]).square().sum()) / (rows - units)
-    middle = float(residuals.mean())
-    between = float((counts * (means - middle).square()).sum()) / (units - 1)
-    size = (rows - float(counts.square().sum()) / rows) / (units - 1)
-    return max(0.0, (between / max(within, 1e-300) - 1) / size)
+    return coefficients, vectors * (LOG_VARIANCE / (values + chosen)).sqrt(), left_out
 
 
 def _in_turn(units: Tensor) -> Tensor:
@@ -294,7 +298,9 @@ def _in_turn(units: Tensor) -> Tensor:
 
 
 def sampled_rows(pool: Tensor, weights: Tensor, points: int, stream: torch.Generator) -> Tensor:
-    """Whole rows of a pool (n, q) by weights (D, n): one from each of m strata of the first column, (D, m, q)."""
+    """Whole rows of a pool (n, q) by weights (D, n): one from each of m strata of the first column, (D, m,
+    q).
+    """
     order = pool[:, 0].argsort(stable=True)
     edges = weights[:, order].cumsum(-1).contiguous()
     within = torch.rand(len(weights), points, dtype=torch.float64, generator=stream)
@@ -307,9 +313,9 @@ def sampled_cells(
     pool: Tensor, weights: Tensor, points: int, stream: torch.Generator
 ) -> tuple[Tensor, Tensor]:
     """Whole rows of a pool (n, q) by weights (D, n), one from each of m cells, and the weights of the cells:
-    (D, m, q) and (D, m). The pool is halved along one column after the other (a k-d tree) into cells of as many
-    rows, in random order, so that few points stand for a distribution of several columns; m is a power of two
-    (else, or of few rows, as `sampled_rows`, with equal weights).
+    (D, m, q) and (D, m). The pool is halved along one column after the other (a k-d tree) into cells of as
+    many rows, in random order, so that few points stand for a distribution of several columns; m is a power
+    of two (else, or of few rows, as `sampled_rows`, with equal weights).
     """
     levels, number = points.bit_length() - 1, len(pool)
     if points != 2**levels or number < 2 * points:

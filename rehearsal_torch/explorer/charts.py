@@ -75,7 +75,6 @@ def densities(
         return None
     none = model.surrogate.outcome_draws((), given, values[:0]) if before else None
     return {
-        "weight": after.weight,
         "share": round(after.share(task.region), 4),
         "share_before": None if none is None else round(none.share(task.region), 4),
         "coordinates": [

@@ -31,7 +31,7 @@ Source: Breiman et al. (1984), Sec. 3.4.3 (the rule); Nadeau and Bengio (2003) (
 splits); Tibshirani and Tibshirani (2009) (the bias); the disagreement of judges is ours.
 
 Simpler is what has less to be estimated from the rows, and whose answer is easier to check: no action before
-an action, linear Gaussian equations before kernels, one estimator before a stack of two. The order is ours.
+an action, linear Gaussian equations before kernels. The order is ours.
 
 Methods that are not compared can be chosen by name. They answer another question than which action makes a
 desired outcome most probable, repeat a publication, or take too long to be fitted several times.
@@ -85,9 +85,6 @@ NOT_COMPARED = {
     "qwz23_published": "it repeats a publication",
     "qwz23_success": "it is for several graphs that may be true; with one, it is qwz23_offline",
 }
-# Methods whose models are parts of another's, fitted to the same rows with the same seed: (method, part).
-PARTS: dict[str, tuple[str, str]] = {}
-
 
 NOTHING = "none"
 LEVEL = 0.95
@@ -348,7 +345,7 @@ def applicable(config: DictConfig, problem: Problem) -> tuple[list[Candidate], l
             others.append(Standing(name, True, False, NOT_COMPARED[name]))
         elif name != NOTHING:
             fitted = partial(_fitted, run)
-            candidates.append(Candidate(name, fitted, run.objective, run.search, PARTS.get(name)))
+            candidates.append(Candidate(name, fitted, run.objective, run.search))
     return candidates, others
 
 

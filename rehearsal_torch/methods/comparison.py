@@ -86,15 +86,12 @@ class Candidate:
     Attributes:
         fitted: Returns a new model, fitted to some rows.
         objective: Builds the objective of its decisions.
-        within: The method whose models contain its own, and the name of the attribute that holds it, so that
-            nothing is fitted twice; None if there is none.
     """
 
     name: str
     fitted: Callable[[Table], Surrogate]
     objective: Callable[..., Any]
     search: Search[Any]
-    within: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -178,8 +175,8 @@ class OneSplit:
     def result(self) -> Split:
         """What it found; without names if no method went through it."""
         models: dict[str, list[Surrogate]] = {}
-        for each in sorted(self.candidates, key=lambda candidate: candidate.within is not None):
-            if fitted := self._models(each, models):
+        for each in self.candidates:
+            if fitted := self._models(each):
                 models[each.name] = fitted
         fit = [each for each in self.candidates if each.name in models]
         predicted = {each.name: self._both(each, models[each.name]) for each in fit}
@@ -204,11 +201,8 @@ class OneSplit:
                 predicted[:, self.halves[other]] = self._predicted(candidate, models[one], self.halves[other])
         return predicted
 
-    def _models(self, candidate: Candidate, known: Mapping[str, Sequence[Surrogate]]) -> list[Surrogate]:
+    def _models(self, candidate: Candidate) -> list[Surrogate]:
         """The models of both halves; none if it cannot be fitted to one of them."""
-        if candidate.within is not None and candidate.within[0] in known:
-            whole, part = candidate.within
-            return [each.get_submodule(part) for each in known[whole]]  # type: ignore[misc]
         try:
             with self._timed(candidate.name, "fit"):
                 return [candidate.fitted(part_of(self.table, rows)) for rows in self.halves]

@@ -7,29 +7,29 @@ share of such cases in which no row is near), the worst case `low` in which noth
     S <= `MOST_BEYOND`    or    the mean of low(a) - P(none) is above -`MOST_LOST`:
 
 rows speak for nearly all of it, or there is hardly anything to lose, as where success is rare without an
-action. Of what is allowed the largest mean gain is sought. Where nothing allowed gains, the largest credit is:
-a benefit that can be expected from what is known, though most of it lies beyond the rows; it can only be a
-*may*, and is not offered below `LEAST_CREDIT`. Searches see both as one value,
+action. Of what is allowed the largest mean gain is sought. Where nothing allowed gains, the largest credit
+is: a benefit that can be expected from what is known, though most of it lies beyond the rows; it can only be
+a *may*, and is not offered below `LEAST_CREDIT`. Searches see both as one value,
 
     1 + g    allowed, g > 0        credit    credit > `LEAST_CREDIT`        g - 2    otherwise,
 
-g being the gain in which a benefit where no row is near counts by `DISCOUNT` less, so that of actions that gain
-nearly the same one is taken whose gain can be told; costs in units of the worth of a desired outcome are taken
-off.
+g being the gain in which a benefit where no row is near counts by `DISCOUNT` less, so that of actions that
+gain nearly the same one is taken whose gain can be told; costs in units of the worth of a desired outcome are
+taken off.
 
 Where S exceeds `TOLD_BEYOND`, the model's interval is not what is known, and the interval that is said is the
 hull: from the lower end of the worst case to the upper end of it plus S (success there is anything from 0 to
 1). The gain is told from zero if its interval lies above zero.
 
-Actions are compared by some of the draws, and what is said of the chosen ones comes from all of them, at other
-points.
+Actions are compared by some of the draws, and what is said of the chosen ones comes from all of them, at
+other points.
 
-Source: Manski (1990) (bounds where nothing is observed); Robins (1986); the rule is ours, its figures stand in
-docs/results/calibration.
+Source: Manski (1990) (bounds where nothing is observed); Robins (1986); the rule is ours, its figures stand
+in docs/results/calibration.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -40,7 +40,14 @@ from rehearsal_torch.data.estimate import percents
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.pooled import TOLD_BEYOND, GainDraws, central
 from rehearsal_torch.data.sizes import require
-from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance, difference
+from rehearsal_torch.objectives.objective import (
+    AT_ONCE,
+    AlterationObjective,
+    Appraisal,
+    chance,
+    difference,
+    worse_than_nothing,
+)
 from rehearsal_torch.surrogates.outcome.case_draws import CaseDraws, Values
 from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
 
@@ -69,6 +76,7 @@ class SupportedGain(AlterationObjective):
     takes = (OutcomeRegression,)
     of_success = True
     pools = True
+    ranks_acceptable = True
     level: float
 
     def __init__(
@@ -188,6 +196,12 @@ class SupportedGain(AlterationObjective):
         return (said.beyond <= MOST_BEYOND - beyond) | (worst > lost - MOST_LOST)
 
     @torch.no_grad()
+    def highest(self, actions: Tensor) -> Tensor:
+        """See `AlterationObjective.highest`: what is acceptable comes first in what is sought."""
+        blocks = [block.unsqueeze(1).expand(-1, len(self.cases), -1) for block in actions.split(AT_ONCE)]
+        return actions[torch.cat([self.sought_at_last(block) for block in blocks]).argmax(0)]
+
+    @torch.no_grad()
     def probability(self, actions: Tensor) -> Tensor:
         """P(a) by the draws that judge."""
         return self._said(self.judging, actions).success.mean(-1)
@@ -225,70 +239,89 @@ class SupportedGain(AlterationObjective):
         estimate and of the gain, by the model and with anything possible where no row is near; ``worst`` and
         ``credit``, the gain if nothing succeeds there, and without a benefit there.
         """
-        said = self._said(self.judging, actions.unsqueeze(0))
-        none, gain = said.none[0], said.gain[0]
-        beyond, credit = said.beyond[0], said.credit[0].mean(-1)
-        success, low = said.success[0], said.low[0]
-        wide = beyond.unsqueeze(-1)
-        ends = {
-            "model": (self._ends(success), self._ends(gain)),
-            "hull": (
-                (self._ends(low)[0], self._ends((low + wide).clamp_max(1))[1]),
-                (self._ends(low - none)[0], self._ends((low + wide).clamp_max(1) - none)[1]),
-            ),
-        }
-        allowed = self._allowed(said)[0]
+        several = self._said(self.judging, actions.unsqueeze(0))
+        allowed = self._allowed(several)[0].tolist()
+        said = Values(*(each[0] for each in vars(several).values()))
+        intervals = self._intervals(said)
         coded = self.surrogate.task.coded
         reasons = [sentence_in_words(each, coded) for each in self.surrogate.adjustments[self.which].reasons]
-        doubts = [*self.surrogate.score.doubt(), *self.surrogate.contradictions(self.which)]
-        worst = (low - none).mean(-1)
+        doubts = (*self.surrogate.score.doubt(), *self.surrogate.contradictions(self.which))
+        general = (*doubts, *(Finding("adjustment", reason) for reason in reasons))
+        return [
+            self._appraisal(said, index, intervals[index], allowed[index], general)
+            for index in range(len(self.cases))
+        ]
+
+    def _intervals(self, said: Values) -> list[dict[str, dict[str, list[float]]]]:
+        """For each case, the intervals of estimate, gain and baseline by the model, and those of the hull."""
+        highest = (said.low + said.beyond.unsqueeze(-1)).clamp_max(1)
+        draws = {
+            "model": {
+                "estimate": (said.success,) * 2,
+                "gain": (said.gain,) * 2,
+                "baseline": (said.none,) * 2,
+            },
+            "hull": {"estimate": (said.low, highest), "gain": (said.low - said.none, highest - said.none)},
+        }
+        ends = {
+            (name, what): torch.stack((self._ends(least)[0], self._ends(most)[1]), -1)
+            .clamp(-1.0 if what == "gain" else 0.0, 1.0)
+            .tolist()
+            for name, parts in draws.items()
+            for what, (least, most) in parts.items()
+        }
+        return [
+            {
+                name: {what: [round(end, 6) for end in ends[name, what][index]] for what in parts}
+                for name, parts in draws.items()
+            }
+            for index in range(len(self.cases))
+        ]
+
+    def _appraisal(
+        self,
+        said: Values,
+        index: int,
+        intervals: Mapping[str, Mapping[str, list[float]]],
+        allowed: bool,
+        general: tuple[Finding, ...],
+    ) -> Appraisal:
+        """The assessment of one case."""
+        share, credit = float(said.beyond[index]), float(said.credit[index].mean())
+        point, before, worst = (
+            float(each[index].mean()) for each in (said.success, said.none, said.low - said.none)
+        )
+        model, hull = intervals["model"], intervals["hull"]
+        printed = hull if share > TOLD_BEYOND else model
+        # What chance rows without a success, or a failure, leave open.
         floor = self._floor()
-        appraisals = []
-        for index in range(len(self.cases)):
-            point, before, apart = (float(each[index].mean()) for each in (success, none, gain))
-            share = float(beyond[index])
-            intervals = {
-                name: [[float(end[index]) for end in pair] for pair in pairs] for name, pairs in ends.items()
-            }
-            (lower, upper), (less, more) = intervals["hull" if share > TOLD_BEYOND else "model"]
-            lower, upper = min(max(lower, 0.0), 1 - floor), max(min(upper, 1.0), floor)
-            findings = [*doubts, *(Finding("adjustment", reason) for reason in reasons)]
-            unsupported = None
-            if not bool(allowed[index]):
-                if float(credit[index]) > LEAST_CREDIT:
-                    findings.append(_beyond_rows(share, point))
-                else:
-                    unsupported = _unsupported(share, point, before, max(0.0, -float(worst[index])))
-            trace = {
+        lower, upper = min(printed["estimate"][0], 1 - floor), max(printed["estimate"][1], floor)
+        offered = credit > LEAST_CREDIT
+        beyond = () if allowed or not offered else (_beyond_rows(share, point),)
+        draws = GainDraws(
+            said.gain[index],
+            (said.low - said.none)[index],
+            share,
+            self.surrogate.members,
+            self.level,
+        )
+        less, more = model["baseline"]
+        return Appraisal(
+            chance(round(point, 6), lower, upper, self.level),
+            chance(round(before, 6), less, more, self.level),
+            findings=(*general, *beyond),
+            declined=worse_than_nothing(point, before) if printed["gain"][1] < 0 else None,
+            unsupported=None if allowed or offered else _unsupported(share, point, before, max(0.0, -worst)),
+            trace={
                 "beyond": round(share, 4),
-                "worst": round(float(worst[index]), 6),
-                "credit": round(float(credit[index]), 6),
-                **{
-                    name: {
-                        what: [round(end, 6) for end in pair]
-                        for what, pair in zip(("estimate", "gain"), pairs, strict=True)
-                    }
-                    for name, pairs in intervals.items()
-                },
-            }
-            appraisals.append(
-                Appraisal(
-                    chance(round(point, 6), round(lower, 6), round(upper, 6), self.level),
-                    chance(
-                        round(before, 6),
-                        *(round(min(max(float(end[index]), 0.0), 1.0), 6) for end in self._ends(none)),
-                        self.level,
-                    ),
-                    findings=tuple(findings),
-                    trace=trace,
-                    unsupported=unsupported,
-                    gain=difference(apart, less, more, self.level),
-                    gain_draws=GainDraws(
-                        gain[index], (low - none)[index], share, self.surrogate.members, self.level
-                    ),
-                )
-            )
-        return appraisals
+                "worst": round(worst, 6),
+                "credit": round(credit, 6),
+                "model": {name: model[name] for name in hull},
+                "hull": dict(hull),
+            },
+            gain=difference(point - before, printed["gain"][0], printed["gain"][1], self.level),
+            gain_draws=draws,
+        )
 
     def _floor(self) -> float:
         """What chance n rows without a success leave open at this level."""
@@ -309,8 +342,8 @@ def _unsupported(share: float, point: float, before: float, lost: float) -> Find
     here, most, alone, usual = percents([share, MOST_BEYOND, point, before])
     return Finding(
         "no_support",
-        f"the records cannot tell: for {here} of such cases no row is near this action (at most {most} may be "
-        f"so); the model alone says {alone} where doing nothing gives {usual}; collect rows there, or offer "
-        "actions that such cases have had",
+        f"the records cannot tell: for {here} of such cases no row is near this action (at most {most} may "
+        f"be so); the model alone says {alone} where doing nothing gives {usual}; collect rows there, or "
+        "offer actions that such cases have had",
         {"beyond": share, "worst": -lost},
     )

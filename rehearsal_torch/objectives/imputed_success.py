@@ -86,6 +86,14 @@ class ImputedSuccess(AlterationObjective):
         """The mean value, (..., B, k) -> (..., B)."""
         return torch.stack([each(actions) for each in self.members]).mean(0)
 
+    def sought(self, actions: Tensor) -> Tensor:
+        """The mean of what is sought, (..., B, k) -> (..., B)."""
+        return torch.stack([each.sought(actions) for each in self.members]).mean(0)
+
+    def sought_at_last(self, actions: Tensor) -> Tensor:
+        """The mean of what is finally compared, (..., B, k) -> (..., B)."""
+        return torch.stack([each.sought_at_last(actions) for each in self.members]).mean(0)
+
     def comparison_value(self, actions: Tensor) -> Tensor:
         """The mean comparison value, (..., B, k) -> (..., B)."""
         return torch.stack([each.comparison_value(actions) for each in self.members]).mean(0)
@@ -148,15 +156,7 @@ class ImputedSuccess(AlterationObjective):
         known = [each for each in every if each is not None]
         if len(known) < len(every):
             return None
-        found: list[Estimate | None] = []
-        for several in zip(*known, strict=True):
-            pooled = pool(several)
-            found.append(
-                None
-                if pooled is None or pooled.lower is None or pooled.upper is None
-                else difference(pooled.point, pooled.lower, pooled.upper, pooled.level)
-            )
-        return found
+        return [_pooled_gain(several) for several in zip(*known, strict=True)]
 
     @torch.no_grad()
     def appraise(self, actions: Tensor) -> list[Appraisal]:
@@ -202,7 +202,16 @@ class ImputedSuccess(AlterationObjective):
             declined,
             {**first.trace, "imputation": facts},
             unsupported=unsupported,
+            gain=_pooled_gain([each.gain for each in several]),
         )
+
+
+def _pooled_gain(several: Sequence[Estimate | None]) -> Estimate | None:
+    """The pooled gains over no action; None where a model has none."""
+    pooled = pool(several)
+    if pooled is None or pooled.lower is None or pooled.upper is None:
+        return None
+    return difference(pooled.point, pooled.lower, pooled.upper, pooled.level)
 
 
 def _often(findings: Sequence[Finding | None]) -> Finding | None:

@@ -99,7 +99,6 @@ class OutcomeDraws:
 
     values: Tensor  # t, (n, q), in the coordinates' units; on the device of the context
     basis: Tensor  # B, (q, |Y|)
-    weight: float = 1.0  # The weight, in the method's estimate, of the model that they come from
 
     def bounds(self, region: Polytope) -> list[tuple[float, float]]:
         """The bounds of each coordinate in the desired region; a face of several coordinates is of none."""

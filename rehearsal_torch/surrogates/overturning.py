@@ -17,7 +17,9 @@ Where costs count, an action overturns already where its gain is not worth its c
 cost in units of the worth of a desired outcome.
 
 Beside it stands the strength of the strongest covariate (`estimators.marginal_sensitivity`) among those that
-the graph says to adjust for (`graphs.separation`), computed once for each set of altered variables.
+the graph says to adjust for (`graphs.separation`), computed once for each set of altered variables. Where a
+hidden cause that strong is enough, a decision that would be *do* carries a finding of the kind
+``hidden_cause``, and is *may*.
 
 Nothing is added to decisions that set nothing, or have no estimate of such a probability; nor where the
 observations contain altered cells: then the actions were chosen by decisions, of which it is known on what
@@ -31,6 +33,7 @@ from functools import cached_property
 import torch
 
 from rehearsal_torch.data.decision import CHANCE, Decision
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.question import Question
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.sensitivity import Against, Basis, Sensitivity
@@ -113,7 +116,7 @@ class Overturning:
         else:
             note = self.why_none(names) if covariates is None else NO_COVARIATE
             weighed = Sensitivity(tipping, basis, note=note, against=against)
-        return replace(decision, sensitivity=weighed)
+        return _doubted(replace(decision, sensitivity=weighed), weighed)
 
     def _lower(
         self, decision: Decision, certificate: Mapping[str, float | str] | None
@@ -169,6 +172,21 @@ class RecordedStrengths(Overturning):
 def for_question(question: Question | None, observations: Callable[[], Table]) -> Overturning | None:
     """The sensitivity of decisions that answer a question; None if it is not a rehearsal task."""
     return Overturning(question, observations) if isinstance(question, RehearsalTask) else None
+
+
+def _doubted(decision: Decision, weighed: Sensitivity) -> Decision:
+    """The decision, as one that is not told from zero where a hidden cause as strong as an observed covariate
+    would overturn it.
+    """
+    if decision.status != "do" or weighed.yardstick is None or weighed.tipping > weighed.yardstick:
+        return decision
+    strengths = {"tipping": weighed.tipping, "yardstick": weighed.yardstick}
+    text = (
+        f"a hidden common cause as strong as {weighed.covariate} would overturn it (a strength of "
+        f"{weighed.tipping:.3g} is enough, {weighed.covariate} has {weighed.yardstick:.3g})"
+    )
+    general = f"a hidden common cause as strong as {weighed.covariate} would overturn it"
+    return decision.told([Finding("hidden_cause", text, strengths, general)])
 
 
 def _rounded(strength: float) -> float:

@@ -67,7 +67,7 @@ class TransitionEnsemble(CheckedTransition, SeparateMembers):
         """A member's mechanism on its own resample."""
         rows = len(table)
         drawn = torch.randint(rows, (rows,), generator=paired_generator(self.seed, place))
-        resample = Table(table.names, table.values[drawn], table.altered[drawn])
+        resample = table.rows(drawn)
         yield from self.each[place].mechanism_parts(resample)
 
     def trajectory(self, episode: Episode) -> Trajectory:

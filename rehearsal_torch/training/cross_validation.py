@@ -165,9 +165,7 @@ class _Work:
 
 def _score(work: _Work, fold: Fold) -> FoldScore:
     table = work.table
-    inside, outside = (
-        Table(table.names, table.values[rows], table.altered[rows]) for rows in (fold.train, fold.held_out)
-    )
+    inside, outside = (table.rows(rows) for rows in (fold.train, fold.held_out))
     with seeded(work.seed + fold.index):
         model = work.surrogate()
     if not isinstance(model, TransitionModel | TransitionEnsemble):

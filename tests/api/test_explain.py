@@ -147,7 +147,7 @@ def test_a_method_that_never_acts_has_adjustments_alone():
 
 @pytest.mark.slow
 def test_a_method_with_kernels_says_its_own_count_of_rows():
-    model = learnt(changed(candidates=[["a"]]), "cme_stack", **SMALL)
+    model = learnt(changed(candidates=[["a"]]), "outcome_regression", **SMALL)
     found = model.explain(CASE)
     assert found.rows.effective == model.decide(CASE)[0].trace["support"]
     # The adjustment of the action, the context alone, stays the same without any one of these edges.

@@ -10,7 +10,7 @@ from tests.data.problem_file.conftest import written  # noqa: F401
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("method", "settings"), [("care", {}), ("cme_stack", SMALL)])
+@pytest.mark.parametrize(("method", "settings"), [("care", {}), ("outcome_regression", SMALL)])
 def test_a_learnt_method_decides_as_rehearse_does(frame, method, settings):  # noqa: F811
     model = rt.learn(frame, TASK, method=method, seed=3, **settings)
     whole = rt.rehearse(frame, TASK, CASES, method=method, seed=3, **settings)

@@ -37,7 +37,7 @@ def rewritten(folder, **changes):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("method", "settings"), [("care", {}), ("cme_stack", SMALL)])
+@pytest.mark.parametrize(("method", "settings"), [("care", {}), ("outcome_regression", SMALL)])
 def test_a_loaded_model_decides_the_same_to_the_last_bit(frame, tmp_path, method, settings):  # noqa: F811
     made = rt.learn(frame, TASK, method=method, seed=3, **settings)
     found = rt.load(made.save(tmp_path / "model"))

@@ -34,7 +34,13 @@ KERNEL = {
     "surrogate.estimator.width_rows": 60,
 }
 # Those of the default.
-SMALL = {key.replace("surrogate.", "surrogate.indicator."): value for key, value in KERNEL.items()}
+SMALL = {
+    "surrogate.members": 2,
+    "surrogate.blocks": 4,
+    "surrogate.functions": 3,
+    "surrogate.frequencies": 40,
+    "surrogate.evidence_rows": 60,
+}
 
 
 @pytest.fixture
@@ -64,7 +70,7 @@ def commanded(folder, method, settings, seed=0, cases="cases.csv"):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("method", "settings", "seed"), [("cme_stack", SMALL, 7), ("cme", KERNEL, 7), ("care", {}, 1)]
+    ("method", "settings", "seed"), [("outcome_regression", SMALL, 7), ("cme", KERNEL, 7), ("care", {}, 1)]
 )
 def test_decisions_are_those_of_the_command_to_the_last_bit(folder, method, settings, seed):
     found = rt.rehearse("table.csv", "task.yaml", "cases.csv", method=method, seed=seed, **settings)
@@ -75,7 +81,7 @@ def test_decisions_are_those_of_the_command_to_the_last_bit(folder, method, sett
 def test_claims_from_other_rows_are_those_of_the_command_and_change_no_action(folder):
     own = rt.rehearse("table.csv", "task.yaml", "cases.csv", **SMALL)
     found = rt.rehearse("table.csv", "task.yaml", "cases.csv", claims="cross_fitted", **SMALL)
-    assert plain(found) == commanded(folder, "cme_stack", SMALL | {"claims": "cross_fitted"})
+    assert plain(found) == commanded(folder, "outcome_regression", SMALL | {"claims": "cross_fitted"})
     assert [each.alteration.values.tolist() for each in found] == [
         each.alteration.values.tolist() for each in own
     ]
@@ -83,8 +89,8 @@ def test_claims_from_other_rows_are_those_of_the_command_and_change_no_action(fo
         assert other.trace["claimed_in_sample"] == one.estimate.point
         assert other.estimate.point == pytest.approx(one.estimate.point - other.trace["optimism"], abs=2e-6)
         assert other.estimate.lower < other.estimate.point < other.estimate.upper
-    assert len((folder / "cme_stack-0" / "untouched.csv").read_text().splitlines()) == 81
-    assert json.loads((folder / "cme_stack-0" / "claims.json").read_text())["folds"] == 5
+    assert len((folder / "outcome_regression-0" / "untouched.csv").read_text().splitlines()) == 81
+    assert json.loads((folder / "outcome_regression-0" / "claims.json").read_text())["folds"] == 5
 
 
 @pytest.mark.bench

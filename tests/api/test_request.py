@@ -55,7 +55,7 @@ def test_auto_takes_no_settings_of_a_method():
 
 @pytest.mark.slow
 def test_a_problem_file_has_rows_task_cases_and_method(written):  # noqa: F811
-    assert Request.of(written(), None, None, 0, {}).method == "cme_stack"
+    assert Request.of(written(), None, None, 0, {}).method == "outcome_regression"
     file = written(cases=[{"x": 0.2, "a": 0.5, "d": 1}], method="care", candidates=[["a", "d"]])
     request = Request.of(file, None, None, 0, {})
     assert (request.method, len(request.rows.frame)) == ("care", 120)

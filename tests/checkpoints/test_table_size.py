@@ -57,7 +57,7 @@ def test_every_method_of_conf_is_among_them():
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=[] if name == "stacked_regression" else pytest.mark.bench)
+        pytest.param(name, marks=[] if name == "outcome_regression" else pytest.mark.bench)
         for name in SURROGATES
     ],
 )

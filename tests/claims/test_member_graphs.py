@@ -11,8 +11,8 @@ from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.graphs.written_graph import graph_class
+from rehearsal_torch.objectives.gain import SupportedGain
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
-from rehearsal_torch.objectives.outcome_success import OutcomeSuccess
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
@@ -31,7 +31,7 @@ TASK = RehearsalTask.of(
 )
 TABLE = confounded_table(300)
 CASES = some_cases(TASK, 3)
-outcome_regression = partial(OutcomeRegression, members=2, frequencies=30, evidence_rows=80, iterations=8)
+outcome_regression = partial(OutcomeRegression, members=2, blocks=4, frequencies=30, evidence_rows=80)
 
 
 def judge(make=LinearStructural, objective=GaussianSuccess, graphs=CLASS, **more):
@@ -50,7 +50,7 @@ def setting(value, names=("a",)):
 
 
 @pytest.mark.parametrize(
-    ("make", "objective"), [(LinearStructural, GaussianSuccess), (outcome_regression, OutcomeSuccess)]
+    ("make", "objective"), [(LinearStructural, GaussianSuccess), (outcome_regression, SupportedGain)]
 )
 def test_an_action_may_be_right_under_one_graph_and_wrong_under_the_other(make, objective):
     lines: list[str] = []
@@ -88,7 +88,7 @@ def test_graphs_with_the_same_adjustment_share_a_fit():
         {"parents": PARENTS | {"a": ["u", "c"]}},
         {"parents": PARENTS | {"u": ["a"]}},
     ]
-    found, seen = judge(outcome_regression, OutcomeSuccess, graph_class(graphs))
+    found, seen = judge(outcome_regression, SupportedGain, graph_class(graphs))
     assert len(seen) == 2
     assert len(found.surrogates) == 3
     assert found.of[0] == found.of[1] != found.of[2]

@@ -163,7 +163,7 @@ def test_a_decision_of_another_family_is_refused(hydra, dataset, decision):
     few = ["dataset.patients=20"] if dataset == "sepsis_simulated" else []
     config = compose("config", [f"dataset={dataset}", f"decision={decision}", *few])
     has = {
-        "bank": "decision=cme_stack or decision=care",
+        "bank": "decision=outcome_regression or decision=care",
         "dropwave": "decision=excbo or decision=ucb",
         "sepsis_simulated": "decision=branch_and_bound",
     }

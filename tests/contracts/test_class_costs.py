@@ -40,7 +40,7 @@ def decided(method, **changes):
 
 
 @pytest.mark.bench
-@pytest.mark.parametrize("method", ["outcome_regression", "cme", "cme_stack"])
+@pytest.mark.parametrize("method", ["outcome_regression", "cme"])
 def test_the_class_that_nets_most_is_found(method):
     model, frame = decided(method)
     best = [max(TREATMENTS, key=lambda each: net(case, each)) for case in CASES]

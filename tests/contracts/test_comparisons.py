@@ -10,9 +10,9 @@ from rehearsal_torch.user_error import RequestError
 from tests.api.test_rehearse import CASES, SMALL, TASK
 
 pytestmark = pytest.mark.slow
-DIFFERENCES = {"cme_stack", "cme", "outcome_regression", "care", "none", "micns", "qwz23_offline"}
+DIFFERENCES = {"cme", "outcome_regression", "care", "none", "micns", "qwz23_offline"}
 CLAIMS = DIFFERENCES | {"cme_fourier", "cme_nystrom", "cme_published", "grad_rh"}
-SETTINGS = {"cme_stack": SMALL, "grad_rh": {"trainer.max_epochs": 2}}
+SETTINGS = {"outcome_regression": SMALL, "grad_rh": {"trainer.max_epochs": 2}}
 
 
 @pytest.fixture(scope="module")

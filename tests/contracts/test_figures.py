@@ -112,10 +112,12 @@ MADE = {
     cases: lambda: [
         *(decided(3), decided(8), decided(60), decided_in_panels(40)),
         *(claims(1, 1), claims(1), claims(2), claims(4)),
-        cases.draw_overturning({"cme_stack": [line("1", 0.4, 1.0, 1.94)]}),
+        cases.draw_overturning({"outcome_regression": [line("1", 0.4, 1.0, 1.94)]}),
         cases.draw_overturning({"cme": [line("1", 0.8, 2.5), line("2", 0.8, 40.0)]}),
-        cases.draw_calibration({"cme_stack": [claim_row(0.6, 0.5, 0.4, 0.7)]}),
-        cases.draw_probabilities({"cme_stack": [scored(0.6, 0.9, 0.2), scored(0.1, 0.5, 0.1, acted=False)]}),
+        cases.draw_calibration({"outcome_regression": [claim_row(0.6, 0.5, 0.4, 0.7)]}),
+        cases.draw_probabilities(
+            {"outcome_regression": [scored(0.6, 0.9, 0.2), scored(0.1, 0.5, 0.1, acted=False)]}
+        ),
     ],
     episodes: lambda: [
         episodes.draw_true_improvements({LONG: ([0.1, 0.9], [-2.75, 0.5])}),

@@ -133,7 +133,6 @@ RANDOM = [
     "nested_ridge",
     "nested_ridge_fourier",
     "outcome_regression",
-    "stacked_regression",
     "flow_structural",
     "linear_structural",
     "linear_scenarios",

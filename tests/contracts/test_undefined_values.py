@@ -66,8 +66,7 @@ COMPARED = {
     "chance_cost": ("cost",),
     "chance_cost_fixed": ("cost",),
     "centre_distance": ("_outcomes",),
-    "outcome_success": ("comparison_value",),
-    "stacked_success": ("comparison_value",),
+    "supported_gain": ("_ranked",),
     "scenario_count": ("share",),
     "success_probability": ("share",),
 }

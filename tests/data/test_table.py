@@ -1,9 +1,11 @@
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rehearsal_torch.data import table as tables
-from rehearsal_torch.data.table import Table, drawn, evenly, positions
+from rehearsal_torch.data.table import Table, content_order, drawn, evenly, positions
 from tests.toys.second_device import second_device
 
 
@@ -89,3 +91,43 @@ def test_places_are_spread_or_drawn():
     assert torch.equal(some, some.unique()), "in order, none twice"
     assert len(some) == 50
     assert np.ptp(some.numpy()) > 800
+
+
+def _columns(stream: np.random.Generator, rows: int) -> list[np.ndarray]:
+    """Two continuous columns, a rounded one with gaps, counts, and two of two values."""
+    gaps = np.where(stream.random(rows) < 0.1, np.nan, stream.normal(size=rows).round(1))
+    two = [stream.integers(0, 2, rows).astype(float) for _ in range(2)]
+    return [stream.normal(size=rows), stream.normal(size=rows), gaps, stream.poisson(2.0, rows) + 0.0, *two]
+
+
+@given(st.integers(0, 2**32), st.integers(20, 60))
+def test_the_same_rows_come_in_the_same_order(seed, rows):
+    stream = np.random.default_rng(seed)
+    columns = _columns(stream, rows)
+    before = np.stack(columns, -1)[content_order(columns)]
+    places, order = stream.permutation(rows), stream.permutation(len(columns))
+    units = 2.0 ** stream.integers(-40, 40, len(columns))
+    altered = [column[places] * unit for column, unit in zip(columns, units, strict=True)]
+    after = np.stack(columns, -1)[places][content_order([altered[place] for place in order])]
+    assert np.array_equal(before, after, equal_nan=True)
+
+
+def test_which_of_two_values_is_the_larger_does_not_matter():
+    columns = _columns(np.random.default_rng(0), 200)
+    other = [1 - column if len(np.unique(column)) == 2 else column for column in columns]
+    assert len(np.unique(columns[-1])) == 2
+    assert np.array_equal(content_order(columns), content_order(other))
+
+
+def test_rows_of_a_complete_design_come_in_the_same_order():
+    design = np.array([[a, b, c] for a in (0.0, 1.0) for b in (0.0, 1.0) for c in (0.0, 1.0)])
+    other = design[np.random.default_rng(0).permutation(8)]
+    orders = [content_order(list(rows.T)) for rows in (design, other)]
+    assert np.array_equal(design[orders[0]], other[orders[1]])
+
+
+def test_rows_come_in_no_order_of_their_values():
+    values = np.arange(1000.0)
+    ranks = content_order([values])
+    assert abs(np.corrcoef(ranks, values)[0, 1]) < 0.1
+    assert content_order([]).tolist() == []

@@ -103,7 +103,7 @@ def test_imputed(golden, by):
     golden(of_decisions(rt.rehearse("problem.yaml", method="care" if by == "statsmodels" else None)))
 
 
-@pytest.mark.parametrize("method", ["cme_stack", "care"])
+@pytest.mark.parametrize("method", ["outcome_regression", "care"])
 def test_cross_fitted(golden, method):
     table = inputs.rates(120)
     golden(

@@ -38,7 +38,6 @@ def test_all_methods_apply_to_a_plain_task():
     assert [each.name for each in candidates] == [name for name in SIMPLEST_FIRST if name != "none"]
     assert {name: each.reason for name, each in others.items()} == NOT_COMPARED
     assert all(each.applies and not each.compared for each in others.values())
-    assert {each.name: each.within for each in candidates}["cme"] == ("cme_stack", "indicator")
 
 
 @pytest.mark.slow
@@ -47,7 +46,7 @@ def test_a_hidden_cause_beside_an_arrow_leaves_the_methods_that_only_adjust():
     parents = {"a": ["x"], "m": ["a"], "y": ["m", "x"]}
     task = task | {"graph": {"parents": parents, "bidirected": [["x", "y"]]}}
     candidates, others = asked(task)
-    assert [each.name for each in candidates] == ["outcome_regression", "cme", "cme_stack"]
+    assert [each.name for each in candidates] == ["outcome_regression", "cme"]
     assert not others["care"].applies
     assert not others["none"].applies
     assert others["care"].reason == others["none"].reason

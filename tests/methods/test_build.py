@@ -136,7 +136,6 @@ def of_problem(path, *more):
 @pytest.mark.parametrize(
     ("decision", "member", "search"),
     [
-        ("cme_stack", "StackedRegression", "SampledRefinement"),
         ("outcome_regression", "OutcomeRegression", "SampledRefinement"),
         ("care", "LinearStructural", "ProjectedAscent"),
         ("none", "LinearStructural", "NoAction"),

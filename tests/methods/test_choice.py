@@ -10,20 +10,15 @@ from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.methods.choice import (
     NOT_COMPARED,
-    PARTS,
     SIMPLEST_FIRST,
     Noted,
     Standing,
     chosen,
     unit_error,
     value_error,
-    with_method,
 )
 from rehearsal_torch.methods.comparison import Compared
 from rehearsal_torch.methods.presets import AUTO, methods
-from rehearsal_torch.methods.run import build
-from rehearsal_torch.training.fit import fit
-from tests.methods.test_run import configured
 
 HALVES, ROWS = 4, 200
 
@@ -70,20 +65,20 @@ NOTHING = [0.3, 0.31, 0.29, 0.3]
 def test_the_simplest_within_one_standard_error_is_taken():
     best = [0.60, 0.64, 0.62, 0.62]
     near = [0.61, 0.61, 0.62, 0.60]
-    choice = taken({"care": near, "cme": [0.1] * 4, "cme_stack": best}, NOTHING)
-    assert (choice.chosen, choice.best) == ("care", "cme_stack")
+    choice = taken({"care": near, "cme": [0.1] * 4, "outcome_regression": best}, NOTHING)
+    assert (choice.chosen, choice.best) == ("care", "outcome_regression")
     one = choice.standing("care")
     # Differences -.01, .03, 0, .02: mean .01, sample variance 1/3 of .0010.
     assert one.behind == pytest.approx(0.01)
     assert one.behind_error == pytest.approx(math.sqrt(1.25 * 0.001 / 3))
-    assert [each.method for each in choice.standings] == ["none", "care", "cme", "cme_stack"]
+    assert [each.method for each in choice.standings] == ["none", "care", "outcome_regression", "cme"]
     assert [each.chosen for each in choice.standings] == [False, True, False, False]
 
 
 def test_a_simpler_method_that_is_told_apart_is_not_taken():
-    choice = taken({"care": [0.5, 0.51, 0.5, 0.5], "cme_stack": [0.6, 0.61, 0.6, 0.6]}, NOTHING)
-    assert (choice.chosen, choice.best) == ("cme_stack", "cme_stack")
-    one = choice.standing("cme_stack")
+    choice = taken({"care": [0.5, 0.51, 0.5, 0.5], "outcome_regression": [0.6, 0.61, 0.6, 0.6]}, NOTHING)
+    assert (choice.chosen, choice.best) == ("outcome_regression", "outcome_regression")
+    one = choice.standing("outcome_regression")
     assert one.gain == pytest.approx(0.6025 - 0.3)
     # Differences .3, .3, .31, .3: mean .3025, sample variance .000025.
     # 3.182446 is the 97.5 % quantile of Student's t with three degrees of freedom.
@@ -93,7 +88,7 @@ def test_a_simpler_method_that_is_told_apart_is_not_taken():
 
 
 def test_net_values_are_in_the_unit_of_the_costs():
-    values = {"care": [0.5, 0.51, 0.5, 0.5], "cme_stack": [0.6, 0.61, 0.6, 0.6]}
+    values = {"care": [0.5, 0.51, 0.5, 0.5], "outcome_regression": [0.6, 0.61, 0.6, 0.6]}
     plain = taken(values, NOTHING)
     priced = chosen(replace(found(values, NOTHING), worth=200.0), ROWS)
     assert (priced.chosen, priced.worth) == (plain.chosen, 200.0)
@@ -105,13 +100,13 @@ def test_net_values_are_in_the_unit_of_the_costs():
 
 
 def test_what_judges_disagree_on_is_part_of_the_error():
-    values = {"care": [0.5, 0.51, 0.5, 0.5], "cme_stack": [0.6, 0.61, 0.6, 0.6]}
+    values = {"care": [0.5, 0.51, 0.5, 0.5], "outcome_regression": [0.6, 0.61, 0.6, 0.6]}
     # One judge sees them .2 further apart, the other finds care better by .1.
     judges = [[-0.1, 0.1], [0.1, -0.1]]
     choice = taken(values, NOTHING, judges=judges)
     assert choice.standing("care").behind_error == pytest.approx(0.2)
     assert choice.chosen == "care"
-    assert taken(values, NOTHING, judges=judges, panel=[1.0, 0.0]).chosen == "cme_stack"
+    assert taken(values, NOTHING, judges=judges, panel=[1.0, 0.0]).chosen == "outcome_regression"
 
 
 def test_nothing_is_done_where_no_method_is_told_apart_from_it():
@@ -178,22 +173,9 @@ def test_every_method_for_cases_of_a_table_is_compared_or_has_a_reason_why_not()
     assert all((SIMPLEST_FIRST | NOT_COMPARED).values())
 
 
-def test_linear_equations_stand_before_kernels_and_kernels_before_stacks():
-    order = ["none", "care", "outcome_regression", "cme", "cme_stack"]
+def test_linear_equations_stand_before_kernels():
+    order = ["none", "care", "outcome_regression", "cme"]
     assert sorted(order, key=list(SIMPLEST_FIRST).index) == order
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", PARTS)
-def test_a_part_of_a_method_is_the_method_fitted_by_itself(name):
-    config = configured("dataset=bank", "dataset.size.rows=60", "decision=care", "seed=4")
-    alone = build(with_method(config, name))
-    table = alone.problem.observations()
-    whole, part = PARTS[name]
-    within = fit(build(with_method(config, whole), alone.problem).surrogate(), table).get_submodule(part)
-    own = fit(alone.surrogate(), table).state_dict()
-    for key, value in within.state_dict().items():
-        assert torch.equal(value, own[key]), key
 
 
 def test_the_trace_has_the_method_and_why_after_other_claims():

@@ -18,9 +18,9 @@ BEST, NEAR = [0.60, 0.64, 0.62, 0.62], [0.61, 0.61, 0.62, 0.60]
 
 
 def test_a_simpler_method_is_told_with_the_best_and_the_error():
-    assert sentence(taken({"care": NEAR, "cme_stack": BEST}, NOTHING)) == (
+    assert sentence(taken({"care": NEAR, "outcome_regression": BEST}, NOTHING)) == (
         "auto took care: its value 61.0 % lies within one standard error (2.0 percentage points) of the "
-        "best, cme_stack 62.0 %, and it is simpler (doing nothing 30.0 %)"
+        "best, outcome_regression 62.0 %, and it is simpler (doing nothing 30.0 %)"
     )
 
 
@@ -44,7 +44,7 @@ def test_that_nothing_helps_is_told():
 
 def test_all_that_was_left_out_is_told_with_its_reason():
     others = [Standing("qwz23_offline", False, False, "a bow"), Standing("micns", True, False, "costs")]
-    given = found({"care": NEAR, "cme_stack": BEST}, NOTHING)
+    given = found({"care": NEAR, "outcome_regression": BEST}, NOTHING)
     told = sentences(chosen(given, 900, others))
     assert told[1] == "Over doing nothing, care gains +31.0 percentage points (95% interval +26.0 to +36.0)."
     assert told[2] == (

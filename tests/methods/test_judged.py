@@ -112,7 +112,7 @@ def test_other_problems_have_no_such_claims():
             "search.steps=2",
             "objective.draws=20",
         ),
-        ("+experiment=auf", "decision=cme_stack"),
+        ("+experiment=auf", "decision=outcome_regression"),
     ],
 )
 def test_folds_that_are_shared_change_no_bit(typed, monkeypatch):

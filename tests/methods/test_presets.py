@@ -11,7 +11,7 @@ from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
 from rehearsal_torch.search.alterations.chance_projection import CheapestAlteration
 from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton
 from rehearsal_torch.surrogates.kernel.nested_ridge import NestedRidge
-from rehearsal_torch.surrogates.outcome.stacked import StackedRegression
+from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
 from rehearsal_torch.surrogates.surrogate import Surrogate
 from rehearsal_torch.user_error import UserError
 from tests.methods.test_run import configured
@@ -22,14 +22,14 @@ QUESTIONS = ("rehearse", "optimise", "look_back")
 
 def test_every_method_answers_one_question_and_the_default_stands_first():
     assert sorted(name for each in QUESTIONS for name in methods(each)) == options("decision")
-    assert [methods(each)[0] for each in QUESTIONS] == ["cme_stack", "excbo", "branch_and_bound"]
+    assert [methods(each)[0] for each in QUESTIONS] == ["outcome_regression", "excbo", "branch_and_bound"]
     assert {"care", "none", "qwz23", "auto"} <= set(methods("rehearse"))
     assert {"ucb", "mcbo", "sobol_actions"} <= set(methods("optimise"))
     assert {"astar", "greedy", "random"} <= set(methods("look_back"))
 
 
 def test_methods_are_found_by_the_class_of_their_surrogate():
-    assert methods_with(StackedRegression) == ["cme_stack"]
+    assert methods_with(OutcomeRegression) == ["outcome_regression"]
     assert methods_with(NestedRidge) == ["cme", "cme_fourier", "cme_nystrom", "cme_published"]
     assert methods_with(Surrogate) == []
 
@@ -62,7 +62,7 @@ def test_which_methods_weigh_costs():
 
 def test_which_methods_pool_imputed_tables_and_which_tell_a_gain_with_an_interval():
     pooling = {name for name in options("decision") if capabilities(name).imputation}
-    assert pooling == {"auto", "care", "cme_stack", "none", "outcome_regression"}
+    assert pooling == {"auto", "care", "none", "outcome_regression"}
     intervals = {name for name in methods("rehearse") if capabilities(name).intervals}
-    assert {"cme_stack", "care", "cme", "outcome_regression"} <= intervals
+    assert {"care", "cme", "outcome_regression"} <= intervals
     assert not {"grad_rh", "ucb", "greedy"} & intervals

@@ -46,7 +46,9 @@ def test_a_search_of_another_kind_is_refused_with_what_to_choose():
     with pytest.raises(UserError, match="search: AcquisitionSearch searches for rounds of trials") as refused:
         build(configured(*BANK, "search=acquisition"))
     assert "Leave search= out and choose a decision for such data" in str(refused.value)
-    assert "decision=cme_stack or decision=care or decision=none; or choose a dataset" in str(refused.value)
+    assert "decision=outcome_regression or decision=care or decision=none; or choose a dataset" in str(
+        refused.value
+    )
 
 
 def test_what_is_no_search_is_refused():

@@ -365,7 +365,7 @@ def test_within_one_set_joint_draws_give_its_own_contrast(frame):  # noqa: F811
 
 @pytest.mark.slow
 def test_without_joint_draws_both_claims_hold_at_half_the_risk(frame):  # noqa: F811
-    sets = objectives(frame, "cme_stack", **SMALL)
+    sets = objectives(frame, "outcome_regression", **SMALL)
     one, other = sets["A2",], sets["U1",]
     found, basis = between_sets(one, FIRST, other, SECOND)
     assert basis == CONSERVATIVE

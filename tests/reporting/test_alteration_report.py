@@ -279,7 +279,7 @@ def test_probabilities_have_three_decimals(value, shown):
     assert alteration_report.figure(value) == shown
 
 
-VALUES = {"care": [0.61, 0.61, 0.62, 0.60], "cme_stack": [0.60, 0.64, 0.62, 0.62]}
+VALUES = {"care": [0.61, 0.61, 0.62, 0.60], "outcome_regression": [0.60, 0.64, 0.62, 0.62]}
 
 
 @pytest.fixture

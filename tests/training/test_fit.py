@@ -21,7 +21,6 @@ from rehearsal_torch.surrogates.kernel.nested_ridge import NestedRidge
 from rehearsal_torch.surrogates.kernel.spectral_ensemble import SpectralEnsemble
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
-from rehearsal_torch.surrogates.outcome.stacked import StackedRegression
 from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
 from rehearsal_torch.training import fit as fits
 from rehearsal_torch.training.descent import Descent
@@ -301,15 +300,14 @@ def shared_out(monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stacked", [False, True], ids=["outcome", "stack"])
-def test_imputed_tables_that_are_shared_have_the_same_bits(stacked, monkeypatch):
+def test_imputed_tables_that_are_shared_have_the_same_bits(monkeypatch):
     holes = WORLD.table(60).values.clone()
     holes[torch.rand(holes.shape, generator=torch.Generator().manual_seed(0)) < 0.15] = torch.nan
     table = ImputedTable.of(WORLD.table(60).names, holes, 3, 0)
 
     def state(workers):
         torch.manual_seed(0)
-        made = ImputedSurrogate(OWN, lambda task: sets(True) if stacked else OutcomeRegression(task), 3)
+        made = ImputedSurrogate(OWN, partial(OutcomeRegression), 3)
         return fit(made, table, workers=workers).state_dict()
 
     alone = state(1)
@@ -319,18 +317,15 @@ def test_imputed_tables_that_are_shared_have_the_same_bits(stacked, monkeypatch)
     assert asked == [2]
 
 
-def sets(stacked):
-    """The default's regressions, or the indicator's alone, for three candidate sets."""
-    indicator = partial(NestedRidge, estimator=SMALL)
-    outcome = partial(OutcomeRegression, members=1, frequencies=10)
-    return StackedRegression(OWN, indicator, outcome) if stacked else indicator(task=OWN)
+def sets():
+    """The indicator's regressions for three candidate sets."""
+    return NestedRidge(OWN, SMALL)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stacked", [False, True], ids=["indicator", "stack"])
-def test_candidate_sets_that_are_shared_have_the_same_bits_and_the_same_weight(stacked, monkeypatch):
+def test_candidate_sets_that_are_shared_have_the_same_bits(monkeypatch):
     table = WORLD.table(80)
-    alone, made = fit(sets(stacked), table).state_dict(), sets(stacked)
+    alone, made = fit(sets(), table).state_dict(), sets()
     assert agree(alone, fit(made, table, workers=2).state_dict()), "too short to be shared"
     asked = shared_out(monkeypatch)
     # What an earlier fit has left there is not in the way.
@@ -347,7 +342,7 @@ def test_a_solver_has_one_thread_in_this_process_as_in_another(monkeypatch):
 
     monkeypatch.setattr(fits, "fit_parts", noted)
     with threads(2):
-        fit(sets(False), WORLD.table(40), workers=2)
+        fit(sets(), WORLD.table(40), workers=2)
         assert torch.get_num_threads() == 2
     assert seen == [2, 1, 1, 1, 2], "common, three members, closing"
 
@@ -360,7 +355,7 @@ def test_solved_members_need_neither_the_trainer_nor_its_folder(monkeypatch, tmp
         return inner(work, common, tasks, workers, **how)
 
     monkeypatch.setattr(fits, "results", noted)
-    fit(sets(False), WORLD.table(40), Descent(progress=False, folder=tmp_path / "training"), workers=2)
+    fit(sets(), WORLD.table(40), Descent(progress=False, folder=tmp_path / "training"), workers=2)
     assert [common.trainer for common in given] == [None]
     assert not (tmp_path / "training").exists()
 
@@ -382,8 +377,6 @@ def test_a_surrogate_that_overrides_its_parts_is_fitted_by_them(monkeypatch):
     )
     assert asked == []
     assert agree(one, other)
-    with pytest.raises(ValueError, match="got Half, which overrides `parts`: override `common_parts` or"):
-        StackedRegression(OWN, partial(Half, estimator=SMALL), partial(OutcomeRegression))
 
 
 def test_numbers_of_a_state_begin_where_those_of_tensors_begin():

@@ -35,9 +35,9 @@ from rehearsal_torch.data.problem_file.form import VariableForm
 from rehearsal_torch.data.reading import ReadTable, number_faults, numbers_of
 from rehearsal_torch.data.rehearsal_task import MIN_ROWS
 
-# The share of rows left out above which a warning is due, the level of the tests, and the fewest rows of a
-# group that is compared.
-MANY, LEVEL, FEWEST = 0.05, 0.05, 5
+# The shares of rows left out, and of cells missing in a column, above which a warning is due, the level of
+# the tests, and the fewest rows of a group that is compared.
+MANY, SPARSE, LEVEL, FEWEST = 0.05, 0.2, 0.05, 5
 
 
 @dataclass(frozen=True)
@@ -226,7 +226,9 @@ def without_gaps(
     elif chained and not found.faults:
         reasons = loosened(used, np.stack([numbers_of(rows.frame[name]) for name in used], -1))
     for sentence in reasons:
-        found.warn("missing", "rows", sentence)
+        found.warn("missing", "rows", sentence, rows=cells.rows, incomplete=cells.incomplete)
+    if rule != "refuse" and not found.faults:
+        _mostly_missing(cells, rows.frame, used, leave_out, found)
     gaps = Gaps(cells, rule, tuple(reasons))
     kept = rows.frame[cells.complete] if leave_out else rows.frame
     if len(kept) < MIN_ROWS <= cells.rows:
@@ -240,6 +242,25 @@ def without_gaps(
         check(kept, used)
     notes = (*rows.notes, gaps.sentence()) if leave_out or gaps.imputations else rows.notes
     return replace(rows, frame=kept, notes=notes), gaps
+
+
+def _mostly_missing(
+    cells: MissingCells, frame: pd.DataFrame, used: Sequence[str], leave_out: bool, found: Findings
+) -> None:
+    """Findings of columns of which many cells are missing, and how many rows this costs."""
+    empty = frame[list(used)].isna()
+    lacking = empty.sum(axis=1).to_numpy()
+    for name, count in cells.columns.items():
+        share = count / cells.rows
+        if share <= SPARSE or name not in used:
+            continue
+        alone = int((empty[name].to_numpy() & (lacking == 1)).sum())
+        here = "what is filled in for them rests on the others alone"
+        if leave_out:
+            remedy = "take the variable out, or write missing: {impute: 20}"
+            here = f"{alone} rows are left out for this column alone: {remedy}"
+        words = f"{count} of {cells.rows} cells ({share:.0%}) are missing; {here}"
+        found.of_variable(name, "values", words, share=share, missing=count, alone=alone)
 
 
 def case_faults(cases: ReadTable, context: Sequence[str], found: Findings) -> None:

@@ -145,8 +145,9 @@ def parted(
     seed: int,
     elsewhere: bool,
     units: Sequence[str] | None,
+    order: np.ndarray,
 ) -> tuple[list[int], list[int]]:
-    """Positions of the rows to learn from, and of the held-out rows, in the file's order.
+    """Positions of the rows to learn from, in a given order, and of the held-out rows, in the file's order.
 
     Args:
         complete: Which of the n rows have no missing cell, (n,) bool.
@@ -155,14 +156,16 @@ def parted(
         kept: "random", or the "last" of the file.
         elsewhere: Whether the cases to decide for are others than held-out rows.
         units: The unit of each row; None if every row stands alone.
+        order: The positions of all rows, in an order that does not depend on the file's (`content_order`);
+            from it rows are drawn at random.
     """
-    whole = np.flatnonzero(complete).tolist()
+    whole = np.flatnonzero(complete).tolist() if kept == "last" else order[complete[order]].tolist()
     known = None if units is None else [units[place] for place in whole]
-    held = [whole[each] for each in _held_out(len(whole), validation, kept, seed, elsewhere, known)]
+    held = sorted(whole[each] for each in _held_out(len(whole), validation, kept, seed, elsewhere, known))
     away, aside = set[str]() if units is None else {units[place] for place in held}, set(held)
     past = [
         place
-        for place in range(len(complete))
+        for place in order.tolist()
         if place not in aside and (units is None or units[place] not in away)
     ]
     return past, held

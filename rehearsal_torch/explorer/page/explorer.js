@@ -213,12 +213,8 @@ function showCharts() {
   panels.forEach(([, draw]) => draw());
   const draws = charts?.outcomes;
   at("outcomes-section").hidden = Boolean(charts) && !draws && !charts.withheld;
-  const told = draws ? [`Of the outcomes that the fitted model expects, ${share(draws.share)} lie in the desired region after this setting`
-    + (draws.share_before === null ? "." : `, ${share(draws.share_before)} with no action.`)] : [];
-  if (draws && draws.weight < 1) {
-    told.push(`This model has a weight of ${share(draws.weight)} in the claim above; the rest is one of success itself, which has no outcomes to draw.`);
-  }
-  at("outcomes-note").textContent = draws ? told.join(" ") : charts ? "No outcomes are drawn outside the data." : "";
+  at("outcomes-note").textContent = draws ? `Of the outcomes that the fitted model expects, ${share(draws.share)} lie in the desired region after this setting`
+    + (draws.share_before === null ? "." : `, ${share(draws.share_before)} with no action.`) : charts ? "No outcomes are drawn outside the data." : "";
   const drawings = draws ? draws.coordinates.map((one) => {
     const panel = made("div", { class: "panel" }), drawing = made("div");
     panel.append(drawing, key([["after", "after this setting"], ["none", "no action"], ["region", "desired region"]]

@@ -61,7 +61,7 @@ from rehearsal_torch.data.reading import (
     read_table,
 )
 from rehearsal_torch.data.rehearsal_task import MIN_ROWS, RehearsalTask
-from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.table import Table, content_order
 from rehearsal_torch.data.tables.cases import (
     assumed_usual,
     cases_in_codes,
@@ -222,7 +222,8 @@ class RehearsalTable(OwnData, RehearsalProblem):
             raise ValueError(f"validation: expected a share in [0, 1); got {validation}")
         faults: list[str] = []
         table = rows_in(path, "path", "the table", faults, lambda names: _needed(task, identity, names))
-        frame, where = table.frame, table.where
+        # The rows as they were read, with their texts.
+        self.frame, frame, where = table.frame, table.frame, table.where
         notes: list[str] = []
         self.rare: dict[str, str] = {}
         try:
@@ -255,8 +256,10 @@ class RehearsalTable(OwnData, RehearsalProblem):
         names = self.task.graph.names
         units = None if self.task.unit is None else [str(each) for each in frame[self.task.unit]]
         complete = frame[list(names)].notna().all(axis=1).to_numpy()
-        past, aside = parted(complete, validation, kept, seed, contexts is not None, units)
-        self._places, self._order = aside, sorted((*past, *aside))
+        order = content_order([numbers_of(frame[name]) for name in names])
+        past, aside = parted(complete, validation, kept, seed, contexts is not None, units, order)
+        self._places, place_of = aside, np.argsort(order)
+        self._order = np.argsort(place_of[[*past, *aside]])
         learnt = f"{where}, rows to learn from"
         if lost := lost_classes(frame.iloc[past], self.task.codings):
             raise TableError(listed(learnt, lost))
@@ -268,6 +271,9 @@ class RehearsalTable(OwnData, RehearsalProblem):
         else:
             values = number_columns(frame, names, learnt, MIN_ROWS, varying=True, keep=past)
             self.past = Table.observed(names, values)
+        if self.past_units is not None:
+            numbers = torch.from_numpy(np.unique(self.past_units, return_inverse=True)[1].reshape(-1))
+            self.past = replace(self.past, units=numbers)
         _check_levels(self.task, self.past)
         self.task = with_usual(self.task, self.past)
         self.share = float(self.task.region.contains(self.past.columns(self.task.outcomes)).double().mean())
@@ -293,7 +299,9 @@ class RehearsalTable(OwnData, RehearsalProblem):
         self.unit_costs = costs_in(cases, origin, needed)
 
     def observations(self) -> Table:
-        """The rows to learn from, in the file's units."""
+        """The rows to learn from, in the file's units, in an order that does not depend on the file's
+        (`data.table.content_order`), so that folds, subsets and sums do not.
+        """
         return self.past
 
     def facts(self) -> Facts:
@@ -323,7 +331,7 @@ class RehearsalTable(OwnData, RehearsalProblem):
 
     def seen_by(self, fingerprint: str | None) -> bool | None:
         """Whether a model has seen the held-out rows: not if it was fitted to the rows to learn from, and
-        indeed if it was fitted to all rows, in the file's order; None for other tables, which may hold some
+        indeed if it was fitted to all rows; None for other tables, which may hold some
         of them.
         """
         if self.aside is None or not self.recorded:
@@ -336,13 +344,11 @@ class RehearsalTable(OwnData, RehearsalProblem):
 
     @property
     def every(self) -> Table:
-        """All rows, in the file's order: those to learn from, and those held out."""
+        """All rows, in the order of `observations`: those to learn from, and those held out."""
         if self.aside is None:
             return self.past
-        values = self.past.values.new_empty(len(self._order), len(self.past.names))
-        held = torch.tensor(np.isin(self._order, self._places))
-        values[~held], values[held] = self.past.values, self.aside.values
-        return Table.observed(self.past.names, values)
+        both = torch.cat([self.past.values, self.aside.values])
+        return Table.observed(self.past.names, both[torch.from_numpy(self._order)])
 
     def count(self) -> int:
         """The number of cases."""

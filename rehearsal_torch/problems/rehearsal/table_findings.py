@@ -2,8 +2,11 @@
 
     few rows                 fewer than 10 for each variable, or fewer than 50
     no context               every case gets the same answer
-    repeated rows            5% of the rows repeat another one (below)
-    stand-ins                a value at one end, in many rows, far from all others, such as -999
+    repeated rows            5% of the rows repeat another one
+    stand-ins                a value in many rows, such as -999 or -9, where nothing else is like it
+    alike classes            female and Female
+    rows that count          a column says how many rows each stands for
+    one-hot columns          classes of one variable as columns of their own
     case outside the rows    a context that no row is near
     hardly varying           one value in more than 95% of the rows of a variable that is not yes/no
     rare classes             fewer than 5 rows have a class
@@ -16,24 +19,12 @@
     beyond the rows          an action may be set further than any row goes
     present value outside    an action has a value in a case that it may not be set to
 
-Rows that were entered or joined twice count twice: estimates seem to rest on more than they do, and intervals
-are too narrow. Rows of few possible values repeat each other by chance. Repeated rows are therefore told only
-if
-
-    there are many           at least 5% of the rows repeat an earlier one
-    a column is not discrete more than 20 different numbers
-    chance is no reason      n rows of independent columns have about n (n - 1)/2 prod_j sum_v p_j(v)^2 that
-                             repeat another one, where p_j(v) is the share of the value v in column j; there
-                             are at least five times as many
-
-Source: `data.graph_check` for the test of the graph; the birthday problem for what chance gives.
+Source: `data.graph_check` for the test of the graph; `data.tables.doubts` for rows, values and names.
 """
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-import pandas as pd
 import torch
 
 from rehearsal_torch.data.codings.class_actions import offered, offered_words, whole
@@ -42,49 +33,18 @@ from rehearsal_torch.data.codings.texts import sentence_in_words
 from rehearsal_torch.data.graph_check import untrue_graph
 from rehearsal_torch.data.problem_file.compiled import WrittenProblem
 from rehearsal_torch.data.problem_file.findings import Findings
-from rehearsal_torch.data.reading import numbers_of
 from rehearsal_torch.data.tables.cases import assumed_usual
+from rehearsal_torch.data.tables.doubts import alike_classes, one_hot, repeated, row_counts, stand_ins
 from rehearsal_torch.data.tables.identifiers import identifier
 from rehearsal_torch.graphs.separation import adjustment, reaches
 
 if TYPE_CHECKING:
     from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
 
-SHARE, DISCRETE, CHANCE, SHOWN = 0.05, 20, 5, 3
-
-
-def repeated(frame: pd.DataFrame) -> str:
-    """A sentence on the rows that repeat an earlier one; empty if there is nothing to tell."""
-    again = frame.duplicated().to_numpy(dtype=bool)
-    count, rows = int(again.sum()), len(frame)
-    if not count or count < SHARE * rows or not any(_many(frame[name]) for name in frame.columns):
-        return ""
-    if count < CHANCE * rows * (rows - 1) / 2 * _alike(frame):
-        return ""
-    lines = [int(each) + 2 for each in frame.index[again][:SHOWN]]
-    more = f" and {count - SHOWN} more" if count > SHOWN else ""
-    return (
-        f"{count} of {rows} rows ({count / rows:.0%}) repeat an earlier row in all columns (line"
-        f"{'s' if count > 1 else ''} {', '.join(map(str, lines))}{more}): a row that stands there twice "
-        "counts twice, and makes intervals too narrow; take repeats out, unless each was observed by itself"
-    )
-
-
-def _many(column: pd.Series) -> bool:
-    numbers = numbers_of(column)
-    return len(np.unique(numbers[np.isfinite(numbers)])) > DISCRETE
-
-
-def _alike(frame: pd.DataFrame) -> float:
-    """The chance that two rows of independent columns agree in all of them."""
-    shares = (frame[name].value_counts(normalize=True, dropna=False) for name in frame.columns)
-    return float(np.prod([float((each**2).sum()) for each in shares]))
-
-
 FEW, FEW_EACH = 50, 10
 HARDLY, MOSTLY = 0.95, 0.8
-# The fewest rows, and the least share of them, that have a value which stands for a missing cell.
-MANY, SEVERAL = 3, 0.005
+# Columns of a group that a sentence names.
+MOST_NAMED = 4
 
 
 def note_findings(problem: "RehearsalTable", found: Findings, written: WrittenProblem | None = None) -> None:
@@ -98,9 +58,7 @@ def note_findings(problem: "RehearsalTable", found: Findings, written: WrittenPr
     if not task.context:
         words = "no variable has the role context: every case gets the same answer"
         found.warn("variables", "context", words)
-    if written is not None and (sentence := repeated(written.rows.frame)):
-        found.warn("data", "rows", sentence)
-    _stand_ins(problem, found)
+    note_doubts(problem, found)
     _outside(problem, found)
     for name in names:
         column = table.columns((name,))[:, 0]
@@ -137,21 +95,36 @@ def note_findings(problem: "RehearsalTable", found: Findings, written: WrittenPr
         found.warn("candidates", "present", assumed)
 
 
-def _stand_ins(problem: "RehearsalTable", found: Findings) -> None:
-    """Values at one end of a column, in many rows, further from all others than these are from each other."""
-    table, coded = problem.every, problem.task.coded
-    indicators = {column for each in coded.values() for column in each.columns}
-    for name in (each for each in problem.task.graph.names if each not in indicators):
-        values, counts = table.columns((name,))[:, 0].unique(return_counts=True)
-        for at, inner in ((0, slice(1, None)), (-1, slice(None, -1))):
-            rest, many = values[inner], int(counts[at])
-            if len(rest) < 3 or many < max(MANY, SEVERAL * len(table)):
-                continue
-            low, high = float(rest[0]), float(rest[-1])
-            if abs((low if at == 0 else high) - float(values[at])) > high - low:
-                far = f"{many} of {len(table)} rows have {float(values[at]):g}, far from all others"
-                remedy = "if it stands for a missing cell, leave the cell empty"
-                found.of_variable(name, "values", f"{far}, which go from {low:g} to {high:g}: {remedy}")
+def note_doubts(problem: "RehearsalTable", found: Findings) -> None:
+    """What is doubtful in the table whatever is asked of it (`data.tables.doubts`)."""
+    table, task, frame = problem.every, problem.task, problem.frame
+    if sentence := repeated(frame):
+        found.warn("data", "rows", sentence, repeated=int(frame.duplicated().sum()), rows=len(frame))
+    of_texts = {column for each in task.coded.values() for column in each.columns}
+    numbers = {name: table.columns((name,))[:, 0].numpy() for name in table.names if name not in of_texts}
+    bounds = task.box.bounds()
+    for name, column in numbers.items():
+        for sentence, figures in stand_ins(column, bounds.get(name)):
+            found.of_variable(name, "values", sentence, **figures)
+    for name, coding in task.coded.items():
+        for group in alike_classes(coding.levels):
+            words = (
+                f"{' and '.join(map(repr, group))} are read as different classes, and differ in case, blanks"
+            )
+            remedy = "or hyphens alone: if they are one, write them alike"
+            found.of_variable(name, "values", f"{words} {remedy}", classes=len(group))
+    variables = [name for name in task.variables(table.names) if name in frame.columns]
+    fixed = {*task.outcomes, *task.box.names}
+    for name, total in row_counts(frame, variables):
+        if name not in fixed:
+            words = f"each row may stand for as many as its {name} says ({total} in all), and is counted once"
+            remedy = "if it does, repeat each row as often; otherwise rename the column"
+            found.warn("data", "rows", f"{words}: {remedy}", rows=len(frame), total=total)
+    for group in one_hot(numbers):
+        some = ", ".join(group[:MOST_NAMED]) + (f", ... ({len(group)})" if len(group) > MOST_NAMED else "")
+        words = f"{some} are 0 or 1, and no two of them are 1 in the same row, as the classes of one variable"
+        remedy = "give one column of kind categorical in their place, of which one class is the reference"
+        found.warn("data", "values", f"{words}: {remedy}", columns=len(group))
 
 
 def _outside(problem: "RehearsalTable", found: Findings) -> None:

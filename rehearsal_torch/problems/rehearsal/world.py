@@ -113,7 +113,7 @@ class RehearsalWorld(World, RehearsalProblem):
         whole = self._drawn()
         keep = len(whole) - int(self.validation * len(whole))
         parts = (slice(None, keep), slice(keep, None))
-        return [Table(whole.names, whole.values[part], whole.altered[part]) for part in parts]
+        return [whole.rows(part) for part in parts]
 
     @lru_cache(maxsize=1)  # noqa: B019  one table, as long-lived as the world
     def _drawn(self) -> Table:

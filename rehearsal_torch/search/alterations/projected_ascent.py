@@ -223,7 +223,7 @@ class SampledRefinement(BatchSearch[Candidates[AlterationObjective]]):
             table = candidate.tabulated()
             action, value, may, count = self._best_accepted(table, budget)
             evaluations = torch.full_like(used, count)
-            if not bool(may.all()):
+            if not bool(may.all()) and not candidate.ranks_acceptable:
                 other, among, allowed, more = self._halved()._best_accepted(table, budget, accepting=True)
                 # Only where nothing was accepted: cases beside others are decided as if alone.
                 better, evaluations = allowed & ~may, evaluations + more * ~may.cpu()

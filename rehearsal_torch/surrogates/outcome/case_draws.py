@@ -6,7 +6,6 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from rehearsal_torch.estimators.response_regression import sampled_rows
 from rehearsal_torch.surrogates.outcome.near_rows import Surroundings
 from rehearsal_torch.surrogates.outcome.shared_draws import CHUNK, SharedDraws
 
@@ -28,7 +27,7 @@ class Values:
 
 
 class CaseDraws:
-    """Draws at the points of B cases, (B, |X|) standardised contexts; with `many` for many actions of them."""
+    """Draws at the points of B cases, standardised contexts (B, |X|); `many`: for many actions of each."""
 
     def __init__(self, draws: SharedDraws, contexts: Tensor, many: bool = False) -> None:
         self.draws, self.models = draws, draws.models
@@ -37,7 +36,9 @@ class CaseDraws:
 
     @cached_property
     def usual(self) -> tuple[Tensor, Tensor, Tensor]:
-        """(x, u, v) of the points, (B, N, m, p), usual actions (B, N, m, l, k) and their weights (B, N, m, l)."""
+        """(x, u, v) of the points, (B, N, m, p), usual actions (B, N, m, l, k) and their weights (B, N, m,
+        l).
+        """
         draws, models, known = self.draws, self.models, self.known
         if len(models.usual) == 1:
             actions, weights = models.usual[0].usual(draws.usual[0], known)
@@ -124,7 +125,7 @@ class CaseDraws:
 
     @cached_property
     def _surroundings(self) -> tuple[Surroundings, Tensor]:
-        """Some of the points among the rows, and what is usual there, (B N m', k); without v between actions."""
+        """Some points among the rows, and what is usual there, (B N m', k); without v between actions."""
         return self._placed(self.known[..., : self.draws.near, :])
 
     def _placed(self, points: Tensor) -> tuple[Surroundings, Tensor]:

@@ -11,8 +11,8 @@ on (x, u, a_first), and the actions on what precedes them; each regression has a
 inputs, units, and a pool of residuals (`estimators.response_regression`). Functions are drawn once, at the
 fit; `shared_draws` evaluates them for every action, for no action, and for every case.
 
-Kernels of nearly equal evidence differ most at the edge of the observations, where decisions lie: the outcomes
-have E fits with kernels of different rows, and as many draws of each.
+Kernels of nearly equal evidence differ most at the edge of the observations, where decisions lie: the
+outcomes have E fits with kernels of different rows, and as many draws of each.
 
 The slack of a yes/no outcome holds no more than the indicator of the region, and its noise is not additive.
 Success itself is then modelled, P(Y in S | h) = Phi(f(h)) (`estimators.feature_classifier`): with a latent
@@ -225,8 +225,8 @@ def left_out(
 
 
 class OutcomeRegression(AdjustedSurrogate):
-    """Regressions of outcomes, covariates and actions for each candidate set. ValueError if a number is out of
-    range.
+    """Regressions of outcomes, covariates and actions for each candidate set. ValueError if a number is out
+    of range.
 
     Args:
         task: The roles of the variables; plain data or a RehearsalTask.
@@ -279,7 +279,7 @@ class OutcomeRegression(AdjustedSurrogate):
         self.habits, self.near = Modules[ResponseRegression](), Modules[NearRows]()
         self.averages = Modules(AverageEffects(members) for _ in self.task.candidates)
         context = len(self.task.context)
-        for which, (names, adjusted) in enumerate(zip(self.task.candidates, self.adjustments, strict=True)):
+        for which, adjusted in enumerate(self.adjustments):
             base = 600 + 20 * which
             if adjusted.between:
                 self.between.append(self._covariate(base))
@@ -299,8 +299,9 @@ class OutcomeRegression(AdjustedSurrogate):
             self.near.append(NearRows(range(context, context + beside), NEAR_ROWS))
 
     def parts(self, table: Table) -> Fits:
-        """The overlap, the scaler, what is modelled, the regressions of the covariates, and for each candidate
-        set those between, of the outcomes, and of the actions; ValueError as of `OutcomeKind.solve`.
+        """The overlap, the scaler, what is modelled, the regressions of the covariates, and for each
+        candidate set those between, of the outcomes, and of the actions; ValueError as of
+        `OutcomeKind.solve`.
         """
         self.task.check(table)
         outcomes = table.columns(self.task.outcomes)
@@ -511,6 +512,8 @@ class OutcomeRegression(AdjustedSurrogate):
 
     def _units(self, table: Table) -> tuple[Tensor, ...]:
         """The numbers of the rows' units, where rows belong together."""
+        if table.units is not None:
+            return (table.units,)
         unit = self.task.unit
         return () if unit is None or unit not in table.names else (table.columns((unit,))[:, 0],)
 

@@ -17,7 +17,8 @@ draws: what they have in common cancels, and at every u the value without an act
 actions that are usual there. F_k is a Bayesian bootstrap, tabulated and interpolated; where the outcomes have
 several coordinates, its residuals are resampled and counted; where success itself is modelled it is Phi.
 
-far_bj(a) says that no row is near (x, u_bj, v_bj, a) (`near_rows`). With S(a) its mean over some of the points,
+far_bj(a) says that no row is near (x, u_bj, v_bj, a) (`near_rows`). With S(a) its mean over some of the
+points,
 
     low_k(a)    = P_k(a) - mean_j p_kj(a) far_bj(a)                  nothing succeeds where no row is near
     credit_k(a) = gain_k(a) - mean_j max(g_kj(a), 0) far_bj(a)       no benefit counts there,
@@ -88,7 +89,7 @@ class Functions:
         outcomes = [
             member.responses(share, stream)
             if isinstance(member, ResponseRegression)
-            else Responses(member.draws(share, stream), torch.empty(0))
+            else Responses(member.draws(share, stream), torch.empty(0), torch.empty(0))
             for member in models.outcomes
         ]
         before = None if models.before is None else models.before.responses(blocks, stream)
@@ -121,6 +122,12 @@ class SharedDraws:
         ]
         self.weights = [
             part.weights.unflatten(0, (share, whole))[:, :each] if len(part.weights) else part.weights
+            for part in functions.outcomes
+        ]
+
+        # (q, N / E, G, s) of each member.
+        self.scales = [
+            part.scales.unflatten(1, (share, whole))[:, :, :each] if len(part.scales) else part.scales
             for part in functions.outcomes
         ]
 
@@ -203,16 +210,19 @@ class SharedDraws:
             noise = sampled_rows(member.residuals, weights.flatten(0, 1), self.points, stream)
             noise = noise.unflatten(0, weights.shape[:2]).transpose(1, 2)
             found.append(
-                member.common(self.coefficients[index], part) + member.scales(part).unsqueeze(-2) * noise
+                member.common(self.coefficients[index], part)
+                + member.drawn_scales(self.scales[index], part) * noise
             )
         return torch.cat(found)
 
     def _scales(self, index: int, inputs: Tensor) -> Tensor | None:
-        """s at inputs (..., N / E, m, p); one number for each coordinate where it does not vary."""
+        """s at inputs (..., N / E, m, p), (..., N / E, m, G, q); one number where it does not vary."""
         member = self.models.outcomes[index]
         if not isinstance(member, ResponseRegression):
             return None
-        return member.scales(inputs if member.varying else inputs[..., :1, :1, :])
+        if not member.varying:
+            return member.scales(inputs[..., :1, :1, :]).unsqueeze(-2)
+        return member.drawn_scales(self.scales[index], inputs)
 
     def around(self, known: Tensor) -> list[Tensor]:
         """What `success_around` needs of points (B, N, m, p) without their actions, from each member."""
@@ -229,8 +239,8 @@ class SharedDraws:
         ]
 
     def success_around(self, around: Sequence[Tensor], known: Tensor, actions: Tensor) -> Tensor:
-        """`success` at points (B, N, m, p) under actions (c, B, k) that are the same at all points of a case: (c,
-        B, N, m, G). For many actions, by one product of matrices in place of their waves.
+        """`success` at points (B, N, m, p) under actions (c, B, k) that are the same at all points of a case:
+        (c, B, N, m, G). For many actions, by one product of matrices in place of their waves.
         """
         parts, found = known.chunk(self.members, -3), []
         for index, (member, own, part) in enumerate(zip(self.models.outcomes, around, parts, strict=True)):
@@ -248,19 +258,17 @@ class SharedDraws:
         return torch.cat(found, -3)
 
     def inside(self, index: int, values: Tensor, scales: Tensor | None) -> Tensor:
-        """The chance that t with its noise lies in the region, (..., N / E, m, G, q) and scales (..., N / E, m,
-        q) -> (..., N / E, m, G), by one of the members.
+        """The chance that t with its noise lies in the region, values and scales (..., N / E, m, G, q) ->
+        (..., N / E, m, G), by one of the members.
         """
         if scales is None:
             return torch.special.ndtr(values[..., 0])
-        scales = scales.unsqueeze(-2)
         if self.models.faces.count == 1:
             low, high = _bounds(self.models.faces)
             values, scales = values[..., 0], scales[..., 0]
             table = self.tables[index]
-            below = table((low - values) / scales) if low > -torch.inf else 0.0
-            above = table((high - values) / scales) if high < torch.inf else 1.0
-            return above - below
+            above = table((high - values) / scales) if high < torch.inf else torch.ones_like(values)
+            return above - table((low - values) / scales) if low > -torch.inf else above
         residuals = self.counted[index].unsqueeze(1)
         whole = values.unsqueeze(-2) + scales.unsqueeze(-2) * residuals
         return self.models.faces.desired(whole).to(values.dtype).mean(-1)
@@ -302,8 +310,8 @@ class _Distributions:
         values, order = pool.sort()
         ordered = weights[..., order]
         middle = ordered.cumsum(-1) - ordered / 2
-        spread = float(values[-1] - values[0])
-        self.start, self.step = float(values[0]) - 0.02 * spread, max(1.04 * spread, 1e-9) / (NODES - 1)
+        spread = max(float(values[-1] - values[0]), 1e-9)
+        self.start, self.step = float(values[0]) - 0.02 * spread, 1.04 * spread / (NODES - 1)
         nodes = self.start + self.step * torch.arange(NODES, dtype=values.dtype, device=values.device)
         after = torch.searchsorted(values, nodes).clamp(1, len(values) - 1)
         gap = values[after] - values[after - 1]

@@ -1,7 +1,8 @@
 """What is done where nobody alters anything: draws of the actions given what precedes them.
 
-Continuous actions follow a regression with its pool of whole residual rows (`estimators.response_regression`).
-Actions with levels follow a classification of the combinations that occur, each against all others,
+Continuous actions follow a regression with its pool of whole residual rows
+(`estimators.response_regression`). Actions with levels follow a classification of the combinations that
+occur, each against all others,
 
     P(c | z) = Phi(f_c(z)) / sum_c' Phi(f_c'(z)),
 
@@ -39,7 +40,7 @@ class UsualAction(Solved):
 
     needed = False
 
-    def __init__(self, levels: Sequence[int], settings: Sequence[int], seed: int) -> None:
+    def __init__(self, levels: Sequence[int], settings: tuple[int, int, int], seed: int) -> None:
         super().__init__()
         self.levels = tuple(levels)
         self.response = ResponseRegression(*settings, seed=seed)

@@ -54,7 +54,7 @@ class Equation:
         same = unaltered.altered[:, columns].all(-1)
         if int(same.sum()) < 10 * (len(self.parents) + 1):
             return unaltered
-        return Table(unaltered.names, unaltered.values[same], unaltered.altered[same])
+        return unaltered.rows(same)
 
 
 def of_clique(clique: tuple[str, ...], parents: Sequence[str], task: RehearsalTask) -> Iterator[Equation]:

@@ -84,7 +84,7 @@ def test_values_of_cases_that_cannot_occur_are_told(file, capsys):
 def test_costs_are_told_with_the_value_from_which_changes_count(file, capsys):
     about = {"role": "action", "range": [-1, 1], "unit": "mg", "cost": {"up": 2, "fixed": 10}}
     variables = SOUND["variables"] | {"a": about, "d": SOUND["variables"]["d"] | {"cost": 1}}
-    assert run("check", [f"problem={file(variables=variables, worth=100)}"]) == 0
+    assert run("check", [f"problem={file(variables=variables, worth=100, cases=[{'x': 0}])}"]) == 0
     out = capsys.readouterr().out
     assert "Costs of changes, of which a desired outcome is worth 100:" in out
     line = next(line for line in out.splitlines() if line.startswith("  a: "))

@@ -39,7 +39,7 @@ def test_episodes_are_decided_again_with_the_same_checkpoint(after):
 
 @pytest.mark.parametrize(
     ("decision", "other"),
-    [("cme_stack", "care"), ("care", "cme_stack"), ("none", "care"), ("grad_rh", "care")],
+    [("outcome_regression", "care"), ("care", "outcome_regression"), ("none", "care"), ("grad_rh", "care")],
 )
 def test_in_foresight_another_method_fits_a_surrogate_of_its_own(after, decision, other):
     overrides = [

@@ -173,3 +173,21 @@ def test_few_missing_cells_are_no_reason_to_doubt():
     assert dependence(frame, ["x", "y"], found.complete) == {}
     assert doubts(found, frame, ["x", "y"]) == []
     assert doubts(missing_cells(frame, ["x"]), frame, ["x"]) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "words"),
+    [
+        ("complete", "28 rows are left out for this column alone"),
+        ({"impute": 2}, "what is filled in for them rests on the others alone"),
+    ],
+)
+def test_a_column_of_which_many_cells_are_missing_is_told(gaps, rule, words):
+    file = gaps({"z": list(range(30)), "x": [3, 4, 50]}, missing=rule)
+    told = written_problem(file).findings.findings
+    (of_column,) = [each for each in told if each.text.startswith("z: ")]
+    assert of_column.text.startswith(f"z: 30 of 120 cells (25%) are missing; {words}")
+    assert of_column.numbers == {"share": 0.25, "missing": 30, "alone": 28}
+    if rule == "complete":
+        (of_rows,) = [each for each in told if "of the rows are left out because" in each.text]
+        assert of_rows.numbers == {"rows": 120, "incomplete": 31}

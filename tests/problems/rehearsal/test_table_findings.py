@@ -4,7 +4,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rehearsal_torch.problems.rehearsal.table_findings import repeated
+from rehearsal_torch.data.problem_file.findings import Findings
+from rehearsal_torch.problems.nhanes.dataset import Nhanes
+from rehearsal_torch.problems.rehearsal.bermuda import Bermuda
+from rehearsal_torch.problems.rehearsal.changing_world import TwoStores
+from rehearsal_torch.problems.rehearsal.drawn_world import DrawnWorld
+from rehearsal_torch.problems.rehearsal.linear_worlds import LinSyn1, Manage, Market, RideHailing
+from rehearsal_torch.problems.rehearsal.nonlinear_worlds import Classes, Loan, NonSyn1, NonSyn2, Visits, YesNo
+from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
+from rehearsal_torch.problems.rehearsal.table_findings import note_doubts
+from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.problems.written.own_problem import OwnProblem
 from tests.data.problem_file.conftest import RIGHT, table, written  # noqa: F401
 
@@ -96,31 +105,84 @@ def test_harmless_names_of_cases_are_not_warned_of(written):  # noqa: F811
     assert said(written(**QUIET, desired="y - 2*z >= 0", cases=cases, identity="ward")) == []
 
 
-RANDOM = np.random.default_rng(3)
-ROWS = pd.DataFrame({"x": RANDOM.normal(size=100), "group": RANDOM.choice(["a", "b"], 100), "n": range(100)})
+WORLDS = [
+    Bermuda,
+    LinSyn1,
+    Manage,
+    Market,
+    RideHailing,
+    Classes,
+    Loan,
+    NonSyn1,
+    NonSyn2,
+    Visits,
+    YesNo,
+    TwoStores,
+]
 
 
-def twice(frame, count):
-    return pd.concat([frame, frame.head(count)], ignore_index=True)
+def doubts_of(world):
+    """What is doubtful in the observations of a world, as of a user's table."""
+    found = Findings("")
+    note_doubts(RehearsalTable(world.observations(), world.task.to_plain()), found)
+    return found.warnings
 
 
-@pytest.mark.parametrize(
-    "frame",
-    [
-        ROWS,
-        twice(ROWS, 5),
-        twice(ROWS, 10).assign(entry=range(110)),
-        pd.DataFrame({"yes": RANDOM.integers(0, 2, 500), "class": RANDOM.choice(list("abc"), 500)}),
-        pd.DataFrame({"age": RANDOM.integers(20, 80, 500), "yes": RANDOM.integers(0, 2, 500)}),
-        pd.DataFrame({"warm": RANDOM.normal(20, 3, 800).round(1), "yes": RANDOM.integers(0, 2, 800)}),
-        pd.DataFrame(columns=["x"], dtype=float),
-    ],
-    ids=["none", "few", "other", "discrete", "ages", "rounded", "empty"],
-)
-def test_what_is_no_repetition_is_not_told(frame):
-    assert repeated(frame) == ""
+@pytest.mark.parametrize("kind", [*WORLDS, Nhanes], ids=lambda kind: kind.__name__)
+def test_nothing_is_doubtful_in_worlds(kind):
+    assert doubts_of(kind(size=SampleSize(rows=1000, contexts=1), seed=0)) == []
 
 
-def test_missing_cells_agree_with_each_other():
-    frame = twice(ROWS.assign(x=ROWS["x"].where(ROWS.index % 9 > 0)), 20)
-    assert repeated(frame).startswith("20 of 120 rows (17%)")
+@pytest.mark.parametrize("seed", range(61))
+def test_nothing_is_doubtful_in_drawn_worlds(seed):
+    assert doubts_of(DrawnWorld(size=SampleSize(rows=1000, contexts=1), seed=seed)) == []
+
+
+def patients(stream):
+    """300 patients, 51 of which have no outcome, and text classes."""
+    severity, dose = stream.normal(50, 10, 300), stream.uniform(0, 10, 300)
+    outcome = (100 + severity - 6 * dose + stream.normal(0, 10, 300)).round(2)
+    outcome[np.argsort(dose)[:51]] = -9
+    sex = stream.choice(["female", "male", "Male"], 300, p=[0.5, 0.45, 0.05])
+    years = pd.get_dummies(pd.Series(stream.integers(0, 3, 300)), prefix="year", dtype=float)
+    return pd.DataFrame({"x": severity, "sex": sex, "a": dose, "y": outcome}).join(years)
+
+
+def test_doubts_reach_what_python_returns():
+    rows = patients(np.random.default_rng(0))
+    task = {
+        "graph": ["{x sex year_0 year_1 year_2} -> {a y}", "a -> y"],
+        "context": ["x", "sex", "year_0", "year_1", "year_2"],
+        "box": {"a": [0.5, 9.5]},
+        "region": {"y": [None, 120]},
+        "codings": {"sex": "categorical"},
+    }
+    problem = RehearsalTable(pd.concat([rows, rows]), task)
+    found = {
+        each.text.partition(":")[0].partition(" (")[0]: dict(each.numbers) for each in problem.findings()
+    }
+    assert found["y"] == {"value": -9, "rows": 102, "share": 0.17}
+    assert found["sex"] == {"classes": 2}
+    assert found["300 of 600 rows"] == {"repeated": 300, "rows": 600}
+    (words,) = [each for each in found if each.startswith("year_0, year_1, year_2 are 0 or 1, and no two of")]
+    assert found[words] == {"columns": 3}
+    assert problem.card()["findings"] == [each.to_dict() for each in problem.findings()]
+
+
+def test_rows_that_may_count_are_told_by_the_file(written):  # noqa: F811
+    rows = pd.DataFrame([[x, a] for x in range(10) for a in range(6)], columns=["x", "a"])
+    rows["y"] = (rows["x"] + rows["a"]) % 4
+    problem = {
+        "variables": {
+            "x": "context",
+            "a": {"role": "action", "kind": "integer", "range": [0, 5]},
+            "y": "outcome",
+        },
+        "graph": ["x -> {a y}", "a -> y"],
+        "desired": "y >= 2",
+    }
+    (sentence,) = said(written(**problem), rows.assign(freq=1 + rows.index % 7))
+    assert (
+        "data: each row may stand for as many as its freq says (234 in all), and is counted once" in sentence
+    )
+    assert said(written(**problem), rows.assign(hour=1 + rows.index % 7)) == []

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from rehearsal_torch.surrogates.outcome.outcome_regression import LEAST, NearRows
+from rehearsal_torch.surrogates.outcome import near_rows
+from rehearsal_torch.surrogates.outcome.near_rows import LEAST, NearRows
 
 
 def drawn(count: int = 1000, seed: int = 0) -> torch.Tensor:
@@ -16,8 +17,12 @@ def fitted(rows: torch.Tensor, left: torch.Tensor, drawn: range = range(0)) -> N
     return made
 
 
+def far(near: NearRows, rows: torch.Tensor, left: torch.Tensor) -> torch.Tensor:
+    return near.far(near.around(near.observed(rows)), left)
+
+
 def share(near: NearRows, rows: torch.Tensor, left: torch.Tensor) -> float:
-    return float(near.far(rows, left).to(torch.float64).mean())
+    return float(far(near, rows, left).to(torch.float64).mean())
 
 
 def test_most_rows_are_near_the_others_and_strange_actions_are_not() -> None:
@@ -36,16 +41,15 @@ def test_freedom_is_that_of_comparable_rows() -> None:
     noise = torch.where(tight, 0.1, 1.0) * drawn(seed=1)[:, :1]
     near, one = fitted(rows, noise), torch.ones(2, 1, dtype=torch.float64)
     points = torch.tensor([[1.0, 0.0], [-1.0, 0.0]], dtype=torch.float64)
-    assert near.far(points, one).tolist() == [True, False]
+    assert far(near, points, one).tolist() == [True, False]
 
 
 def test_actions_that_never_vary_are_near_at_their_value_alone() -> None:
     rows = drawn()
     near = fitted(rows, torch.zeros(1000, 1, dtype=torch.float64))
-    assert not near.far(torch.zeros(1, 2, dtype=torch.float64), torch.zeros(1, 1, dtype=torch.float64)).any()
-    assert near.far(
-        torch.zeros(1, 2, dtype=torch.float64), torch.full((1, 1), 0.01, dtype=torch.float64)
-    ).all()
+    at = torch.zeros(1, 2, dtype=torch.float64)
+    assert not far(near, at, torch.zeros(1, 1, dtype=torch.float64)).any()
+    assert far(near, at, torch.full((1, 1), 0.01, dtype=torch.float64)).all()
 
 
 def test_rows_of_few_values_are_near_around_them_and_draws_are_moved_to_them() -> None:
@@ -53,9 +57,11 @@ def test_rows_of_few_values_are_near_around_them_and_draws_are_moved_to_them() -
     rows = torch.stack((values, drawn()[:, 0]), -1)
     near = fitted(rows, drawn(seed=1)[:, :1], drawn=range(1))
     assert float(near.radii.min()) >= LEAST
-    between = torch.tensor([[0.3, 0.0], [0.0, 0.0]], dtype=torch.float64).reshape(2, 1, 1, 2)
-    doses = torch.zeros(2, 1, dtype=torch.float64)
-    assert near.share(between, doses, lambda z: z[:, :1]).tolist() == [0.0, 0.0]
+    between = torch.tensor([[0.3, 0.0], [0.0, 0.0]], dtype=torch.float64)
+    moved = near.observed(between)
+    assert moved.tolist() == [[0.0, 0.0], [0.0, 0.0]]
+    # A dose of 0, of which the habit at the moved covariates is taken.
+    assert far(near, between, -moved[:, :1]).tolist() == [False, False]
 
 
 def test_too_few_rows_tell_nothing() -> None:
@@ -69,12 +75,12 @@ def test_doses_of_rows_with_the_same_value_of_a_covariate_are_near(spread: float
     values = (torch.arange(1000) % 2).to(torch.float64).unsqueeze(-1)
     noise = spread * drawn(seed=1)[:, :1]
     near = fitted(values, noise, drawn=range(1))
-    cases = (values + 0.3 * drawn(seed=2)[:, :1].clamp(-1.6, 1.6)).reshape(1000, 1, 1, 1)
+    points = values + 0.3 * drawn(seed=2)[:, :1].clamp(-1.6, 1.6)
     mixed = 2 * torch.randperm(500, generator=torch.Generator().manual_seed(3))
     doses = 2 * values + torch.stack((noise[mixed], noise[mixed + 1]), 1).reshape(1000, 1)
-    assert float(near.share(cases, doses, lambda z: 2 * z).mean()) < 0.1
-    between = torch.ones(2, 1, dtype=torch.float64)
-    assert near.share(cases[:2], between, lambda z: 2 * z).tolist() == [1.0, 1.0]
+    habit = 2 * near.observed(points)
+    assert share(near, points, doses - habit) < 0.1
+    assert far(near, points[:2], 1 - habit[:2]).tolist() == [True, True]
 
 
 @pytest.mark.parametrize("width", [0, 1])
@@ -86,21 +92,21 @@ def test_the_order_of_the_rows_does_not_matter(width: int) -> None:
     points = torch.zeros(40, width, dtype=torch.float64)
     doses = torch.linspace(-3, 3, 40, dtype=torch.float64).unsqueeze(-1)
     assert one.radii.tolist() == pytest.approx(other.radii.tolist(), rel=1e-6)
-    assert one.far(points, doses).equal(other.far(points, doses))
-    assert one.far(points[:2], torch.tensor([[9.0], [1.0]], dtype=torch.float64)).tolist() == [True, False]
+    assert far(one, points, doses).equal(far(other, points, doses))
+    assert far(one, points[:2], torch.tensor([[9.0], [1.0]], dtype=torch.float64)).tolist() == [True, False]
 
 
 def test_rows_that_are_repeated_say_what_they_say_once() -> None:
     rows, noise, fresh, other = drawn(300), drawn(300, seed=1)[:, :1], drawn(seed=2), 2 * drawn(seed=3)[:, :1]
     once, often = fitted(rows, noise), fitted(rows.repeat(6, 1), noise.repeat(6, 1))
     assert once.radii.tolist() == pytest.approx(often.radii.tolist(), rel=1e-9)
-    assert once.far(fresh, other).equal(often.far(fresh, other))
+    assert far(once, fresh, other).equal(far(often, fresh, other))
 
 
 def test_without_covariates_the_actions_alone_count() -> None:
     near = fitted(torch.zeros(500, 0, dtype=torch.float64), drawn(500)[:, :1])
     points = torch.zeros(2, 0, dtype=torch.float64)
-    assert near.far(points, torch.tensor([[0.5], [4.0]], dtype=torch.float64)).tolist() == [False, True]
+    assert far(near, points, torch.tensor([[0.5], [4.0]], dtype=torch.float64)).tolist() == [False, True]
 
 
 @pytest.mark.parametrize(("name", "value"), [("radii", [-1.0, 1.0]), ("radii", [1.0]), ("open", [[1.0]])])
@@ -109,3 +115,20 @@ def test_a_damaged_state_is_named(name: str, value: list) -> None:
     assert near.faults() == []
     setattr(near, name, torch.tensor(value, dtype=torch.float64))
     assert any(name in fault for fault in near.faults())
+
+
+def test_blocks_of_points_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    near, points, left = fitted(drawn(300), drawn(300, seed=1)[:, :1]), drawn(50, seed=2), drawn(50, seed=3)
+    whole = far(near, points, left[:, :1])
+    monkeypatch.setattr(near_rows, "CHUNK", 700)
+    assert far(near, points, left[:, :1]).equal(whole)
+
+
+def test_several_actions_at_the_same_points_are_those_of_each() -> None:
+    near, points, left = fitted(drawn(300), drawn(300, seed=1)[:, :1]), drawn(50, seed=2), drawn(50, seed=3)
+    around, several = near.around(points), torch.stack((left[:, :1], left[:, 1:], 9 + left[:, :1]))
+    found = near.far(around, several)
+    assert found.shape == (3, 50)
+    for one, own in zip(found, several, strict=True):
+        assert one.equal(near.far(around, own))
+    assert found[2].all()

@@ -9,17 +9,20 @@ import torch
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.estimators.feature_classifier import FeatureClassifier
-from rehearsal_torch.estimators.feature_regression import FeatureRegression
-from rehearsal_torch.objectives.outcome_success import OutcomeSuccess
+from rehearsal_torch.estimators.response_regression import ResponseRegression
+from rehearsal_torch.objectives.gain import SupportedGain
 from rehearsal_torch.problems.rehearsal.bermuda import Bermuda
 from rehearsal_torch.problems.rehearsal.nonlinear_worlds import YesNo
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.search.alterations.projected_ascent import SampledRefinement
 from rehearsal_torch.spaces.polytope import Polytope
+from rehearsal_torch.surrogates.outcome.case_draws import CaseDraws
 from rehearsal_torch.surrogates.outcome.outcome_regression import (
     OutcomeKind,
     OutcomeRegression,
+    OutcomeScore,
     latent_face,
+    left_out,
     values_of,
 )
 from rehearsal_torch.surrogates.outcome_draws import FaceCoordinates
@@ -32,47 +35,69 @@ from tests.toys.rehearsal_toys import (
     sequential_table,
 )
 
-SMALL = {"members": 2, "frequencies": 20, "evidence_rows": 60, "iterations": 5}
+SMALL = {
+    "members": 2,
+    "blocks": 4,
+    "functions": 3,
+    "frequencies": 20,
+    "evidence_rows": 60,
+    "iterations": 5,
+}
+
+
+def fitted(task, table, **settings):
+    return fit(OutcomeRegression(task, **{**SMALL, **settings}), table)
+
+
+def success(model, context, action, which=0):
+    """P(desired) at contexts (B, |X|) and actions (B, k), (B,)."""
+    names = model.task.candidates[which]
+    cases = CaseDraws(model.draws(which, model.functions, 64, 1, 0), model.contexts(context))
+    return cases.values(model.scaler.standardised(names, action).unsqueeze(0)).success[0].mean(-1)
 
 
 def test_every_distribution_of_the_formula_has_a_regression():
-    model = fit(OutcomeRegression(confounded(candidates=[["a"], ["a", "c"]]), **SMALL), confounded_table(80))
+    model = fitted(confounded(candidates=[["a"], ["a", "c"]]), confounded_table(80))
     assert model.before == ("u",)
     assert [len(model.models(which).outcomes) for which in (0, 1)] == [2, 2]
-    assert model.models(1).columns == [0]
-    assert model.models(1).between is None
-    assert (model.models(1).outcomes[0].inputs, model.no_action.inputs) == (4, 1)
-    other = fit(OutcomeRegression(sequential(), **SMALL), sequential_table(80))
+    models = model.models(1)
+    assert (models.columns, models.between, models.front_door) == ([0], None, False)
+    assert [each.inputs for each in models.outcomes] == [4, 4]
+    assert [(each.response.inputs, each.response.outputs) for each in models.usual] == [(2, 2)]
+    assert (models.before.inputs, models.habit.inputs, models.habit.outputs) == (1, 2, 2)
+    other = fitted(sequential(), sequential_table(80))
     models = other.models(0)
-    assert models.before is None
-    assert models.between.inputs == 2
-    assert models.first == [0]
+    assert (models.before, models.between.inputs, models.first) == (None, 2, [0])
     assert models.outcomes[0].inputs == 4
+    # b follows a and v.
+    assert [(each.response.inputs, each.response.outputs) for each in models.usual] == [(1, 1), (3, 1)]
     assert model.faults() == other.faults() == []
 
 
 def test_the_fits_have_kernels_of_different_rows():
-    model = fit(OutcomeRegression(confounded(), **SMALL), confounded_table(200))
+    model = fitted(confounded(), confounded_table(200))
     one, other = model.models(0).outcomes
     assert not torch.allclose(one.widths, other.widths)
     assert one.residuals.shape == other.residuals.shape == (200, 1)
 
 
 def test_draws_are_kept_until_the_model_changes():
-    model = fit(OutcomeRegression(confounded(), **SMALL), confounded_table(80))
-    before = model.success(0, 4, 5, 0)
-    assert model.success(0, 4, 5, 0) is before
-    assert model.success(0, 4, 5, 1) is not before
-    assert deepcopy(model).success(0, 4, 5, 0) is not before
+    model = fitted(confounded(), confounded_table(80))
+    before = model.draws(0, 2, 4, 2, 0)
+    assert model.draws(0, 2, 4, 2, 0) is before
+    assert model.draws(0, 2, 4, 2, 1) is not before
+    assert deepcopy(model).draws(0, 2, 4, 2, 0) is not before
     fit(model, confounded_table(90))
-    assert model.success(0, 4, 5, 0).noise.shape == before.noise.shape
-    assert not torch.equal(model.success(0, 4, 5, 0).noise, before.noise)
+    assert not torch.equal(model.draws(0, 2, 4, 2, 0).before, before.before)
 
 
-def test_regressions_of_other_widths_are_noticed():
-    model = fit(OutcomeRegression(confounded(), **SMALL), confounded_table(80))
-    model.fits[0][1] = model.no_action
-    assert model.faults() == ["fits.0.1: expected 3 inputs and 1 outputs; got 1 and 1"]
+def test_what_is_drawn_for_one_purpose_has_the_functions_of_every_other():
+    model = fitted(confounded(), confounded_table(80))
+    one, other = (model.draws(0, 2, 4, 2, purpose) for purpose in (0, 1))
+    assert torch.equal(one.coefficients[0], other.coefficients[0])
+    assert not torch.equal(one.before, other.before), "their points are others"
+    whole = model.draws(0, 3, 4, 2, 0)
+    assert torch.equal(whole.coefficients[1][:, :, :2], one.coefficients[1])
 
 
 def yes_no(task, table, above=0.0):
@@ -85,32 +110,36 @@ def yes_no(task, table, above=0.0):
 
 @pytest.mark.slow
 def test_the_probability_of_a_yes_is_that_after_the_alteration():
-    task, table = yes_no(confounded(), confounded_table(1500), 2.0)
+    task, table = yes_no(confounded(), confounded_table(1500, freedom=2.0), 2.0)
     model = fit(OutcomeRegression(task), table)
-    x = torch.tensor([[0.0]], dtype=torch.float64)
-    success = model.success(0, 60, 100, 0)
-    for action in (-0.5, 0.8, 1.4):
-        a = torch.tensor([[action]], dtype=torch.float64)
-        shares = success.once(model.contexts(x), model.scaler.standardised(("a",), a))
-        assert float(shares.mean()) == pytest.approx(float(confounded_truth(x[0, 0], a[0, 0])), abs=0.06)
-    before = model.success_without_action(model.contexts(x), 60, 100)
-    assert before.shape == (1, 60)
-    # y = -2 u + e with a variance of 5.09 where nothing is set.
-    nothing = float(torch.special.ndtr(torch.tensor(-2 / (4 + 1 + 0.09) ** 0.5)))
-    assert float(before.mean()) == pytest.approx(nothing, abs=0.06)
+    x, a = torch.zeros(3, 1, dtype=torch.float64), torch.tensor([[-0.5], [0.8], [1.4]], dtype=torch.float64)
+    found = success(model, x, a)
+    assert found.tolist() == pytest.approx(confounded_truth(x[:, 0], a[:, 0]).tolist(), abs=0.06)
+    cases = CaseDraws(model.draws(0, 12, 64, 1, 0), model.contexts(x[:1]))
+    # y = -2 u + 4 e + ... with a variance of 4 + 16 + .09 where nothing is set.
+    nothing = float(torch.special.ndtr(torch.tensor(-2 / (4 + 16 + 0.09) ** 0.5)))
+    assert float(cases.none.mean()) == pytest.approx(nothing, abs=0.06)
 
 
 def test_a_model_of_success_is_read_again():
     task, table = yes_no(confounded(), confounded_table(120))
-    model = fit(OutcomeRegression(task, **SMALL), table)
+    model = fitted(task, table)
     assert model.outcome_kind.of_success
     assert isinstance(model.models(0).outcomes[0], FeatureClassifier)
     again = OutcomeRegression(task, **SMALL)
     again.load_state_dict(model.state_dict())
-    assert isinstance(again.no_action, FeatureClassifier)
     assert again.faults() == []
     x, a = torch.zeros(1, 1, dtype=torch.float64), torch.ones(1, 1, dtype=torch.float64)
-    assert torch.equal(again.success(0, 8, 9, 0).once(x, a), model.success(0, 8, 9, 0).once(x, a))
+    assert torch.equal(success(again, x, a), success(model, x, a))
+
+
+def test_success_itself_has_no_effect_of_units():
+    task, table = yes_no(confounded(), confounded_table(120))
+    task = RehearsalTask.of(task.to_plain() | {"unit": "k"})
+    units = (torch.arange(120) % 20).double().unsqueeze(-1)
+    model = fitted(task, Table.observed((*table.names, "k"), torch.cat((table.values, units), -1)))
+    assert model.outcome_kind.of_success
+    assert model.covariates[0].members.unique().numel() == 20
 
 
 def test_held_out_rows_do_not_decide_what_is_modelled():
@@ -127,12 +156,11 @@ def test_with_one_yes_no_outcome_of_two_the_whole_region_is_judged():
     plain = confounded().to_plain() | {"region": {"y": [0.0, None], "z": [0.5, None]}}
     plain["graph"] = {"parents": {"u": [], "a": ["x", "u"], "c": ["x"], "y": ["x", "a", "u"], "z": ["u"]}}
     task = RehearsalTask.of(plain)
-    model = fit(OutcomeRegression(task, **SMALL), rows)
+    model = fitted(task, rows)
     assert model.outcome_kind.of_success
-    assert (model.faces.count, model.no_action.outputs) == (1, 1)
-    desired = task.region.contains(rows.columns(("y", "z"))).double()
-    found = model.left_out(rows, 0, torch.arange(300) % 2)
-    assert float((found - desired).square().mean()) < 0.6 * float(desired.var())
+    assert model.outcome_kind.faces.count == model.models(0).outcomes[0].outputs == 1
+    assert model.score.beats_constant
+    assert float(model.score.brier[0]) < 0.6 * float(model.score.brier[1])
 
 
 @pytest.mark.slow
@@ -143,31 +171,53 @@ def test_a_yes_no_covariate_is_averaged_over():
     given = world.given([world.case(index) for index in range(12)])
     for drug in (0.0, 1.0):
         actions = torch.full((12, 1), drug, dtype=torch.float64)
-        shown = model.scaler.standardised(("drug",), actions)
-        shares = model.success(0, 60, 100, 0).once(model.contexts(given), shown).mean(-1)
-        apart = shares - world.probability(given, ("drug",), actions)
+        apart = success(model, given, actions) - world.probability(given, ("drug",), actions)
         assert float(apart.abs().max()) < 0.08
         assert float(apart.mean().abs()) < 0.02
 
 
-def test_no_member_is_refused():
-    with pytest.raises(ValueError, match="expected at least 1 member; got 0"):
-        OutcomeRegression(confounded(), members=0)
+@pytest.mark.parametrize(
+    "settings", [{"members": 0}, {"blocks": 3}, {"blocks": 0}, {"functions": 0}, {"members": 101}]
+)
+def test_numbers_of_draws_that_do_not_fit_are_refused(settings):
+    with pytest.raises(ValueError, match="members"):
+        OutcomeRegression(confounded(), **{**SMALL, **settings})
 
 
 def test_rows_left_out_are_predicted_from_the_others():
-    table = confounded_table(300)
-    model = fit(OutcomeRegression(confounded(), **SMALL), table)
-    folds = torch.arange(300) % 2
+    table, folds = confounded_table(300), torch.arange(300) % 2
+    model = fitted(confounded(), table)
+    member, faces, inputs = model.models(0).outcomes[0], model.outcome_kind.faces, model.inputs(table, 0)
+    targets = model.outcome_kind.targets(table.columns(("y",)))
     desired = model.task.region.contains(table.columns(("y",))).double()
-    found = model.left_out(table, 0, folds)
+    found = left_out(member, faces, inputs, targets, folds)
     assert ((found >= 0) & (found <= 1)).all()
     assert float((found - desired).square().mean()) < 0.5 * float(desired.var())
-    values = table.values.clone()
-    values[::2, table.names.index("y")] = 0.0
-    other = model.left_out(Table.observed(table.names, values), 0, folds)
+    changed = targets.clone()
+    changed[::2] = 0.0
+    other = left_out(member, faces, inputs, changed, folds)
     assert torch.equal(other[::2], found[::2]), "their own outcomes are not used"
     assert not torch.equal(other[1::2], found[1::2])
+
+
+def test_a_score_is_that_of_a_constant_or_better():
+    desired = (torch.arange(40) % 4 == 0).double()
+    made = OutcomeScore()
+    assert made.beats_constant, "not known"
+    made.solve(0.9 * desired + 0.05, desired)
+    assert made.brier.tolist() == pytest.approx([0.05**2, 0.25 * 0.75])
+    assert made.beats_constant
+    made.solve(1 - desired, desired)
+    assert not made.beats_constant
+
+
+def test_noise_is_not_predicted():
+    table = confounded_table(300)
+    values = table.values.clone()
+    values[:, -1] = torch.randn(300, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
+    task = RehearsalTask.of(confounded().to_plain() | {"region": {"y": [0.5, None]}})
+    found = fitted(task, Table.observed(table.names, values)).score.brier
+    assert float(found[0]) > 0.97 * float(found[1])
 
 
 @pytest.mark.bench
@@ -177,7 +227,7 @@ def test_a_region_that_one_row_in_a_thousand_reaches_is_reached(seed):
     assert float(world.desired(world.observations().columns(("NEC",))).double().mean()) < 0.005
     model = fit(OutcomeRegression(world.task, seed=seed), world.observations())
     cases = [world.case(index) for index in range(8)]
-    decisions = SampledRefinement().batch_search(OutcomeSuccess.for_cases(model, cases))
+    decisions = SampledRefinement().batch_search(SupportedGain.for_cases(model, cases))
     scores = [world.score(one, each)["probability"] for one, each in zip(cases, decisions, strict=True)]
     claims = [each.estimate.point for each in decisions]
     assert sum(scores) / 8 > 0.8
@@ -188,7 +238,7 @@ SETTINGS = {"frequencies": 20, "evidence_rows": 80, "iterations": 6}
 
 
 def model(classified):
-    return (FeatureClassifier if classified else FeatureRegression)(**SETTINGS)
+    return (FeatureClassifier if classified else ResponseRegression)(**SETTINGS)
 
 
 def kind(bounds):
