@@ -27,7 +27,15 @@ from rehearsal_torch.api.configured import decided, in_words, provenance, undist
 from rehearsal_torch.api.decisions import Decisions
 from rehearsal_torch.api.explain import FittedRows, check_explained, explain
 from rehearsal_torch.api.explanation import Explanation
-from rehearsal_torch.api.request import NewCases, Request, check_workers, labels_of, names_of, rows_of
+from rehearsal_torch.api.request import (
+    NewCases,
+    Request,
+    check_workers,
+    labels_of,
+    names_of,
+    plain_contexts,
+    rows_of,
+)
 from rehearsal_torch.api.what_if import Comparison, FittedMethod, WhatIf, compare, what_if
 from rehearsal_torch.checkpoint import METHOD, written
 from rehearsal_torch.checkpoint import save as save_surrogate
@@ -127,7 +135,7 @@ class RehearsalModel(FittedMethod):
         if self.bounds_left:
             warnings.warn(self.bounds_left, RequestWarning, stacklevel=2)
         problem = self._cases(cases)
-        with in_words(), undisturbed():
+        with in_words(), undisturbed(self.method.search.draws):
             rounds = decided(
                 problem, self.surrogate, self.method, self.seed, workers, overturning=self.overturning
             )
@@ -293,6 +301,8 @@ class RehearsalModel(FittedMethod):
         return table_html(["", "a fitted method"], [[name, str(text)] for name, text in facts.items()])
 
     def _cases(self, given: Any) -> NewCases:
+        if (contexts := plain_contexts(given, self.task)) is not None:
+            return NewCases(self.task, contexts, [str(number) for number in range(1, len(contexts) + 1)])
         rows = rows_of(given, "cases")
         with in_words():
             read = rows_in(rows, "cases", "the cases")

@@ -126,10 +126,8 @@ class Overturned:
 
     def __call__(self, context: Context, decisions: Sequence[Decision]) -> list[Decision]:
         """The decisions with their sensitivity."""
-        return [
-            self.known.with_sensitivity(each, context.certificate(place, each))
-            for place, each in enumerate(decisions)
-        ]
+        certificates = [context.certificate(place, each) for place, each in enumerate(decisions)]
+        return self.known.with_sensitivity(decisions, certificates)
 
 
 @dataclass(frozen=True)

@@ -111,7 +111,7 @@ class Answer:
     Attributes:
         altered: The variables that it sets.
         before: What it is compared with; None if that is unknown.
-        doubted: Whether its model is (`finding.DOUBTING`).
+        doubted: Whether it is at most *may* whatever its gain (`finding.doubted`).
         draws: Of its gain; None where nothing is altered, or the method has none.
     """
 
@@ -131,8 +131,7 @@ class Overall:
         gain: By how much it rises, with its interval; cases in which nothing is altered count as zero.
         counts: How many cases are *do*, *may* and *leave*.
         beyond: S, the share of such cases in which no row is near.
-        status: *do* if the interval of the gain lies above zero, unless a model is doubted whose draws are
-            not from rows that did not choose.
+        status: *do* if the interval of the gain lies above zero, unless some case is doubted.
     """
 
     before: float
@@ -173,7 +172,7 @@ def overall(answers: Sequence[Answer]) -> Overall | None:
     parts = [each.estimate(beyond > TOLD_BEYOND) for each in means]
     ends = [sum(getattr(each, name) for each in parts) for name in ("point", "lower", "upper")]
     gain = _difference(*ends, means[0].level)
-    doubted = any(each.doubted and not (each.draws and each.draws.untouched) for each in acted)
+    doubted = any(each.doubted for each in acted)
     every: tuple[Status, ...] = ("do", "may", "leave")
     return Overall(
         sum(before) / count,

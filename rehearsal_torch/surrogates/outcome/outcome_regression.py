@@ -54,10 +54,12 @@ from rehearsal_torch.estimators.response_regression import ResponseRegression
 from rehearsal_torch.seeding import generator
 from rehearsal_torch.surrogates.outcome.average_effects import (
     LEAST_CHANCE,
-    NEAR_ROWS as COMPARED_ROWS,
     AverageEffects,
     chosen_rows,
     row_means,
+)
+from rehearsal_torch.surrogates.outcome.average_effects import (
+    NEAR_ROWS as COMPARED_ROWS,
 )
 from rehearsal_torch.surrogates.outcome.case_draws import CaseDraws
 from rehearsal_torch.surrogates.outcome.near_rows import NearRows
@@ -209,8 +211,8 @@ def left_out(
     folds: Tensor,
     points: Tensor | None = None,
 ) -> Tensor:
-    """P(Y in S | h) at rows (n, p), standardised, (n,), or at points (..., n, p) that go with them, (..., n): each
-    fold (n,) is predicted from the others, with targets (n, q) and the kernels of all rows.
+    """P(Y in S | h) at rows (n, p), standardised, (n,), or at points (..., n, p) that go with them, (..., n):
+    each fold (n,) is predicted from the others, with targets (n, q) and the kernels of all rows.
     """
     points = inputs if points is None else points
     probabilities = points.new_zeros(points.shape[:-1])
@@ -378,8 +380,8 @@ class OutcomeRegression(AdjustedSurrogate):
                     for each in (effect.draws.estimate(), effect.check)
                 )
                 text = (
-                    f"on average over the rows, {words} changes the chance of a desired outcome by {model} according "
-                    f"to the model, and by {check} by a doubly robust estimate: one of them is wrong"
+                    f"on average over the rows, {words} changes the chance of a desired outcome by {model} "
+                    f"according to the model, and by {check} by a doubly robust estimate: one of them is wrong"
                 )
                 findings.append(Finding("claim", text))
         return findings
