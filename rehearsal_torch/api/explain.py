@@ -144,7 +144,8 @@ def _adjusted(model: FittedMethod, names: tuple[str, ...]) -> Adjusted:
     sets = adjustment(task.graph, task.context, names, task.outcomes)
     own, context, before, between = map(task.variables, (names, task.context, sets.before, sets.between))
     reasons = tuple(sentence_in_words(each, task.coded) for each in sets.reasons)
-    return Adjusted(own, context, before, between, reasons, model.surrogate.by_adjustment)
+    enters = model.surrogate.by_adjustment
+    return Adjusted(own, context, before, between, reasons, enters, sets.front_door)
 
 
 def _near(

@@ -33,9 +33,10 @@ class Adjusted:
     Attributes:
         context: The context, which is always given.
         before: Covariates that the alteration does not influence.
-        between: Covariates between two of the alterations.
+        between: Covariates between two of the alterations, or mediators.
         reasons: Why that does not suffice; empty if it does.
         enters: Whether the fit uses these sets; a model of all equations of the graph does not.
+        front_door: Whether the mediators tell the effect.
     """
 
     names: tuple[str, ...]
@@ -44,9 +45,19 @@ class Adjusted:
     between: tuple[str, ...]
     reasons: tuple[str, ...]
     enters: bool
+    front_door: bool = False
 
     def sentence(self) -> str:
         """The covariates in words."""
+        if self.front_door:
+            own, through = ", ".join(self.names), ", ".join(self.between)
+            known = (
+                f", given {', '.join([*self.context, *self.before])}" if self.context or self.before else ""
+            )
+            return (
+                f"A hidden cause joins {own} and the outcome; the effect of setting {own} is told through "
+                f"{through} (the front door){known}."
+            )
         every = [*self.context, *self.before, *self.between]
         known, parts = ", ".join(every) or "nothing", []
         if self.context and len(every) > len(self.context):

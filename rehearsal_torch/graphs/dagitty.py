@@ -17,8 +17,8 @@
 Chains `a -> b <- c` and groups in braces, with commas or without, are read as well; semicolons may separate
 statements, and positions and comments are ignored. Marks of other notations, such as `=>`, `>`, `~` and `⇒`,
 are no arrows: what they mean differs between programs, or they are slips. A variable may have a role: context
-is written as adjusted, actionable variables as exposure, outcomes as outcome. Here `<->` joins members of a
-clique, so that the graph must satisfy Def. 3, or accompanies a directed edge (a bow).
+is written as adjusted, actionable variables as exposure, outcomes as outcome. Here `<->` stands for a
+hidden common cause, and joins the members of a clique where the graph satisfies Def. 3.
 
 An undirected edge says that one of two variables influences the other, and not which. It is refused but in
 `pdag { ... }`: such edges make a list a class of graphs, {parents, undirected} (`graphs.written_graph`).
@@ -116,6 +116,21 @@ class EdgeList:
             )
         return RehearsalGraph.mixed(self.names, self.directed, self.bidirected)
 
+    def without(self, latent: Collection[str]) -> "EdgeList":
+        """The projection onto the others; ValueError if one has a role, or some edge no direction."""
+        if not latent:
+            return self
+        first = sorted(latent)[0]
+        if self.undirected:
+            raise ValueError(
+                f"{first} is latent beside edges without a direction ({' -- '.join(self.undirected[0])}): "
+                "choose their directions, or write <-> in place of the latent variable"
+            )
+        for mark, names in self.parts.items():
+            if both := [name for name in names if name in latent]:
+                raise ValueError(f"{both[0]} is latent and {mark}: a variable with a role is observed")
+        return EdgeList(*projected(self.names, self.directed, self.bidirected, latent), (), self.parts)
+
     def to_plain(self) -> dict[str, Any]:
         """{parents, bidirected, undirected} of a list with undirected edges; the plain graph of another."""
         if not self.undirected:
@@ -125,6 +140,19 @@ class EdgeList:
             parents[effect].append(cause)
         plain = {"parents": parents, "undirected": [list(pair) for pair in self.undirected]}
         return plain | ({"bidirected": [list(pair) for pair in self.bidirected]} if self.bidirected else {})
+
+
+_YES, _NO = ("", "1", "yes", "true"), ("0", "no", "false")
+_UNSEEN = re.compile(
+    r"(?i)(unobserved|unmeasured|latent|hidden)(\s+(common\s+)?(confounder|cause|variable|factor)s?)?(\s*\d+)?"
+)
+
+
+def is_latent(attributes: Mapping[str, Any], called: str) -> bool:
+    """Whether a node of another program's graph stands for a hidden variable: it is marked, or called so."""
+    marks = {str(name).lower(): str(value).lower() for name, value in attributes.items()}
+    marked = any(marks.get(name) in _YES for name in ("latent", "hidden", "unobserved"))
+    return marked or marks.get("observed") in _NO or _UNSEEN.fullmatch(called.strip()) is not None
 
 
 def projected(
@@ -287,17 +315,7 @@ def _statements(body: Sequence[Token], partial: bool = False) -> EdgeList:
         raise ValueError(f"an edge {line!r} leads nowhere: expected a variable after it")
     latent = set(parts.pop("latent", ()))
     directed, bidirected, undirected = (tuple(each) for each in pairs.values())
-    if not latent:
-        return EdgeList(tuple(names), directed, bidirected, undirected, parts)
-    if undirected:
-        raise ValueError(
-            f"{sorted(latent)[0]} is latent beside edges without a direction ({' -- '.join(undirected[0])}): "
-            "choose their directions, or write <-> in place of the latent variable"
-        )
-    if marked := [mark for mark, names_marked in parts.items() if not latent.isdisjoint(names_marked)]:
-        both = next(name for mark in marked for name in parts[mark] if name in latent)
-        raise ValueError(f"{both} is latent and {marked[0]}: a variable with a role is observed")
-    return EdgeList(*projected(tuple(names), directed, bidirected, latent), (), parts)
+    return EdgeList(tuple(names), directed, bidirected, undirected, parts).without(latent)
 
 
 def _tokens(text: str) -> list[Token]:

@@ -23,7 +23,13 @@ not that both variables move together.
 In DOT an edge with `dir=both` is a hidden common cause, `dir=back` turns it around, and one with `dir=none`
 has no direction. Of an end that is drawn, `arrowtail=none` and `arrowhead=none` leave the arrow away:
 causal-learn writes each edge as `dir=both` with both. Circles (`odot`) are refused. A node is called by its
-label if it has one. Attributes of other kinds, defaults of `node`, `edge` and `graph`, and settings such as
+label if it has one.
+
+A node is hidden if it has `latent`, `hidden` or `unobserved` (alone or =true, =yes, =1) or `observed="no"`,
+or is called by such a word (`U [label="Unobserved confounder"]`), in DOT, GraphML and GML. As in dagitty's
+code, hidden nodes are projected out: those that they influence share a hidden common cause.
+
+In DOT, attributes of other kinds, defaults of `node`, `edge` and `graph`, and settings such as
 `rankdir=LR` are ignored; defaults that change the ends of edges, subgraphs, ports and labels in HTML are
 refused. DOT is read here, in one pass over the text, and not by pydot, which takes twice the time for each
 further pair of braces around a node (2 s for nine, in a text of 49 letters) and 3.5 s, not .1 s, for 4,000
@@ -50,6 +56,7 @@ from rehearsal_torch.graphs.dagitty import (
     UNDIRECTED,
     EdgeList,
     edges_of,
+    is_latent,
     model_of,
 )
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph, check_size
@@ -70,6 +77,7 @@ _HEAD = re.compile(rf"\s*+(?:strict\s++)?digraph\b\s*+(?:{_QUOTED}|[\w.]++)?\s*+
 _SETTING = re.compile(rf"[A-Za-z_]\w*+\s*+=\s*+(?:{_QUOTED}|[\w.+-]++)")
 _PAIR = re.compile(rf"(?<!\w)(?P<name>\w++)\s*+=\s*+(?P<value>{_QUOTED}|[^\s,;\"]++)")
 _PORT = re.compile(r"(?<![\w.])[\w.]*+:[\w.]++")
+_ALONE = re.compile(r"\w+")
 _UNENDED = re.compile(r"(?<!\w)\w++\s*+=\s*+\S*+")
 _DEFAULTS = ("node", "edge", "graph")
 # Ends of edges as they are drawn where nothing is said of them.
@@ -82,7 +90,7 @@ _CIRCLES = ("dot", "odot")
 def edges_in_dot(text: str) -> EdgeList:
     """The edges of DOT, some without a direction; ValueError says where it is none, or has others."""
     pairs: dict[str, list[tuple[str, str]]] = {each: [] for each in (DIRECTED, BIDIRECTED, UNDIRECTED)}
-    names, labels = dict[str, None](), dict[str, str]()
+    names, labels, latent = dict[str, None](), dict[str, str](), set[str]()
     for statement, attributes in _statements(_body(text)):
         if statement.lower() in _DEFAULTS:
             for name, usual in _USUAL.items() if statement.lower() == "edge" else ():
@@ -96,8 +104,11 @@ def edges_in_dot(text: str) -> EdgeList:
         # Attributes are those of one statement.
         edges = edges_of(statement, apart=bool(attributes))
         names |= dict.fromkeys(edges.names)
-        if not edges.directed and not edges.bidirected and "label" in attributes:
-            labels |= dict.fromkeys(edges.names, attributes["label"])
+        if not edges.directed and not edges.bidirected:
+            hidden = [name for name in edges.names if is_latent(attributes, attributes.get("label", name))]
+            latent.update(hidden)
+            shown = [name for name in edges.names if name not in hidden]
+            labels |= dict.fromkeys(shown, attributes["label"]) if "label" in attributes else {}
         if edges.directed:
             kind = _kind(attributes, " -> ".join(edges.directed[0]))
             back = kind == REVERSED
@@ -110,7 +121,8 @@ def edges_in_dot(text: str) -> EdgeList:
     directed, bidirected, undirected = (
         tuple((called[source], called[target]) for source, target in each) for each in pairs.values()
     )
-    return EdgeList(tuple(called.values()), directed, bidirected, undirected)
+    every = EdgeList(tuple(called.values()), directed, bidirected, undirected)
+    return every.without({called[name] for name in latent})
 
 
 def _body(text: str) -> str:
@@ -145,6 +157,7 @@ def _statements(body: str) -> Iterator[tuple[str, dict[str, str]]]:
         if token.lastgroup == "list":
             pairs = _PAIR.finditer(token[0][1:-1])
             attributes |= {pair["name"]: pair["value"].removeprefix('"').removesuffix('"') for pair in pairs}
+            attributes |= dict.fromkeys(_ALONE.findall(_PAIR.sub("", token[0][1:-1])), "")
             # Nothing need separate defaults from the next statement.
             ends = len(words) == 1 and words[0].strip().lower() in _DEFAULTS
         elif not ends:
@@ -241,7 +254,9 @@ def from_networkx(graph: Any) -> RehearsalGraph:
                     f"kind={BOTH_WAYS!r} if a hidden cause moves both"
                 )
         (bidirected if kind == BOTH_WAYS else directed).append((names[source], names[target]))
-    return RehearsalGraph.mixed(names.values(), directed, bidirected)
+    latent = {names[node] for node, data in graph.nodes(data=True) if is_latent(data, names[node])}
+    every = EdgeList(tuple(names.values()), tuple(directed), tuple(bidirected))
+    return every.without(latent).graph()
 
 
 def read_plain(path: str | Path) -> dict[str, Any]:

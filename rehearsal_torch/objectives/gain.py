@@ -160,7 +160,7 @@ class SupportedGain(AlterationObjective):
             return last[2]
         flat = self.standardised(actions).reshape(-1, *actions.shape[-2:])
         said = draws.values(flat)
-        values = Values(*(each.unflatten(0, actions.shape[:-2]) for each in vars(said).values()))
+        values = Values(*(each.reshape(*actions.shape[:-2], *each.shape[1:]) for each in vars(said).values()))
         self._last = draws, actions.clone(), values
         return values
 
@@ -186,6 +186,8 @@ class SupportedGain(AlterationObjective):
         cost = 0.0 if self.charge is None else self.charge(actions)
         gain, credit = said.gain.mean(-1), said.credit.mean(-1)
         gain, credit = gain - DISCOUNT * (gain - credit) - cost, credit - cost
+        if self.unidentified:
+            return gain - 2
         allowed = self._allowed(said, beyond, lost)
         rest = torch.where(credit > LEAST_CREDIT, credit, gain - 2)
         return torch.where(allowed & (gain > 0), 1 + gain, rest)
@@ -208,9 +210,16 @@ class SupportedGain(AlterationObjective):
 
     @torch.no_grad()
     def acceptable(self, actions: Tensor) -> Tensor:
-        """Whether an action is allowed, or has a credit."""
+        """Whether an action is allowed, or has a credit, and the graph lets its effect be told."""
         said = self._said(self.judging, actions)
-        return self._allowed(said) | (said.credit.mean(-1) > LEAST_CREDIT)
+        may = self._allowed(said) | (said.credit.mean(-1) > LEAST_CREDIT)
+        return may & (not self.unidentified)
+
+    @property
+    def unidentified(self) -> tuple[str, ...]:
+        """Why the graph does not let the effect be told from observations, in words; empty if it does."""
+        reasons, coded = self.surrogate.adjustments[self.which].reasons, self.surrogate.task.coded
+        return tuple(sentence_in_words(each, coded) for each in reasons)
 
     def contrast(self, first: Tensor, second: Tensor) -> list[Estimate | None]:
         """See `AlterationObjective.contrast`: by the same draws for both."""
@@ -244,9 +253,9 @@ class SupportedGain(AlterationObjective):
         said = Values(*(each[0] for each in vars(several).values()))
         intervals = self._intervals(said)
         coded = self.surrogate.task.coded
-        reasons = [sentence_in_words(each, coded) for each in self.surrogate.adjustments[self.which].reasons]
+        assumed = self.surrogate.adjustments[self.which].assumed
         doubts = (*self.surrogate.score.doubt(), *self.surrogate.contradictions(self.which))
-        general = (*doubts, *(Finding("adjustment", reason) for reason in reasons))
+        general = (*doubts, *(Finding("adjustment", sentence_in_words(each, coded)) for each in assumed))
         return [
             self._appraisal(said, index, intervals[index], allowed[index], general)
             for index in range(len(self.cases))
@@ -306,12 +315,19 @@ class SupportedGain(AlterationObjective):
             self.level,
         )
         less, more = model["baseline"]
+        unsupported = None if allowed or offered else _unsupported(share, point, before, max(0.0, -worst))
+        if reasons := self.unidentified:
+            unsupported = Finding(
+                "adjustment",
+                f"the effect is not identified by adjustment or the front door: {'; '.join(reasons)}; "
+                "measure the common cause, or run an experiment",
+            )
         return Appraisal(
             chance(round(point, 6), lower, upper, self.level),
             chance(round(before, 6), less, more, self.level),
             findings=(*general, *beyond),
             declined=worse_than_nothing(point, before) if printed["gain"][1] < 0 else None,
-            unsupported=None if allowed or offered else _unsupported(share, point, before, max(0.0, -worst)),
+            unsupported=unsupported,
             trace={
                 "beyond": round(share, 4),
                 "worst": round(worst, 6),

@@ -177,7 +177,8 @@ class KernelValue(AlterationObjective):
         half_width = normal_quantile(self.level) * std
         support = self.estimator.support(self.prepared, standardised)
         coded = self.surrogate.task.coded
-        reasons = [sentence_in_words(each, coded) for each in self.surrogate.adjustments[self.which].reasons]
+        adjusted = self.surrogate.adjustments[self.which]
+        reasons = [sentence_in_words(each, coded) for each in (*adjusted.reasons, *adjusted.assumed)]
         appraisals = []
         for index in range(len(self.cases)):
             here, half, baseline = probability[index], half_width[index], _clipped(self.before[index])

@@ -21,7 +21,9 @@ the graph says to adjust for (`graphs.separation`), computed once for each set o
 hidden cause that strong is enough, a decision that would be *do* carries a finding of the kind
 ``hidden_cause``, and is *may*.
 
-Nothing is added to decisions that set nothing, or have no estimate of such a probability; nor where the
+Nothing is added to decisions that set nothing, have no estimate of such a probability, or rest on a model
+that does not fit the rows; nor where the front door tells the effect, which a hidden cause of action and
+outcome does not change; nor where the
 observations contain altered cells: then the actions were chosen by decisions, of which it is known on what
 they depended.
 """
@@ -44,7 +46,7 @@ from rehearsal_torch.estimators.marginal_sensitivity import (
     tipping_between,
     tipping_strength,
 )
-from rehearsal_torch.graphs.separation import adjustment
+from rehearsal_torch.graphs.separation import Adjustment, adjustment
 
 # More rows add nothing to a 95 % range.
 MOST_ROWS = 20_000
@@ -59,6 +61,7 @@ class Overturning:
     def __init__(self, task: RehearsalTask, observations: Callable[[], Table]) -> None:
         self.task, self.observations = task, observations
         self._known: dict[tuple[str, ...], Mapping[str, float] | None] = {}
+        self._adjustments: dict[tuple[str, ...], Adjustment] = {}
 
     @property
     def applies(self) -> bool:
@@ -102,6 +105,11 @@ class Overturning:
             if decision.alteration is None or estimate is None or before is None:
                 continue
             if not estimate.of == before.of == CHANCE or not self.applies:
+                continue
+            # How far a hidden cause could move a claim says nothing where the claim is wrong without one.
+            if any(each.kind == "bad_fit" for each in decision.findings):
+                continue
+            if self._sets(decision.alteration.names).front_door:
                 continue
             lower, basis = self._lower(decision, certificate)
             if decision.gain is not None and decision.gain.lower is not None:
@@ -149,15 +157,22 @@ class Overturning:
             return bound, "certificate"
         return decision.estimate.point, "point"
 
+    def _sets(self, names: tuple[str, ...]) -> Adjustment:
+        if names not in self._adjustments:
+            given = self.task.graph, self.task.context, names, self.task.outcomes
+            self._adjustments[names] = adjustment(*given)
+        return self._adjustments[names]
+
     def _strengths(self, names: tuple[str, ...]) -> Mapping[str, float] | None:
         """See `covariates`."""
         if self.rows is None:
             return None
-        sets = adjustment(self.task.graph, self.task.context, names, self.task.outcomes)
+        sets = self._sets(names)
         before = (*self.task.context, *sets.before)
         later = tuple(name for name in names if name not in sets.first)
         blocks = [(sets.first, before)] if sets.first else []
-        blocks.append((later, (*before, *sets.first, *sets.between) if sets.first else before))
+        if later:
+            blocks.append((later, (*before, *sets.first, *sets.between) if sets.first else before))
         columns = self.rows.columns
         assignments = [Assignment(columns(actions), columns(given), given) for actions, given in blocks]
         if not all(each.estimable for each in assignments):

@@ -267,3 +267,43 @@ def test_ports_and_settings_are_no_names(text, said):
 
 def test_colons_and_equal_signs_in_quotation_marks_are_part_of_a_name():
     assert edges_in_dot('digraph { rankdir=LR; "a:n" -> "b=1" }').graph().names == ("a:n", "b=1")
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [
+        "[latent]",
+        "[hidden=true]",
+        '[observed="no"]',
+        "[unobserved=1, shape=circle]",
+        '[label="Unobserved Confounders"]',
+        '[label="Unobserved"]',
+    ],
+)
+def test_hidden_nodes_of_dot_are_projected_out(mark):
+    graph = edges_in_dot(
+        f"digraph {{ x -> a; a -> y; U {mark}; V {mark}; U -> {{a y}}; V -> {{a b}} }}"
+    ).graph()
+    assert set(graph.names) == {"x", "a", "y", "b"}
+    assert set(map(frozenset, graph.bidirected)) == {frozenset("ay"), frozenset("ab")}
+    assert set(graph.edges) == {("x", "a"), ("a", "y")}
+
+
+def test_nodes_that_are_seen_are_variables():
+    text = (
+        'digraph {U [observed="yes", label="latent heat"]; hidden_layer [hidden=no]; {U hidden_layer} -> y}'
+    )
+    assert set(edges_in_dot(text).graph().names) == {"latent heat", "hidden_layer", "y"}
+    with pytest.raises(ValueError, match=r"u is latent beside edges without a direction \(a -- b\)"):
+        edges_in_dot("digraph { u [latent]; u -> a; a -> b [dir=none] }")
+
+
+@pytest.mark.parametrize(
+    "mark", ['label "U" observed "no"', 'label "U" latent 1', 'label "Unobserved confounder 1"']
+)
+def test_hidden_nodes_of_gml_are_projected_out(tmp_path, mark):
+    (tmp_path / "graph.gml").write_text(
+        'graph [ directed 1 node [ id 0 label "a" ] node [ id 1 label "y" ] node [ id 2 ' + mark + " ] "
+        "edge [ source 0 target 1 ] edge [ source 2 target 0 ] edge [ source 2 target 1 ] ]"
+    )
+    assert read_graph(tmp_path / "graph.gml") == RehearsalGraph.mixed("ay", [("a", "y")], [("a", "y")])

@@ -19,7 +19,17 @@ from rehearsal_torch.data.reading import ReadTable, TableError, read_table
 from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.files.nearby import near_files
 from rehearsal_torch.files.plain import PlainFileError, text_of, yaml_of
-from rehearsal_torch.files.schema import Fault, Schema, line_at, lines_of, meant, path_of, read, shown
+from rehearsal_torch.files.schema import (
+    Fault,
+    Schema,
+    line_at,
+    lines_of,
+    meant,
+    path_of,
+    read,
+    shown,
+    suggested,
+)
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 
 
@@ -134,7 +144,10 @@ def graph_faults(variables: Mapping[str, Variable], graph: RehearsalGraph, found
     """Faults of names that only the graph or only the variables have; of the role other, a warning."""
     unnamed = [each for each in graph.names if each not in variables]
     for name in unnamed:
-        found.fault("graph", f"{name!r} is not under variables; {meant(name, variables)}")
+        remedy = meant(name, variables)
+        if suggested(name, variables) is None:
+            remedy += "; of a hidden variable, write <-> between those it moves, or mark it as latent"
+        found.fault("graph", f"{name!r} is not under variables; {remedy}")
     for name, about in variables.items():
         if name in graph.names:
             continue

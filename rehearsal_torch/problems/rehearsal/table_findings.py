@@ -13,7 +13,7 @@
     like an identifier       by its name or its values (`data.tables.identifiers`); and the names of cases
     no path                  an action without a directed path to an outcome
     not identified           an action and the outcomes have a common cause that nothing known blocks
-    contradicted graph       an action that is said not to matter, and does in the rows
+    contradicted graph       an action that is said not to matter, and does in the rows; missing arrows
     desired already          more than 80% of the rows lie in the desired region
     desired region unseen    no row, or every row, lies in it
     beyond the rows          an action may be set further than any row goes
@@ -30,7 +30,7 @@ import torch
 from rehearsal_torch.data.codings.class_actions import offered, offered_words, whole
 from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.data.codings.texts import sentence_in_words
-from rehearsal_torch.data.graph_check import untrue_graph
+from rehearsal_torch.data.graph_check import refutations, untrue_graph
 from rehearsal_torch.data.problem_file.compiled import WrittenProblem
 from rehearsal_torch.data.problem_file.findings import Findings
 from rehearsal_torch.data.tables.cases import assumed_usual
@@ -78,10 +78,14 @@ def note_findings(problem: "RehearsalTable", found: Findings, written: WrittenPr
             words = f"no directed path leads from {name} to {' or '.join(task.outcomes)}"
             found.of_variable(name, "no_path", f"{words}: it will never be set")
     for reason, altered in _unidentified(problem):
-        biased = f"what setting {altered} does cannot be told from these rows, and estimates of it are biased"
-        words = f"{reason}: {biased}; measure the common cause, or run an experiment"
+        hidden = (
+            f"what setting {altered} does cannot be told from these rows, by adjustment or the front door"
+        )
+        words = f"{reason}: {hidden}; measure the common cause, or run an experiment"
         found.warn("graph", "adjustment", words)
-    for finding in untrue_graph(table, task):
+    for sentence in _assumed(problem):
+        found.warn("graph", "adjustment", sentence)
+    for finding in (*untrue_graph(table, task), *refutations(task, problem.refuted)):
         found.add("graph", finding)
     inside = float(task.region.contains(table.columns(task.outcomes)).double().mean())
     for sentence in problem.region_notes:
@@ -153,6 +157,23 @@ def _unidentified(problem: "RehearsalTable") -> Iterator[tuple[str, str]]:
         for reason in adjustment(task.graph, task.context, altered, task.outcomes).reasons:
             reasons.setdefault(sentence_in_words(reason, task.coded), ", ".join(task.variables(altered)))
     yield from reasons.items()
+
+
+def _assumed(problem: "RehearsalTable") -> Iterator[str]:
+    """What the effects of actions rest on beside the graph, and through what a front door tells them."""
+    task = problem.task
+    sentences = dict[str, None]()
+    for altered in task.candidates:
+        sets = adjustment(task.graph, task.context, altered, task.outcomes)
+        sentences |= dict.fromkeys(sentence_in_words(each, task.coded) for each in sets.assumed)
+        if sets.front_door:
+            own, through = (", ".join(task.variables(names)) for names in (altered, sets.between))
+            sentences[
+                f"a hidden cause joins {own} and {', '.join(task.outcomes)}: what setting {own} does is told "
+                f"through {through} (the front door), which takes it that nothing hidden moves {through} "
+                f"beside {own} or {', '.join(task.outcomes)}"
+            ] = None
+    yield from sentences
 
 
 def _said(problem: "RehearsalTable", name: str, value: float) -> str:

@@ -186,17 +186,19 @@ def graph_figure(
         for source, target in edges:
             tail, head = (source, target) if line == "->" else (min(source, target), max(source, target))
             share = 1.0 if probabilities is None else probabilities.get((tail, line, head), 0.0)
-            # A bow has a directed edge as well: the bi-directional one is drawn beside it.
-            bow: dict[str, Any] = {"posA": spots.centres[source], "posB": spots.centres[target]}
-            bow |= {"connectionstyle": "arc3,rad=0.35", "shrinkA": 12, "shrinkB": 12}
-            path = (
-                _within(placed, spots, source, target)
-                if placed.column[source] >= placed.column[target]
-                else _across(placed, spots, source, target, ends[source, target])
-            )
+            # Directed edges may join the ends of a hidden cause as well: it is drawn beside them.
+            course: dict[str, Any] = {"posA": spots.centres[source], "posB": spots.centres[target]}
+            course |= {"connectionstyle": "arc3,rad=0.35", "shrinkA": 12, "shrinkB": 12}
+            if line == "->" or (source, target) not in graph.hidden:
+                inner = placed.column[source] >= placed.column[target]
+                course = {
+                    "path": _within(placed, spots, source, target)
+                    if inner
+                    else _across(placed, spots, source, target, ends[source, target])
+                }
             axes.add_patch(
                 FancyArrowPatch(
-                    **(bow if line == "<->" and (source, target) in graph.hidden else {"path": path}),
+                    **course,
                     arrowstyle="-|>" if line == "->" else "<|-|>",
                     mutation_scale=10,
                     linewidth=0.4 + 0.8 * share,

@@ -129,7 +129,14 @@ def _adjusted(of: Material) -> list[str]:
     for names, covariates in sets_with[:_SETS]:
         every = [*context, *covariates.before, *covariates.between]
         among = f"among rows alike in {and_list(every)}" if every else "among all rows, adjusted for nothing"
-        if of.record.get("by_adjustment"):
+        if covariates.front_door:
+            known = [*context, *covariates.before]
+            given = f", among rows alike in {and_list(known)}" if known else ""
+            sentence = (
+                f"A hidden cause joins {and_list(names)} and the outcome: what settings do is told through "
+                f"{and_list(covariates.between)} (the front door){given}."
+            )
+        elif of.record.get("by_adjustment"):
             adjusted = " (the covariates adjusted for)" if every else ""
             sentence = f"Settings of {and_list(names)} are compared {among}{adjusted}."
         else:

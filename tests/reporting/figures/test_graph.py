@@ -123,3 +123,13 @@ def test_unknown_variables_are_refused():
 def test_a_name_is_no_formula(tmp_path, name):
     files = draw_graph(RehearsalGraph.of({"outcome": [name]}), tmp_path)
     assert name in files[1].read_text(encoding="utf-8")
+
+
+def test_hidden_causes_outside_of_cliques_are_drawn_beside_the_arrows():
+    graph = RehearsalGraph.mixed(
+        [], [("x", "t"), ("t", "m"), ("m", "y"), ("t", "z")], [("t", "y"), ("z", "y")]
+    )
+    figure = graph_figure(graph, ("x",), ("t",), ("y",))
+    arrows = [patch for patch in figure.axes[0].patches if isinstance(patch, FancyArrowPatch)]
+    assert sum(to_hex(arrow.get_edgecolor()) == VERMILION.lower() for arrow in arrows) == 2
+    assert len(arrows) == 6

@@ -319,3 +319,41 @@ def test_a_choice_that_is_none_is_a_fault():
     made = OutcomeKind(partial(model), FaceCoordinates.of(Polytope.of({"y": (0, 1)})), 0)
     made.classified = torch.tensor([0.5]).double()
     assert made.faults() == ["classified: expected 0 or 1; got 0.5"]
+
+
+def behind_the_front_door(count, seed=0):
+    """t -> m -> y, and h moves t and y: by itself y seems to rise with t, and falls if t is set."""
+    stream = torch.Generator().manual_seed(seed)
+    x, h, *noises = torch.randn(5, count, dtype=torch.float64, generator=stream)
+    t = 0.5 * x + h + noises[0]
+    m = t + noises[1]
+    y = -m + 2 * h + 0.5 * x + 0.5 * noises[2]
+    return Table.observed(("x", "t", "m", "y"), torch.stack((x, t, m, y), -1))
+
+
+def asked_of_the_front_door(hidden):
+    return RehearsalTask.of(
+        {
+            "graph": ["x -> {t y}", "t -> m -> y", *hidden],
+            "context": ["x"],
+            "box": {"t": [-1.5, 1.5]},
+            "region": {"y": [None, 0]},
+        }
+    )
+
+
+def test_the_front_door_finds_what_a_hidden_cause_turns_around():
+    x, t = (
+        torch.tensor([-1.0, 0, 1]).repeat(5).double(),
+        torch.linspace(-1, 1, 5).repeat_interleave(3).double(),
+    )
+    # y = -t + x / 2 + noise of variance 1 + 4 + 1/4 if t is set.
+    truth = torch.special.ndtr((t - 0.5 * x) / 5.25**0.5)
+    errors = []
+    for hidden in (["t <-> y"], []):
+        model = fit(OutcomeRegression(asked_of_the_front_door(hidden)), behind_the_front_door(2000))
+        assert model.faults() == []
+        found = success(model, x.unsqueeze(-1), t.unsqueeze(-1))
+        errors.append(float((found - truth).abs().max()))
+    assert errors[0] < 0.05
+    assert errors[1] > 0.2
