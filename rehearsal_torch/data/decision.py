@@ -41,7 +41,7 @@ from rehearsal_torch.data.estimate import (
     net,
 )
 from rehearsal_torch.data.finding import NOTHING_BETTER, Finding, doubted, joined
-from rehearsal_torch.data.pooled import Answer, GainDraws, Status
+from rehearsal_torch.data.pooled import GainDraws, Status
 from rehearsal_torch.data.sensitivity import HiddenCause, Sensitivity
 from rehearsal_torch.spaces.box import Alteration, levels_text, margin, nearest, setting_text
 
@@ -309,14 +309,6 @@ class Decision:
             return "may"
         told = self.gain if self.gain is None or self.worth is None else self.net_gain
         return "do" if told is not None and told.lower is not None and told.lower > 0 else "may"
-
-    @property
-    def answer(self) -> Answer:
-        """What counts of it in all cases together."""
-        before = None if self.before is None else self.before.point
-        names = () if self.alteration is None else self.alteration.names
-        other_rows = self.draws is not None and self.draws.untouched
-        return Answer(self.status, names, before, doubted(self.findings, other_rows), self.draws)
 
     @property
     def undecided(self) -> bool:
