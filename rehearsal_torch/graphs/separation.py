@@ -59,10 +59,10 @@ claim can be tested (`data.graph_check`).
 
 Source: Qin et al. (2023), Sec. 2 (alteration graphs), Def. 12, Lemma 13, Thm. 15-17; Shachter (1998)
 (Bayes-Ball, the search without paths); Pearl and Robins (1995), Thm. 1 (sequential back-door); Shpitser,
-VanderWeele and Robins (2010) (adjustment); van der Zander, Liskiewicz and Textor (2014), Thm. 2 (the set
-that suffices if any does; the ancestors separate if any set does); Pearl (1995), Thm. 2 (front door); Du et al. (2026), Def. 1 and Prop. 1, who
-require a sufficient decomposition and do not say how to find it; Shah and Peters (2020), Eq. 3 (generalised
-covariance measure); Newey and West (1987) (correlated rows).
+VanderWeele and Robins (2010) (adjustment); van der Zander, Liskiewicz and Textor (2014), Thm. 2 (the set that
+suffices if any does; the ancestors separate if any set does); Pearl (1995), Thm. 2 (front door); Du et al.
+(2026), Def. 1 and Prop. 1, who require a sufficient decomposition and do not say how to find it; Shah and
+Peters (2020), Eq. 3 (generalised covariance measure); Newey and West (1987) (correlated rows).
 """
 
 import math
