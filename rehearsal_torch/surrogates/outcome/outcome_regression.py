@@ -279,7 +279,7 @@ class OutcomeRegression(AdjustedSurrogate):
         self.fits, self.score = self._fits(classified=False), OutcomeScore()
         self.between, self.usual = Modules[ResponseRegression](), Modules[Modules[UsualAction]]()
         self.habits, self.near = Modules[ResponseRegression](), Modules[NearRows]()
-        self.averages = Modules(AverageEffects(members) for _ in self.task.candidates)
+        self.averages = Modules[AverageEffects](AverageEffects(members) for _ in self.task.candidates)
         context = len(self.task.context)
         for which, adjusted in enumerate(self.adjustments):
             base = 600 + 20 * which
@@ -381,7 +381,7 @@ class OutcomeRegression(AdjustedSurrogate):
                 )
                 text = (
                     f"on average over the rows, {words} changes the chance of a desired outcome by {model} "
-                    f"according to the model, and by {check} by a doubly robust estimate: one of them is wrong"
+                    f"according to the model, and by {check} by a doubly robust estimate: one of them errs"
                 )
                 findings.append(Finding("claim", text))
         return findings
