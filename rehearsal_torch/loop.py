@@ -69,7 +69,7 @@ class _Method:
 
     def rounds(self, indices: Sequence[int]) -> list[Round]:
         """The rounds of one batch of cases; the same at every call and in every process."""
-        cases = [self.problem.case(index) for index in indices]
+        cases = self.problem.cases(indices)
         with in_numbers("the fitted surrogate"), seeded(paired_seed(self.seed, indices[0])):
             objective, decisions = self._searched(cases)
             if len(decisions) != len(cases):

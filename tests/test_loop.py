@@ -163,8 +163,8 @@ def test_a_search_that_leaves_a_case_out_is_named():
 class Marked:
     """Stands in for what says what would overturn a decision: it leaves a mark."""
 
-    def with_sensitivity(self, decision, certificate):
-        return replace(decision, reason=Finding("note", "weighed"))
+    def with_sensitivity(self, decisions, certificates):
+        return [replace(each, reason=Finding("note", "weighed")) for each in decisions]
 
     def with_hidden_cause(self, objective, decision):
         return replace(decision, reason=Finding("note", "weighed"))

@@ -44,10 +44,18 @@ def in_words() -> Iterator[None]:
 
 
 @contextmanager
-def undisturbed() -> Iterator[None]:
-    """Restores the random states of Python, NumPy and torch, and torch's number of threads."""
-    states = random.getstate(), np.random.get_state()  # noqa: NPY002  deciding seeds the global state
+def undisturbed(seeds: bool = True) -> Iterator[None]:
+    """Restores torch's number of threads, and, after what `seeds` them, the random states of Python, NumPy
+    and torch.
+    """
     threads = torch.get_num_threads()
+    if not seeds:
+        try:
+            yield
+        finally:
+            torch.set_num_threads(threads)
+        return
+    states = random.getstate(), np.random.get_state()  # noqa: NPY002  deciding seeds the global state
     with torch.random.fork_rng(devices=[]):
         try:
             yield
@@ -145,7 +153,10 @@ def decided(
         claims: Replaces the claims of the decisions; None keeps the method's own.
     """
     suits(method, surrogate)
-    seed_and_use_one_thread(seed)
+    if method.search.draws:
+        seed_and_use_one_thread(seed)
+    else:
+        torch.set_num_threads(1)
     with as_user_error("deciding"):
         return list(
             rounds(

@@ -41,13 +41,14 @@ class CaseDecision(Decision):
 
     Attributes:
         name: What the case is called.
+        label: The index of the data frame of all cases, and the place in it.
         wanted: The desired region in words; empty where these are too long.
         units: Variable to its unit, where it is known.
     """
 
     name: str = "1"
     case: DecisionContext | None = field(default=None, repr=False)
-    label: "pd.Index | None" = field(default=None, repr=False)
+    label: "tuple[pd.Index, int] | None" = field(default=None, repr=False)
     wanted: str = field(default="", repr=False)
     library: str = field(default="pandas", repr=False)
     units: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -81,7 +82,8 @@ class CaseDecision(Decision):
 
     def _alone(self) -> "Decisions":
         cases = () if self.case is None else [self.case]
-        return Decisions([self], cases, self.label, self.wanted, self.library, self.units)
+        labels = None if self.label is None else self.label[0][[self.label[1]]]
+        return Decisions([self], cases, labels, self.wanted, self.library, self.units)
 
 
 SHOWN = 10
@@ -121,11 +123,11 @@ class Decisions(list[Decision]):
             # A decision of another class has displays of its own.
             if type(decision) is Decision:
                 case = self.cases[row] if self.cases else None
-                self[row] = CaseDecision(
-                    **{each.name: getattr(decision, each.name) for each in fields(Decision)},
+                self[row] = decision.as_class(
+                    CaseDecision,
                     name=str(row + 1) if case is None else case.identity,
                     case=case,
-                    label=None if labels is None else labels[row : row + 1],
+                    label=None if labels is None else (labels, row),
                     wanted=wanted,
                     library=library,
                     units=self.units,

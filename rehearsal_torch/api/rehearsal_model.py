@@ -27,7 +27,15 @@ from rehearsal_torch.api.configured import decided, in_words, provenance, undist
 from rehearsal_torch.api.decisions import Decisions
 from rehearsal_torch.api.explain import FittedRows, check_explained, explain
 from rehearsal_torch.api.explanation import Explanation
-from rehearsal_torch.api.request import NewCases, Request, check_workers, labels_of, names_of, rows_of
+from rehearsal_torch.api.request import (
+    NewCases,
+    Request,
+    check_workers,
+    labels_of,
+    names_of,
+    plain_contexts,
+    rows_of,
+)
 from rehearsal_torch.api.what_if import Comparison, FittedMethod, WhatIf, compare, what_if
 from rehearsal_torch.checkpoint import METHOD, written
 from rehearsal_torch.checkpoint import save as save_surrogate
@@ -38,6 +46,7 @@ from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.tables.cases import cases_in_codes, costs_in, present_in
 from rehearsal_torch.data.tables.in_memory import library_of
+from rehearsal_torch.evaluation.average_effects import AverageEffect, effects_of
 from rehearsal_torch.files.writing import write_text
 from rehearsal_torch.methods.choice import Choice, sentences
 from rehearsal_torch.methods.run import Method, build, fitted_under
@@ -126,7 +135,7 @@ class RehearsalModel(FittedMethod):
         if self.bounds_left:
             warnings.warn(self.bounds_left, RequestWarning, stacklevel=2)
         problem = self._cases(cases)
-        with in_words(), undisturbed():
+        with in_words(), undisturbed(self.method.search.draws):
             rounds = decided(
                 problem, self.surrogate, self.method, self.seed, workers, overturning=self.overturning
             )
@@ -168,6 +177,14 @@ class RehearsalModel(FittedMethod):
         one = self._one(case)
         with in_words(), undisturbed():
             return compare(self, one, self._codes(first), self._codes(second))
+
+    def average(self) -> list[AverageEffect]:
+        """By how much each action changes the mean chance over the rows of the fit, against no action and
+        against the other ones, with a doubly robust estimate beside it where the action has levels; each is
+        printed as a sentence. Of a single continuous action, those at a few quantiles of the rows; empty
+        where several of these are set together, and for methods without draws.
+        """
+        return effects_of(self.surrogate)
 
     def explain(
         self,
@@ -284,6 +301,8 @@ class RehearsalModel(FittedMethod):
         return table_html(["", "a fitted method"], [[name, str(text)] for name, text in facts.items()])
 
     def _cases(self, given: Any) -> NewCases:
+        if (contexts := plain_contexts(given, self.task)) is not None:
+            return NewCases(self.task, contexts, [str(number) for number in range(1, len(contexts) + 1)])
         rows = rows_of(given, "cases")
         with in_words():
             read = rows_in(rows, "cases", "the cases")

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
+import torch
 from narwhals.typing import IntoDataFrame
 from omegaconf import DictConfig
 from torch import Tensor
@@ -21,6 +22,7 @@ from rehearsal_torch.data.sizes import check_seed
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.tables.in_memory import frame_of_rows, row_count
 from rehearsal_torch.files.addresses import beginning
+from rehearsal_torch.files.schema import LARGEST
 from rehearsal_torch.methods.choice import Choice, choose
 from rehearsal_torch.methods.presets import AUTO, CHOOSE, check_method
 from rehearsal_torch.methods.run import Method, Run, build, method_of
@@ -155,6 +157,21 @@ def names_of(given: object, count: int) -> list[str] | None:
     return [str(number) for number in range(1, count + 1)]
 
 
+def plain_contexts(given: Any, task: RehearsalTask) -> Tensor | None:
+    """The contexts (B, |X|) of dictionaries that hold their numbers and nothing else; None for all other
+    cases, which are read as tables are, some thirty times as long.
+    """
+    rows, names = [given] if isinstance(given, Mapping) else given, set(task.context)
+    if not isinstance(rows, list) or not rows or task.codings or task.costs:
+        return None
+    if not all(isinstance(row, Mapping) and row.keys() == names for row in rows):
+        return None
+    values = [row[name] for row in rows for name in task.context]
+    if not all(type(value) in (int, float) and abs(value) <= LARGEST for value in values):
+        return None
+    return torch.tensor(values, dtype=torch.float64).reshape(len(rows), len(names))
+
+
 def rows_of(given: Any, role: str) -> IntoDataFrame | Table | str | Path:
     """A data frame, a file or a table; a dictionary, or a list of these, becomes a data frame."""
     if isinstance(given, Mapping):
@@ -223,16 +240,29 @@ class NewCases(RehearsalProblem):
 
     def case(self, index: int) -> RehearsalCase:
         """Case number `index`."""
-        if not 0 <= index < self.count():
-            raise IndexError(f"expected a case in 0 ... {self.count() - 1}; got {index}")
-        return RehearsalCase(
-            self.identities[index],
-            dict(zip(self.task.context, self.given[index], strict=True)),
-            {**self.task.box.bounds(), **self.bounds},
-            levels=self.task.box.levels,
-            present=self.present[index],
-            codings=self.task.codings,
-            costs=CaseCosts.of(self.task.costs, self.task.worth, self.present[index], self.unit_costs[index]),
+        return self.cases([index])[0]
+
+    def cases(self, indices: Sequence[int]) -> list[RehearsalCase]:
+        """Some of the cases."""
+        if odd := [index for index in indices if not 0 <= index < self.count()]:
+            raise IndexError(f"expected a case in 0 ... {self.count() - 1}; got {odd[0]}")
+        task, present, prices = self.task, self.present, self.unit_costs
+        own = [
+            {
+                "identity": self.identities[index],
+                "present": present[index],
+                "costs": CaseCosts.of(task.costs, task.worth, present[index], prices[index]),
+            }
+            for index in indices
+        ]
+        bounds = {**task.box.bounds(), **self.bounds}
+        return RehearsalCase.several(
+            task.context,
+            self.given[list(indices)],
+            own,
+            feasible=bounds,
+            levels=task.box.levels,
+            codings=task.codings,
         )
 
     def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:  # noqa: ARG002

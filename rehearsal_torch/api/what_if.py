@@ -86,7 +86,8 @@ class WhatIf(InSentences):
         estimate: The probability of a desired outcome after it, with its interval.
         baseline: The same without an alteration; None if the method has no such estimate.
         unchanged: The same with the present values of the altered variables; None if they are unknown.
-        gain: The estimate minus `unchanged`, with the interval of the difference; None if there is none.
+        gain: The estimate minus `unchanged`, or the `baseline` where the present values are unknown, with the
+            interval of the difference; None if there is none.
         support: How many observations are near, as the method counts them; None if it does not.
         distance: The distance to the 5th nearest observation, in standard deviations; None if it is unknown.
         against: Why the method would not recommend it; empty if there is no reason.
@@ -135,8 +136,8 @@ class WhatIf(InSentences):
         against = self.unchanged or self.baseline
         if against is None or not is_chance(self.estimate.of):
             return 0
-        gain = None if self.unchanged is None else self.gain
-        each = [(one.point, *(ends_of(one) or ())) if one else () for one in (against, self.estimate, gain)]
+        several = (against, self.estimate, self.gain)
+        each = [(one.point, *(ends_of(one) or ())) if one else () for one in several]
         return decimals(*each)
 
     @property
@@ -164,14 +165,13 @@ class WhatIf(InSentences):
         what = in_words(self.estimate.of, self.wanted)
         text = f"With {settings(self.setting, 'at', self.units)}, the estimated {what} is "
         text += chance_of(self.estimate, intervals, fine)
-        if self.unchanged is not None:
-            text += f", against {chance_of(self.unchanged, intervals, fine)} with {left}"
+        against = (self.unchanged, left) if self.unchanged is not None else (usual, "no action")
+        if against[0] is not None:
+            text += f", against {chance_of(against[0], intervals, fine)} with {against[1]}"
             if self.gain is not None:
                 text += f": a difference of {in_points(self.gain, intervals, fine)}"
-            if usual is not None:
-                text += f". With what is usual in such a case, it is {chance_of(usual, intervals)}"
-        elif usual is not None:
-            text += f", against {chance_of(usual, intervals, fine)} with no action"
+        if self.unchanged is not None and usual is not None:
+            text += f". With what is usual in such a case, it is {chance_of(usual, intervals)}"
         return f"{text}. It {self.costs()}." if self.cost is not None else f"{text}."
 
     def costs(self) -> str:

@@ -204,6 +204,13 @@ class CrossFittedClaims:
                 f"{other}{price})"
             )
             findings = (*findings, Finding("claim", text))
+        # A model that predicts nothing is not acted on by itself; by other rows it may be.
+        if gain is not None and gain.lower is not None and gain.lower > 0:
+            words = "by rows that did not choose it, this one is"
+            findings = tuple(
+                Finding("note", f"{each.text}; {words}") if each.kind == "score" else each
+                for each in findings
+            )
         # The method's own interval of the gain is that of a claim that is replaced.
         draws = None if decision.draws is None or gain is None else decision.draws.told(gain)
         return replace(decision, estimate=estimate, gain=gain, draws=draws, trace=trace, findings=findings)

@@ -41,7 +41,7 @@ def costs(context: Context, decisions: Sequence[Decision]) -> list[Decision]:
     if not isinstance(context.objective, Candidates):
         return list(decisions)
     return [
-        each if case.costs is None else replace(each, cost=_cost(case.costs, each), worth=case.costs.worth)
+        each if case.costs is None else each.changed(cost=_cost(case.costs, each), worth=case.costs.worth)
         for case, each in zip(context.cases, decisions, strict=True)
     ]
 
@@ -93,7 +93,7 @@ def with_unchanged(
 ) -> list[Decision]:
     """See `present_values`; one decision for each case of the objective, in order."""
     found = [
-        each.told(_unused(objective, case, each))
+        each.told(_unused(objective, case, each)) if case.present else each
         for case, each in zip(objective.cases, decisions, strict=True)
     ]
     wanted = {
@@ -123,7 +123,7 @@ def with_unchanged(
             else:
                 gain = None if gains is None else gains[index]
                 own = None if draws is None else draws[index]
-                found[index] = replace(found[index], unchanged=unchanged, gain=gain, draws=own)
+                found[index] = found[index].changed(unchanged=unchanged, gain=gain, draws=own)
     return found
 
 

@@ -79,6 +79,8 @@ def claimed(objective: Candidates[Any], alterations: Sequence[Alteration]) -> li
             0.0,
             estimate=one.estimate,
             baseline=one.baseline,
+            gain=one.gain,
+            draws=one.gain_draws,
             reason=one.refused or one.unsupported or one.declined,
             findings=one.findings,
             trace=one.trace,
@@ -124,10 +126,8 @@ class Overturned:
 
     def __call__(self, context: Context, decisions: Sequence[Decision]) -> list[Decision]:
         """The decisions with their sensitivity."""
-        return [
-            self.known.with_sensitivity(each, context.certificate(place, each))
-            for place, each in enumerate(decisions)
-        ]
+        certificates = [context.certificate(place, each) for place, each in enumerate(decisions)]
+        return self.known.with_sensitivity(decisions, certificates)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ the trace, as ``distance``.
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -17,7 +16,7 @@ from torch import Tensor
 from rehearsal_torch.claims.context import Context
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.estimate import apart
-from rehearsal_torch.data.finding import Finding
+from rehearsal_torch.data.finding import Finding, joined
 from rehearsal_torch.graphs.separation import reaches
 from rehearsal_torch.objectives.objective import Candidates
 from rehearsal_torch.surrogates.rehearsal_surrogate import ROUNDING, SHARE, RehearsalSurrogate
@@ -41,9 +40,9 @@ def support(context: Context, decisions: Sequence[Decision]) -> list[Decision]:
             actions[each.alteration.names][index] = each.alteration.values
     for names, of_case in actions.items():
         mine, values = list(of_case), torch.stack(list(of_case.values()))
-        joined = [_joined(known, names)] if _only_joined(known, names) else []
+        without_arrows = [_joined(known, names)] if _only_joined(known, names) else []
         for index, beyond in zip(mine, overlap.outside_each(names, values.tolist()), strict=True):
-            findings[index] += beyond + joined
+            findings[index] += beyond + without_arrows
         if names not in task.candidates:
             continue
         limit = overlap.limit(names)
@@ -52,7 +51,7 @@ def support(context: Context, decisions: Sequence[Decision]) -> list[Decision]:
             if far > limit + ROUNDING:
                 findings[index].append(_far(far, limit))
     return [
-        replace(each.told(said), trace=each.trace | distance) if distance else each.told(said)
+        each.changed(findings=joined(each.findings, said), trace=each.trace | distance)
         for each, said, distance in zip(decisions, findings, distances, strict=True)
     ]
 

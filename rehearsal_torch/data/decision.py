@@ -30,7 +30,16 @@ from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.data.codings.texts import worded
 from rehearsal_torch.data.costs import CaseCosts
 from rehearsal_torch.data.episode import Episode
-from rehearsal_torch.data.estimate import CHANCE, DIFFERENCE, NET_GAIN, NET_VALUE, Estimate, net
+from rehearsal_torch.data.estimate import (
+    CHANCE,
+    DIFFERENCE,
+    NET_GAIN,
+    NET_VALUE,
+    Estimate,
+    Record,
+    copied,
+    net,
+)
 from rehearsal_torch.data.finding import DOUBTING, NOTHING_BETTER, Finding, joined
 from rehearsal_torch.data.pooled import Answer, GainDraws, Status
 from rehearsal_torch.data.sensitivity import HiddenCause, Sensitivity
@@ -88,6 +97,29 @@ class RehearsalCase:
         if fault := next(self._faults(), None):
             raise ValueError(f"{self.identity}: {fault}")
 
+    @classmethod
+    def several(
+        cls, names: Sequence[str], given: Tensor, own: Sequence[Mapping[str, Any]], **common: Any
+    ) -> "list[RehearsalCase]":
+        """Cases with a context of the same variables, (B, |X|), the fields of each case and those of all;
+        what is the same in all is checked once.
+        """
+        columns = [column.unbind(0) for column in given.unbind(-1)]
+        values = [
+            {name: column[row] for name, column in zip(names, columns, strict=True)}
+            for row in range(len(own))
+        ]
+        rows = zip(values, own, strict=True)
+        if not own or not bool(given.isfinite().all()):
+            return [cls(given=row, **fields, **common) for row, fields in rows]
+        row, fields = next(rows)
+        first = cls(given=row, **fields, **common)
+        cases = [first, *(copied(first, given=row, **fields) for row, fields in rows)]
+        for case in cases:
+            if case.present:
+                case.__post_init__()
+        return cases
+
     def _faults(self) -> Iterator[str]:
         if unknown := [name for name, value in self.given.items() if not bool(value.isfinite().all())]:
             yield f"{unknown} are missing or infinite: measure them first, or leave them out of the context"
@@ -121,8 +153,18 @@ class RehearsalCase:
         """Refuses an infeasible alteration: a variable that may not be set, a value outside its bounds or at
         none of its levels, several classes at once. None is no action.
         """
-        if alteration is not None and (fault := next(self._infeasible(alteration), None)):
+        if alteration is None or self._inside(alteration):
+            return
+        if fault := next(self._infeasible(alteration), None):
             raise ValueError(f"{self.identity}: {fault}")
+
+    def _inside(self, alteration: Alteration) -> bool:
+        """Whether values that need no levels lie within their bounds, without an allowance for rounding."""
+        if alteration.values.ndim != 1 or self.levels or self.codings:
+            return False
+        ends = [self.feasible.get(name, (math.inf, -math.inf)) for name in alteration.names]
+        rows = zip(ends, alteration.values.tolist(), strict=True)
+        return all(lower <= value <= upper for (lower, upper), value in rows)
 
     def _infeasible(self, alteration: Alteration) -> Iterator[str]:
         for name, value in zip(alteration.names, alteration.values.unbind(-1), strict=True):
@@ -293,7 +335,15 @@ class Decision:
     def told(self, findings: Iterable[Finding]) -> Self:
         """The decision with further findings, each once."""
         whole = joined(self.findings, findings)
-        return self if whole == self.findings else replace(self, findings=whole)
+        return self if whole == self.findings else self.changed(findings=whole)
+
+    def changed(self, **fields: Any) -> Self:
+        """The decision with other fields, which are not checked."""
+        return copied(self, **fields)
+
+    def as_class(self, kind: type[Record], **fields: Any) -> Record:
+        """The same content as a decision of a subclass, with all of its own fields."""
+        return copied(self, kind, **fields)
 
     def withdrawn(self, reason: Finding) -> Self:
         """The decision without its alteration; the trace holds what it ``would_set``."""

@@ -17,7 +17,7 @@ said (`decimals`). Tables and files keep three decimals, or all.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 # What the estimate of a rehearsal method is of.
 CHANCE = "probability of a desired outcome"
@@ -25,6 +25,18 @@ CHANCE = "probability of a desired outcome"
 DIFFERENCE = "difference of the probabilities of a desired outcome"
 # What a decision nets where costs count.
 NET_VALUE, NET_GAIN = "net value", "net value above that of changing nothing"
+
+
+Record = TypeVar("Record")
+
+
+def copied(record: Any, kind: type[Record] | None = None, **fields: Any) -> Record:
+    """A frozen record with other fields, which are not checked, of its own class or a subclass: where a
+    thousand cases have one each, a fraction of the time of `dataclasses.replace`.
+    """
+    copy: Record = object.__new__(kind or type(record))
+    vars(copy).update(vars(record), **fields)
+    return copy
 
 
 @dataclass(frozen=True)
@@ -128,8 +140,10 @@ def decimals(before: Sequence[float], after: Sequence[float], gain: Sequence[flo
 
 def apart(one: float, other: float, digits: int = 2) -> tuple[str, str]:
     """Two numbers that are compared, with at least so many decimals, and as many as show that they differ."""
-    pairs = [(f"{one:.{each}f}", f"{other:.{each}f}") for each in range(digits, 16)]
-    return next((pair for pair in pairs if pair[0] != pair[1]), pairs[0])
+    for places in range(digits, 16):
+        if (here := f"{one:.{places}f}") != (there := f"{other:.{places}f}"):
+            return here, there
+    return f"{one:.{digits}f}", f"{other:.{digits}f}"
 
 
 class Intervals:

@@ -47,6 +47,7 @@ such a claim's number; tables and files keep the number, beside the warning.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Literal, get_args
 
 Reason = Literal["no_gain", "never_acts", "nothing_left", "no_path", "no_support", "unqualified", "invalid"]
@@ -138,7 +139,7 @@ def undecided(line: Mapping[str, Any]) -> bool:
 
 def joined(*findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """All findings in order, each once."""
-    return tuple(dict.fromkeys(each for some in findings for each in some))
+    return tuple(dict.fromkeys(chain.from_iterable(findings)))
 
 
 def outside(findings: Iterable[Finding]) -> tuple[str, list[str]]:

@@ -183,12 +183,14 @@ class RehearsalTask:
 
     def given(self, cases: Sequence[RehearsalCase]) -> Tensor:
         """The contexts of B cases, (B, |X|), in the task's order, in the variables' units; |X| may be 0."""
+        wanted = set(self.context)
         for each in cases:
-            if missing := [name for name in self.context if name not in each.given]:
+            if not (known := each.given.keys()) >= wanted:
+                missing = [name for name in self.context if name not in known]
                 expected = f"expected the context {list(self.context)}"
                 raise ValueError(f"{each.identity}: {expected}; {missing} is not given: measure it first")
-        rows = [[float(each.given[name]) for name in self.context] for each in cases]
-        return torch.tensor(rows, dtype=torch.float64).reshape(len(cases), len(self.context))
+        values = [each.given[name].item() for each in cases for name in self.context]
+        return torch.tensor(values, dtype=torch.float64).reshape(len(cases), len(self.context))
 
     def left_alone(self, names: Sequence[str], known: Collection[str]) -> tuple[str, ...]:
         """Those of `known` actions that setting `names` leaves alone, and that can then change an outcome."""

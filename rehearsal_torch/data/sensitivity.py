@@ -35,6 +35,7 @@ from typing import Any, Literal, get_args
 
 Basis = Literal["interval", "certificate", "point"]
 Against = Literal["no action", "the present values"]
+BASES, COMPARED = get_args(Basis), get_args(Against)
 
 
 @dataclass(frozen=True)
@@ -66,10 +67,10 @@ class Sensitivity:
         found = [self.tipping, *([] if self.yardstick is None else [self.yardstick])]
         if not all(each >= 1 for each in found):
             raise ValueError(f"expected strengths of at least 1; got {found}")
-        if self.basis not in get_args(Basis):
-            raise ValueError(f"expected a basis among {list(get_args(Basis))}; got {self.basis!r}")
-        if self.against not in get_args(Against):
-            raise ValueError(f"expected against {' or '.join(get_args(Against))}; got {self.against!r}")
+        if self.basis not in BASES:
+            raise ValueError(f"expected a basis among {list(BASES)}; got {self.basis!r}")
+        if self.against not in COMPARED:
+            raise ValueError(f"expected against {' or '.join(COMPARED)}; got {self.against!r}")
         if (self.yardstick is None) != (not self.covariate):
             raise ValueError(f"a yardstick names its covariate; got {self.yardstick} and {self.covariate!r}")
 

@@ -104,7 +104,7 @@ def interval_bounds(lower: Tensor, upper: Tensor, strength: Tensor | float) -> t
     )
 
 
-def tipping_between(lower: Tensor, other: Tensor, less: float = 0.0) -> Tensor:
+def tipping_between(lower: Tensor, other: Tensor, less: Tensor | float = 0.0) -> Tensor:
     """The smallest strength, (...), at least 1, at which an action may be no better than another action, both
     of which a hidden cause biases: where the lower bound of p (or of the lower end of its interval) meets the
     upper bound of q, `other`; infinite if none suffices.
@@ -114,19 +114,18 @@ def tipping_between(lower: Tensor, other: Tensor, less: float = 0.0) -> Tensor:
         sqrt(p / q),  1 + p - q,  1 / (1 - p + q),  sqrt((1 - q) / (1 - p)),
 
     of which the largest is the strength. The bounds hold for each action by itself, so that one hidden cause
-    may need to be stronger. Where p has to exceed q by s >= 0, `less`, they meet at
+    may need to be stronger. Where p has to exceed q by s >= 0, `less` (...), they meet at
 
         2 p / (s + sqrt(s^2 + 4 p q)),  (1 + p - q) / (1 + s),  (1 - s) / (1 - p + q),
         2 (1 - q) / (s + sqrt(s^2 + 4 (1 - p) (1 - q))).
     """
     p, q = _probabilities(lower, other)
-    meetings = [(p / q).sqrt(), 1 + p - q, 1 / (1 - p + q), ((1 - q) / (1 - p)).sqrt()]
-    if less:
-        first = 2 * p / (less + (less**2 + 4 * p * q).sqrt())
-        last = 2 * (1 - q) / (less + (less**2 + 4 * (1 - p) * (1 - q)).sqrt())
-        meetings = [first, (1 + p - q) / (1 + less), (1 - less) / (1 - p + q), last]
+    s = torch.as_tensor(less, dtype=p.dtype, device=p.device)
+    first = 2 * p / (s + (s**2 + 4 * p * q).sqrt())
+    last = 2 * (1 - q) / (s + (s**2 + 4 * (1 - p) * (1 - q)).sqrt())
+    meetings = torch.broadcast_tensors(first, (1 + p - q) / (1 + s), (1 - s) / (1 - p + q), last)
     largest = torch.stack(meetings).nan_to_num(nan=1.0, posinf=torch.inf).amax(0)
-    return torch.where(p - less <= q, torch.ones_like(p), largest)
+    return torch.where(p - s <= q, torch.ones_like(p), largest)
 
 
 def tipping_strength(lower: Tensor, baseline: Tensor) -> Tensor:

@@ -24,6 +24,7 @@ constant out); the choice of tau: Qin et al. (2025b), Sec. 5.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import torch
@@ -33,9 +34,9 @@ from torch import Tensor
 from rehearsal_torch.data.codings.class_actions import whole
 from rehearsal_torch.data.decision import Estimate, RehearsalCase
 from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
-from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal
-from rehearsal_torch.spaces.box import margin
+from rehearsal_torch.objectives.gaussian_success import GaussianSuccess, SuccessModel, success_models
+from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, Each
+from rehearsal_torch.spaces.box import Box, margin
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.spaces.projection import Projected, project
 from rehearsal_torch.surrogates.structural.linear_scm import LinearSurrogate
@@ -99,33 +100,24 @@ class ChanceCost(AlterationObjective):
         weights, reference = dict(weights or {}), dict(reference or {})
         if level is not None and not 0 < level < 1:
             raise ValueError(f"expected a level in (0, 1); got {level}")
-        linear = surrogate.linear_model()
-        mean, spread = linear.moments()
-        place = {name: index for index, name in enumerate(linear.names)}
+        task = surrogate.task
+        stated = (level, *sorted(weights.items()), "at", *sorted(reference.items()))
+        prices, tau, *_ = surrogate.kept(
+            ("cost", task.candidates, task.context, id(task.box), id(task.region), stated),
+            partial(_prices, surrogate, level, weights, reference),
+        )
         made = []
-        for success in GaussianSuccess.for_sets(surrogate, cases, interval_level):
-            w = [weights.get(name, 1 / float(spread[place[name], place[name]])) for name in success.names]
-            z = [reference.get(name, float(mean[place[name]])) for name in success.names]
-            known = [
-                [
-                    reference.get(name, case.present.get(name, usual))
-                    for name, usual in zip(success.names, z, strict=True)
-                ]
-                for case in cases
-            ]
-            made.append(
-                cls(
-                    success,
-                    success.base.new_tensor(w),
-                    success.base.new_tensor(z),
-                    0.5 if level is None else float(level),
-                    success.base.new_tensor(known).reshape(len(cases), len(z)),
-                )
-            )
-        if level is None:
-            chosen = best_level(surrogate, made)
-            for one in made:
-                one.tau = chosen
+        for success, (w, z) in zip(
+            GaussianSuccess.for_sets(surrogate, cases, interval_level), prices, strict=True
+        ):
+            # Present values of what has no reference of its own.
+            open_ = [name for name in success.names if name not in reference]
+            known = None
+            if any(name in case.present for case in cases for name in open_):
+                usual = dict(zip(success.names, z.tolist(), strict=True))
+                rows = [[{**usual, **case.present, **reference}[name] for name in usual] for case in cases]
+                known = z.new_tensor(rows)
+            made.append(cls(success, w, z, tau, known))
         return made
 
     @classmethod
@@ -176,11 +168,13 @@ class ChanceCost(AlterationObjective):
 
     def constraints(self) -> tuple[Tensor, Tensor]:
         """The faces of the chance constraint: normals (l, k), offsets (B, l)."""
-        return _faces(self.success, self.success.base, self.tau)
+        return _faces(self.success.model, self.success.base, self.tau)
 
     def cheapest(self) -> Projected:
         """The cheapest feasible actions, (B, k), and whether there are any."""
-        return _cheapest(self, self.success.base, self.lower, self.upper, self.tau, self.reference)
+        success = self.success
+        box = self.lower, self.upper
+        return _cheapest(success.model, self.weights, success.base, *box, self.tau, self.reference)
 
     def at_level(self, level: float) -> Self:
         """See `AlterationObjective.at_level`; tau stays."""
@@ -195,57 +189,85 @@ class ChanceCost(AlterationObjective):
         """See `AlterationObjective.contrast`: that of the success probability."""
         return self.success.contrast(first, second)
 
-    def appraise(self, actions: Tensor) -> list[Appraisal]:
+    def appraise(self, actions: Tensor) -> Sequence[Appraisal]:
         """The assessment by the success probability. Trace: ``cost``, ``level`` (tau), ``qualifies``."""
         costs, qualifies = self.cost(actions).tolist(), self(actions).isfinite().tolist()
         text = f"the chance constraint cannot be met at level {self.tau:g}"
         unmet = () if all(qualifies) else (Finding("constraint", text),)
-        return [
-            replace(
-                appraisal,
-                trace=appraisal.trace | {"cost": cost, "level": self.tau, "qualifies": met},
-                findings=appraisal.findings if met else (*appraisal.findings, *unmet),
-            )
-            for appraisal, cost, met in zip(self.success.appraise(actions), costs, qualifies, strict=True)
-        ]
+        successes = self.success.appraise(actions)
+
+        def one(place: int) -> Appraisal:
+            appraisal, met = successes[place], qualifies[place]
+            trace = appraisal.trace | {"cost": costs[place], "level": self.tau, "qualifies": met}
+            findings = appraisal.findings if met else (*appraisal.findings, *unmet)
+            return replace(appraisal, trace=trace, findings=findings)
+
+        return Each(len(costs), one)
+
+
+Price = tuple[Tensor, Tensor]
+
+
+def _prices(
+    surrogate: LinearSurrogate,
+    level: float | None,
+    weights: Mapping[str, float],
+    reference: Mapping[str, float],
+) -> tuple[list[Price], float, Box, Polytope]:
+    """The weights and usual values (k,) of each set, and tau: what is the same in all cases, with the box and
+    the region for which it is.
+    """
+    task, linear = surrogate.task, surrogate.linear_model()
+    mean, spread = linear.moments()
+    variance = spread.diagonal().tolist()
+    place = {name: index for index, name in enumerate(linear.names)}
+    prices = [
+        (
+            mean.new_tensor([weights.get(name, 1 / variance[place[name]]) for name in names]),
+            mean.new_tensor([reference.get(name, float(mean[place[name]])) for name in names]),
+        )
+        for names in task.candidates
+    ]
+    tau = best_level(surrogate, prices) if level is None else float(level)
+    return prices, tau, task.box, task.region
 
 
 @torch.no_grad()
 def best_level(
-    surrogate: LinearSurrogate, sets: Sequence[ChanceCost], levels: Sequence[float] = LEVELS
+    surrogate: LinearSurrogate, prices: Sequence[Price], levels: Sequence[float] = LEVELS
 ) -> float:
     """The level of the largest mean success of the method over observed contexts; the first among equals."""
-    contexts = surrogate.contexts.values
-    baseline_response = surrogate.response(())
-    region = surrogate.task.region
-    nothing = GaussianSuccess(
-        (), (), contexts[:0], region, sets[0].success.origin, baseline_response, None, None
-    )
-    alone = nothing.region_probability.log_probability(nothing.unaltered(contexts)).exp()
+    contexts, task = surrogate.contexts.values, surrogate.task
+    nothing, *models = success_models(surrogate)
+
+    def reach(model: SuccessModel, points: Tensor, sides: Sequence[Tensor]) -> Tensor:
+        """P at whitened means, (n, |Y|) -> (n,)."""
+        form = model.region_probability(partial(model.farthest, contexts, *sides))
+        return form.log_probability(points).exp()
+
+    none = contexts.new_zeros(1, 0)
+    alone = reach(nothing, nothing.base(contexts), (none, none))
     count, cost = len(levels), alone.new_full((len(levels) * len(alone),), torch.inf)
     reached = alone.repeat(count)
-    for one in sets:
+    for names, model, (w, usual) in zip(task.candidates, models, prices, strict=True):
         # The programs of all levels in one batch, level by level.
-        base = one.success.unaltered(contexts).repeat(count, 1)
-        box = surrogate.task.box.only(one.names)
+        base = model.base(contexts).repeat(count, 1)
+        box = task.box.only(names)
         lower, upper = (side.to(base).expand(len(base), -1) for side in (box.lower, box.upper))
         each = base.new_tensor(levels).repeat_interleave(len(alone))
-        found = _cheapest(one, base, lower, upper, each, one.usual.expand(len(base), -1))
-        set_cost = _cost(one.weights, found.points, one.usual)
+        found = _cheapest(model, w, base, lower, upper, each, usual.expand(len(base), -1))
+        set_cost = _cost(w, found.points, usual)
         better = found.feasible & (set_cost < cost)
-        success = one.success.region_probability.log_probability(
-            base + found.points @ one.success.effect.mT
-        ).exp()
+        success = reach(model, base + found.points @ model.effect.mT, (lower[:1], upper[:1]))
         cost, reached = torch.where(better, set_cost, cost), torch.where(better, success, reached)
     means = reached.reshape(count, -1).mean(-1).tolist()
     return levels[max(range(count), key=lambda index: means[index])]
 
 
-def _faces(success: GaussianSuccess, base: Tensor, level: float | Tensor) -> tuple[Tensor, Tensor]:
+def _faces(success: SuccessModel, base: Tensor, level: float | Tensor) -> tuple[Tensor, Tensor]:
     """The faces at one level, or at one for each row of `base`."""
     region = success.region
-    whitened = region.normals.to(base) @ success.root
-    slack = region.offsets.to(base) - region.normals.to(base) @ success.origin
+    whitened, slack = success.faces
     if isinstance(level, Tensor):
         several, place = level.unique(return_inverse=True)
         radius = base.new_tensor([_radius(each, region) for each in several.tolist()])[place].unsqueeze(-1)
@@ -264,8 +286,14 @@ def _cost(weights: Tensor, actions: Tensor, reference: Tensor) -> Tensor:
 
 
 def _cheapest(
-    one: ChanceCost, base: Tensor, lower: Tensor, upper: Tensor, level: float | Tensor, reference: Tensor
+    success: SuccessModel,
+    weights: Tensor,
+    base: Tensor,
+    lower: Tensor,
+    upper: Tensor,
+    level: float | Tensor,
+    reference: Tensor,
 ) -> Projected:
-    normals, offsets = _faces(one.success, base, level)
-    found = project(reference, one.weights, normals, offsets, box=(lower, upper))
+    normals, offsets = _faces(success, base, level)
+    found = project(reference, weights, normals, offsets, box=(lower, upper))
     return Projected(torch.minimum(torch.maximum(found.points, lower), upper), found.feasible)

@@ -46,6 +46,7 @@ from rehearsal_torch.objectives.objective import (
     Appraisal,
     chance,
     difference,
+    worse_than_nothing,
 )
 from rehearsal_torch.surrogates.outcome.case_draws import CaseDraws, Values
 from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
@@ -253,9 +254,10 @@ class SupportedGain(AlterationObjective):
         intervals = self._intervals(said)
         coded = self.surrogate.task.coded
         assumed = self.surrogate.adjustments[self.which].assumed
-        adjusted = tuple(Finding("adjustment", sentence_in_words(each, coded)) for each in assumed)
+        doubts = (*self.surrogate.score.doubt(), *self.surrogate.contradictions(self.which))
+        general = (*doubts, *(Finding("adjustment", sentence_in_words(each, coded)) for each in assumed))
         return [
-            self._appraisal(said, index, intervals[index], allowed[index], adjusted)
+            self._appraisal(said, index, intervals[index], allowed[index], general)
             for index in range(len(self.cases))
         ]
 
@@ -291,7 +293,7 @@ class SupportedGain(AlterationObjective):
         index: int,
         intervals: Mapping[str, Mapping[str, list[float]]],
         allowed: bool,
-        adjusted: tuple[Finding, ...],
+        general: tuple[Finding, ...],
     ) -> Appraisal:
         """The assessment of one case."""
         share, credit = float(said.beyond[index]), float(said.credit[index].mean())
@@ -323,7 +325,8 @@ class SupportedGain(AlterationObjective):
         return Appraisal(
             chance(round(point, 6), lower, upper, self.level),
             chance(round(before, 6), less, more, self.level),
-            findings=(*adjusted, *beyond),
+            findings=(*general, *beyond),
+            declined=worse_than_nothing(point, before) if printed["gain"][1] < 0 else None,
             unsupported=unsupported,
             trace={
                 "beyond": round(share, 4),

@@ -34,7 +34,9 @@ How often they hold the truth is measured by benchmarks/set_differences.py (docs
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Self
 
 import torch
@@ -44,16 +46,18 @@ from rehearsal_torch.data.decision import Estimate, RehearsalCase
 from rehearsal_torch.objectives.objective import (
     AlterationObjective,
     Appraisal,
+    Each,
     appraised,
     difference,
     normal_quantile,
 )
 from rehearsal_torch.objectives.region_probability import (
+    OPEN,
     Expansion,
     PolygonProbability,
     PolytopeProbability,
     RegionProbability,
-    log_interval,
+    interval,
     probability,
     rectangle_of,
     vertices_of,
@@ -64,13 +68,119 @@ from rehearsal_torch.surrogates.structural.linear_model import AffineResponse
 from rehearsal_torch.surrogates.structural.linear_scm import LinearSurrogate
 
 
+@dataclass(frozen=True, eq=False)
+class DrawnInterval:
+    """P(l <= y <= u | x, z) of one outcome under R sets of parameters, in units of its noise."""
+
+    by_context: Tensor  # (|X|, R)
+    by_action: Tensor  # (k, R)
+    constant: Tensor  # (R,), from the origin
+    lower: Tensor  # (R,), far away where the side is open
+    upper: Tensor  # (R,)
+
+    @classmethod
+    def of(cls, likely: AffineResponse, region: Polytope, origin: Tensor) -> Self:
+        """By the responses under the sets of parameters."""
+        scale = _root(likely.covariance)[:, 0]
+        context, action = (
+            (each.squeeze(1) / scale).mT.contiguous() for each in (likely.context, likely.action)
+        )
+        side, ends = region.normals.to(scale)[:, 0], region.offsets.to(scale) / region.normals.to(scale)[:, 0]
+        upper = torch.where(side > 0, ends, torch.inf).amin()
+        lower = torch.where(side < 0, ends, -torch.inf).amax()
+        at = [((end - origin) / scale[:, 0]).clamp(-OPEN, OPEN) for end in (lower, upper)]
+        return cls(context, action, ((likely.constant - origin) / scale)[:, 0], *at)
+
+    def __call__(self, contexts: Tensor, actions: Tensor) -> Tensor:
+        """Contexts (B, |X|) and actions (..., B, k) -> (..., B, R)."""
+        means = torch.addmm(self.constant, contexts, self.by_context) + actions @ self.by_action
+        return interval(self.lower - means, self.upper - means)
+
+
+@dataclass(frozen=True, eq=False)
+class SuccessModel:
+    """What of the probability of success is the same in all cases, for one set of altered variables.
+
+    Attributes:
+        region: S, which holds `origin`, (|Y|,).
+        response: The affine response of the outcomes to contexts and actions.
+        likely: The same under draws of the parameters, in a leading dimension; None if there are no draws.
+    """
+
+    region: Polytope
+    origin: Tensor
+    response: AffineResponse
+    likely: AffineResponse | None
+
+    @cached_property
+    def root(self) -> Tensor:
+        """L, (|Y|, |Y|)."""
+        return _root(self.response.covariance)
+
+    @cached_property
+    def effect(self) -> Tensor:
+        """L^-1 B, (|Y|, k)."""
+        return torch.linalg.solve_triangular(self.root, self.response.action, upper=False)
+
+    @cached_property
+    def _whitened(self) -> tuple[Tensor, Tensor]:
+        """L^-1 A transposed, (|X|, |Y|), and L^-1 (c0 - o), (|Y|,)."""
+        away = (self.response.constant - self.origin).unsqueeze(-1)
+        whole = torch.linalg.solve_triangular(
+            self.root, torch.cat([self.response.context, away], -1), upper=False
+        )
+        return whole[:, :-1].mT.contiguous(), whole[:, -1]
+
+    @cached_property
+    def faces(self) -> tuple[Tensor, Tensor]:
+        """Normals (l, |Y|) and offsets (l,) of the whitened region."""
+        normals = self.region.normals.to(self.root)
+        return normals @ self.root, self.region.offsets.to(self.root) - normals @ self.origin
+
+    @cached_property
+    def _form(self) -> RegionProbability | None:
+        """The probability of the region; None for a polygon, whose corners depend on the cases."""
+        return (rectangle_of if len(self.region.names) == 2 else region_probability_of)(*self.faces)
+
+    def region_probability(self, reach: Callable[[], float]) -> RegionProbability:
+        """See `region_probability_of`."""
+        return self._form or region_probability_of(*self.faces, reach())
+
+    def farthest(self, contexts: Tensor, lower: Tensor, upper: Tensor) -> float:
+        """How far from zero a coordinate of a centre may lie, for contexts (B, |X|) and actions in a box."""
+        middle, half = (lower + upper) / 2, (upper - lower) / 2
+        return _reach((self.base(contexts) + middle @ self.effect.mT).abs() + half @ self.effect.abs().mT)
+
+    def base(self, contexts: Tensor) -> Tensor:
+        """The whitened means without the effect of an action, (B, |X|) -> (B, |Y|)."""
+        by_context, constant = self._whitened
+        return torch.addmm(constant, contexts, by_context)
+
+    @cached_property
+    def _drawn(self) -> "DrawnInterval":
+        assert self.likely is not None
+        return DrawnInterval.of(self.likely, self.region, self.origin)
+
+    def chances(self, contexts: Tensor, actions: Tensor) -> Tensor | None:
+        """P under each draw of the parameters, contexts (B, |X|) and actions (..., B, k) -> (..., B, R); None
+        if there are no draws.
+        """
+        if self.likely is None:
+            return None
+        if len(self.region.names) == 1:
+            return self._drawn(contexts, actions)
+        shape, width = actions.shape[:-1], actions.shape[-1]
+        contexts = contexts.expand(*shape, -1).reshape(math.prod(shape), contexts.shape[-1])
+        flat = actions.reshape(len(contexts), width).to(contexts)
+        drawn = chances(self.likely, self.region, self.origin, self.root, contexts, flat)
+        return drawn.mT.reshape(*shape, -1)
+
+
 class GaussianSuccess(AlterationObjective):
     """log P(Y in S | x, z) for one set of altered variables in B cases.
 
     Args:
-        region: S, which holds `origin`, (|Y|,).
-        response: The affine response of the outcomes to contexts and actions.
-        likely: The same under draws of the parameters, in a leading dimension; None if there are no draws.
+        model: What is the same in all cases.
         nothing: The predictive probability without an alteration, (B,); None if it is not known.
         level: Coverage probability of the interval.
 
@@ -88,28 +198,18 @@ class GaussianSuccess(AlterationObjective):
         cases: Sequence[RehearsalCase],
         names: Sequence[str],
         contexts: Tensor,
-        region: Polytope,
-        origin: Tensor,
-        response: AffineResponse,
-        likely: AffineResponse | None,
+        model: SuccessModel,
         nothing: Tensor | None,
         level: float = 0.95,
     ) -> None:
         super().__init__(cases, names, contexts.device)
         normal_quantile(level)  # refuses what is none
-        self.level = level
-        self.region, self.response, self.likely, self.nothing = region, response, likely, nothing
-        self.contexts, self.origin = contexts, origin.to(contexts)
-        self.root = root = _root(response.covariance)
-        self.base = self.unaltered(contexts)
-        self.effect = torch.linalg.solve_triangular(root, response.action, upper=False)
+        self.level, self.model, self.nothing, self.contexts = level, model, nothing, contexts
+        self.region, self.effect = model.region, model.effect
+        self.base = model.base(contexts)
         self._asked: tuple[Tensor, Tensor] | None = None
-        middle, half = (self.lower + self.upper) / 2, (self.upper - self.lower) / 2
-        farthest = self.centres(middle).abs() + half @ self.effect.abs().mT
-        self.region_probability = region_probability_of(
-            region.normals.to(root) @ root,
-            region.offsets.to(root) - region.normals.to(root) @ self.origin,
-            _reach(farthest),
+        self.region_probability = model.region_probability(
+            partial(model.farthest, contexts, self.lower, self.upper)
         )
 
     @classmethod
@@ -118,24 +218,14 @@ class GaussianSuccess(AlterationObjective):
         cls, surrogate: LinearSurrogate, cases: Sequence[RehearsalCase], level: float = 0.95
     ) -> list[Self]:
         """log P(Y in S | x, z) for each candidate set under a fitted linear surrogate."""
-        task, found = surrogate.task, []
-        contexts = task.given(cases).to(surrogate.contexts.values.device)
-        centre, _ = task.region.chebyshev()
-        origin = contexts.new_zeros(len(task.outcomes)) if centre is None else centre.to(contexts)
-        nothing: Tensor | None = None
-        sets = ((), *task.candidates)
-        for names, (response, likely) in zip(sets, surrogate.responses_of(sets), strict=True):
-            made = cls(cases, names, contexts, task.region, origin, response, likely, nothing, level)
-            if names:
-                found.append(made)
-                continue
-            no_actions = contexts.new_zeros(len(contexts), 0)
-            nothing = made.compared_value(no_actions).exp()
-        return found
-
-    def unaltered(self, contexts: Tensor) -> Tensor:
-        """The whitened means without the effect of an action, (B, |X|) -> (B, |Y|)."""
-        return _whitened(self.root, self.response.base(contexts) - self.origin)
+        contexts = surrogate.task.given(cases).to(surrogate.contexts.values.device)
+        nothing, *models = success_models(surrogate)
+        base, drawn = nothing.base(contexts), nothing.chances(contexts, contexts.new_zeros(len(contexts), 0))
+        if drawn is None:
+            plain = nothing.region_probability(partial(_reach, base))
+        before = plain.log_probability(base).exp() if drawn is None else drawn.mean(-1)
+        pairs = zip(surrogate.task.candidates, models, strict=True)
+        return [cls(cases, names, contexts, model, before, level) for names, model in pairs]
 
     def centres(self, actions: Tensor, which: Tensor | None = None) -> Tensor:
         """The whitened means, (..., B, k) -> (..., B, |Y|); with `which`, those of the given cases only."""
@@ -173,14 +263,12 @@ class GaussianSuccess(AlterationObjective):
 
     def chances(self, actions: Tensor) -> Tensor | None:
         """P under each draw of the parameters, (B, k) -> (draws, B); None if there are no draws."""
-        if self.likely is None:
-            return None
         # A search evaluates the actions that it found twice: to compare sets, and to appraise them.
         if self._asked is None or self._asked[0] is not actions:
-            self._asked = (
-                actions,
-                chances(self.likely, self.region, self.origin, self.root, self.contexts, actions),
-            )
+            drawn = self.model.chances(self.contexts, actions)
+            if drawn is None:
+                return None
+            self._asked = (actions, drawn.mT)
         return self._asked[1]
 
     def compared_value(self, actions: Tensor) -> Tensor:
@@ -194,13 +282,8 @@ class GaussianSuccess(AlterationObjective):
         """The predictive probability, (..., B, k) -> (..., B); the plug-in one if there are no draws, or more
         than two outcomes, for which that of many actions takes long.
         """
-        if self.likely is None or len(self.region.names) > 2:
-            return self(actions).exp()
-        shape, width = actions.shape[:-1], actions.shape[-1]
-        contexts = self.contexts.expand(*shape, -1).reshape(-1, self.contexts.shape[-1])
-        flat = actions.reshape(-1, width).to(contexts)
-        drawn = chances(self.likely, self.region, self.origin, self.root, contexts, flat)
-        return drawn.mean(0).reshape(shape)
+        drawn = None if len(self.region.names) > 2 else self.model.chances(self.contexts, actions)
+        return self(actions).exp() if drawn is None else drawn.mean(-1)
 
     def compared_probability(self, actions: Tensor) -> Tensor:
         """The predictive probability, (B, k) -> (B,)."""
@@ -217,7 +300,7 @@ class GaussianSuccess(AlterationObjective):
         rows = zip(apart.mean(0).tolist(), half.tolist(), strict=True)
         return [difference(point, point - width, point + width, self.level) for point, width in rows]
 
-    def appraise(self, actions: Tensor) -> list[Appraisal]:
+    def appraise(self, actions: Tensor) -> Sequence[Appraisal]:
         """The predictive probability with its interval, and that without acting. Trace: ``plug_in``."""
         plug_in = self(actions).exp()
         drawn = self.chances(actions)
@@ -228,8 +311,13 @@ class GaussianSuccess(AlterationObjective):
             logit = torch.logit(drawn.clamp(1e-9, 1 - 1e-9))
             middle, half = logit.mean(0), normal_quantile(self.level) * logit.std(0)
             low, high = (torch.sigmoid(middle + sign * half).tolist() for sign in (-1, 1))
-        rows = zip(expected.tolist(), before.tolist(), low, high, plug_in.tolist(), strict=True)
-        return [appraised(self.level, *row, trace={"plug_in": plain}) for *row, plain in rows]
+        points, usual, plain = expected.tolist(), before.tolist(), plug_in.tolist()
+
+        def one(place: int) -> Appraisal:
+            ends, trace = (low[place], high[place]), {"plug_in": plain[place]}
+            return appraised(self.level, points[place], usual[place], *ends, trace=trace)
+
+        return Each(len(expected), one)
 
 
 def region_probability_of(normals: Tensor, offsets: Tensor, reach: float = 0.0) -> RegionProbability:
@@ -242,28 +330,34 @@ def region_probability_of(normals: Tensor, offsets: Tensor, reach: float = 0.0) 
     return PolytopeProbability(normals, offsets)
 
 
+def success_models(surrogate: LinearSurrogate) -> list[SuccessModel]:
+    """Those without an alteration and of each candidate set, kept until surrogate or task change."""
+    task = surrogate.task
+    sets = ((), *task.candidates)
+
+    def made() -> list[SuccessModel]:
+        responses = surrogate.responses_of(sets)
+        centre, _ = task.region.chebyshev()
+        constant = responses[0][0].constant
+        origin = torch.zeros_like(constant) if centre is None else centre.to(constant)
+        return [SuccessModel(task.region, origin, *pair) for pair in responses]
+
+    # Each model keeps the region, so that no other one has its identity.
+    return surrogate.kept(("success", sets, task.context, id(task.region)), made)
+
+
 def chances(
     likely: AffineResponse, region: Polytope, origin: Tensor, root: Tensor, contexts: Tensor, actions: Tensor
 ) -> Tensor:
     """P(Y in S | x, z) under every set of parameters, (R, B): contexts (B, |X|), actions (B, k), `root`
     (|Y|, |Y|) the Cholesky factor of the plug-in covariance.
     """
+    if len(region.names) == 1:
+        return DrawnInterval.of(likely, region, origin)(contexts, actions).mT
     roots = _root(likely.covariance)
     away = likely.base(contexts) + actions @ likely.action.mT - origin
     centres = _whitened(roots, away)
     normals, offsets = region.normals.to(roots), region.offsets.to(roots) - region.normals.to(roots) @ origin
-    if len(region.names) == 1:
-        # One outcome: an interval, its open sides far away.
-        side, ends = normals[:, 0], offsets / normals[:, 0]
-        upper, lower = (
-            torch.where(side > 0, ends, torch.inf).amin(),
-            torch.where(side < 0, ends, -torch.inf).amax(),
-        )
-        scale = roots[:, 0]
-        return log_interval(
-            (lower / scale).clamp(-1e8, 1e8) - centres[..., 0],
-            (upper / scale).clamp(-1e8, 1e8) - centres[..., 0],
-        ).exp()
     if len(region.names) == 2:
         vertices = vertices_of(normals @ root, offsets, _reach(_whitened(root, away)))
         corners = torch.linalg.solve_triangular(

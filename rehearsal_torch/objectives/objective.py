@@ -34,7 +34,7 @@ from torch import Tensor
 from rehearsal_torch.data.codings.class_actions import combinations, parts
 from rehearsal_torch.data.codings.texts import worded
 from rehearsal_torch.data.decision import CHANCE, DIFFERENCE, Decision, Estimate, RehearsalCase
-from rehearsal_torch.data.estimate import beside
+from rehearsal_torch.data.estimate import beside, copied
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.data.pooled import GainDraws
@@ -90,6 +90,27 @@ class Objective(ABC):
         """At most `count` promising candidates from which a search may start, (<= count, k)."""
 
 
+T = TypeVar("T")
+
+
+class Each(Sequence[T]):
+    """What is asked for of some of `count` cases, made then: cases of which nothing is asked cost nothing."""
+
+    def __init__(self, count: int, make: Callable[[int], T]) -> None:
+        self._made: list[T | None] = [None] * count
+        self._make = make
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, slice):
+            return [self[each] for each in range(len(self))[place]]
+        if self._made[place] is None:
+            self._made[place] = self._make(place)
+        return self._made[place]
+
+
 @dataclass(frozen=True)
 class Appraisal:
     """A method's assessment of one action in one case."""
@@ -113,9 +134,13 @@ def chance(
     """A probability with its interval, if both ends are finite; None if the point is not."""
     if not math.isfinite(point):
         return None
-    if lower is None or upper is None or not (math.isfinite(lower) and math.isfinite(upper)):
-        return Estimate(point, CHANCE)
-    return Estimate(point, CHANCE, min(lower, point), max(upper, point), level)
+    if lower is None or upper is None or not math.isfinite(lower - upper):
+        return copied(_POINT, point=point)
+    return copied(_INTERVAL, point=point, lower=min(lower, point), upper=max(upper, point), level=level)
+
+
+# Of which estimates are copies with other finite numbers.
+_POINT, _INTERVAL = Estimate(0.5, CHANCE), Estimate(0.5, CHANCE, 0.5, 0.5, 0.95)
 
 
 def difference(point: float, lower: float, upper: float, level: float) -> Estimate | None:
@@ -192,18 +217,22 @@ class AlterationObjective(Objective, ABC):
         self, cases: Sequence[RehearsalCase], names: Sequence[str], device: torch.device | None = None
     ) -> None:
         self.cases, self.names = tuple(cases), tuple(names)
-        for case in self.cases:
+        # Cases of one request share what they do not have of their own.
+        distinct = list({id(case.feasible): case for case in self.cases}.values())
+        for case in distinct:
             closed = [name for name in self.names if name not in case.feasible]
             if closed:
                 raise ValueError(
                     f"{case.identity}: {closed} may not be set; feasible are {list(case.feasible)}"
                 )
-        bounds = [[case.feasible[name] for name in self.names] for case in self.cases]
-        limits = torch.tensor(bounds, dtype=torch.float64).reshape(len(self.cases), len(self.names), 2)
-        self.lower, self.upper = (end.clone().to(device) for end in limits.unbind(-1))
+        rows = distinct if len(distinct) == 1 else self.cases
+        bounds = [[[case.feasible[name][side] for name in self.names] for case in rows] for side in (0, 1)]
+        limits = torch.tensor(bounds, dtype=torch.float64, device=device)
+        size = len(self.cases), len(self.names)
+        self.lower, self.upper = limits.reshape(2, len(rows), size[1]).expand(2, *size).contiguous()
         self.levels: Mapping[str, tuple[float, ...]] = {}
         self.fixed: Mapping[str, float] = {}
-        for place, case in enumerate(self.cases):
+        for place, case in enumerate({id(case.levels): case for case in self.cases}.values()):
             own = {name: case.levels[name] for name in self.names if name in case.levels}
             if place and own != self.levels:
                 raise ValueError(
@@ -432,7 +461,7 @@ class AlterationObjective(Objective, ABC):
         return best
 
     @abstractmethod
-    def appraise(self, actions: Tensor) -> list[Appraisal]:
+    def appraise(self, actions: Tensor) -> Sequence[Appraisal]:
         """The assessment of the action of each case, (B, k) -> B appraisals."""
 
 

@@ -58,7 +58,7 @@ function T, with 2 pi G = angle - 2 pi T; its use for log-concave maximisation i
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 import torch
@@ -131,6 +131,14 @@ def log_interval(lower: Tensor, upper: Tensor) -> Tensor:
     return torch.where(empty, torch.full_like(value, -torch.inf), value)
 
 
+def interval(lower: Tensor, upper: Tensor) -> Tensor:
+    """Phi(upper) - Phi(lower), (...), to the relative precision of `log_interval`; 0 where lower >= upper."""
+    right = lower + upper > 0
+    low, high = torch.where(right, upper, -lower), torch.where(right, lower, -upper)
+    scale = math.sqrt(0.5)
+    return 0.5 * (torch.erfc(scale * high) - torch.erfc(scale * low)).clamp_min(0.0)
+
+
 def log_density(values: Tensor) -> Tensor:
     """log phi, (...) -> (...)."""
     return -0.5 * values.square() - 0.5 * math.log(2 * math.pi)
@@ -152,6 +160,13 @@ class RectangleProbability(RegionProbability):
             )
         self.directions = directions
         self.lower, self.upper = lower.clamp(-OPEN, OPEN), upper.clamp(-OPEN, OPEN)
+
+    @cached_property
+    def middle(self) -> Tensor:
+        """The midpoint along each direction, (q,); infinite towards an open side."""
+        middle = (self.lower + self.upper) / 2
+        middle = torch.where(self.lower <= -OPEN, -torch.inf, middle)
+        return torch.where(self.upper >= OPEN, torch.inf, middle)
 
     def log_probability(self, centres: Tensor) -> Tensor:
         """sum_i log(Phi(u_i - a_i' nu) - Phi(l_i - a_i' nu)), (..., m) -> (...)."""

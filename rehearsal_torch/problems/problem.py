@@ -139,6 +139,10 @@ class Problem(ABC):
             IndexError: if there is no such case.
         """
 
+    def cases(self, indices: Sequence[int]) -> Sequence[DecisionContext]:
+        """Some of the cases, which are decided in one batch."""
+        return [self.case(index) for index in indices]
+
     @abstractmethod
     def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:
         """The problem's own metrics for a decision, name to number."""

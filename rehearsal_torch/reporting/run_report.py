@@ -14,6 +14,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from rehearsal_torch.data.finding import findings_of, in_place
+from rehearsal_torch.evaluation.average_effects import averages
 from rehearsal_torch.evaluation.overturning import graphs_overall, overall, sensitivity_of, sequences_overall
 from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, claim, counterpart, effort, is_sequence
 from rehearsal_torch.evaluation.rows import scored_by_world
@@ -192,7 +193,9 @@ def answers(of: Material) -> list[str]:
         # Of a system of one's own there are two settings, the next one and that to keep.
         shown = 3 if sentences.proposes(decisions[-1]) else 1
         return _wrapped(f"{title}: {' '.join([headline, *known[:shown]])}")
-    lines = _wrapped(sentences.overall(decisions, of.wanted)) if of.alterations else []
+    lines = []
+    if of.alterations:
+        lines = [*_wrapped(sentences.overall(decisions, of.wanted)), *_wrapped(averages(of.run))]
     for decision in decisions[:SHOWN]:
         if of.sequences:
             title, headline, _ = sentences.said_of_episode(decision, of.words)

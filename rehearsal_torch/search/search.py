@@ -121,6 +121,7 @@ class Search(ABC, Generic[Sought]):
         weighs: Whether it looks for the largest probability of a desired outcome, so that it can be weighed
             against costs (`objectives.net_value`).
         pools: Whether it can decide by estimates that are pooled over imputed tables.
+        draws: Whether it, or what it maximises, may draw from the global random states.
         budget_s: Time limit of a call in seconds, after which the best action found so far is returned
             (`Budget`); None for no limit.
     """
@@ -129,6 +130,7 @@ class Search(ABC, Generic[Sought]):
     declines: bool = True
     weighs: bool = True
     pools: bool = False
+    draws: bool = True
     budget_s: float | None = None
 
     def __init__(self, budget_s: float | None = None) -> None:
@@ -233,12 +235,12 @@ def chosen(
     # Only sets that some case has chosen: an appraisal may cost as much as the search.
     appraisals = {which: sets[which].appraise(actions[which]) for which in sorted(set(best))}
     settings = {which: _settings(sets[which], actions[which]) for which in appraisals}
-    seconds = budget.spent() / max(len(objective.cases), 1)
+    blank, limits = Decision(None, 0.0, seconds=budget.spent() / max(len(objective.cases), 1)), budget.facts()
     decisions = []
     for index, which in enumerate(best):
         value, found, (where, finite) = reached[index], appraisals[which][index], settings[which][index]
         trace = {"search": name, "altered": list(sets[which].names), **found.trace}
-        trace |= {**(facts[index] if facts else {}), **budget.facts()}
+        trace |= {**(facts[index] if facts else {}), **limits}
         refused: Finding | None = trace.pop("refused", None) or found.refused or found.unsupported
         if value == -math.inf and refused is None:
             when = " among those evaluated before the budget was spent" if budget.ran_out else ""
@@ -247,17 +249,17 @@ def chosen(
             refused = refused or Finding("invalid", "the search found no finite alteration")
             where = torch.zeros_like(where)
         note = str(trace.pop("note", ""))
-        decision = Decision(
-            Alteration(sets[which].names, where),
-            value,
+        # A copy, since its alteration is known to be finite.
+        decision = blank.changed(
+            alteration=Alteration(sets[which].names, where),
+            value=value,
             estimate=found.estimate,
             baseline=found.baseline,
             gain=found.gain,
             draws=found.gain_draws,
-            findings=found.findings,
+            findings=tuple(found.findings),
             reason=Finding("note", note) if note else None,
             trace=trace,
-            seconds=seconds,
         )
         if declines and not connected:
             refused = objective.no_path(task_actions(objective))
@@ -300,11 +302,12 @@ def better_judged(objective: Candidates[AlterationObjective], sets: Sequence[Alt
     """
     offered = {frozenset(one.names) for one in sets}
     found = torch.zeros(len(sets), len(objective.cases), dtype=torch.bool)
+    stated = [(index, case) for index, case in enumerate(objective.cases) if case.present]
     if objective.surrogate is None:
         return found
     for place, one in enumerate(sets):
-        for index, case in enumerate(objective.cases):
-            left = objective.surrogate.task.left_alone(one.names, case.present) if case.present else ()
+        for index, case in stated:
+            left = objective.surrogate.task.left_alone(one.names, case.present)
             both = frozenset((*one.names, *left))
             found[place, index] = bool(left) and both in offered and all(_holds(case, name) for name in left)
     return found

@@ -27,13 +27,13 @@ observations contain altered cells: then the actions were chosen by decisions, o
 they depended.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
 import torch
 
 from rehearsal_torch.data.decision import CHANCE, Decision
+from rehearsal_torch.data.estimate import copied
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.question import Question
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
@@ -90,36 +90,59 @@ class Overturning:
         """Why `covariates` has nothing for altered variables."""
         return FEW_ROWS if self.known_for(names) else UNRECORDED
 
-    def with_sensitivity(self, decision: Decision, certificate: Mapping[str, float | str] | None) -> Decision:
-        """The decision with its sensitivity where that applies. ``truth_lower`` of its certificate is used
+    def with_sensitivity(
+        self, decisions: Sequence[Decision], certificates: Sequence[Mapping[str, float | str] | None]
+    ) -> list[Decision]:
+        """The decisions with their sensitivities where these apply. ``truth_lower`` of a certificate is used
         where the estimate has no interval; a bound of the posterior mean says nothing about the truth.
         """
-        estimate, before = decision.estimate, decision.before
-        if decision.alteration is None or estimate is None or before is None:
-            return decision
-        if not estimate.of == before.of == CHANCE or not self.applies:
-            return decision
-        if self._sets(decision.alteration.names).front_door:
-            return decision
-        lower, basis = self._lower(decision, certificate)
-        against: Against = "no action" if decision.unchanged is None else "the present values"
-        if decision.gain is not None and decision.gain.lower is not None:
-            lower = before.point + decision.gain.lower
-        paid = (decision.cost or 0.0) / decision.worth if decision.worth else 0.0
-        ends = torch.tensor([lower, before.point, before.point + paid], dtype=torch.float64).clamp(0.0, 1.0)
-        if decision.unchanged is None:
-            tipping = _rounded(float(tipping_strength(ends[0], ends[2])))
-        else:
-            tipping = _rounded(float(tipping_between(ends[0], ends[1], paid)))
-        names = decision.alteration.names
+        answered, asked, bases = list(decisions), list[int](), list[Basis]()
+        ends, by_front_door = list[tuple[float, float, float]](), dict[tuple[str, ...], bool]()
+        for place, (decision, certificate) in enumerate(zip(decisions, certificates, strict=True)):
+            estimate, before = decision.estimate, decision.before
+            if decision.alteration is None or estimate is None or before is None:
+                continue
+            if not estimate.of == before.of == CHANCE or not self.applies:
+                continue
+            names = decision.alteration.names
+            if names not in by_front_door:
+                by_front_door[names] = self._sets(names).front_door
+            if by_front_door[names]:
+                continue
+            lower, basis = self._lower(decision, certificate)
+            if decision.gain is not None and decision.gain.lower is not None:
+                lower = before.point + decision.gain.lower
+            paid = (decision.cost or 0.0) / decision.worth if decision.worth else 0.0
+            asked.append(place)
+            bases.append(basis)
+            ends.append((lower, before.point, paid))
+        lowest, baseline, price = torch.tensor(ends, dtype=torch.float64).reshape(-1, 3).unbind(-1)
+        lowest, priced = lowest.clamp(0.0, 1.0), (baseline + price).clamp(0.0, 1.0)
+        tipping = tipping_strength(lowest, priced)
+        if any(decisions[place].unchanged is not None for place in asked):
+            stated = torch.tensor([decisions[place].unchanged is not None for place in asked])
+            between = tipping_between(lowest, baseline.clamp(0.0, 1.0), price)
+            tipping = torch.where(stated, between, tipping)
+        known = dict[tuple[tuple[str, ...], Basis, bool], Sensitivity]()
+        for place, basis, strength in zip(asked, bases, tipping.tolist(), strict=True):
+            decision = answered[place]
+            assert decision.alteration is not None
+            key = (decision.alteration.names, basis, decision.unchanged is not None)
+            if key not in known:
+                known[key] = self._yardstick(*key)
+            weighed: Sensitivity = copied(known[key], tipping=_rounded(strength))
+            answered[place] = _doubted(decision.changed(sensitivity=weighed), weighed)
+        return answered
+
+    def _yardstick(self, names: tuple[str, ...], basis: Basis, at_present: bool) -> Sensitivity:
+        """What a tipping strength, here of 1, is compared with when `names` are set."""
+        against: Against = "the present values" if at_present else "no action"
         covariates = self.covariates(names)
         if covariates:
-            covariate, yardstick = next(iter(covariates.items()))
-            weighed = Sensitivity(tipping, basis, _rounded(yardstick), covariate, against=against)
-        else:
-            note = self.why_none(names) if covariates is None else NO_COVARIATE
-            weighed = Sensitivity(tipping, basis, note=note, against=against)
-        return _doubted(replace(decision, sensitivity=weighed), weighed)
+            covariate, strength = next(iter(covariates.items()))
+            return Sensitivity(1.0, basis, _rounded(strength), covariate, against=against)
+        note = self.why_none(names) if covariates is None else NO_COVARIATE
+        return Sensitivity(1.0, basis, note=note, against=against)
 
     def _lower(
         self, decision: Decision, certificate: Mapping[str, float | str] | None

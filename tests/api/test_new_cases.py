@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from rehearsal_torch.api.request import NewCases
+from rehearsal_torch.api.request import NewCases, plain_contexts
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from tests.api.test_rehearse import TASK
 
@@ -36,3 +36,39 @@ def test_cases_have_the_costs_of_the_task_and_those_of_their_own():
     assert first.costs.worth == 10.0
     assert first.facts()["costs"] == {"A2": 4.0}
     assert problem.case(1).costs is None
+
+
+def test_cases_in_one_batch_are_those_one_by_one():
+    given = torch.tensor([[0.1, 0.2], [0.3, 0.4], [0.5, 0.6]], dtype=torch.float64)
+    problem = NewCases(RehearsalTask.of(TASK), given, ["a", "b", "c"], [{"A2": 0.5}, {}, {}])
+    for together, alone in zip(problem.cases([2, 0]), [problem.case(2), problem.case(0)], strict=True):
+        assert together.facts() == alone.facts()
+        assert vars(together).keys() == vars(alone).keys()
+    assert problem.cases([]) == []
+    given[1, 0] = torch.nan
+    with pytest.raises(ValueError, match=r"b: \['X1'\] are missing or infinite"):
+        problem.cases([0, 1])
+    unknown = NewCases(problem.task, given[:1].expand(2, -1), ["a", "b"], [{}, {"A2": float("nan")}])
+    with pytest.raises(ValueError, match="b: the present value of A2 is nan"):
+        unknown.cases([0, 1])
+
+
+@pytest.mark.parametrize(
+    ("given", "plain"),
+    [
+        ({"X2": 2, "X1": 1.0}, [[1.0, 2.0]]),
+        ([{"X1": 1.0, "X2": 2.0}, {"X1": 3.0, "X2": 4.0}], [[1.0, 2.0], [3.0, 4.0]]),
+        ([], None),
+        ({"X1": 1.0}, None),
+        ({"X1": 1.0, "X2": 2.0, "A2": 0.5}, None),
+        ({"X1": True, "X2": 2.0}, None),
+        ({"X1": "1", "X2": 2.0}, None),
+        ({"X1": float("nan"), "X2": 2.0}, None),
+        ({"X1": 1e200, "X2": 2.0}, None),
+    ],
+)
+def test_dictionaries_of_contexts_alone_need_no_table(given, plain):
+    found = plain_contexts(given, RehearsalTask.of(TASK))
+    assert (found if found is None else found.tolist()) == plain
+    priced = RehearsalTask.of(TASK | {"costs": {"A2": {"column": "price", "usual": 0.5}}, "worth": 10})
+    assert plain_contexts(given, priced) is None

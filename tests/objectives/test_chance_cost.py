@@ -49,9 +49,9 @@ def test_the_cheapest_is_scipys():
     made = costs(managing(candidates=SINGLE_OR_BOTH), level=0.7)
     one = made.sets[2]
     found = one.cheapest()
-    task, response = managing().task, one.success.response
+    task, response = managing().task, one.success.model.response
     radius = chi2.ppf(0.7, 2) ** 0.5
-    margins = radius * (task.region.normals @ one.success.root).norm(dim=-1)
+    margins = radius * (task.region.normals @ one.success.model.root).norm(dim=-1)
     base = response.base(one.success.contexts)
     for index in range(4):
         room = (task.region.offsets - base[index] @ task.region.normals.mT - margins).numpy()
@@ -93,7 +93,9 @@ def test_an_open_level_is_the_best_of_the_grid_for_the_contexts_seen():
         )
 
     levels = (0.3, 0.5, 0.7, 0.9)
-    assert best_level(surrogate, made.sets, levels) == max(levels, key=mean)
+    assert best_level(surrogate, [(one.weights, one.usual) for one in made.sets], levels) == max(
+        levels, key=mean
+    )
     assert len({one.tau for one in made.sets}) == 1
 
 
@@ -125,7 +127,6 @@ def test_a_present_value_is_what_a_change_starts_from():
     )
     stated = ChanceCost.for_cases(surrogate, known, level=0.7, reference={"a": 0.2}).sets[0]
     assert stated.reference.tolist() == [[0.2], [0.2]]
-    assert best_level(surrogate, [one]) == best_level(surrogate, [usual])
 
 
 def test_of_sets_of_equal_cost_the_first_is_taken():
@@ -155,14 +156,19 @@ def test_levels_in_one_batch_give_what_each_gives_alone(seed):
     sets = ChanceCost.for_cases(surrogate, world.cases(1), level=0.5).sets
     contexts, levels = surrogate.contexts.values, (0.3, 0.5, 0.7, 0.9)
     for one in sets:
-        base = one.success.unaltered(contexts)
+        base = one.success.model.base(contexts)
         box = world.task.box.only(one.names)
         lower, upper = (side.expand(len(base), -1) for side in (box.lower, box.upper))
         usual = one.usual.expand(len(base), -1)
-        alone = [chance_cost._cheapest(one, base, lower, upper, level, usual) for level in levels]
+        alone = [
+            chance_cost._cheapest(one.success.model, one.weights, base, lower, upper, level, usual)
+            for level in levels
+        ]
         every = torch.tensor(levels, dtype=torch.float64).repeat_interleave(len(base))
         several = [each.repeat(len(levels), 1) for each in (base, lower, upper)]
-        together = chance_cost._cheapest(one, *several, every, usual.repeat(len(levels), 1))
+        together = chance_cost._cheapest(
+            one.success.model, one.weights, *several, every, usual.repeat(len(levels), 1)
+        )
         feasible = torch.cat([each.feasible for each in alone])
         assert torch.equal(together.feasible, feasible)
         expected = torch.cat([each.points for each in alone])[feasible]

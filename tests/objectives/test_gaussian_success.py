@@ -1,6 +1,7 @@
 """Probabilities of success: values beside SciPy, intervals, and what is refused."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from rehearsal_torch.objectives.gaussian_success import (
     CONSERVATIVE,
     JOINT,
     GaussianSuccess,
+    SuccessModel,
     between_sets,
     region_probability_of,
 )
@@ -92,7 +94,7 @@ def test_the_interval_has_the_level_that_was_asked_for():
     direct = GaussianSuccess.for_sets(
         fit(LinearStructural(chain().task), chain().table(40, 0)), made.cases, 0.5
     )
-    assert made.at_level(0.5).appraise(actions) == direct[0].appraise(actions)
+    assert [*made.at_level(0.5).appraise(actions)] == [*direct[0].appraise(actions)]
     for narrow, wide in zip(direct[0].appraise(actions), made.appraise(actions), strict=True):
         assert wide.estimate.lower < narrow.estimate.lower < narrow.estimate.upper < wide.estimate.upper
         assert (narrow.estimate.level, wide.estimate.level) == (0.5, 0.95)
@@ -111,8 +113,8 @@ def test_differences_are_those_of_the_same_draws():
     for apart, one, other in zip(found, made.appraise(first), made.appraise(second), strict=True):
         assert apart.point == pytest.approx(one.estimate.point - other.estimate.point, abs=1e-6)
     assert [each.upper for each in made.contrast(first, first)] == [0.0] * len(found)
-    made.likely = None
-    assert made.contrast(first, second) is None
+    plain = GaussianSuccess(made.cases, made.names, made.contexts, replace(made.model, likely=None), None)
+    assert plain.contrast(first, second) is None
 
 
 @pytest.mark.parametrize(
@@ -168,10 +170,7 @@ def written(width, covariance, draws=3, nothing=(0.9, 0.0, 0.2), level=0.95):
         cases,
         ("a", "b"),
         CONTEXTS,
-        region,
-        region.chebyshev()[0],
-        plain,
-        likely if draws else None,
+        SuccessModel(region, region.chebyshev()[0], plain, likely if draws else None),
         before,
         level,
     )
@@ -188,9 +187,9 @@ def true(made, law, action, row):
 
 def draw(made, place):
     return AffineResponse(
-        *(getattr(made.likely, name)[place] for name in ("context", "action", "constant")),
+        *(getattr(made.model.likely, name)[place] for name in ("context", "action", "constant")),
         torch.empty(0),
-        made.likely.covariance[place],
+        made.model.likely.covariance[place],
     )
 
 
@@ -203,7 +202,7 @@ ACTIONS = torch.tensor(
 @pytest.mark.parametrize("width", [1, 2, 3])
 def test_plug_in_values_of_all_and_of_some_cases(width) -> None:
     made = written(width, COVARIANCES[width])
-    expected = [[true(made, made.response, at[row], row) for row in range(3)] for at in ACTIONS]
+    expected = [[true(made, made.model.response, at[row], row) for row in range(3)] for at in ACTIONS]
     np.testing.assert_allclose(made(ACTIONS).exp(), expected, rtol=2e-6)
     some = torch.tensor([2, 0])
     np.testing.assert_allclose(made.values(ACTIONS[0, some], some), made(ACTIONS)[0, some])
@@ -272,10 +271,11 @@ def test_an_alteration_as_good_as_none_is_not_declined() -> None:
 def test_certain_success_has_an_interval_too() -> None:
     made = written(1, [[1e-6]])
     centre = 2.0
-    law = made.likely
-    made.likely = AffineResponse(
+    law = made.model.likely
+    sure = AffineResponse(
         0 * law.context, 0 * law.action, 0 * law.constant + centre, law.noise, law.covariance
     )
+    made = made.changed(model=replace(made.model, likely=sure))
     for found in made.appraise(ACTIONS[0]):
         assert (found.estimate.point, found.estimate.upper) == pytest.approx((1.0, 1.0))
         assert found.estimate.lower == pytest.approx(1.0, abs=1e-6)
@@ -288,7 +288,7 @@ def test_starts_begin_at_the_centre_of_the_region() -> None:
     upper = torch.tensor([[50.0, 44.0], [1.5, 4.0], [0.75, 4.25]], dtype=DOUBLE)
     narrow = made.within(lower, upper, {})
     found = narrow.starts(5)
-    law, centre = made.response, made.region.chebyshev()[0]
+    law, centre = made.model.response, made.region.chebyshev()[0]
     aim = torch.linalg.solve(law.action, centre - law.context @ CONTEXTS[0] - law.constant)
     np.testing.assert_allclose(found[0, 0], aim)
     np.testing.assert_allclose(found[0], narrow.project(found[0]))
@@ -307,7 +307,8 @@ def of_two_outcomes(region, covariance, constant):
     cases = written(2, COVARIANCES[2]).cases
     likely = AffineResponse(*(each.unsqueeze(0) for each in fields))
     centre, _ = region.chebyshev()
-    return GaussianSuccess(cases, ("a",), CONTEXTS, region, centre, AffineResponse(*fields), likely, None)
+    model = SuccessModel(region, centre, AffineResponse(*fields), likely)
+    return GaussianSuccess(cases, ("a",), CONTEXTS, model, None)
 
 
 @pytest.mark.parametrize("beyond", [0.0, 1e-4])

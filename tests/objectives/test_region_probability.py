@@ -16,6 +16,7 @@ from rehearsal_torch.objectives.region_probability import (
     RectangleProbability,
     concave,
     edges,
+    interval,
     log_interval,
     probability,
     rectangle_of,
@@ -461,3 +462,20 @@ def test_a_thin_slab_is_thin_in_every_direction_of_its_points():
     draws = torch.randn(400_000, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     inside = ((draws.sum(-1).abs() <= 0.1) & (draws.abs() <= 0.5).all(-1)).double().mean()
     assert float(cut.log_probability(0 * centre).exp()) == pytest.approx(float(inside), rel=0.05)
+
+
+def test_an_open_interval_has_an_infinite_middle():
+    ends = [(-2.0, 6.0), (-2.0, math.inf), (-math.inf, 2.0)]
+    lower, upper = torch.tensor(ends).double().T
+    assert RectangleProbability(torch.eye(3).double(), lower, upper).middle.tolist() == [
+        2.0,
+        math.inf,
+        -math.inf,
+    ]
+
+
+def test_a_chance_keeps_its_precision_in_both_tails():
+    lower, upper = torch.tensor([[-1.0, 2.0], [-30.0, -29.0], [8.0, 9.0], [8.0, 8.1], [3.0, 1.0]]).double().T
+    expected = log_interval(lower, upper).exp()
+    torch.testing.assert_close(interval(lower, upper), expected, rtol=1e-12, atol=0.0)
+    assert interval(lower, upper)[1] > 0

@@ -7,10 +7,10 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from rehearsal_torch.objectives.gain import SupportedGain
 from torch.testing import assert_close
 
 import rehearsal_torch as rt
+from rehearsal_torch.objectives.gain import SupportedGain
 from rehearsal_torch.problems.rehearsal.nonlinear_worlds import YesNo
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.spaces.polytope import Polytope

@@ -36,7 +36,7 @@ def setting(estimate, baseline, names=("A2",)):
 def weighed(estimate, baseline=HALF, certificate=None, world=LOAN, names=("A2",), table=None):
     rows = world.observations() if table is None else table
     made = Overturning(world.task, lambda: rows)
-    return made.with_sensitivity(setting(estimate, baseline, names), certificate).sensitivity
+    return made.with_sensitivity([setting(estimate, baseline, names)], [certificate])[0].sensitivity
 
 
 def test_it_starts_from_the_lower_end_that_there_is():
@@ -54,24 +54,26 @@ def test_present_values_are_biased_as_well():
     made = Overturning(LOAN.task, LOAN.observations)
     against = replace(setting(chance(0.85, 0.75, 0.9), HALF), unchanged=chance(0.2))
     # From the lower end .75 against .2: 1 - G (1 - .75) = .2 G.
-    found = made.with_sensitivity(against, None).sensitivity
+    found = made.with_sensitivity([against], [None])[0].sensitivity
     assert (found.tipping, found.against) == (pytest.approx(1 / 0.45, abs=1e-4), "the present values")
     # The interval of the difference ends at .6, which is .8 against .2.
     gain = difference(0.65, 0.6, 0.7, 0.95)
-    assert made.with_sensitivity(replace(against, gain=gain), None).sensitivity.tipping == pytest.approx(2.5)
+    assert made.with_sensitivity([replace(against, gain=gain)], [None])[
+        0
+    ].sensitivity.tipping == pytest.approx(2.5)
 
 
 def test_what_an_action_costs_is_overturned_earlier():
     made = Overturning(LOAN.task, LOAN.observations)
     priced = replace(setting(chance(0.85, 0.8, 0.9), HALF), cost=20.0, worth=100.0)
     # From .8 against .5 + .2: (1 - .7) / (1 - .8).
-    assert made.with_sensitivity(priced, None).sensitivity.tipping == pytest.approx(1.5)
-    assert made.with_sensitivity(replace(priced, cost=60.0), None).sensitivity.tipping == 1.0
+    assert made.with_sensitivity([priced], [None])[0].sensitivity.tipping == pytest.approx(1.5)
+    assert made.with_sensitivity([replace(priced, cost=60.0)], [None])[0].sensitivity.tipping == 1.0
     against = replace(priced, unchanged=chance(0.2))
     # 1 - G (1 - .8) - .2 = .2 G.
-    assert made.with_sensitivity(against, None).sensitivity.tipping == pytest.approx(2.0)
+    assert made.with_sensitivity([against], [None])[0].sensitivity.tipping == pytest.approx(2.0)
     told = replace(priced, worth=None)
-    assert made.with_sensitivity(told, None).sensitivity.tipping == 2.5
+    assert made.with_sensitivity([told], [None])[0].sensitivity.tipping == 2.5
 
 
 def test_the_strongest_covariate_of_the_bank_is_the_sector():
@@ -99,7 +101,7 @@ def test_nothing_is_said_where_it_does_not_apply():
     assert weighed(None) is None
     assert weighed(chance(0.8), None) is None
     nothing = Decision(None, 0.0, estimate=chance(0.5), baseline=chance(0.5))
-    assert Overturning(LOAN.task, LOAN.observations).with_sensitivity(nothing, None) is nothing
+    assert Overturning(LOAN.task, LOAN.observations).with_sensitivity([nothing], [None])[0] is nothing
 
 
 def test_a_missing_yardstick_is_explained():
@@ -120,7 +122,7 @@ def test_without_covariates_it_says_so():
     stream = np.random.default_rng(0)
     table = Table.observed(("a", "y"), torch.from_numpy(stream.normal(size=(50, 2))))
     decision = setting(chance(0.8), chance(0.5), ("a",))
-    found = Overturning(task, lambda: table).with_sensitivity(decision, None).sensitivity
+    found = Overturning(task, lambda: table).with_sensitivity([decision], [None])[0].sensitivity
     assert (found.note, found.yardstick) == (NO_COVARIATE, None)
 
 
@@ -135,10 +137,10 @@ def test_recorded_strengths_say_the_same_without_the_observations():
     names = ("A2",)
     recorded = RecordedStrengths(LOAN.task, {names: fitted.covariates(names), ("X1",): None})
     decision = setting(chance(0.85, 0.8, 0.9), HALF)
-    assert recorded.with_sensitivity(decision, None) == fitted.with_sensitivity(decision, None)
-    assert recorded.with_sensitivity(decision, None).sensitivity.covariate == "U1"
+    assert recorded.with_sensitivity([decision], [None])[0] == fitted.with_sensitivity([decision], [None])[0]
+    assert recorded.with_sensitivity([decision], [None])[0].sensitivity.covariate == "U1"
     few, unknown = (
-        recorded.with_sensitivity(setting(chance(0.8), HALF, (name,)), None) for name in ("X1", "U1")
+        recorded.with_sensitivity([setting(chance(0.8), HALF, (name,))], [None])[0] for name in ("X1", "U1")
     )
     assert (few.sensitivity.note, unknown.sensitivity.note) == (FEW_ROWS, UNRECORDED)
     assert few.sensitivity.tipping == 2.5

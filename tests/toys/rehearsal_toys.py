@@ -95,3 +95,25 @@ def some_cases(task, count, seed=1):
 
 def fitted(task, table, estimator=small, **settings):
     return fit(NestedRidge(task, estimator, **settings), table)
+
+
+def levelled(context=("x",)):
+    """u -> a, u -> y and a -> y, a of the levels 0, 1 and 2; with u in the context, a has all its parents
+    there."""
+    parents = {"u": [], "a": ["x", "u"], "y": ["x", "a", "u"]}
+    return RehearsalTask.of(
+        {
+            "graph": {"parents": parents},
+            "context": list(context),
+            "box": {"a": {"values": [0, 1, 2]}},
+            "region": {"y": [0.5, None]},
+        }
+    )
+
+
+def levelled_table(rows, seed=0, freedom=1.0):
+    """y = a - 1.5 u + x / 2, of a that rises with u."""
+    x, u, e, noise = torch.randn(4, rows, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    a = (1 + u + 0.3 * x + freedom * e).round().clamp(0, 2)
+    y = a - 1.5 * u + 0.5 * x + 0.5 * noise
+    return Table.observed(("x", "u", "a", "y"), torch.stack([x, u, a, y], -1))

@@ -16,6 +16,9 @@ from rehearsal_torch.cli.batch_decisions import decide, sharing, teller
 from rehearsal_torch.cli.run_summary import asked, closing
 from rehearsal_torch.cli.settled import settled
 from rehearsal_torch.cli.spelling import typed_again
+from rehearsal_torch.evaluation.average_effects import FILE as AVERAGE
+from rehearsal_torch.evaluation.average_effects import effects_of
+from rehearsal_torch.evaluation.average_effects import rows_of as average_rows
 from rehearsal_torch.evaluation.claim_curves import claim_table
 from rehearsal_torch.evaluation.surrogate_curves import curve_table
 from rehearsal_torch.evaluation.truth_panel import truth_table
@@ -145,7 +148,7 @@ def compared(run: Run, folder: RunFolder, surrogate: Surrogate) -> int:
 
 def curved(run: Run, folder: RunFolder, surrogate: Surrogate) -> int:
     """Writes what was learnt as curves: for trials surrogate.csv, through the last recommendation; for cases
-    of a table claims.csv, through a few decisions.
+    of a table claims.csv, through a few decisions, and average.csv, over the rows.
     """
     if int(run.config["shards"]) > 1:
         return 0
@@ -153,7 +156,8 @@ def curved(run: Run, folder: RunFolder, surrogate: Surrogate) -> int:
     with as_user_error("the curves of the surrogate"):
         rows = curve_table(run.problem, surrogate, lines, run.seed)
         claims = [] if run.learn else claim_table(run.problem, surrogate, run.objective, lines, run.seed)
-    for name, found in (("surrogate.csv", rows), ("claims.csv", claims)):
+    effects = [] if run.learn else average_rows(effects_of(surrogate))
+    for name, found in (("surrogate.csv", rows), ("claims.csv", claims), (AVERAGE, effects)):
         if found:
             folder.write(name, as_csv(found, "nan"))
     return len(rows) + len(claims)

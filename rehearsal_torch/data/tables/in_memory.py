@@ -94,7 +94,9 @@ def _whole(text: Any, errors: str) -> Any:
 
 def library_of(given: Any) -> str | None:
     """The library of a data frame, "pandas", "polars" or "pyarrow"; None if it is of another, or none."""
-    found = nw.from_native(given, pass_through=True)
+    if isinstance(given, pd.DataFrame):
+        return "pandas"
+    found = None if isinstance(given, Mapping | list) else nw.from_native(given, pass_through=True)
     if not isinstance(found, nw.DataFrame):
         return None
     name = found.implementation.value

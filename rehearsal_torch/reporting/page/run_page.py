@@ -19,6 +19,7 @@ from typing import Any
 
 import yaml
 
+from rehearsal_torch.evaluation.average_effects import averages
 from rehearsal_torch.evaluation.recorded_run import ACTS, NOTHING, REFUSED, Decided, claim, effort, group_of
 from rehearsal_torch.reporting import alteration_report, sequence_report, trial_report, untouched_score
 from rehearsal_torch.reporting.alteration_report import figure, method_rows
@@ -107,7 +108,7 @@ def answers(of: Material) -> Markup:
     boxes = [_box(decision, of) for decision in of.shown]
     more = 0 if of.trials else len(of.run.decisions) - len(boxes)
     rest = f"{counted(more, 'further case')} of {len(of.run.decisions)} in decisions.jsonl and table.csv."
-    overall = [sentences.overall(of.run.decisions, of.wanted)] if of.alterations else []
+    overall = [sentences.overall(of.run.decisions, of.wanted), averages(of.run)] if of.alterations else []
     overall += sequence_report.headline(of.sequence_rows, of.words) if of.sequences else []
     return joined(
         [

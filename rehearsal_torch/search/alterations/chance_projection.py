@@ -28,6 +28,7 @@ class CheapestAlteration(BatchSearch[Candidates[ChanceCost]]):
     """
 
     fallback: ProjectionNewton | None = None
+    draws = False
     batch_size: int = 1000
     budget_s: float | None = None
 

@@ -29,7 +29,7 @@ from torch import Tensor
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
 from rehearsal_torch.objectives.objective import Candidates
-from rehearsal_torch.objectives.region_probability import OPEN, RectangleProbability
+from rehearsal_torch.objectives.region_probability import RectangleProbability
 from rehearsal_torch.search.search import UNLIMITED, BatchSearch, Budget, chosen, in_time
 
 # beta and sigma.
@@ -65,6 +65,7 @@ class ProjectionNewton(BatchSearch[Candidates[GaussianSuccess]]):
     declines: bool = True
     budget_s: float | None = None
     pools = True
+    draws = False
 
     def __post_init__(self) -> None:
         self.check_sizes("steps", "tolerance", expected="steps >= 1 and tolerance > 0")
@@ -88,9 +89,8 @@ class ProjectionNewton(BatchSearch[Candidates[GaussianSuccess]]):
         """The best actions of one set, (B, k)."""
         region = objective.region_probability
         if isinstance(region, RectangleProbability) and len(region.directions) == 1:
-            direction, target = region.directions[0], _middle(region.lower[0], region.upper[0])
-            base, effect = objective.base @ direction, direction @ objective.effect
-            return centred(base, effect, objective.lower, objective.upper, target)
+            base, effect = objective.base @ region.directions[0], region.directions[0] @ objective.effect
+            return centred(base, effect, objective.lower, objective.upper, region.middle[0])
         return self.ascend(objective, objective.starts(1)[0], budget)
 
     @torch.no_grad()
@@ -163,10 +163,3 @@ def _newton(gradient: Tensor, curvature: Tensor, active: Tensor) -> Tensor:
     root, failed = torch.linalg.cholesky_ex(curvature.where(both, 0.0) + torch.diag_embed(added))
     step = torch.cholesky_solve(gradient.unsqueeze(-1), root).squeeze(-1)
     return torch.where((failed > 0).unsqueeze(-1), gradient, step)
-
-
-def _middle(lower: Tensor, upper: Tensor) -> Tensor:
-    """The midpoint of an interval; infinite towards its open side."""
-    if float(lower) <= -OPEN or float(upper) >= OPEN:
-        return lower.new_tensor(torch.inf) if float(upper) >= OPEN else lower.new_tensor(-torch.inf)
-    return (lower + upper) / 2

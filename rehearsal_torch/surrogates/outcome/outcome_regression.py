@@ -41,6 +41,9 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from rehearsal_torch.data.codings.class_actions import combinations
+from rehearsal_torch.data.estimate import Intervals, apart, ends_of
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.part import Solved
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.sizes import bounded
@@ -49,6 +52,15 @@ from rehearsal_torch.estimators.feature_classifier import FeatureClassifier
 from rehearsal_torch.estimators.feature_regression import FeatureRegression
 from rehearsal_torch.estimators.response_regression import ResponseRegression
 from rehearsal_torch.seeding import generator
+from rehearsal_torch.surrogates.outcome.average_effects import (
+    LEAST_CHANCE,
+    AverageEffects,
+    chosen_rows,
+    row_means,
+)
+from rehearsal_torch.surrogates.outcome.average_effects import (
+    NEAR_ROWS as COMPARED_ROWS,
+)
 from rehearsal_torch.surrogates.outcome.case_draws import CaseDraws
 from rehearsal_torch.surrogates.outcome.near_rows import NearRows
 from rehearsal_torch.surrogates.outcome.shared_draws import (
@@ -72,6 +84,10 @@ COVARIATE = (50, 150, 20)
 Values = Literal["binary", "few", "many"]
 BINARY, FEW, REPEATS = 2, 50, 5
 FEWEST_ROWS, SCORED_ROWS = 30, 10_000
+# Rows of an action of levels in each fold, and actions, that are averaged.
+FEWEST_OF_LEVEL, MOST_ACTIONS = 5, 12
+# Of a continuous action those at these quantiles of the rows are.
+QUANTILES = (0.1, 0.5, 0.9)
 
 
 def latent_face() -> FaceCoordinates:
@@ -174,19 +190,39 @@ class OutcomeScore(Solved):
         """Whether the model predicts success better than its share; true if it is not known."""
         return not self.fitted or bool(self.brier[0] < self.brier[1])
 
+    def doubt(self) -> list[Finding]:
+        """That it does not, if so."""
+        if self.beats_constant:
+            return []
+        own, constant = self.brier.tolist()
+        said = " against ".join(apart(own, constant, 4))
+        text = (
+            f"the model predicts rows that were left out no better than a constant does (Brier score {said})"
+        )
+        why = "by it alone, no gain is told from zero"
+        return [Finding("score", f"{text}: {why}", {"brier": own, "constant": constant})]
+
 
 def left_out(
-    model: FeatureRegression, faces: FaceCoordinates, inputs: Tensor, targets: Tensor, folds: Tensor
+    model: FeatureRegression,
+    faces: FaceCoordinates,
+    inputs: Tensor,
+    targets: Tensor,
+    folds: Tensor,
+    points: Tensor | None = None,
 ) -> Tensor:
-    """P(Y in S | h) at rows (n, p), standardised, (n,): each fold (n,) is predicted from the others, with
-    targets (n, q) and the kernels of all rows.
+    """P(Y in S | h) at rows (n, p), standardised, (n,), or at points (..., n, p) that go with them, (..., n): each
+    fold (n,) is predicted from the others, with targets (n, q) and the kernels of all rows.
     """
-    probabilities = inputs.new_zeros(len(inputs))
+    points = inputs if points is None else points
+    probabilities = points.new_zeros(points.shape[:-1])
     for fold in folds.unique().tolist():
         held = folds == fold
         refitted = deepcopy(model)
         refitted.condition(inputs[~held], targets[~held])
-        probabilities[held] = mean_success(refitted, faces, inputs[held])
+        some = points[..., held, :]
+        success = mean_success(refitted, faces, some.flatten(0, -2))
+        probabilities[..., held] = success.reshape(some.shape[:-1])
     return probabilities
 
 
@@ -243,6 +279,7 @@ class OutcomeRegression(AdjustedSurrogate):
         self.fits, self.score = self._fits(classified=False), OutcomeScore()
         self.between, self.usual = Modules[ResponseRegression](), Modules[Modules[UsualAction]]()
         self.habits, self.near = Modules[ResponseRegression](), Modules[NearRows]()
+        self.averages = Modules(AverageEffects(members) for _ in self.task.candidates)
         context = len(self.task.context)
         for which, adjusted in enumerate(self.adjustments):
             base = 600 + 20 * which
@@ -292,6 +329,10 @@ class OutcomeRegression(AdjustedSurrogate):
             yield self.habits[which], (covariates, actions)
             yield self.near[which], (covariates, actions - self.habits[which](covariates))
         yield self.score, self._scored(table, targets)
+        # Where some actions were set by decisions, rows are no sample of what is usual.
+        for which in range(0 if bool(table.altered.any()) else len(self.averages)):
+            if len(actions := self._averaged(table, which)):
+                yield self.averages[which], self._means(table, which, actions, targets)
 
     def models(self, which: int) -> ResponseModels:
         """The regressions of a candidate set."""
@@ -324,6 +365,26 @@ class OutcomeRegression(AdjustedSurrogate):
             return SharedDraws(models, functions, each, points, near, own)
 
         return self._kept.get((which, each, points, near, purpose), source, cells, make)
+
+    def contradictions(self, which: int) -> list[Finding]:
+        """Where the draws and their check lie apart, for each action of a candidate set against none."""
+        findings = []
+        for effect in self.averages[which].effects():
+            if effect.against is None and effect.check is not None and effect.contradicted:
+                values = self.averages[which].actions[effect.action].tolist()
+                setting = self.task.worded(dict(zip(self.task.candidates[which], values, strict=True)))
+                words = " and ".join(f"{name} at {value}" for name, value in setting.items())
+                intervals = Intervals()
+                model, check = (
+                    intervals.difference(each.point, ends_of(each), each.level)
+                    for each in (effect.draws.estimate(), effect.check)
+                )
+                text = (
+                    f"on average over the rows, {words} changes the chance of a desired outcome by {model} according "
+                    f"to the model, and by {check} by a doubly robust estimate: one of them is wrong"
+                )
+                findings.append(Finding("claim", text))
+        return findings
 
     @torch.no_grad()
     def outcome_draws(self, altered: Sequence[str], given: Tensor, action: Tensor) -> OutcomeDraws | None:
@@ -359,17 +420,82 @@ class OutcomeRegression(AdjustedSurrogate):
         """The actions of rows for a candidate set, standardised, (n, k)."""
         return self._shown(table, self.task.candidates[which])
 
+    def _averaged(self, table: Table, which: int) -> Tensor:
+        """The actions of a candidate set whose means over rows are taken, (c, k), in units: what rows have of
+        the levels; of a single other action, quantiles.
+        """
+        names, box = self.task.candidates[which], self.task.box
+        values = table.columns(names)
+        levels = {name: box.levels[name] for name in names if name in box.levels}
+        if len(levels) == len(names):
+            every = values.new_tensor(combinations(levels, self.task.codings))
+            counts = (
+                (values[:, None] == every).all(-1).sum(0) if len(every) <= MOST_ACTIONS else 0 * every[:, 0]
+            )
+            return every[counts >= 2 * FEWEST_OF_LEVEL]
+        if len(names) > 1:
+            return values[:0]
+        return box.only(names).project(values.quantile(values.new_tensor(QUANTILES), dim=0)).unique(dim=0)
+
+    @torch.no_grad()
+    def _means(self, table: Table, which: int, actions: Tensor, targets: Tensor) -> tuple[Tensor, ...]:
+        """What `AverageEffects.solve` takes."""
+        stream = generator(1000 * self.seed + 99)
+        places = chosen_rows(len(table), stream).to(targets.device)
+        rows = self._shown(table, (*self.task.context, *self.adjustments[which].before))[places]
+        units = self._keys(table, places)
+        draws = self.draws(which, self.functions, len(rows), COMPARED_ROWS, 3)
+        standardised = self.scaler.standardised(self.task.candidates[which], actions)
+        means = row_means(draws, rows, units, standardised, stream)
+        return actions, *means, *self._robust(table, which, actions, targets)
+
+    def _robust(self, table: Table, which: int, actions: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        """psi of some rows under each action and none, and their units; empty where there is no check."""
+        names, adjusted = self.task.candidates[which], self.adjustments[which]
+        empty = targets.new_empty(0), targets.new_empty(0)
+        if adjusted.between or adjusted.front_door or not set(names) <= set(self.task.box.levels):
+            return empty
+        rows, keys, folds = self._folded(table)
+        own, desired = table.columns(names)[rows], self._desired(table, rows)
+        same = (own[:, None] == actions).all(-1)
+        usual, standardised = self.usual[which][0], self.scaler.standardised(names, actions)
+        columns = (standardised[:, None] == usual.combinations).all(-1)
+        counts = torch.stack([same[folds == fold].sum(0) for fold in (0, 1)])
+        if bool((counts < FEWEST_OF_LEVEL).any()) or not bool(columns.any(-1).all()):
+            return empty
+        before = self.covariates_of(table, which)[rows]
+        chances = usual.left_out(before, self.set_to(table, which)[rows], folds)
+        chances = chances[:, columns.long().argmax(-1)].clamp_min(LEAST_CHANCE)
+        inputs, member = self.inputs(table, which)[rows], self.fits[which][0]
+        altered = torch.cat(
+            (before.expand(len(actions), -1, -1), standardised[:, None].expand(-1, len(rows), -1)), -1
+        )
+        mean = left_out(member, self.outcome_kind.faces, inputs, targets[rows], folds, altered).mT
+        psi = mean + same * (desired.unsqueeze(-1) - mean) / chances
+        return torch.cat((psi, desired.unsqueeze(-1)), -1), keys.to(targets)
+
+    def _folded(self, table: Table) -> tuple[Tensor, Tensor, Tensor]:
+        """Some rows, with the numbers of their units, and their folds, 0 or 1."""
+        stream = generator(1000 * self.seed + 97)
+        rows = drawn(len(table), SCORED_ROWS, stream).to(table.values.device)
+        keys = self._keys(table, rows)
+        folds = (torch.randperm(int(keys.max()) + 1, generator=stream) % 2).to(keys.device)[keys]
+        return rows, keys, folds
+
+    def _keys(self, table: Table, rows: Tensor) -> Tensor:
+        """The numbers of the units of rows, or of the rows themselves."""
+        units = self._units(table)
+        return units[0][rows].unique(return_inverse=True)[1] if units else torch.arange(len(rows))
+
+    def _desired(self, table: Table, rows: Tensor) -> Tensor:
+        return self.task.region.contains(table.columns(self.task.outcomes)[rows]).to(torch.float64)
+
     def _scored(self, table: Table, targets: Tensor) -> tuple[Tensor, Tensor]:
         """Held-out predictions of success of some rows, and whether they are desired."""
-        stream = generator(1000 * self.seed + 97)
-        rows = drawn(len(table), SCORED_ROWS, stream).to(targets.device)
-        units = self._units(table)
-        keys = units[0][rows].unique(return_inverse=True)[1] if units else torch.arange(len(rows))
-        folds = (torch.randperm(int(keys.max()) + 1, generator=stream) % 2)[keys.cpu()].to(targets.device)
-        faces = self.outcome_kind.faces
-        predicted = left_out(self.fits[0][0], faces, self.inputs(table, 0)[rows], targets[rows], folds)
-        outcomes = table.columns(self.task.outcomes)[rows]
-        return predicted, self.task.region.contains(outcomes).to(predicted)
+        rows, _, folds = self._folded(table)
+        faces, inputs = self.outcome_kind.faces, self.inputs(table, 0)[rows]
+        predicted = left_out(self.fits[0][0], faces, inputs, targets[rows], folds)
+        return predicted, self._desired(table, rows)
 
     def _stages(self, which: int) -> list[tuple[str, ...]]:
         """The actions of a candidate set in the order in which they happen: before v, and after."""

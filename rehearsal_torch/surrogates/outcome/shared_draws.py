@@ -310,8 +310,8 @@ class _Distributions:
         values, order = pool.sort()
         ordered = weights[..., order]
         middle = ordered.cumsum(-1) - ordered / 2
-        spread = float(values[-1] - values[0])
-        self.start, self.step = float(values[0]) - 0.02 * spread, max(1.04 * spread, 1e-9) / (NODES - 1)
+        spread = max(float(values[-1] - values[0]), 1e-9)
+        self.start, self.step = float(values[0]) - 0.02 * spread, 1.04 * spread / (NODES - 1)
         nodes = self.start + self.step * torch.arange(NODES, dtype=values.dtype, device=values.device)
         after = torch.searchsorted(values, nodes).clamp(1, len(values) - 1)
         gap = values[after] - values[after - 1]

@@ -13,6 +13,7 @@ Source: Robins (1986) (the natural course); Albert and Chib (1993) (the latent f
 """
 
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 
 import torch
@@ -62,6 +63,27 @@ class UsualAction(Solved):
             kept = answers.any(-1)
             self.classes.solve(given[kept], answers[kept][:, : 1 if len(frequent) == 2 else None])
 
+    def left_out(self, given: Tensor, actions: Tensor, folds: Tensor) -> Tensor:
+        """The chances of the combinations of levels at rows, (n, l): each fold (n,) by the others, with the
+        kernels of all rows.
+        """
+        shape = given.new_ones(len(given), len(self.combinations))
+        if len(self.combinations) < 2:
+            return shape
+        same = (actions[:, None, list(self.levels)] == self.combinations).all(-1)
+        for fold in folds.unique().tolist():
+            held, refitted = folds == fold, deepcopy(self.classes)
+            kept = same.any(-1) & ~held
+            refitted.condition(given[kept], same[kept].double()[:, : refitted.location.numel()])
+            shape[held] = self._shares(torch.special.ndtr(refitted(given[held])))
+        return shape
+
+    def _shares(self, chances: Tensor) -> Tensor:
+        """P(c | z) from each combination's own chance, (..., l), or that of the first of two."""
+        if chances.shape[-1] == 1:
+            chances = torch.cat((chances, 1 - chances), -1)
+        return chances / chances.sum(-1, keepdim=True).clamp_min(1e-12)
+
     def draws(self, blocks: int, points: int, stream: torch.Generator) -> UsualDraws:
         """Draws for N blocks of m points."""
         count = self.response.outputs
@@ -84,7 +106,4 @@ class UsualAction(Solved):
             actions[..., list(self.levels)] = self.combinations
         if drawn.classes is None:
             return actions, given.new_ones(*shape, 1)
-        chances = torch.special.ndtr(self.classes.drawn(drawn.classes, given))
-        if chances.shape[-1] == 1:
-            chances = torch.cat((chances, 1 - chances), -1)
-        return actions, chances / chances.sum(-1, keepdim=True).clamp_min(1e-12)
+        return actions, self._shares(torch.special.ndtr(self.classes.drawn(drawn.classes, given)))

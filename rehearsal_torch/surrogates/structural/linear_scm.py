@@ -11,10 +11,10 @@ Source: Qin et al. (2023), Sec. 2 (alteration graphs), Def. 4 and Sec. 4.1; Qin 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -118,6 +118,7 @@ class ObservedContexts(Solved):
 
 # The estimated response, and those of posterior samples, in a leading dimension, or None.
 Responses = tuple[AffineResponse, AffineResponse | None]
+Kept = TypeVar("Kept")
 
 
 class LinearSurrogate(RehearsalSurrogate, ABC):
@@ -160,6 +161,10 @@ class LinearSurrogate(RehearsalSurrogate, ABC):
             for names, model in zip(sets, models, strict=True)
         ]
 
+    def kept(self, key: Hashable, make: Callable[[], Kept]) -> Kept:  # noqa: ARG002
+        """What follows from the fit and the task alone, which a surrogate may keep; by default made anew."""
+        return make()
+
     def under(self, altered: Sequence[str]) -> list[Equation]:
         """The equations that hold when `altered` is set; ValueError if one may not be altered."""
         return holding(self.equations, altered, self.task.box)
@@ -189,7 +194,7 @@ class LinearSurrogate(RehearsalSurrogate, ABC):
 
 
 MAX_DRAWS = 100_000
-# 16 MB: the responses of posterior samples that are kept between cases.
+# 16 MB: what is kept between cases, such as the responses of posterior samples.
 KEPT_CELLS = 2_000_000
 
 
@@ -210,7 +215,7 @@ class LinearStructural(LinearSurrogate):
             raise ValueError(f"expected draws >= 0; got {draws}")
         bounded("draws", draws, MAX_DRAWS, 0)
         self.draws, self.seed = draws, seed
-        self._kept: KeptDraws[list[Responses]] = KeptDraws(KEPT_CELLS)
+        self._kept: KeptDraws[Any] = KeptDraws(KEPT_CELLS)
         self._places = {equation: index for index, equation in enumerate(self.equations)}
         self.mechanisms = Modules[LinearGaussian](
             LinearGaussian(len(each.parents), len(each.members)) for each in self.equations
@@ -240,13 +245,15 @@ class LinearStructural(LinearSurrogate):
         stream = spaced_generator(self.seed, self._places[equation])
         return self.mechanism(equation).posterior(self.draws, stream)
 
-    def responses_of(self, sets: Sequence[Sequence[str]]) -> list[Responses]:
-        """Kept until the model changes, since they are the same for every case."""
-        task, make = self.task, partial(super().responses_of, sets)
-        # An upper bound: at most 3 d numbers of an outcome.
-        cells = 3 * len(task.graph.names) * len(task.outcomes) * (self.draws + 1) * len(sets)
-        key = (tuple(sets), task.context, task.outcomes, self.draws, self.seed)
-        return self._kept.get(key, list(self.mechanisms.buffers()), cells, make)
+    def kept(self, key: Hashable, make: Callable[[], Kept]) -> Kept:
+        """Kept until the model changes."""
+        # An upper bound: at most 6 d numbers of an outcome.
+        task, sets = self.task, len(self.task.candidates) + 1
+        cells = 6 * len(task.graph.names) * len(task.outcomes) * (self.draws + 1) * sets
+        buffers = (each._buffers.values() for each in self.mechanisms)
+        source = [tensor for tensor in chain.from_iterable(buffers) if tensor is not None]
+        value: Kept = self._kept.get((key, self.draws, self.seed), source, cells, make)
+        return value
 
     def responses(self, altered: Sequence[str], count: int, seed: int = 0) -> AffineResponse | None:
         """Independent of `draws`."""

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from rehearsal_torch.data.decision import RehearsalCase
-from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
+from rehearsal_torch.objectives.gaussian_success import GaussianSuccess, SuccessModel
 from rehearsal_torch.search.alterations import projected_newton
-from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton, _middle, _newton, centred
+from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton, _newton, centred
 from rehearsal_torch.search.search import Budget
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.structural.linear_model import AffineResponse
@@ -47,9 +47,8 @@ def random_objective(seed, width, outcomes, skew):
         f"a{i}": (float(-stream.uniform(0.2, 2)), float(stream.uniform(0.2, 2))) for i in range(width)
     }
     some_cases = [RehearsalCase(str(i), {}, feasible) for i in range(3)]
-    return GaussianSuccess(
-        some_cases, tuple(feasible), contexts, region, torch.zeros(outcomes).double(), response, None, None
-    )
+    model = SuccessModel(region, torch.zeros(outcomes).double(), response, None)
+    return GaussianSuccess(some_cases, tuple(feasible), contexts, model, None)
 
 
 def by_scipy(objective, index):
@@ -303,12 +302,6 @@ def test_a_step_that_only_loses_is_not_taken():
     start = wrong.lower + 1.0
     assert torch.equal(ProjectionNewton().ascend(wrong, start), start)
     assert len(wrong.seen) == 1
-
-
-def test_open_intervals_have_an_infinite_middle():
-    two, far = torch.tensor(2.0).double(), torch.tensor(torch.inf).double()
-    middles = [_middle(-two, 3 * two), _middle(-two, far), _middle(-far, two)]
-    assert [float(each) for each in middles] == [2.0, torch.inf, -torch.inf]
 
 
 def test_settings_have_their_ranges():

@@ -126,19 +126,23 @@ def test_models_of_several_sets_are_those_of_each_and_share_what_is_drawn(monkey
 def test_responses_are_kept_until_the_model_changes():
     world = managing()
     made, sets = fit(LinearStructural(world.task), world.table(100)), ((), ("raw_cost",))
-    kept = made.responses_of(sets)
-    assert made.responses_of(sets) is kept
+
+    def responses():
+        return made.kept("responses", lambda: made.responses_of(sets))
+
+    kept = responses()
+    assert responses() is kept is not made.kept("others", lambda: made.responses_of(sets))
     for names, (response, likely) in zip(sets, kept, strict=True):
         asked = world.task.context, world.task.outcomes
         assert torch.equal(response.covariance, made.response(names).covariance)
         assert torch.equal(likely.constant, made.linear_models_of([names])[0].response(*asked).constant)
     made.mechanisms[0].intercept += 1.0
-    shifted = made.responses_of(sets)
+    shifted = responses()
     assert not torch.equal(shifted[0][1].constant, kept[0][1].constant)
     fit(made, world.table(200))
-    assert not torch.equal(made.responses_of(sets)[0][0].covariance, shifted[0][0].covariance)
+    assert not torch.equal(responses()[0][0].covariance, shifted[0][0].covariance)
     made.draws = 0
-    assert made.responses_of(sets)[1][1] is None
+    assert responses()[1][1] is None
 
 
 def test_bad_input_is_refused():
