@@ -145,6 +145,9 @@ def sample_seed(seed: int, case: RehearsalCase) -> int:
     return 2**32 * seed + zlib.crc32(case.identity.encode())
 
 
+OF_MEAN = "posterior mean of the probability of a desired outcome: the error of counting, not the truth"
+
+
 class PacBound(Certificate):
     """The PAC bound for a decision, from scenarios that were used neither to select nor to evaluate it.
 
@@ -172,12 +175,15 @@ class PacBound(Certificate):
     @torch.no_grad()
     def __call__(
         self, surrogate: ScenarioModel, objective: Candidates[SuccessProbability], decision: Decision
-    ) -> Mapping[str, float]:
-        """The parts of `Bound`, ``failures``, ``n`` and ``delta``; ValueError as `decided`."""
+    ) -> Mapping[str, float | str]:
+        """The parts of `Bound`, ``failures``, ``n`` and ``delta``, and ``of``, what they bound; ValueError as
+        `decided`.
+        """
         case, names, values = decided(objective, decision)
         scenarios = fresh(surrogate, [case], names, self.n, sample_seed(self.seed, case))
         failures = int((~scenarios.desired(values.reshape(1, -1))).sum())
         return {
+            "of": OF_MEAN,
             **asdict(pac_bound(failures, self.n, self.delta)),
             "failures": failures,
             "n": self.n,
@@ -265,8 +271,7 @@ class CredibleBound(Certificate):
         }
         if not isinstance(surrogate, ScenarioModel):
             return truth
-        of_mean = self.mean_bound(surrogate, objective, decision)
-        return {"of": "posterior mean of the probability of a desired outcome", **of_mean, **truth}
+        return {**self.mean_bound(surrogate, objective, decision), **truth}
 
 
 def _no_posterior(surrogate: Surrogate) -> ValueError:

@@ -342,6 +342,8 @@ def _known(target: Any, where: str, trusted: Sequence[str]) -> Callable[..., Any
 
 
 METHOD = "method.yaml"
+# The folder of its fits under other graphs.
+UNDER = "graphs"
 FILES = {"config.yaml", "weights.safetensors", "card.yaml", METHOD}
 
 
@@ -359,7 +361,7 @@ def written(folder: str | Path, write: Callable[[Path], object]) -> Path:
     if not folder.name or folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         raise CheckpointError(f"{folder}: expected the name of a folder for the model; choose another name")
     present = {each.name for each in folder.iterdir()} if folder.exists() else set()
-    if others := sorted(present - FILES):
+    if others := sorted(present - FILES - {UNDER}):
         raise CheckpointError(
             f"{folder} holds {', '.join(others[:3])}{', ...' if len(others) > 3 else ''}, which is not part "
             "of a saved model, and saving replaces the folder: choose a new folder"

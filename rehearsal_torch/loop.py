@@ -11,6 +11,10 @@ and in an online (sequential) run, where the world responds and the surrogate is
     table     = table + answer
     surrogate = fit(surrogate, table)
 
+The outcomes are compared with what was claimed of them (`estimators.sequential_test`). Where they contradict
+it, the world is another one than it was: the next decision says so, and the model is learnt anew from the
+first observations and the rows since the contradiction began.
+
 An interrupted online run resumes from the recorded responses: no decision is made twice, and the world is
 not queried twice.
 
@@ -28,19 +32,22 @@ Source: Qin et al. (2023), Alg. 1 (decide, act, update); Tsirtsis and Gomez-Rodr
 episode after the other).
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import islice
+from functools import partial, reduce
+from itertools import islice, zip_longest
 from typing import Any
 
 from rehearsal_torch.certificate import Certify
 from rehearsal_torch.claims.context import Annotator, Context
 from rehearsal_torch.claims.rules import RULES, Claims, Judged, Overturned, OverturnedSequences, annotated
-from rehearsal_torch.data.decision import Decision, RehearsalCase
+from rehearsal_torch.data.decision import CHANCE, Decision, RehearsalCase
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.estimators.sequential_test import ClaimWatch
 from rehearsal_torch.objectives.counterfactual_return import trajectory_record
 from rehearsal_torch.objectives.objective import objective_for
 from rehearsal_torch.objectives.sequence_overturning import SequenceOverturning
@@ -130,6 +137,7 @@ def rounds(
     workers: int = 1,
     begin: int = 0,
     answers: Sequence[Table] = (),
+    earlier: Sequence[Decision] = (),
     overturning: Overturning | None = None,
 ) -> Iterator[Round]:
     """Decides case after case.
@@ -156,6 +164,7 @@ def rounds(
         answers: For an online run, the world's responses in the skipped rounds, in order. The surrogate is
             refitted after each of them, as in the earlier run, so it must be passed in its state before the
             first one.
+        earlier: The decisions of these rounds, whose claims are watched; none are if it is empty.
         overturning: What would overturn a recommendation offline, where the problem has not the observations
             of the fit; None finds it from the problem's observations.
 
@@ -201,7 +210,7 @@ def rounds(
         # information gained is not part of the estimate.
         method = replace(method, search=copy(search))
         method.search.declines = False
-        return _learning(method, problem, chosen, trainer, answers)
+        return _learning(method, problem, chosen, trainer, answers, earlier)
     if workers > 1 and surrogate.device.type != "cpu":
         method = on_cpu(method)
     groups = method.batches(chosen)
@@ -216,16 +225,66 @@ def _rounds(method: _Method, indices: Sequence[int]) -> list[Round]:
 
 
 def _learning(
-    method: _Method, world: World, indices: Sequence[int], trainer: Descent | None, answers: Sequence[Table]
+    method: _Method,
+    world: World,
+    indices: Sequence[int],
+    trainer: Descent | None,
+    answers: Sequence[Table],
+    earlier: Sequence[Decision],
 ) -> Iterator[Round]:
-    table = world.observations()
-    for answer in answers:
-        table = table + answer
-        fit(method.surrogate, table, trainer)
+    learnt = _Learnt(world.observations(), len(indices), method.surrogate)
+    known = zip_longest(answers, earlier[: len(answers)])
+    for index, (answer, decision) in zip(indices, known, strict=False):
+        learnt.take(answer, world.case(index), decision, world.verdict(answer).success)
+        fit(method.surrogate, learnt.table, trainer)
     for index in indices[len(answers) :]:
         (each,) = method.rounds([index])
+        if learnt.contradicted is not None:
+            each = replace(each, decision=each.decision.told([learnt.contradicted]))
         answer = world.respond(each.case, each.decision)
         verdict = world.verdict(answer)
         yield replace(each, answer=answer, success=verdict.success, reward=verdict.reward)
-        table = table + answer
-        fit(method.surrogate, table, trainer)
+        learnt.take(answer, each.case, each.decision, verdict.success)
+        fit(method.surrogate, learnt.table, trainer)
+
+
+class _Learnt:
+    """The rows of an online run: the first ones, and those of its rounds that are not forgotten."""
+
+    def __init__(self, first: Table, rounds: int, surrogate: Surrogate) -> None:
+        self.first, self.table, self.answers = first, first, list[Table]()
+        self.watch, self.surrogate = ClaimWatch(rounds), surrogate
+        # Of each round that is watched, the number of answers before it.
+        self.places = list[int]()
+        self.contradicted: Finding | None = None
+
+    def take(self, answer: Table, case: Any, decision: Decision | None, success: bool | None) -> None:
+        """One more round, before the surrogate is fitted to it. Where outcomes contradict what was claimed,
+        rows from before that are forgotten.
+        """
+        self.contradicted = None
+        self.answers.append(answer)
+        claim = None
+        if decision is not None and success is not None:
+            claim = decision.estimate if decision.alteration is not None else decision.baseline
+        if decision is not None and claim is not None and claim.of == CHANCE and math.isfinite(claim.point):
+            self.places.append(len(self.answers) - 1)
+            self.watch.see(claim.point, bool(success), self.surrogate.surprise(case, decision, answer))
+        begin = self.watch.begin
+        if begin is None:
+            self.table = self.table + answer
+            return
+        claimed, succeeded = self.watch.claimed[begin:], self.watch.succeeded[begin:]
+        anew = "the model is learnt anew from these and the first observations"
+        if self.surrogate.tracks:
+            anew, self.table = "the model goes on following the drift", self.table + answer
+        else:
+            self.answers = self.answers[self.places[begin] :]
+            self.table = reduce(Table.__add__, self.answers, self.first)
+        self.contradicted = Finding(
+            "bad_fit",
+            f"outcomes contradict what was claimed of them (of the last {len(claimed)}, {sum(succeeded)} "
+            f"desired where {sum(claimed):.1f} were expected): {anew}",
+            {"rounds": len(claimed), "succeeded": sum(succeeded), "claimed": sum(claimed)},
+        )
+        self.watch, self.places = ClaimWatch(self.watch.rounds), []

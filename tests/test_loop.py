@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from rehearsal_torch import loop, shared_tasks
+from rehearsal_torch.certificate import CredibleBound
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.loop import rounds
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
@@ -15,10 +16,11 @@ from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
 from rehearsal_torch.objectives.objective import class_of, objective_for, settings_of
 from rehearsal_torch.objectives.reward import LinearReward
 from rehearsal_torch.objectives.success_probability import SuccessProbability
+from rehearsal_torch.problems.rehearsal.changing_world import TwoStores
 from rehearsal_torch.problems.rehearsal.linear_worlds import RideHailing
 from rehearsal_torch.problems.rehearsal.nonlinear_worlds import Loan
 from rehearsal_torch.problems.world_size import SampleSize
-from rehearsal_torch.round_line import answered
+from rehearsal_torch.round_line import answered, decision_of
 from rehearsal_torch.search.alterations.mixed_integer import MixedInteger
 from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton
 from rehearsal_torch.search.sequences.baselines import GreedyChanges
@@ -369,3 +371,35 @@ def test_recommendations_say_what_would_overturn_them_and_refusals_do_not():
         found = each.decision.sensitivity
         assert (found is not None) == (each.decision.alteration is not None)
     assert any(each.decision.sensitivity for each in made)
+
+
+@pytest.mark.slow
+def test_a_world_that_changes_is_noticed_and_learnt_anew_and_a_resumed_run_does_the_same():
+    def run(**rest):
+        world = TwoStores(change=12, size=SampleSize(rows=10, contexts=26), seed=4)
+        surrogate = fit(StructuralPosterior(world.task, world.at(0).hypotheses), world.observations())
+        counts = {"search_scenarios": 200, "validation_scenarios": 200, "information_models": 10}
+        objective = partial(SuccessProbability, test_scenarios=200, **counts)
+        certify = CredibleBound(models=100, n=100)
+        return list(
+            rounds(world, surrogate, objective, MixedInteger(), learn=True, certify=certify, seed=4, **rest)
+        )
+
+    whole = run()
+    told = [
+        each.index for each in whole if any(finding.kind == "bad_fit" for finding in each.decision.findings)
+    ]
+    assert len(told) == 1
+    assert 13 <= told[0] <= 17
+    assert whole[told[0]].decision.status == "may"
+    later = whole[told[0] + 2 :]
+    held = [
+        each.certificate["truth_lower"] <= each.score["probability"] <= each.certificate["truth_upper"]
+        for each in later
+    ]
+    assert sum(held) >= 0.8 * len(held)
+    before = [json.loads(each.line()) for each in whole[: told[0] + 1]]
+    answers, earlier = ([make(line) for line in before] for make in (answered, decision_of))
+    rest = run(begin=len(before), answers=answers, earlier=earlier)
+    for each, other in zip(rest, whole[len(before) :], strict=True):
+        torch.testing.assert_close(each.answer.values, other.answer.values, rtol=1e-9, atol=1e-12)

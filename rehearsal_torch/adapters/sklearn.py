@@ -205,7 +205,8 @@ class RehearsalDecider(RegressorMixin, BaseEstimator):
             for place, row in enumerate(torch.from_numpy(np.array(given)))
         ]
         objective = GaussianSuccess.for_cases(self.surrogate_, cases, level=self.level)
-        return ProjectionNewton().batch_search(objective)
+        found, misfit = ProjectionNewton().batch_search(objective), self.surrogate_.misfit()
+        return found if misfit is None else [each.told([misfit]) for each in found]
 
     def _checked(self) -> None:
         """Refuses parameters that no column decides about."""

@@ -3,6 +3,8 @@
     config.yaml, weights.safetensors, card.yaml     the checkpoint (`rehearsal_torch.checkpoint`)
     method.yaml                                     objective, search, seed, strengths of covariates, units of
                                                     variables, and which bounds were left behind
+    graphs/0, graphs/1, ...                         where the graph is doubted, checkpoints of the fits under
+                                                    others
 
 Loading runs no code from the folder: objective and search must be classes of this package, or of a module
 that the caller trusts, and no configuration files are read. The card holds the SHA-256 of method.yaml, as it
@@ -11,7 +13,8 @@ holds that of the weights, so that files of two models are never mixed.
 
 import hashlib
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +25,20 @@ from rehearsal_torch.api.configured import in_words
 from rehearsal_torch.api.episode_model import CHANGES, LOOKING_BACK, EpisodeModel, EpisodeReading
 from rehearsal_torch.api.one_episode import GROUPS, TAKEN
 from rehearsal_torch.api.rehearsal_model import LIMITS, NODES, SHA, RehearsalModel, intended_use, left_behind
-from rehearsal_torch.checkpoint import METHOD, CheckpointError, configuration
+from rehearsal_torch.checkpoint import METHOD, UNDER, CheckpointError, configuration
 from rehearsal_torch.checkpoint import card as card_of
 from rehearsal_torch.checkpoint import load as load_surrogate
+from rehearsal_torch.claims.member_graphs import Doubts
+from rehearsal_torch.data.graph_check import Refuted
 from rehearsal_torch.data.question import Columns, OtherQuestionError
+from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.sizes import LARGEST_SEED, check_seed
 from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, read
 from rehearsal_torch.files.dotted import defined_in, mappings
 from rehearsal_torch.files.plain import PlainFileError, opened, yaml_of
+from rehearsal_torch.graphs.equivalence import signature
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.methods.build import made, pooled
 from rehearsal_torch.methods.conf import plain
 from rehearsal_torch.methods.presets import check_method
@@ -48,6 +56,8 @@ READING = "reading"
 ROOMS = {"objective": "rehearsal_torch.objectives", "search": "rehearsal_torch.search"}
 INSTRUCTIONS = ("_target_", "_partial_")
 LARGEST = 2**20
+# Fits under other graphs that a folder may have.
+MOST_FITS = 20
 AGAIN = "fetch the model again, or save it again"
 
 
@@ -100,7 +110,7 @@ def _of_run(
         model = model_of_run(run, surrogate, configuration(folder / "checkpoint"), card, trusted)
     except (UserError, ValueError) as error:
         raise CheckpointError(f"{error} (the surrogate alone: load {folder / 'checkpoint'})") from None
-    for sentence in notes(run.config):
+    for sentence in notes(run.config, any(each.kind == "refuted_graph" for each in run.findings)):
         warnings.warn(sentence, RequestWarning, stacklevel=3)
     return model
 
@@ -114,6 +124,7 @@ def _model(folder: Path, surrogate: Any, card: dict[str, Any], trusted: Sequence
         raise CheckpointError(
             f"{path}: expected a model of a rehearsal task beside it; got a {type(surrogate).__name__}"
         )
+    doubts = _doubts(content.get("doubts"), folder, surrogate.task, trusted)
     with in_words():
         objective, search = (made(content[group], group) for group in ROOMS)
         if not isinstance(search, Search):
@@ -130,7 +141,37 @@ def _model(folder: Path, surrogate: Any, card: dict[str, Any], trusted: Sequence
         lambda: card,
         bounds_left=content["left"],
         units=content["units"],
+        doubts=doubts,
     )
+
+
+def _doubts(plain: object, folder: Path, task: RehearsalTask, trusted: Sequence[str]) -> Doubts | None:
+    """What is doubted of the graph, with the fits that the folder has under other graphs."""
+    if plain is None:
+        return None
+    known, fits = mapping(plain), dict[Hashable, RehearsalSurrogate]()
+    try:
+        refuted = tuple(_refuted(one) for one in known["refuted"])
+        members, count = bool(known["members"]), range(min(int(known["fits"]), MOST_FITS))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise CheckpointError(f"{folder / METHOD}: doubts: cannot be read ({error}): {AGAIN}") from None
+    for place in count:
+        found: Any = load_surrogate(folder / UNDER / str(place), None, trusted)
+        # Bounds that the caller gave count under every graph.
+        found.adopt(replace(task, graph=found.task.graph))
+        fits[signature(found.task.graph)] = found
+
+    def gone(graph: RehearsalGraph) -> RehearsalSurrogate:
+        raise CheckpointError(f"{folder}: holds no fit under {graph.to_plain()}: {AGAIN}")
+
+    return Doubts(refuted, members, gone, fits)
+
+
+def _refuted(plain: Mapping[str, Any]) -> Refuted:
+    """A refuted arrow; another error than of this module if it is none."""
+    sets = {name: tuple(map(str, plain[name])) for name in ("first", "second", "given")}
+    size, lower, upper, p = (float(plain[name]) for name in ("size", "lower", "upper", "p"))
+    return Refuted(**sets, size=size, lower=lower, upper=upper, p=p, claims=int(plain["claims"]))
 
 
 def _content(path: Path, expected: object) -> dict[str, Any]:
@@ -267,8 +308,10 @@ def model_of_run(
     )
 
 
-def notes(config: Mapping[str, Any]) -> list[str]:
-    """What the decisions of a run rest on besides its model, a sentence each."""
+def notes(config: Mapping[str, Any], refuted: bool = False) -> list[str]:
+    """What the decisions of a run rest on besides its model, a sentence each; `refuted` if its rows
+    contradict the graph.
+    """
     found = []
     if config.get("claims") == "cross_fitted":
         found.append(
@@ -279,6 +322,11 @@ def notes(config: Mapping[str, Any]) -> list[str]:
         found.append("Certificates are not computed here; those of the decisions are in the run's report.")
     if config.get("graphs"):
         found.append("The other graphs that may be true (graphs=...) are not judged here.")
+    if refuted:
+        found.append(
+            "The rows of this run contradict its graph. What becomes of a decision with what is missing "
+            "drawn is not judged here: it may be recommended where the run withdrew it."
+        )
     return found
 
 

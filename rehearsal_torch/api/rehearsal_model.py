@@ -13,7 +13,7 @@ were recorded with the fit (`surrogates.overturning`).
 import hashlib
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Self
@@ -37,8 +37,10 @@ from rehearsal_torch.api.request import (
     rows_of,
 )
 from rehearsal_torch.api.what_if import Comparison, FittedMethod, WhatIf, compare, what_if
-from rehearsal_torch.checkpoint import METHOD, written
+from rehearsal_torch.checkpoint import METHOD, UNDER, written
 from rehearsal_torch.checkpoint import save as save_surrogate
+from rehearsal_torch.claims.member_graphs import Doubts
+from rehearsal_torch.claims.rules import Claims
 from rehearsal_torch.data.codings.texts import in_numbers, wanted_in
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.finding import Finding, findings_of
@@ -75,6 +77,7 @@ class RehearsalModel(FittedMethod):
         choice: The choice of the method from the rows (`methods.choice`); None if it was asked for by name,
             or the model was loaded, whose card then has the sentences.
         bounds_left: What becomes of bounds that a problem file has for each case; empty where it has none.
+        doubts: What is doubted of the graph; its fits under other graphs are saved as well.
     """
 
     surrogate: RehearsalSurrogate = field(repr=False)
@@ -88,6 +91,7 @@ class RehearsalModel(FittedMethod):
     choice: Choice | None = field(default=None, repr=False)
     bounds_left: str = field(default="", repr=False)
     units: Mapping[str, str] = field(default_factory=dict, repr=False)
+    doubts: Doubts | None = field(default=None, repr=False)
 
     def to(self, device: torch.device | str) -> Self:
         """Moves the fitted model, such as to a GPU: ``model.to("cuda")``. It then decides there, and its
@@ -111,6 +115,13 @@ class RehearsalModel(FittedMethod):
         """The strengths of the covariates for each candidate set (`Overturning.covariates`)."""
         sets = filter(self.overturning.known_for, self.task.candidates)
         return {names: self.overturning.covariates(names) for names in sets}
+
+    @cached_property
+    def _judged(self) -> Claims | None:
+        """What judges decisions by other graphs."""
+        if self.doubts is None:
+            return None
+        return self.doubts.claims(self.surrogate, self.method.objective, self.method.search.declines)
 
     def decide(
         self,
@@ -137,7 +148,7 @@ class RehearsalModel(FittedMethod):
         problem = self._cases(cases)
         with in_words(), undisturbed(self.method.search.draws):
             rounds = decided(
-                problem, self.surrogate, self.method, self.seed, workers, overturning=self.overturning
+                problem, self.surrogate, self.method, self.seed, workers, self._judged, self.overturning
             )
         every, chosen = [each.case for each in rounds], [each.decision for each in rounds]
         library = library_of(cases) or "pandas"
@@ -277,6 +288,15 @@ class RehearsalModel(FittedMethod):
             "units": dict(self.units),
             "left": self.bounds_left,
         }
+        others: list[RehearsalSurrogate] = []
+        if self.doubts is not None:
+            with in_words(), undisturbed():
+                # Fits what has not been asked for yet.
+                _ = self._judged
+            others = list(self.doubts.fits.values())
+        if self.doubts is not None and others:
+            refuted = [_listed(asdict(each)) for each in self.doubts.refuted]
+            content["doubts"] = {"refuted": refuted, "members": self.doubts.members, "fits": len(others)}
         text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
         card = {**self.card, SHA: hashlib.sha256(text.encode()).hexdigest()}
         # The task may have other bounds than when the surrogate was built.
@@ -285,6 +305,9 @@ class RehearsalModel(FittedMethod):
         def write(beside: Path) -> None:
             save_surrogate(self.surrogate, surrogate, beside, card)
             write_text(beside / METHOD, text)
+            for place, each in enumerate(others):
+                own = {**self.nodes["surrogate"], "task": each.task.to_plain()}
+                save_surrogate(each, own, beside / UNDER / str(place))
 
         return written(folder, write)
 
@@ -393,6 +416,10 @@ def model_card(
 def _brier(score: UntouchedScore) -> dict[str, float]:
     ends = {"own": score.own, "constant": score.constant}
     return {"rows": score.rows, **{name: round(each.mean, 6) for name, each in ends.items()}}
+
+
+def _listed(plain: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: list(each) if isinstance(each, tuple) else each for name, each in plain.items()}
 
 
 def _plain(value: object) -> object:

@@ -28,6 +28,7 @@ from rehearsal_torch.api.explain import FittedRows
 from rehearsal_torch.api.rehearsal_model import NODES, Case, RehearsalModel, left_behind, model_card
 from rehearsal_torch.api.request import Request, check_workers, labels_of, names_of
 from rehearsal_torch.claims.cross_fitting import CrossFittedClaims
+from rehearsal_torch.claims.member_graphs import Doubts
 from rehearsal_torch.claims.row_cases import Untouched, untouched_rows
 from rehearsal_torch.data.codings.texts import wanted_in
 from rehearsal_torch.data.decision import Decision, DecisionContext
@@ -37,7 +38,7 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.tables.in_memory import library_of
 from rehearsal_torch.graphs.written_graph import graph_class
 from rehearsal_torch.methods.choice import Choice, Noted, sentence, sentences
-from rehearsal_torch.methods.run import Run, cross_fitted_claims, fitted_under, judged_by_graphs
+from rehearsal_torch.methods.run import Run, cross_fitted_claims, doubts_of, fitted_under, judged_by_graphs
 from rehearsal_torch.objectives.objective import AlterationObjective, class_of
 from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
 from rehearsal_torch.reporting.untouched_score import UntouchedScore, score_of
@@ -131,7 +132,8 @@ def rehearse(
         graphs: Graphs that may be true instead of the task's: {parents, undirected: [[one, other]]}, a list
             of graphs, or the graphs.yaml of ``rehearsal learn-graph``. The method is fitted under each, and
             the trace says under which share of them the decision is better than no action, and under which
-            it is worst. The decisions stay those under the task's graph.
+            it is worst. The decisions stay those under the task's graph. None for those that fit the rows as
+            well, if they are few (`claims.member_graphs`); the task's graph alone for none.
         settings: Overrides of the method's configuration, dotted key to plain value, such as
             ``**{"objective.caution": 0}``; ``rehearsal options +experiment=auf`` lists the keys.
             ``surrogate``, ``objective``, ``search`` and ``trainer`` name files of these folders of ``conf``.
@@ -177,13 +179,14 @@ def rehearse(
         surrogate = learnt(run, workers)
         from_others = cross_fitted_claims(run, workers=workers) if claims == "cross_fitted" else None
         possible = problem.facts().graphs if possible is None else possible
-        judged = judged_by_graphs(run, surrogate, possible, from_others)
+        doubts = doubts_of(run, surrogate)
+        judged = judged_by_graphs(run, surrogate, possible, from_others, doubts=doubts)
         if choice is not None:
             judged = Noted(choice.chosen, sentences(choice)[0], judged)
         rounds = decided(problem, surrogate, run, request.seed, workers, judged)
         decisions, every = [each.decision for each in rounds], [each.case for each in rounds]
         score = untouched_score(problem, surrogate, run.objective, from_others)
-        model = model_of(request, run, surrogate, score, choice)
+        model = model_of(request, run, surrogate, score, choice, doubts)
         library = library_of(cases) or library_of(table) or "pandas"
         return Rehearsed(decisions, score, every, labels_of(from_memory), model, library)
 
@@ -209,7 +212,8 @@ def learn(
             warnings.warn(sentence, RequestWarning, stacklevel=2)
         request, run, choice = request.run(config, method_asked, problem)
         surrogate = learnt(run)
-        return model_of(request, run, surrogate, untouched_score(problem, surrogate, run.objective), choice)
+        score = untouched_score(problem, surrogate, run.objective)
+        return model_of(request, run, surrogate, score, choice, doubts_of(run, surrogate))
 
 
 def model_of(
@@ -218,6 +222,7 @@ def model_of(
     surrogate: Surrogate,
     score: UntouchedScore | None,
     choice: Choice | None = None,
+    doubts: Doubts | None = None,
 ) -> RehearsalModel:
     """The model of a fit, with the held-out score and the choice of the method for its card."""
     problem = run.problem
@@ -237,6 +242,7 @@ def model_of(
         choice,
         "" if written is None else left_behind(left, written.bounds, problem.task),
         dict(problem.facts().wording.get("units_of", {})),
+        doubts,
     )
 
 

@@ -23,7 +23,7 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.tables.in_memory import frame_of_rows, row_count
 from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.schema import LARGEST
-from rehearsal_torch.methods.choice import Choice, choose
+from rehearsal_torch.methods.choice import NOTHING, Choice, choose, with_method
 from rehearsal_torch.methods.presets import AUTO, CHOOSE, check_method
 from rehearsal_torch.methods.run import Method, Run, build, method_of
 from rehearsal_torch.problems.problem import RehearsalProblem
@@ -90,6 +90,9 @@ class Request:
         kept = {key: value for key, value in self.settings.items() if not key.startswith(f"{CHOOSE}.")}
         request = replace(self, method=choice.chosen, settings=kept)
         config, method = request.configured()
+        if choice.chosen == NOTHING:
+            config = with_method(config, NOTHING, choice.model)
+            method = method_of(config)
         return request, build(config, problem, method), choice
 
     def problem(self, config: DictConfig, cases: Any = None) -> RehearsalTable:

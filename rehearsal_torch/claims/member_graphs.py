@@ -17,12 +17,21 @@ once for each distinct collection of these sets: many graphs share one. Graphs t
 the task, an action before the context, say, are left out; their number is recorded. The action stays: whether
 another one would stand under more graphs is not asked.
 
+Where nobody says which graphs may be true, they are those that observations cannot tell from the task's
+(`equally_good`), if these are few: at most 8, which need at most 2 further fits, of at most 5,000 rows, by a
+method that solves and trains nothing. Arrows between context variables stay, as no answer rests on them.
+
+A missing arrow may be refuted by the rows (`data.graph_check`). Where drawing it changes what a candidate set
+is adjusted for, the method is fitted again with all refuted arrows drawn: from covariates to actions, and,
+where that is another fit, from actions to covariates. A decision whose gain then leaves its own interval (or
+is no gain, where it has none) is withdrawn; beside others stands what was refuted, and the gain.
+
 Source: Maathuis, Kalisch and Buehlmann (2009) (effects over all graphs of a class); ours for decisions.
 """
 
 import math
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -33,7 +42,9 @@ from rehearsal_torch.data.codings.written import expanded
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.estimate import change
 from rehearsal_torch.data.finding import Finding
+from rehearsal_torch.data.graph_check import Refuted, in_words
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.graphs.equivalence import Background, equivalent, signature
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.graphs.separation import adjustment, reaches
 from rehearsal_torch.graphs.written_graph import GraphClass
@@ -44,6 +55,7 @@ from rehearsal_torch.surrogates.surrogate import Surrogate
 FITS = 50
 # The entry of the trace.
 TRACE = "graphs"
+Claimed = Callable[[Sequence[Any], Sequence[Decision]], list[Decision]]
 
 
 @dataclass(frozen=True)
@@ -68,7 +80,7 @@ class MemberGraphs:
     of: tuple[int, ...]
     outcomes: tuple[str, ...]
     objective: Callable[..., Any]
-    claims: Callable[[Sequence[Any], Sequence[Decision]], list[Decision]] | None = None
+    claims: Claimed | None = None
 
     def __call__(self, cases: Sequence[RehearsalCase], decisions: Sequence[Decision]) -> list[Decision]:
         """The decisions, with ``graphs`` in the trace of those that alter something."""
@@ -123,7 +135,7 @@ def member_graphs(
     own: Surrogate,
     fitted: Callable[[RehearsalGraph], RehearsalSurrogate],
     objective: Callable[..., Any],
-    claims: Callable[[Sequence[Any], Sequence[Decision]], list[Decision]] | None = None,
+    claims: Claimed | None = None,
     told: Callable[[str], None] | None = None,
 ) -> MemberGraphs:
     """Fits the method under every graph of a class, each distinct fit once.
@@ -178,6 +190,228 @@ def member_graphs(
     return MemberGraphs(
         left, len(faults) - len(kept), tuple(surrogates), places, task.outcomes, objective, claims
     )
+
+
+MEMBERS, FURTHER_FITS, ROWS = 8, 2, 5000
+
+
+def equally_good(own: RehearsalSurrogate) -> GraphClass | None:
+    """The graphs that observations cannot tell from the task's and the roles permit, with equal weights; None
+    if they are too many, need too many fits, or need none.
+    """
+    task = own.task
+    order = Background.roles(task.graph.names, task.context, task.outcomes)
+    within = [edge for edge in task.graph.edges if set(edge) <= set(task.context)]
+    try:
+        graphs = equivalent(task.graph, replace(order, required=tuple(within)), MEMBERS)
+    except ValueError:
+        return None
+    graphs = tuple(each for each in graphs if not fault(task, each))
+    fits = {fit_key(own, task, each) for each in graphs}
+    if not 1 < len(fits) <= 1 + FURTHER_FITS:
+        return None
+    return GraphClass(graphs, (1.0,) * len(graphs))
+
+
+def with_arrows(task: RehearsalTask, refuted: Sequence[Refuted]) -> list[RehearsalGraph]:
+    """The task's graph with refuted arrows drawn: from covariates to actions, and from actions to covariates;
+    without those that are no valid graph.
+    """
+    graph, after = task.graph, task.graph.descendants(task.box.names)
+    roles = {name: 0 for name in task.context} | {name: 3 for name in task.outcomes}
+    drawn = []
+    for actions, others in ((2, 1), (1, 2)):
+        rank = {name: actions if name in after else others for name in graph.names} | roles
+        order = {name: place for place, name in enumerate(_sorted(graph, rank))}
+        edges = dict.fromkeys(graph.edges)
+        for each in refuted:
+            first, second = sorted((each.first, each.second), key=lambda names: order[names[0]])
+            effects = dict.fromkeys(member for name in second for member in graph.clique(name))
+            edges |= dict.fromkeys((cause, effect) for cause in first for effect in effects)
+        try:
+            whole = RehearsalGraph(graph.cliques, tuple(edges), graph.bows)
+        except ValueError:
+            continue
+        if whole not in drawn and not fault(task, whole):
+            drawn.append(whole)
+    return drawn
+
+
+def _sorted(graph: RehearsalGraph, rank: Mapping[str, int]) -> list[str]:
+    """The variables in a topological order, clique by clique, those with a low rank as early as it allows."""
+    left, order = list(graph.cliques), list[str]()
+    while left:
+        ready = [each for each in left if set(graph.parents(each)) <= set(order)]
+        taken = min(ready, key=lambda clique: min(rank[name] for name in clique))
+        left.remove(taken)
+        order += taken
+    return order
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Withdraws decisions that rest on a missing arrow which the rows contradict, and tells others.
+
+    It is passed to the loop of decisions as its claims.
+
+    Attributes:
+        surrogates: The fitted models with the arrows drawn.
+        needed: For each of them, candidate set to the refuted arrows that it needs, in words.
+        declines: Whether decisions are withdrawn.
+        claims: Replaces the claims of the decisions first; None keeps the method's own.
+    """
+
+    surrogates: tuple[RehearsalSurrogate, ...]
+    needed: tuple[Mapping[tuple[str, ...], str], ...]
+    objective: Callable[..., Any]
+    declines: bool
+    claims: Claimed | None = None
+
+    def __call__(self, cases: Sequence[RehearsalCase], decisions: Sequence[Decision]) -> list[Decision]:
+        """The decisions that stand with the arrows drawn."""
+        claimed = list(decisions) if self.claims is None else self.claims(cases, decisions)
+        for surrogate, needed in zip(self.surrogates, self.needed, strict=True):
+            again = gains(self.objective, surrogate, cases, decisions).tolist()
+            claimed = [
+                each
+                if each.alteration is None or each.alteration.names not in needed
+                else self._judged(each, needed[each.alteration.names], gain + paid(case, each))
+                for case, each, gain in zip(cases, claimed, again, strict=True)
+            ]
+        return claimed
+
+    def _judged(self, decision: Decision, words: str, again: float) -> Decision:
+        """The decision with its gain with the arrows drawn; NaN where that is not known."""
+        said = f"the answer rests on what the rows contradict: {words}"
+        if math.isnan(again):
+            return decision.told([Finding("refuted_graph", said)])
+        of = "" if decision.estimate is None else decision.estimate.of
+        lower, upper = _ends(decision)
+        inside = again > 0 if lower is None or upper is None else lower <= again <= upper
+        numbers = {"gain": again}
+        own = ""
+        if lower is not None and upper is not None:
+            numbers |= {"lower": lower, "upper": upper}
+            where = "inside" if inside else "outside"
+            own = f", {where} of its interval, {change(lower, of)} to {change(upper, of)}"
+        finding = Finding(
+            "refuted_graph",
+            f"{said}; with what is missing drawn, the gain is {change(again, of)}{own}",
+            numbers,
+        )
+        return decision.told([finding]) if inside or not self.declines else decision.withdrawn(finding)
+
+
+def _ends(decision: Decision) -> tuple[float | None, float | None]:
+    """The interval of a decision's gain: where it has none, that of the estimate, less what it is compared
+    with.
+    """
+    if decision.gain is not None and decision.gain.lower is not None:
+        return decision.gain.lower, decision.gain.upper
+    estimate, before = decision.estimate, decision.before
+    if estimate is None or before is None or estimate.lower is None or estimate.upper is None:
+        return None, None
+    return estimate.lower - before.point, estimate.upper - before.point
+
+
+def drawn(
+    own: RehearsalSurrogate,
+    refuted: Sequence[Refuted],
+    fitted: Callable[[RehearsalGraph], RehearsalSurrogate],
+    objective: Callable[..., Any],
+    declines: bool,
+    claims: Claimed | None = None,
+    told: Callable[[str], None] | None = None,
+) -> Claimed | None:
+    """The claims of decisions with refuted arrows drawn (`Drawn`), fitted once for each way of drawing that
+    is another fit; the claims as they are where no candidate set needs a refuted one.
+    """
+    task, known = own.task, {fit_key(own, own.task, own.task.graph)}
+    surrogates, needed = [], []
+    for graph in with_arrows(task, refuted):
+        rests = [names for names in task.candidates if _adjusted(task, graph, names)]
+        key = fit_key(own, task, graph)
+        if not rests or key in known:
+            continue
+        known.add(key)
+        if told is not None:
+            told("graphs: fit with the arrows drawn that the rows call for")
+        surrogates.append(fitted(graph))
+        needed.append({names: _needed(task, graph, refuted, names) for names in rests})
+    if not surrogates:
+        return claims
+    return Drawn(tuple(surrogates), tuple(needed), objective, declines, claims)
+
+
+def _adjusted(task: RehearsalTask, graph: RehearsalGraph, names: tuple[str, ...]) -> bool:
+    """Whether another graph changes what a candidate set is adjusted for."""
+    one, other = (adjustment(each, task.context, names, task.outcomes) for each in (task.graph, graph))
+    return any(
+        set(mine) != set(others)
+        for mine, others in zip(
+            (one.before, one.between, one.first), (other.before, other.between, other.first), strict=True
+        )
+    )
+
+
+def _needed(
+    task: RehearsalTask, graph: RehearsalGraph, refuted: Sequence[Refuted], names: tuple[str, ...]
+) -> str:
+    """The first of the refuted arrows that change what a candidate set is adjusted for, each by itself, in
+    words; of all where only together they do.
+    """
+    edges = set(graph.edges) - set(task.graph.edges)
+    alone = []
+    for each in refuted:
+        ends = set(each.first) | set(each.second)
+        own = tuple(edge for edge in graph.edges if edge not in edges or set(edge) <= ends)
+        if _adjusted(task, replace(task.graph, edges=own), names):
+            alone.append(each)
+    mine = alone or list(refuted)
+    (first,) = in_words(task, mine[:1])
+    return first if len(mine) == 1 else f"{first} (and {len(mine) - 1} more)"
+
+
+@dataclass(frozen=True)
+class Doubts:
+    """What is doubted of the graph of a fitted method, with the fits under other graphs, each once.
+
+    Attributes:
+        refuted: The missing arrows that the rows contradict.
+        members: Whether decisions are judged under the graphs that fit the rows as well (`equally_good`).
+        fit: Returns the method fitted under a graph.
+        fits: What was fitted, by the content of the graph.
+    """
+
+    refuted: tuple[Refuted, ...]
+    members: bool
+    fit: Callable[[RehearsalGraph], RehearsalSurrogate]
+    fits: dict[Hashable, RehearsalSurrogate] = field(default_factory=dict, repr=False)
+
+    def fitted(self, graph: RehearsalGraph) -> RehearsalSurrogate:
+        """The method fitted under a graph."""
+        key = signature(graph)
+        if key not in self.fits:
+            self.fits[key] = self.fit(graph)
+        return self.fits[key]
+
+    def claims(
+        self,
+        own: RehearsalSurrogate,
+        objective: Callable[..., Any],
+        declines: bool,
+        claims: Claimed | None = None,
+        told: Callable[[str], None] | None = None,
+        graphs: GraphClass | None = None,
+    ) -> Claimed | None:
+        """The claims of decisions, followed by what becomes of them with refuted arrows drawn, and under the
+        graphs that may be true; fits under `graphs` that are given are not kept.
+        """
+        claims = drawn(own, self.refuted, self.fitted, objective, declines, claims, told)
+        fitted = self.fit
+        if graphs is None and self.members:
+            graphs, fitted = equally_good(own), self.fitted
+        return claims if graphs is None else member_graphs(graphs, own, fitted, objective, claims, told)
 
 
 def gains(

@@ -3,8 +3,8 @@
 A finding for each context variable and action beyond its observed range, for a decision that is farther from
 the observations than 97.5 % of them are from each other (`rehearsal_surrogate.Overlap`), for variables that
 are connected with the outcomes through bi-directional edges only, and for each action on which the outcomes
-depend although the graph has no path. The distance of every alteration to its 5th nearest observation is in
-the trace, as ``distance``.
+depend although the graph has no path; and what the rows refute of the model. The distance of every alteration
+to its 5th nearest observation is in the trace, as ``distance``.
 """
 
 from collections import defaultdict
@@ -30,7 +30,8 @@ def support(context: Context, decisions: Sequence[Decision]) -> list[Decision]:
         return list(decisions)
     task, overlap = known.task, known.overlap
     contexts = task.given(objective.cases)
-    contradictions = overlap.contradictions()
+    misfit = known.misfit()
+    contradictions = overlap.contradictions() + ([] if misfit is None else [misfit])
     findings = [each + contradictions for each in overlap.outside_each(task.context, contexts.tolist())]
     distances: list[dict[str, float]] = [{} for _ in decisions]
     # All cases in which the same variables are set, at once.

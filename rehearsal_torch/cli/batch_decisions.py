@@ -26,13 +26,14 @@ from rehearsal_torch.claims.row_cases import Untouched
 from rehearsal_torch.claims.rules import Claims
 from rehearsal_torch.cli.run_summary import asked
 from rehearsal_torch.cli.validation import nothing_to_share
+from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.loop import rounds
 from rehearsal_torch.methods.build import seed_and_use_one_thread
 from rehearsal_torch.methods.choice import Noted
 from rehearsal_torch.methods.run import Run, cross_fitted_claims, judged_by_graphs
 from rehearsal_torch.progress import Progress
-from rehearsal_torch.round_line import Round, answered
+from rehearsal_torch.round_line import Round, answered, decision_of
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.search.search import BatchSearch, Search
 from rehearsal_torch.spaces.box import setting_text
@@ -79,11 +80,12 @@ def played(
     claims: Claims | None = None,
     begin: int = 0,
     answers: Sequence[Table] = (),
+    earlier: Sequence[Decision] = (),
     workers: int = 1,
 ) -> Iterator[Round]:
     """The rounds of a run, after all random states have been seeded, without the first `begin` ones, whose
-    `answers` an online run needs. An online run refits the surrogate in place. None stands for all cases, and
-    for the claims of the method.
+    `answers`, and decisions, an online run needs. An online run refits the surrogate in place. None stands
+    for all cases, and for the claims of the method.
     """
     seed_and_use_one_thread(run.seed)
     return rounds(
@@ -100,6 +102,7 @@ def played(
         workers=workers,
         begin=begin,
         answers=answers,
+        earlier=earlier,
     )
 
 
@@ -147,6 +150,7 @@ def decide(
             claims=claims,
             begin=len(done),
             answers=[answered(decision) for decision in before] if run.learn else (),
+            earlier=[decision_of(decision) for decision in before] if run.learn else (),
             workers=workers,
         )
         trials = None if sweep else Trials(before)

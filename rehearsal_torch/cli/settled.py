@@ -62,7 +62,7 @@ def settled(
     noted: Noted | None = None
     if CHOOSE in config:
         known = _choice(config, problem, folder, sweep, workers)
-        config = with_method(config, known["chosen"])
+        config = with_method(config, known["chosen"], known.get("model"))
         noted = Noted(known["chosen"], known["sentences"][0])
     run = build(config, problem)
     _tell_costs(run, sweep)
@@ -110,7 +110,7 @@ def record(choice: Choice, config: DictConfig, folder: RunFolder) -> None:
     folder.write(TABLE, as_csv(rows(choice), "nan"))
     standing = choice.standing(choice.chosen)
     facts = {
-        **{name: getattr(choice, name) for name in ("chosen", "best")},
+        **{name: getattr(choice, name) for name in ("chosen", "best", "model")},
         **{name: getattr(standing, name) for name in ("value", "behind_error")},
         **{name: getattr(choice, name) for name in ("bias", "rows", "of", "cases", "halves")},
         "sentences": sentences(choice),
@@ -133,10 +133,11 @@ def _choice(
     """The record of the choice: that of the folder, or a new one."""
     if not (folder.path / RECORD).exists():
         choice = choose(config, problem, None if sweep else partial(print, flush=True), workers)
-        record(choice, with_method(config, choice.chosen), folder)
+        record(choice, with_method(config, choice.chosen, choice.model), folder)
     known = recorded(folder)
-    if known["chosen"] not in methods("rehearse") or not known["sentences"]:
-        what = f"method_choice.json names a method that there is not: {known['chosen']!r}"
+    named = [known["chosen"], *([known["model"]] if known.get("model") is not None else [])]
+    if not set(named) <= set(methods("rehearse")) or not known["sentences"]:
+        what = f"method_choice.json names a method that there is not: {', '.join(map(repr, named))}"
         remedy = "Restore the file from a copy, or start again in another folder"
         raise UserError(what, str(folder.path), remedy)
     if not sweep:

@@ -315,6 +315,25 @@ def _edges(pairs: Iterable[Sequence[str]], kind: str) -> tuple[tuple[str, str], 
     return tuple(dict.fromkeys(edges))
 
 
+def equivalent(graph: RehearsalGraph, background: Background, max_graphs: int) -> tuple[RehearsalGraph, ...]:
+    """The graphs that observations cannot tell from a directed one, of those that background knowledge
+    permits, the graph itself first.
+
+    Raises:
+        ValueError: if the graph has bi-directional edges, background knowledge does not permit it
+            (`NoMemberError`), or there are more than `max_graphs` (`TooManyGraphsError`).
+    """
+    graph.require_cliques("an equivalence class")
+    if graph.bidirected:
+        raise ValueError("expected a directed graph; got bi-directional edges")
+    kept = _colliding(graph, neighbours(graph.names, graph.edges))
+    kept |= {edge for edge in graph.edges if not background.permits(*edge[::-1])}
+    loose = tuple(edge for edge in graph.edges if edge not in kept)
+    known = members(PartiallyDirected(graph.names, tuple(kept), loose), max_graphs)
+    others = [each for each in known if set(each.edges) != set(graph.edges)]
+    return (graph, *others)
+
+
 def covered(dag: RehearsalGraph) -> dict[str, tuple[str, ...]]:
     """The covered edges of a directed graph, source to targets; ValueError if it has bi-directional edges."""
     if dag.bidirected:

@@ -54,17 +54,20 @@ are kernel ridge regressions, with width and ridge chosen by the leave-one-out e
 Rows that follow each other in time are not independent: sd(R) includes their autocorrelation up to n^(1/3)
 steps, but not slower drifts.
 
+Missing arrows. Two variables that no edge joins are independent given a set that separates them; each such
+claim can be tested (`data.graph_check`).
+
 Source: Qin et al. (2023), Sec. 2 (alteration graphs), Def. 12, Lemma 13, Thm. 15-17; Shachter (1998)
 (Bayes-Ball, the search without paths); Pearl and Robins (1995), Thm. 1 (sequential back-door); Shpitser,
-VanderWeele and Robins (2010) (adjustment); van der Zander, Liskiewicz and Textor (2014), Thm. 2 (the set
-that suffices if any does); Pearl (1995), Thm. 2 (front door); Du et al. (2026), Def. 1 and Prop. 1, who
-require a sufficient decomposition and do not say how to find it; Shah and Peters (2020), Eq. 3 (generalised
-covariance measure); Newey and West (1987) (correlated rows).
+VanderWeele and Robins (2010) (adjustment); van der Zander, Liskiewicz and Textor (2014), Thm. 2 (the set that
+suffices if any does; the ancestors separate if any set does); Pearl (1995), Thm. 2 (front door); Du et al.
+(2026), Def. 1 and Prop. 1, who require a sufficient decomposition and do not say how to find it; Shah and
+Peters (2020), Eq. 3 (generalised covariance measure); Newey and West (1987) (correlated rows).
 """
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -302,6 +305,25 @@ def _separated(
 def _explicit(graph: RehearsalGraph) -> list[tuple[Hashable, str]]:
     """The directed edges, and two from a hidden cause for each bi-directional one."""
     return [*graph.edges, *((pair, end) for pair in map(frozenset, graph.bidirected) for end in pair)]
+
+
+def missing_arrows(graph: RehearsalGraph) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """The independences that a graph implies, one for each pair that no edge joins and some set separates:
+    the earlier variable, the later one, and the set. It is the later one's parents, and, unless the earlier
+    one leads to it, those of both: they separate where there are no bi-directional edges. Else it is the
+    ancestors of both, which separate if any set does.
+    """
+    edges, joined = _explicit(graph), {frozenset(pair) for pair in (*graph.edges, *graph.bidirected)}
+    for place, later in enumerate(graph.names):
+        leading = graph.ancestors((later,))
+        for name in graph.names[:place]:
+            if frozenset((name, later)) in joined:
+                continue
+            parents = graph.parents((later,) if name in leading else (name, later))
+            for given in (parents, graph.ancestors((name, later)) - {name, later}):
+                if name not in given and name not in _reached(edges, {later}, given):
+                    yield name, later, tuple(each for each in graph.names if each in given)
+                    break
 
 
 def c_separated(

@@ -40,8 +40,6 @@ class AffineMechanism:
 
 
 RANK = 1e-9
-# Ratio of two parents' diagonal entries from which on they get a common unit before eigenvalues are taken.
-APART = 1e10
 FLOOR = 1e-12
 
 
@@ -78,8 +76,10 @@ class LinearGaussian(Solved, Mechanism):
         residual = response - centred @ self.weights
         rank = int(kept.sum())
         freedom = max(count - rank - 1, 1)
-        # The floor keeps the covariance of a noiseless relation positive definite.
-        floor = FLOOR * response.square().mean(0).clamp_min(FLOOR)
+        # The floor keeps the covariance of a noiseless relation positive definite; it is relative to the
+        # column's variance, and of a constant column to its square.
+        size = torch.maximum(response.square().mean(0), FLOOR * values.square().mean(0))
+        floor = FLOOR * torch.where(size > 0, size, torch.ones_like(size))
         self.covariance = residual.mT @ residual / freedom + torch.diag(floor)
         self.centre, self.spread = centre, back @ back.mT
         self.counts = torch.tensor(
@@ -117,19 +117,11 @@ class LinearGaussian(Solved, Mechanism):
 
 
 def _root(spread: Tensor) -> Tensor:
-    """A factor F of (X'X)^-1 = F F', (p, p).
-
-    Eigenvalues are found to rounding of the largest one, which says nothing of the smallest where units
-    differ: 1e6 dollars beside 1e-6 mol/l. Parents whose units are far apart are brought to a common one
-    first. Others are not, so that samples of earlier versions stay what they were. The signs of eigenvectors,
-    on which samples depend, are those of the CPU on every device.
+    """A symmetric factor F of (X'X)^-1 = F F', (p, p), with each parent in units of its own entry: the draws
+    depend neither on the parents' units nor on the signs of eigenvectors.
     """
     unit = spread.diagonal().clamp_min(0).sqrt()
-    seen = unit[unit > 0]
-    if len(seen) and float(seen.max()) > APART**0.5 * float(seen.min()):
-        unit = torch.where(unit > 0, unit, torch.ones_like(unit))
-        values, vectors = torch.linalg.eigh(spread / (unit.unsqueeze(-1) * unit))
-        # The symmetric root: the signs of eigenvectors depend on the last bits.
-        return unit.unsqueeze(-1) * ((vectors * values.clamp_min(0).sqrt()) @ vectors.mT)
-    values, vectors = torch.linalg.eigh(spread.cpu())
-    return (vectors * values.clamp_min(0).sqrt()).to(spread.device)
+    unit = torch.where(unit > 0, unit, torch.ones_like(unit))
+    values, vectors = torch.linalg.eigh((spread / (unit.unsqueeze(-1) * unit)).cpu())
+    half = (vectors * values.clamp_min(0).sqrt()) @ vectors.mT
+    return unit.unsqueeze(-1) * half.to(spread.device)

@@ -2,6 +2,8 @@
 
 1.  A method whose held-out predictions are worse than a constant, by more than one standard error of the
     paired difference of Brier scores, is not taken.
+    Nor is one taken whose claim without an action contradicts the rows: its mean over held-out rows and their
+    share of desired outcomes differ by more than `AGREES` standard errors (1 %).
 2.  Of the others, the best has the largest mean value of its decisions (`methods.comparison`).
 3.  Taken is the simplest (`SIMPLEST_FIRST`) whose value lies at most one standard error below it.
     Doing nothing takes part: where no method is better than it by more than one standard error, nothing is
@@ -46,7 +48,7 @@ from typing import Any
 
 import torch
 from omegaconf import DictConfig, open_dict
-from scipy.special import stdtrit
+from scipy.special import ndtri, stdtrit
 from torch import Tensor
 
 from rehearsal_torch.claims.rules import Claims
@@ -88,6 +90,7 @@ NOT_COMPARED = {
 
 NOTHING = "none"
 LEVEL = 0.95
+AGREES = float(ndtri(0.995))
 
 
 @dataclass(frozen=True)
@@ -104,6 +107,9 @@ class Standing:
         brier_context: The same of its predictions by the context alone.
         brier_constant: The same of a constant.
         worse: Its score minus that of the constant, with its standard error.
+        untouched: The mean of what it claims of held-out rows without an action.
+        desired: The share of desired rows.
+        apart_error: The standard error of their difference.
         judges: Its weight in the panel that judges decisions.
         seconds: Duration of its fits, predictions, decisions and judgements.
     """
@@ -124,6 +130,9 @@ class Standing:
     brier_constant: float = math.nan
     worse: float = math.nan
     worse_error: float = math.nan
+    untouched: float = math.nan
+    desired: float = math.nan
+    apart_error: float = math.nan
     judges: float = math.nan
     seconds: float = math.nan
     chosen: bool = False
@@ -132,6 +141,12 @@ class Standing:
     def predicts(self) -> bool:
         """Whether its predictions are not worse than a constant beyond one standard error."""
         return math.isnan(self.worse) or self.worse <= self.worse_error
+
+    @property
+    def agrees(self) -> bool:
+        """Whether its claim without an action does not contradict the share of desired rows."""
+        apart = abs(self.untouched - self.desired)
+        return math.isnan(apart) or apart <= AGREES * self.apart_error
 
 
 @dataclass(frozen=True)
@@ -156,6 +171,18 @@ class Choice:
     halves: int
     worth: float | None = None
 
+    @property
+    def model(self) -> str | None:
+        """The method whose model says what happens without an action where nothing is done: that with the
+        smallest score by the context alone among those that predict and agree with the rows, if any.
+        """
+        fit = [
+            each
+            for each in self.standings
+            if each.predicts and each.agrees and not math.isnan(each.brier_context)
+        ]
+        return min(fit, key=lambda each: each.brier_context).method if fit else None
+
     def standing(self, method: str) -> Standing:
         """The row of a method."""
         return next(each for each in self.standings if each.method == method)
@@ -172,8 +199,14 @@ def chosen(found: Compared, of: int, others: Sequence[Standing] = (), idle: bool
     judged = torch.cat([found.nothing[None], found.values]) * (found.worth or 1.0)
     values = judged @ found.panel
     means = values.mean(1)
-    scores = _scores(found)
-    fit = [True, *(worse <= error for *_, worse, error in scores)]
+    scores, claims = _scores(found), _claims(found)
+    fit = [
+        True,
+        *(
+            worse <= error and abs(claim - share) <= AGREES * apart
+            for (*_, worse, error), (claim, share, apart) in zip(scores, claims, strict=True)
+        ),
+    ]
     best = max((row for row in range(len(names)) if fit[row]), key=lambda row: float(means[row]))
     behind = [value_error(judged[best] - each, found.panel) for each in judged]
     near = [row for row in range(len(names)) if fit[row] and float(means[best] - means[row]) <= behind[row]]
@@ -181,8 +214,9 @@ def chosen(found: Compared, of: int, others: Sequence[Standing] = (), idle: bool
         acting = [row for row in range(1, len(names)) if fit[row]]
         if not acting:
             raise ValueError(
-                f"{', '.join(found.methods)} predict held-out rows worse than a constant: name the method to "
-                "use it nevertheless, or ask for other variables"
+                f"{', '.join(found.methods)} predict held-out rows worse than a constant, or claim another "
+                "chance without an action than the rows show: name the method to use it nevertheless, or ask "
+                "for other variables"
             )
         near = [row for row in near if row] or [max(acting, key=lambda row: float(means[row]))]
     taken = min(near, key=lambda row: order.index(names[row]))
@@ -191,6 +225,7 @@ def chosen(found: Compared, of: int, others: Sequence[Standing] = (), idle: bool
     standings = []
     for row, name in enumerate(names):
         brier, context, constant, worse, error = scores[row - 1] if row else (math.nan,) * 5
+        untouched, share, apart = claims[row - 1] if row else (math.nan,) * 3
         gain, doubt = float(means[row] - means[0]), value_error(judged[row] - judged[0], found.panel)
         half = float(stdtrit(values.shape[1] - 1, (1 + LEVEL) / 2)) * doubt if row else math.nan
         standings.append(
@@ -211,6 +246,9 @@ def chosen(found: Compared, of: int, others: Sequence[Standing] = (), idle: bool
                 brier_constant=constant,
                 worse=worse,
                 worse_error=error,
+                untouched=untouched,
+                desired=share,
+                apart_error=apart,
                 judges=float(found.panel[row - 1]) if row else math.nan,
                 seconds=found.seconds[name] if row else math.nan,
                 chosen=row == taken,
@@ -272,6 +310,17 @@ def _scores(found: Compared) -> list[tuple[float, ...]]:
     return scores
 
 
+def _claims(found: Compared) -> list[tuple[float, float, float]]:
+    """For each method: its mean claim without an action, the share of desired rows, and the standard error of
+    their difference.
+    """
+    even, share = torch.ones_like(found.desired), float(found.desired.mean())
+    return [
+        (float(claim.mean()), share, unit_error(claim - found.desired, even, found.units))
+        for claim in found.untouched.mean(0)
+    ]
+
+
 # Why nothing is done in a case where no method was taken.
 UNTAKEN = Finding("no_gain", "no method was taken, as none is told apart from doing nothing")
 
@@ -319,14 +368,16 @@ def choose(
         return chosen(found, len(table), [*refused, *rest], idle)
 
 
-def with_method(config: DictConfig, method: str) -> DictConfig:
+def with_method(config: DictConfig, method: str, model: str | None = None) -> DictConfig:
     """A copy of the configuration of a problem of cases in which another method decides, with its own
-    settings.
+    settings; where it does nothing, `model` is the method whose model says what happens then.
     """
     other = deepcopy(config)
     with open_dict(other):
         other.pop(CHOOSE, None)
         other.update(nodes(method))
+        if method == NOTHING and model is not None:
+            other.update({group: nodes(model)[group] for group in ("surrogate", "objective")})
     return other
 
 
@@ -487,6 +538,12 @@ def sentences(choice: Choice) -> list[str]:
             f"{' and '.join(poor)} {verb} held-out rows worse than a constant, by more than one standard "
             "error, and could not be taken."
         )
+    told += [
+        f"{each.method} claims {each.untouched:.1%} without an action where {each.desired:.1%} of the rows "
+        "are desired, which is no chance: it could not be taken."
+        for each in compared
+        if not each.agrees
+    ]
     told += [f"{each.method} does not apply: {each.reason}." for each in choice.standings if not each.applies]
     idle = [each.method for each in choice.standings if each.applies and not each.compared]
     if idle:

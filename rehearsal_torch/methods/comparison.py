@@ -244,7 +244,8 @@ class OneSplit:
                 for chooser, decisions in by_method.items():
                     points, untouched = _points(objective, decisions)
                     shares = [paid(case, decision) for case, decision in zip(cases, decisions, strict=True)]
-                    values = points.where(points.isfinite(), untouched) - torch.tensor(shares).double()
+                    costs = torch.tensor(shares, dtype=torch.float64)
+                    values = points.where(points.isfinite(), untouched) - costs
                     judged[chooser, each.name] = float(values.mean())
                     baselines[each.name] = float(untouched.mean())
         return judged, baselines

@@ -20,8 +20,9 @@ from omegaconf import DictConfig, OmegaConf
 
 from rehearsal_torch.certificate import Certificate, Certify
 from rehearsal_torch.claims.cross_fitting import CrossFittedClaims, cross_fitted
-from rehearsal_torch.claims.member_graphs import member_graphs
+from rehearsal_torch.claims.member_graphs import ROWS, Doubts, member_graphs
 from rehearsal_torch.claims.rules import Claims
+from rehearsal_torch.data.part import Trained
 from rehearsal_torch.data.question import Kind
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
@@ -41,6 +42,7 @@ from rehearsal_torch.methods.conf import plain
 from rehearsal_torch.methods.presets import CHOOSE, methods_by, methods_with
 from rehearsal_torch.objectives.objective import class_of, settings_of
 from rehearsal_torch.problems.problem import Problem, World
+from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
 from rehearsal_torch.search.search import Search, check_worth
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from rehearsal_torch.surrogates.surrogate import Surrogate
@@ -317,22 +319,44 @@ def cross_fitted_claims(
         )
 
 
+def doubts_of(run: Run, surrogate: Surrogate) -> Doubts | None:
+    """What is doubted of the graph of a run on a user's table; None of other runs, of online ones, and of
+    methods that weigh several graphs.
+    """
+    problem = run.problem
+    if run.learn or not isinstance(problem, RehearsalTable) or not isinstance(surrogate, RehearsalSurrogate):
+        return None
+    if len(surrogate.overlap.graphs) > 1 or "task" not in run.config["surrogate"]:
+        return None
+    trained = any(isinstance(part, Trained) for part in surrogate.modules())
+    members = run.search.declines and not trained and len(problem.past) <= ROWS
+    return Doubts(problem.refuted, members, partial(fitted_under, run))
+
+
 def judged_by_graphs(
     run: Run,
     surrogate: Surrogate,
     written: Any,
     claims: Claims | None = None,
     told: Callable[[str], None] | None = None,
+    doubts: Doubts | None = None,
 ) -> Claims | None:
-    """The claims of a run, followed by the graphs under which its decisions stand (`member_graphs`); the
-    claims alone if no graphs are `written` (`graphs.written_graph`).
+    """The claims of a run, followed by what becomes of its decisions where the rows contradict the graph, and
+    by the graphs under which they stand (`claims.member_graphs`): those that are `written`
+    (`graphs.written_graph`), else those that fit the rows of a user's table as well, if they are few.
+
+    Args:
+        doubts: Those of the run, if they are known; None finds them.
 
     Raises:
         UserError: if the graphs cannot be read or do not suit the task, or the run does not decide for cases
             of a table by a method with one graph.
     """
+    doubts = doubts_of(run, surrogate) if doubts is None else doubts
     if written is None:
-        return claims
+        if doubts is None or not isinstance(surrogate, RehearsalSurrogate):
+            return claims
+        return doubts.claims(surrogate, run.objective, run.search.declines, claims, told)
     if run.learn or run.kind != "rehearse" or "task" not in run.config["surrogate"]:
         raise UserError(
             "only decisions for cases of a table, by a method that is fitted once, are compared over graphs",
@@ -340,9 +364,11 @@ def judged_by_graphs(
             "Leave graphs= out",
         )
     with as_user_error("graphs"):
-        return member_graphs(
-            graph_class(written), surrogate, partial(fitted_under, run), run.objective, claims, told
-        )
+        graphs = graph_class(written)
+        if doubts is None or not isinstance(surrogate, RehearsalSurrogate):
+            under = partial(fitted_under, run)
+            return member_graphs(graphs, surrogate, under, run.objective, claims, told)
+        return doubts.claims(surrogate, run.objective, run.search.declines, claims, told, graphs)
 
 
 def fitted_under(run: Run, graph: RehearsalGraph) -> RehearsalSurrogate:

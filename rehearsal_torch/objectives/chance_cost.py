@@ -158,7 +158,8 @@ class ChanceCost(AlterationObjective):
         # the tolerance for rounding.
         middle, tolerance = (self.lower + self.upper) / 2, margin(self.lower, self.upper, 1e-9)
         slack = offsets - middle @ normals.mT
-        met = ((actions - middle) @ normals.mT <= slack + 1e-6 * (1 + slack.abs())).all(-1)
+        reach = (self.upper - middle) @ normals.abs().mT
+        met = ((actions - middle) @ normals.mT <= slack + 1e-6 * (reach + slack.abs())).all(-1)
         inside = ((actions >= self.lower - tolerance) & (actions <= self.upper + tolerance)).all(-1)
         return torch.where(met & inside, -self.cost(actions), torch.full_like(actions[..., 0], -torch.inf))
 
@@ -265,7 +266,7 @@ def best_level(
 
 
 def _faces(success: SuccessModel, base: Tensor, level: float | Tensor) -> tuple[Tensor, Tensor]:
-    """The faces at one level, or at one for each row of `base`."""
+    """The faces at one level, or at one for each row of `base`, in standard deviations along each."""
     region = success.region
     whitened, slack = success.faces
     if isinstance(level, Tensor):
@@ -273,7 +274,9 @@ def _faces(success: SuccessModel, base: Tensor, level: float | Tensor) -> tuple[
         radius = base.new_tensor([_radius(each, region) for each in several.tolist()])[place].unsqueeze(-1)
     else:
         radius = base.new_tensor(_radius(level, region))
-    return whitened @ success.effect, slack - radius * whitened.norm(dim=-1) - base @ whitened.mT
+    spread = whitened.norm(dim=-1)
+    whitened = whitened / spread.unsqueeze(-1)
+    return whitened @ success.effect, slack / spread - radius - base @ whitened.mT
 
 
 def _radius(level: float, region: Polytope) -> float:

@@ -160,7 +160,7 @@ class SupportedGain(AlterationObjective):
             return last[2]
         flat = self.standardised(actions).reshape(-1, *actions.shape[-2:])
         said = draws.values(flat)
-        values = Values(*(each.unflatten(0, actions.shape[:-2]) for each in vars(said).values()))
+        values = Values(*(each.reshape(*actions.shape[:-2], *each.shape[1:]) for each in vars(said).values()))
         self._last = draws, actions.clone(), values
         return values
 

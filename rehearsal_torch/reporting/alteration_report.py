@@ -225,7 +225,7 @@ def table_of_cases(decisions: Sequence[Decided], title: str) -> str:
         ("probability,\nestimated", _estimated),
         ("intervals:\nposterior mean,\ntruth", _both_intervals)
         if any(map(truth_bounds, shown))
-        else ("interval", _interval),
+        else ("interval of the\nposterior mean" if any(map(_counted, shown)) else "interval", _interval),
     ]
     columns += [("cost", cost_cell)] if priced(shown) else []
     columns += [("net gain", gain_cell)] if weighed(shown) else []
@@ -343,6 +343,11 @@ def change(decision: Decided) -> str:
 def _interval(decision: Decided) -> str:
     """The interval of the estimate; a dash without an alteration or an interval."""
     return _ends(*interval_of(decision)) if decision.get("alteration") is not None else "-"
+
+
+def _counted(decision: Decided) -> bool:
+    """Whether the interval is that of a certificate, which bounds the posterior mean."""
+    return claim(decision, "lower") is None and "lower" in (decision.get("certificate") or {})
 
 
 def _ends(lower: object, upper: object) -> str:

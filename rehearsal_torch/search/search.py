@@ -24,6 +24,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, RehearsalCase
+from rehearsal_torch.data.estimate import Estimate
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.data.question import Kind
@@ -376,8 +377,14 @@ class NoAction(BatchSearch[Candidates[AlterationObjective]]):
     pools = True
 
     def batch_search(self, objective: Candidates[AlterationObjective]) -> list[Decision]:
-        """Returns a no-action decision for each case."""
+        """Returns a no-action decision for each case, with what the model expects without an action."""
         budget, reason = Budget(self.budget_s), Finding("never_acts", "this method never acts")
         traces: list[dict[str, Any]] = [{"search": "none", "altered": []} for _ in objective.cases]
+        idle: list[Estimate | None] = [None] * len(traces)
+        for first in objective.whole[:1]:
+            idle = [each.baseline for each in first.appraise(first.starts(1)[0])]
         seconds = budget.spent() / max(len(traces), 1)
-        return [Decision(None, 0.0, reason=reason, trace=trace, seconds=seconds) for trace in traces]
+        return [
+            Decision(None, 0.0, baseline=baseline, reason=reason, trace=trace, seconds=seconds)
+            for baseline, trace in zip(idle, traces, strict=True)
+        ]

@@ -75,7 +75,9 @@ def project(
     rows = normals.expand(count, *normals.shape[-2:]) * scale.unsqueeze(-2)
     bounds = offsets - (normals @ points.unsqueeze(-1)).squeeze(-1)
     length = rows.norm(dim=-1)
-    empty = length <= 1e-12 * (1 + length.amax(-1, keepdim=True))
+    # Bounds have the length of a unit, which says nothing.
+    empty = length <= 1e-12 * (1 + length[:, :faces].amax(-1, keepdim=True)) if faces else length == 0
+    empty[:, faces:] = False
     length = torch.where(empty, torch.ones_like(length), length)
     rows = torch.where(empty.unsqueeze(-1), torch.zeros_like(rows), rows / length.unsqueeze(-1))
     bounds = bounds / length

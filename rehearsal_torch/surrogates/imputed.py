@@ -10,6 +10,7 @@ Source: Rubin (1987), Ch. 3 (the analysis of each completed data set).
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.imputation import MOST, ImputedTable
 from rehearsal_torch.data.question import Question
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
@@ -60,6 +61,10 @@ class ImputedSurrogate(RehearsalSurrogate, SeparateMembers):
             expected = f"expected a table that was imputed {len(self.models)} times"
             raise ValueError(f"{expected}; got one of {len(table.completed)}")
         return table.completed[index]
+
+    def misfit(self) -> Finding | None:
+        """That of the first surrogate that has one."""
+        return next((finding for model in self.each if (finding := model.misfit())), None)
 
     def used(self) -> tuple[str, ...]:
         """The fields that the surrogates use."""

@@ -21,8 +21,9 @@ the graph says to adjust for (`graphs.separation`), computed once for each set o
 hidden cause that strong is enough, a decision that would be *do* carries a finding of the kind
 ``hidden_cause``, and is *may*.
 
-Nothing is added to decisions that set nothing, or have no estimate of such a probability; nor where the
-front door tells the effect, which a hidden cause of action and outcome does not change; nor where the
+Nothing is added to decisions that set nothing, have no estimate of such a probability, or rest on a model
+that does not fit the rows; nor where the front door tells the effect, which a hidden cause of action and
+outcome does not change; nor where the
 observations contain altered cells: then the actions were chosen by decisions, of which it is known on what
 they depended.
 """
@@ -60,6 +61,7 @@ class Overturning:
     def __init__(self, task: RehearsalTask, observations: Callable[[], Table]) -> None:
         self.task, self.observations = task, observations
         self._known: dict[tuple[str, ...], Mapping[str, float] | None] = {}
+        self._adjustments: dict[tuple[str, ...], Adjustment] = {}
 
     @property
     def applies(self) -> bool:
@@ -103,6 +105,9 @@ class Overturning:
             if decision.alteration is None or estimate is None or before is None:
                 continue
             if not estimate.of == before.of == CHANCE or not self.applies:
+                continue
+            # How far a hidden cause could move a claim says nothing where the claim is wrong without one.
+            if any(each.kind == "bad_fit" for each in decision.findings):
                 continue
             names = decision.alteration.names
             if names not in by_front_door:
@@ -156,7 +161,10 @@ class Overturning:
         return decision.estimate.point, "point"
 
     def _sets(self, names: tuple[str, ...]) -> Adjustment:
-        return adjustment(self.task.graph, self.task.context, names, self.task.outcomes)
+        if names not in self._adjustments:
+            given = self.task.graph, self.task.context, names, self.task.outcomes
+            self._adjustments[names] = adjustment(*given)
+        return self._adjustments[names]
 
     def _strengths(self, names: tuple[str, ...]) -> Mapping[str, float] | None:
         """See `covariates`."""

@@ -32,6 +32,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.graph_check import contradictions, dependence_given
 from rehearsal_torch.data.part import Sizes, Solved
@@ -240,6 +241,26 @@ class RehearsalSurrogate(Surrogate, ABC):
         the posterior by the seed alone: `count` equally likely ones in a leading dimension; None if there is
         no posterior over models with normal outcomes. ValueError if a variable may not be altered.
         """
+
+    def misfit(self) -> Finding | None:
+        """What the rows refute of the model, if it was tested: decisions by it are then at most ``may``."""
+
+    @torch.no_grad()
+    def surprise(self, case: Any, decision: Decision, answer: Table) -> float | None:
+        """The two-sided p-value of the most surprising outcome, times their number; None without a posterior
+        over models with normal outcomes.
+        """
+        altered = decision.alteration
+        responses = self.responses(() if altered is None else altered.names, MODELS)
+        if responses is None or len(answer) != 1:
+            return None
+        middle = responses.base(self.task.given([case]).to(responses.constant))[:, 0]
+        if altered is not None:
+            middle = middle + responses.action @ altered.values.to(middle)
+        spread = responses.covariance.diagonal(dim1=-2, dim2=-1).sqrt()
+        outcomes = answer.columns(self.task.outcomes).to(middle)
+        below = torch.special.ndtr((outcomes - middle) / spread).mean(0)
+        return min(1.0, 2 * len(below) * float(torch.minimum(below, 1 - below).amin()))
 
     def outcome_draws(self, altered: Sequence[str], given: Tensor, action: Tensor) -> OutcomeDraws | None:
         """Draws of the outcomes in one case, with context (|X|,) and values (k,) of a candidate set, or none

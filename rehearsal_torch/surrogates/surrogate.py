@@ -9,11 +9,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from itertools import chain
-from typing import TYPE_CHECKING, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
 
+from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.part import Examples, NotFittedError, Solved, Trained, state_faults, unfitted_parts
@@ -42,6 +43,7 @@ class Surrogate(nn.Module, ABC):
     """A model whose parts are fitted to a table."""
 
     kind: Kind | None = None  # The kind of problem that it serves (`Problem.kind`); None for any
+    tracks: bool = False  # Whether it follows a drift by itself, so that no rows need be forgotten
     by_adjustment: bool = False  # Whether the graph enters by the adjustment of candidate sets alone
 
     @property
@@ -109,6 +111,12 @@ class Surrogate(nn.Module, ABC):
     def noise_shares(self) -> Mapping[str, float]:
         """What `check_noise` found, as R2 of each variable; empty if nothing is known, as by default."""
         return {}
+
+    def surprise(self, case: Any, decision: Decision, answer: Table) -> float | None:  # noqa: ARG002
+        """The p-value of the outcomes in the one row that followed a decision, under what the model expects;
+        None where it expects no distribution, as by default.
+        """
+        return None
 
     def faults(self) -> list[str]:
         """All inconsistencies of the state: values that are not finite, and sizes that do not agree."""

@@ -6,9 +6,18 @@ from functools import partial
 import pytest
 import torch
 
-from rehearsal_torch.claims.member_graphs import FITS, TRACE, member_graphs
+from rehearsal_torch.claims.member_graphs import (
+    FITS,
+    TRACE,
+    drawn,
+    equally_good,
+    member_graphs,
+    with_arrows,
+)
 from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.estimate import Estimate
 from rehearsal_torch.data.finding import Finding
+from rehearsal_torch.data.graph_check import Refuted
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.graphs.written_graph import graph_class
 from rehearsal_torch.objectives.gain import SupportedGain
@@ -133,3 +142,81 @@ def test_the_number_of_fits_is_bounded():
     own = LinearStructural(task)
     with pytest.raises(ValueError, match=f"52 graphs need 51 fits; expected at most {FITS}"):
         member_graphs(graphs, own, lambda graph: own, GaussianSuccess)
+
+
+def refuted(*pairs):
+    return [Refuted((one,), (other,), (), 0.9, 0.8, 0.95, 0.0, 5) for one, other in pairs]
+
+
+def asking(parents, **more):
+    plain = {"graph": {"parents": parents}, "context": ["x"], "box": {"a": [-1.5, 1.5]}}
+    return RehearsalTask.of(plain | {"region": {"y": [2.0, None]}} | more)
+
+
+ALONE = asking({"u": ["x"], "c": ["x"], "a": ["x"], "y": ["x", "a"]})
+
+
+def test_refuted_arrows_are_drawn_in_both_orders_that_the_roles_leave_open():
+    first, second = with_arrows(ALONE, refuted("ua", "uy", "uc"))
+    assert {("u", "a"), ("u", "y")} < set(first.edges)
+    assert {("a", "u"), ("u", "y")} < set(second.edges)
+    assert set(ALONE.graph.edges) < set(first.edges) & set(second.edges)
+    # Outcomes come last, and the context first.
+    assert [set(each.edges) - set(ALONE.graph.edges) for each in with_arrows(ALONE, refuted("cy"))] == [
+        {("c", "y")}
+    ]
+    # What influences an action stays before it.
+    (only,) = with_arrows(asking({"w": [], "a": ["w", "x"], "u": [], "y": ["a"]}), refuted("wy", "aw"))
+    assert ("w", "y") in only.edges
+    joined = asking(
+        {"a": ["x"], "y": ["a"], "u": [], "w": []},
+        graph={"parents": {"a": ["x"], "y": ["a"]}, "bidirected": [["u", "w"]]},
+    )
+    assert {("a", "u"), ("a", "w")} < set(with_arrows(joined, refuted("ua"))[1].edges)
+
+
+def test_a_decision_falls_where_its_gain_leaves_its_interval_with_the_arrows_drawn():
+    own, seen = fit(LinearStructural(ALONE), TABLE), []
+
+    def fitted(graph):
+        seen.append(graph)
+        return fit(LinearStructural(replace(ALONE, graph=graph)), TABLE)
+
+    def judged(decision, declines=True, missing=("ua", "uy")):
+        claims = drawn(own, refuted(*missing), fitted, GaussianSuccess, declines)
+        return claims(CASES, [decision, Decision(None, 0.0), decision])
+
+    decision = replace(
+        setting(1.5)[0],
+        estimate=Estimate(0.5, "probability", 0.4, 0.6, 0.95),
+        baseline=Estimate(0.7, "probability"),
+    )
+    first, none, _ = judged(decision)
+    # With u after a, nothing else is adjusted for: that is no other fit.
+    assert [("u", "a") in graph.edges for graph in seen] == [True]
+    # Setting a high helps, as rows with a high a have a high u: the interval of the decision is below zero.
+    assert (first.status, first.reason.kind, none.reason) == ("leave", "refuted_graph", None)
+    assert first.reason.text.startswith(
+        "the answer rests on what the rows contradict: no arrow joins u and a"
+    )
+    assert first.reason.numbers["lower"] == pytest.approx(-0.3)
+    kept = judged(decision, declines=False)[0]
+    assert (kept.alteration is not None, kept.findings[-1]) == (True, first.reason)
+    wide = replace(decision, gain=Estimate(0.0, "probability", -1.0, 1.0, 0.95))
+    assert [each.kind for each in judged(wide)[0].findings] == ["refuted_graph"]
+    # An arrow that changes nothing that is adjusted for is not drawn.
+    assert drawn(own, refuted("ux"), fitted, GaussianSuccess, True) is None
+    assert drawn(own, [], fitted, GaussianSuccess, True) is None
+
+
+def test_graphs_that_fit_as_well_are_those_of_the_class_that_the_roles_permit():
+    task = asking({"u": ["x"], "a": ["x", "u"], "y": ["x", "a", "u"]})
+    found = equally_good(LinearStructural(task))
+    assert [("u", "a") in each.edges for each in found.graphs] == [True, False]
+    assert found.weights == (0.5, 0.5)
+    # One fit for all, hidden common causes, and too many orders.
+    assert equally_good(outcome_regression(asking({"a": ["x"], "y": ["x", "a"]}))) is None
+    hidden = {"parents": {"a": ["x", "u"], "y": ["a", "u"]}, "bidirected": [["x", "u"]]}
+    assert equally_good(LinearStructural(asking({}, graph=hidden))) is None
+    many = asking({"u": ["x"], "v": ["u"], "w": ["u", "v"], "a": ["u", "v", "w"], "y": ["a", "u", "v", "w"]})
+    assert equally_good(LinearStructural(many)) is None

@@ -143,7 +143,7 @@ def test_present_classes_are_compared_and_told_in_texts(model):
 def test_settings_are_asked_in_texts(model):
     told = model.what_if(CASES[0], {"treatment": "B"})
     assert told.sentence().startswith(
-        "With treatment at B, the estimated chance that status is mild or well is "
+        "With treatment at B, the estimated chance that status is well or mild is "
     )
     assert told.alteration == {"treatment=B": 1.0, "treatment=C": 0.0}
     both = model.compare(CASES[0], {"treatment": "B"}, {"treatment": "A"})
@@ -164,7 +164,7 @@ def test_an_explanation_says_classes(model):
     (second,) = [each for each in told.runners_up if each.of == "action"]
     assert second.alteration["treatment"] in ("A", "C")
     assert set(told.rows.contents["treatment"]) <= set(TREATMENTS)
-    assert set(told.rows.contents["status"]) <= {"mild or well", "ill"}
+    assert set(told.rows.contents["status"]) <= {"well or mild", "ill"}
 
 
 def test_a_saved_model_keeps_its_classes(model, tmp_path):
@@ -188,13 +188,13 @@ def test_the_explorer_offers_classes_by_their_places(model, tmp_path):
     assert told["actions"]["treatment"]["levels"] == [0.0, 1.0, 2.0]
     assert told["question"][:2] == [
         "What should be set in each case? Candidates: treatment (one of A, B, C).",
-        "Wanted: an outcome with status mild or well.",
+        "Wanted: an outcome with status well or mild.",
     ]
     session.first_answer()
     answer = session.what_if(None, {"severe": 0.0}, {"treatment": 1.0})
     assert answer["setting"] == {"treatment": 1.0}
     assert answer["sentence"].startswith(
-        "With treatment at B, the estimated chance that status is mild or well"
+        "With treatment at B, the estimated chance that status is well or mild"
     )
     decided = session.recommend(None, {"severe": 1.0})
     assert (decided["headline"], decided["setting"]) == ("Set treatment to C.", {"treatment": 2.0})
@@ -234,7 +234,7 @@ def test_every_method_sets_at_most_one_indicator(method):
 @pytest.mark.filterwarnings("ignore::rehearsal_torch.user_error.RequestWarning")
 def test_a_method_that_weighs_changes_refuses_classes():
     with pytest.raises(
-        ValueError, match=r"treatment has classes .*A, B, C.*, and a change from one to another"
+        ValueError, match=r"treatment has classes .*C, A, B.*, and a change from one to another"
     ):
         rt.learn(rows(100), ONE, method="micns")
 

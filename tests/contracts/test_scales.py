@@ -49,11 +49,9 @@ COUNTED = {"grad_rh": 1.5 / 200}
 # Programs that are cut off find other candidates for other last digits: two actions of theirs are compared at
 # an offset that keeps enough of them.
 CUT_OFF = ("qwz23", "qwz23_online", "qwz23_published")
-# Samples of the parameters are others where units are brought to a common one, and so are the chances: those
-# that are means over many samples by little, those counted in 100 scenarios, by cut-off programs, by more.
-SAMPLED = dict.fromkeys(("care", "micns"), 0.01) | dict.fromkeys(
-    (*CUT_OFF, "qwz23_offline", "qwz23_success"), 0.1
-)
+# Samples of graphs and of their parameters are others in other units; with two actions, a count of scenarios
+# has several best ones.
+SAMPLED = dict.fromkeys((*CUT_OFF, "qwz23_success"), 0.1) | {"qwz23_offline": 0.005}
 
 
 def apart(world):
@@ -173,6 +171,43 @@ def test_rehearsal_decisions_do_not_depend_on_one_variable_being_in_another_unit
     for (status, names, _, *chances), (same, other, _, *known) in zip(found, wanted, strict=True):
         assert (status, names) == (same, other)
         assert chances == pytest.approx(known, abs=SAMPLED[decision])
+
+
+POWERS = [2.0**-30, 2.0**40, 1e-12, 1e-6, 1e12]
+
+
+@pytest.mark.parametrize("column", ["x", "a", "y"])
+@pytest.mark.parametrize("method", ["care", "micns", "qwz23_offline"])
+def test_linear_methods_do_not_know_units_from_1e_minus_12_to_1e12(method, column):
+    stream, count = np.random.default_rng(1), 100
+    rows = {"x": stream.normal(50, 10, count), "a": stream.uniform(0, 10, count)}
+    rows["y"] = 100 + rows["x"] - 6 * rows["a"] + stream.normal(0, 10, count)
+
+    def numbers(unit):
+        units = dict.fromkeys(rows, 1.0) | {column: unit}
+        task = RehearsalTask.of(
+            {
+                "graph": {"parents": {"a": ["x"], "y": ["x", "a"]}},
+                "context": ["x"],
+                "box": {"a": [units["a"], 7 * units["a"]]},
+                "region": {"y": [40 * units["y"], 120 * units["y"]]},
+            }
+        )
+        surrogate, objective, search = choices(method)
+        table = Table.observed(
+            tuple(rows), torch.tensor(np.array([rows[name] * units[name] for name in rows])).mT
+        )
+        case = RehearsalCase(
+            "0", {"x": torch.tensor(50 * units["x"], dtype=torch.float64)}, task.box.bounds()
+        )
+        (one,) = decided(learnt(surrogate, task, table), (objective, search), [case])
+        assert one.alteration is not None
+        dose = float(one.alteration.values[0]) / units["a"]
+        return [dose, one.estimate.point, one.estimate.lower, one.estimate.upper, one.baseline.point]
+
+    plain = numbers(1.0)
+    for unit in POWERS:
+        assert numbers(unit) == (pytest.approx(plain, abs=1e-9) if unit in (1e-12, 1e-6, 1e12) else plain)
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ from rehearsal_torch.graphs.equivalence import (
     all_represented_graphs,
     closed,
     covered,
+    equivalent,
     has_member,
     members,
     relaxed,
@@ -232,3 +233,27 @@ def test_single_edges_are_forbidden_and_required():
 
 def test_a_text_is_a_tier_of_one_and_never_letters():
     assert Background(("season", ["price", "rival"])).tiers == (("season",), ("price", "rival"))
+
+
+@EXAMPLES
+@given(st.integers(0, 10**6))
+def test_graphs_that_cannot_be_told_apart_say_the_same_and_keep_the_order(seed):
+    graph = random_graph(seed, size=5, joining=0.0)
+    order = Background.roles(graph.names, graph.names[:1], graph.names[-1:])
+    found = equivalent(graph, order, 1000)
+    assert found[0] == graph
+    expected = (
+        {
+            signature(each)
+            for each in all_graphs(graph.names)
+            if not each.bidirected
+            and all(order.permits(*edge) for edge in each.edges)
+            and pattern_of(each, graph.names) == pattern_of(graph, graph.names)
+        }
+        if len(graph.names) < 5
+        else {signature(each) for each in found}
+    )
+    assert {signature(each) for each in found} == expected
+    assert len({says(each, graph.names) for each in found}) == 1
+    with pytest.raises(ValueError, match="bi-directional"):
+        equivalent(RehearsalGraph.of({}, [["a", "b"]]), Background(), 8)

@@ -2,7 +2,7 @@
 
 import time
 from dataclasses import replace
-from itertools import combinations, pairwise
+from itertools import chain, combinations, pairwise
 
 import networkx as nx
 import numpy as np
@@ -18,6 +18,7 @@ from rehearsal_torch.graphs.separation import (
     c_separated,
     connected,
     dependence,
+    missing_arrows,
     reaches,
 )
 from tests.toys.random_graphs import questions, random_graph
@@ -608,3 +609,21 @@ def test_too_few_rows_and_constants_are_no_evidence():
         )
         == 1.0
     )
+
+
+@EXAMPLES
+@given(st.integers(0, 10**6), st.booleans())
+def test_each_missing_arrow_has_a_set_that_separates_wherever_there_is_one(seed, bows):
+    graph = drawn(seed, bows)[0]
+    whole = nx.DiGraph(graph.edges)
+    whole.add_nodes_from(graph.names)
+    whole.add_edges_from((pair, end) for pair in graph.bidirected for end in pair)
+    found = {frozenset(ends): given for *ends, given in missing_arrows(graph)}
+    for one, other in combinations(graph.names, 2):
+        rest = [name for name in graph.names if name not in (one, other)]
+        sets = chain.from_iterable(combinations(rest, size) for size in range(len(rest) + 1))
+        pair = frozenset((one, other))
+        if pair in found:
+            assert nx.is_d_separator(whole, {one}, {other}, set(found[pair]))
+        else:
+            assert not any(nx.is_d_separator(whole, {one}, {other}, set(each)) for each in sets)

@@ -14,6 +14,7 @@ from rehearsal_torch.methods.choice import (
     Noted,
     Standing,
     chosen,
+    sentences,
     unit_error,
     value_error,
 )
@@ -130,13 +131,27 @@ def test_a_method_that_predicts_worse_than_a_constant_is_not_taken():
     assert choice.standing("cme").brier == pytest.approx(0.35**2)
 
 
+def test_a_method_whose_claim_without_an_action_contradicts_the_rows_is_not_taken():
+    given = found({"care": [0.6] * 4, "cme": [0.6, 0.58, 0.6, 0.59]}, NOTHING)
+    # Half of the rows are desired; care claims .4.
+    untouched = given.untouched.clone()
+    untouched[:, 0] = 0.4
+    choice = chosen(replace(given, untouched=untouched), ROWS)
+    care, cme = (choice.standing(name) for name in ("care", "cme"))
+    assert (choice.chosen, choice.best, choice.model) == ("cme", "cme", "cme")
+    assert (care.predicts, care.agrees, cme.agrees) == (True, False, True)
+    assert (care.untouched, care.desired) == pytest.approx((0.4, 0.5))
+    assert care.apart_error == pytest.approx(0.5 / math.sqrt(ROWS - 1))
+    assert any("care claims 40.0% without an action where 50.0%" in text for text in sentences(choice))
+
+
 def test_where_nothing_cannot_be_done_an_action_is_taken():
     backward = 0.5 - 0.3 * ((torch.arange(ROWS) % 2).double() - 0.5)
     given = found({"care": [0.2, 0.2, 0.3, 0.2], "cme": [0.25] * 4}, NOTHING)
     assert chosen(given, ROWS, idle=False).chosen == "cme"
     given = found({"care": [0.6] * 4}, NOTHING, predicted={"care": backward})
     assert chosen(given, ROWS).chosen == "none"
-    with pytest.raises(ValueError, match="care predict held-out rows worse than a constant: name the method"):
+    with pytest.raises(ValueError, match="care predict held-out rows worse than a constant, or claim"):
         chosen(given, ROWS, idle=False)
 
 

@@ -239,6 +239,8 @@ def test_each_interval_names_what_it_bounds():
         "-",
     ]
     assert "intervals:" not in alteration_report.table_of_cases([ACTED], "Decisions")
+    counted = BOTH | {"certificate": {"lower": 0.75, "upper": 0.85}}
+    assert "posterior mean" in alteration_report.table_of_cases([counted], "Decisions")
     rows = [row("w", "m", 0, BOTH) | truth_bounds(BOTH)]
     summary = text_table(["", "m"], method_rows({"m": summed(rows, 0)}), "Methods")
     found = {

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from rehearsal_torch.data.decision import Decision, Estimate
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.question import Columns
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
@@ -48,6 +49,12 @@ def test_it_starts_from_the_lower_end_that_there_is():
     assert (alone.tipping, alone.basis) == (2.5, "point")
     assert weighed(chance(0.85, 0.4, 0.9)).tipping == 1.0
     assert weighed(chance(0.85, 0.4, 0.9), chance(0.0)).tipping == math.inf
+
+
+def test_it_is_not_said_of_a_claim_that_the_rows_refute():
+    made = Overturning(LOAN.task, LOAN.observations)
+    refuted = setting(chance(0.85, 0.8, 0.9), HALF).told([Finding("bad_fit", "linear equations do not fit")])
+    assert made.with_sensitivity(refuted, None).sensitivity is None
 
 
 def test_present_values_are_biased_as_well():

@@ -7,8 +7,8 @@
     box: {smoker: {values: [no, yes]}}              # some of the texts or classes, or all of them
     region: severity <= medium
 
-Beside rows, `binary` and `categorical` are enough: the levels are then those of the column, sorted, and the
-reference is the most frequent class (`resolved`).
+Beside rows, `binary` and `categorical` are enough: the levels are then those of the column, two of them
+sorted and classes with the most frequent first, which is the reference (`resolved`).
 
 Graphs. The node of a variable of classes is replaced by its indicators, each with the edges of the node; they
 are joined by bi-directional edges, since one cause, the class, moves all of them. A path through the node is
@@ -62,7 +62,7 @@ def resolved(
                 found[name] = spelled(each, texts)
             elif isinstance(each, Mapping) and set(each) == {"classes"}:
                 known = spelled(each["classes"], texts)
-                coding = classes_of(name, column, known, among=_offered_in(box, name, known))
+                coding = classes_of(name, column, known, None, _offered_in(box, name, known), stated=True)
                 if lost := unseen(coding, column):
                     words = f"no row has {listed(lost)}, so that nothing is known of it: leave it out"
                     raise ValueError(words)
@@ -104,15 +104,18 @@ def classes_of(
     classes: Sequence[str],
     reference: str | None = None,
     among: Sequence[str] = (),
+    stated: bool = False,
 ) -> Coding:
     """The coding of classes; without a reference that of the most frequent class (of `among`, if there are
-    some), the first of several.
+    some), the first of several. Unless their order is stated, the most frequent classes come first, so that
+    the columns, and what is estimated from them, do not depend on names.
     """
+    places = Coding(name, tuple(classes), reference).places(column)
+    counts = {each: int((places == place).sum()) for place, each in enumerate(classes)}
+    ordered = classes if stated else sorted(classes, key=lambda each: -counts[each])
     if reference is None:
-        places = Coding(name, tuple(classes)).places(column)
-        counts = {each: int((places == place).sum()) for place, each in enumerate(classes)}
-        reference = max(among or classes, key=counts.__getitem__)
-    return Coding(name, tuple(classes), reference)
+        reference = max([each for each in ordered if each in (among or classes)], key=counts.__getitem__)
+    return Coding(name, tuple(ordered), reference)
 
 
 def codings_in(plain: object) -> tuple[dict[str, Coding], list[Fault]]:

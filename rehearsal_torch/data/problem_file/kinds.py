@@ -211,7 +211,8 @@ def _of_classes(name: str, about: VariableForm, column: pd.Series, levels: Seque
         )
     reference = None if about.reference is None else spelled([about.reference], levels)[0]
     some = offered_of(about, levels)
-    coding = classes_of(name, column, levels, reference, some)
+    stated = about.levels is not None or about.role == "outcome"
+    coding = classes_of(name, column, levels, reference, some, stated)
     if coding.reference not in some:
         words = f"{reference} is not offered: name one of {listed(some)}, or leave reference out"
         raise _wrong(name, words, "reference")

@@ -50,6 +50,7 @@ from rehearsal_torch.data.codings.written import resolved
 from rehearsal_torch.data.costs import CaseCosts
 from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
 from rehearsal_torch.data.finding import recorded
+from rehearsal_torch.data.graph_check import Refuted, refuted_claims
 from rehearsal_torch.data.imputation import ImputedTable, Imputing
 from rehearsal_torch.data.problem_file.findings import Findings
 from rehearsal_torch.data.reading import (
@@ -322,6 +323,11 @@ class RehearsalTable(OwnData, RehearsalProblem):
     def held_out(self) -> Table:
         """The held-out rows; if there are none, the rows to learn from: early stopping is then not valid."""
         return self.past if self.aside is None else self.aside
+
+    @cached_property
+    def refuted(self) -> tuple[Refuted, ...]:
+        """The missing arrows of the graph that the rows to learn from contradict."""
+        return refuted_claims(self.past, self.task, self.past_units)
 
     @cached_property
     def region_notes(self) -> Sequence[str]:

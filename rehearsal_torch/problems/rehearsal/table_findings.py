@@ -13,7 +13,7 @@
     like an identifier       by its name or its values (`data.tables.identifiers`); and the names of cases
     no path                  an action without a directed path to an outcome
     not identified           an action and the outcomes have a common cause that nothing known blocks
-    contradicted graph       an action that is said not to matter, and does in the rows
+    contradicted graph       an action that is said not to matter, and does in the rows; missing arrows
     desired already          more than 80% of the rows lie in the desired region
     desired region unseen    no row, or every row, lies in it
     beyond the rows          an action may be set further than any row goes
@@ -30,7 +30,7 @@ import torch
 from rehearsal_torch.data.codings.class_actions import offered, offered_words, whole
 from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.data.codings.texts import sentence_in_words
-from rehearsal_torch.data.graph_check import untrue_graph
+from rehearsal_torch.data.graph_check import refutations, untrue_graph
 from rehearsal_torch.data.problem_file.compiled import WrittenProblem
 from rehearsal_torch.data.problem_file.findings import Findings
 from rehearsal_torch.data.tables.cases import assumed_usual
@@ -85,7 +85,7 @@ def note_findings(problem: "RehearsalTable", found: Findings, written: WrittenPr
         found.warn("graph", "adjustment", words)
     for sentence in _assumed(problem):
         found.warn("graph", "adjustment", sentence)
-    for finding in untrue_graph(table, task):
+    for finding in (*untrue_graph(table, task), *refutations(task, problem.refuted)):
         found.add("graph", finding)
     inside = float(task.region.contains(table.columns(task.outcomes)).double().mean())
     for sentence in problem.region_notes:

@@ -1,12 +1,13 @@
 """What actions do on average over the rows of a table, and a check that rests on less of the model.
 
-The means come from the draws by which single cases are judged (`shared_draws`), at the rows' own x and u. Rows
-are themselves a sample: draw k weights them by w_k, a Bayesian bootstrap of rows, or of whole units,
+The means come from the draws by which single cases are judged (`shared_draws`), at the rows' own x and u.
+Rows are themselves a sample: draw k weights them by w_k, a Bayesian bootstrap of rows, or of whole units,
 
     P_k(a) = sum_i w_ki p_ki(a),        P_k(none) = sum_i w_ki p_ki(o_i).
 
 The check needs rows with each level, and one adjustment. In two folds, with the outcome regression and the
-classification of actions fitted to the other fold and the kernels of all rows, the doubly robust mean is that of
+classification of actions fitted to the other fold and the kernels of all rows, the doubly robust mean is that
+of
 
     psi_i(a) = mu(z_i, a) + 1{a_i = a} (y_i - mu(z_i, a)) / e(a | z_i),
 
@@ -14,8 +15,8 @@ y_i whether row i is desired; no action is y_i itself. It is right if one of mu 
 that of psi over rows, or over sums of units. It is wider than the draws are, so that it judges them and does
 not replace them: where the two intervals of a difference lie apart, one of the models is wrong.
 
-Source: Robins, Rotnitzky and Zhao (1994) (augmented inverse probability weighting); Chernozhukov et al. (2018)
-(cross-fitting); Rubin (1981).
+Source: Robins, Rotnitzky and Zhao (1994) (augmented inverse probability weighting); Chernozhukov et al.
+(2018) (cross-fitting); Rubin (1981).
 """
 
 from dataclasses import dataclass

@@ -112,14 +112,19 @@ class CaseDraws:
             success = draws.success(torch.cat((known.expand(*seen.shape[:-1], -1), seen), -1))
         far = self._far(actions)
         near = far.shape[-1]
-        lost = draws.mean(success[..., :near, :] * far.unsqueeze(-1))
-        benefit = (success[..., :near, :] - none[..., :near, :]).clamp_min(0) * far.unsqueeze(-1)
+
+        def beyond(numbers: Tensor) -> Tensor:
+            """What of their mean over all points lies where no row is near, by the share of it at some."""
+            some = numbers[..., :near, :]
+            share = draws.mean(some * far.unsqueeze(-1)) / draws.mean(some).clamp_min(1e-12)
+            return draws.mean(numbers) * share
+
         mean, before = draws.mean(success), draws.mean(none)
         return Values(
             mean.flatten(-2),
             before.flatten(-2).expand(*mean.shape[:-2], -1),
-            (mean - lost).clamp_min(0).flatten(-2),
-            (mean - before - draws.mean(benefit)).flatten(-2),
+            (mean - beyond(success)).flatten(-2),
+            (mean - before - beyond((success - none).clamp_min(0))).flatten(-2),
             draws.mean(far.unsqueeze(-1)).mean((-2, -1)),
         )
 

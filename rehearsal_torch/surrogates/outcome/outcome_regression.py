@@ -211,8 +211,8 @@ def left_out(
     folds: Tensor,
     points: Tensor | None = None,
 ) -> Tensor:
-    """P(Y in S | h) at rows (n, p), standardised, (n,), or at points (..., n, p) that go with them, (..., n): each
-    fold (n,) is predicted from the others, with targets (n, q) and the kernels of all rows.
+    """P(Y in S | h) at rows (n, p), standardised, (n,), or at points (..., n, p) that go with them, (..., n):
+    each fold (n,) is predicted from the others, with targets (n, q) and the kernels of all rows.
     """
     points = inputs if points is None else points
     probabilities = points.new_zeros(points.shape[:-1])

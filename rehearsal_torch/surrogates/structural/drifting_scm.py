@@ -161,6 +161,8 @@ class DriftingLinear(LinearSurrogate):
         horizon: Number of rounds for which the default rate is tuned.
     """
 
+    tracks = True
+
     def __init__(
         self,
         task: RehearsalTask,
@@ -196,6 +198,7 @@ class DriftingLinear(LinearSurrogate):
         head = Table(names, values[:first], touched[:first])
         for equation, start in zip(self.equations, self.starts, strict=True):
             yield start, (head.columns(equation.parents), head.columns(equation.members))
+        yield self.lack_of_fit, self.lack_of_fit.examples(table, first)
         yield self.contexts, (table.columns(self.task.context),)
         initial = [each.expand(len(values), *each.shape) for each in self._first()]
         yield self.regressions, (values, touched, *initial, torch.full((len(values),), first))

@@ -48,6 +48,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.estimators.bayesian_regression import (
@@ -58,6 +59,7 @@ from rehearsal_torch.estimators.bayesian_regression import (
 from rehearsal_torch.estimators.kernel import inverse_root
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.seeding import paired_generator
+from rehearsal_torch.surrogates.structural.lack_of_fit import LackOfFit
 from rehearsal_torch.surrogates.structural.linear_model import AffineResponse
 from rehearsal_torch.surrogates.structural.linear_scm import Equation, holding, rows_before_alteration
 from rehearsal_torch.surrogates.structural.sampled_models import (
@@ -243,6 +245,7 @@ class PosteriorModels(SampledModels):
                 yield span, equation, self.equation_draws(index, equation), above, members
 
 
+DRAWN = 32  # Models whose claim without an action is compared with the rows.
 REGRESSIONS = {"conjugate": ConjugateRegression, "ridge": EvidenceRidge}
 
 
@@ -292,6 +295,7 @@ class StructuralPosterior(ScenarioModel):
             raise ValueError(f"{expected}: an equation without any row cannot be estimated")
         self.initial, self.prior_weight = initial, prior_weight
         self.equations = shared(self.hypotheses)
+        self.lack_of_fit = LackOfFit(known, self.equations, self.overlap.graphs)
         self.regressions = Modules[BayesianRegression](
             REGRESSIONS[regression](len(each.parents), len(each.members), forgetting)
             for each in self.equations
@@ -305,6 +309,7 @@ class StructuralPosterior(ScenarioModel):
         column = {name: index for index, name in enumerate(table.names)}
         first = rows_before_alteration(table.altered, self.initial)
         yield self.overlap, self.overlap.examples(table)
+        yield self.lack_of_fit, self.lack_of_fit.examples(table, first)
         early = torch.arange(len(table), device=table.values.device) < first
         for equation, regression in zip(self.equations, self.regressions, strict=True):
             of_clique = table.altered[:, [column[name] for name in equation.clique]]
@@ -317,6 +322,10 @@ class StructuralPosterior(ScenarioModel):
             # The first rows are unaltered, so that none of them belongs to an altered part.
             rows = table.columns(equation.parents), table.columns(equation.members)
             yield regression, (*rows, basis, exact & ~early)
+
+    def misfit(self) -> Finding | None:
+        """What the first rows refute of the equations."""
+        return self.lack_of_fit.finding(self.task.region, lambda: self.responses((), DRAWN))
 
     def graph_log_weights(self) -> Tensor:
         """log p(G | D), (H,), normalised."""
@@ -346,7 +355,7 @@ class StructuralPosterior(ScenarioModel):
             self.task, self.hypotheses, self.graph_weights(), count, draw, paired_generator(seed, 0)
         )
 
-    def responses(self, altered: Sequence[str], count: int, seed: int = 0) -> AffineResponse | None:
+    def responses(self, altered: Sequence[str], count: int, seed: int = 0) -> AffineResponse:
         """Those of sampled models."""
         return self.sampled(count, seed).responses(altered)
 

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.codings.class_actions import joined
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.part import Solved
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.sizes import bounded
@@ -29,6 +30,7 @@ from rehearsal_torch.seeding import spaced_generator
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.surrogates.outcome_draws import KeptDraws
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
+from rehearsal_torch.surrogates.structural.lack_of_fit import LackOfFit
 from rehearsal_torch.surrogates.structural.linear_model import AffineResponse, LinearModel
 from rehearsal_torch.surrogates.surrogate import Fits, Modules
 
@@ -128,6 +130,7 @@ class LinearSurrogate(RehearsalSurrogate, ABC):
         super().__init__(task)
         self.equations = equations(self.task)
         self.contexts = ObservedContexts(len(self.task.context))
+        self.lack_of_fit = LackOfFit(self.task, self.equations, self.overlap.graphs)
 
     @abstractmethod
     def estimate(self, equation: Equation) -> AffineMechanism:
@@ -136,6 +139,10 @@ class LinearSurrogate(RehearsalSurrogate, ABC):
     @abstractmethod
     def drawn(self, equation: Equation) -> AffineMechanism | None:
         """Posterior samples of a mechanism, weights (draws, p, c), the same at every call; None without."""
+
+    def misfit(self) -> Finding | None:
+        """What the rows refute of the equations."""
+        return self.lack_of_fit.finding(self.task.region, lambda: self.response(()))
 
     def linear_model(self, altered: Sequence[str] = ()) -> LinearModel:
         """The estimated model under an intervention on `altered`."""
@@ -228,6 +235,7 @@ class LinearStructural(LinearSurrogate):
         for equation in self.equations:
             rows = equation.rows(table)
             yield self.mechanism(equation), (rows.columns(equation.parents), rows.columns(equation.members))
+        yield self.lack_of_fit, self.lack_of_fit.examples(table)
         yield self.contexts, (table.columns(self.task.context),)
 
     def mechanism(self, equation: Equation) -> LinearGaussian:

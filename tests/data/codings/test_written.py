@@ -82,7 +82,7 @@ def test_rows_say_levels_and_references():
     plain = {"ward": "categorical", "smoker": "binary", "b": [False, True], "c": ["x", "y"]}
     found, named, faults = resolved(plain, rows)
     assert found == {
-        "ward": {"classes": ["A", "B", "C"], "reference": "B"},
+        "ward": {"classes": ["B", "A", "C"], "reference": "B"},
         "smoker": ["n", "y"],
         "b": ["No", "Yes"],
         "c": ["x", "y"],
@@ -90,7 +90,9 @@ def test_rows_say_levels_and_references():
     assert named == ["ward", "smoker"]
     assert faults == []
     assert resolved({"ward": "binary"}, rows)[2] == ["codings.ward: expected two texts; got 3"]
-    assert classes_of("ward", rows["ward"], ["C", "B", "A"]).reference == "B"
+    assert classes_of("ward", rows["ward"], ["C", "B", "A"]).levels == ("B", "C", "A")
+    assert classes_of("ward", rows["ward"], ["C", "B", "A"], stated=True).levels == ("C", "B", "A")
+    assert classes_of("ward", rows["ward"], ["C", "B", "A"], stated=True).reference == "B"
     assert levels_in(pd.Series([10, 9, None, "x"], dtype=object)) == ["9", "10", "x"]
 
 
@@ -176,7 +178,7 @@ def test_some_of_the_classes_are_offered():
     # Without a reference, it is the most frequent of those that are offered.
     frame = pd.DataFrame({"ward": ["A", "B", "B", "C"]})
     found = resolved({"ward": "categorical"}, frame, {"ward": {"values": ["C", "A"]}})[0]
-    assert found == {"ward": {"classes": ["A", "B", "C"], "reference": "C"}}
+    assert found == {"ward": {"classes": ["B", "A", "C"], "reference": "A"}}
 
 
 def test_classes_count_once_in_the_combinations_of_a_candidate_set():

@@ -38,14 +38,14 @@ def test_each_kind_has_its_coding():
     )
     assert (broken, faults) == (set(), [])
     assert codings == {
-        "ward": Coding("ward", ("A", "B", "C"), "B"),
+        "ward": Coding("ward", ("B", "A", "C"), "B"),
         "smoker": Coding("smoker", ("yes", "no")),
         "severity": Coding("severity", ("low", "medium", "high")),
         "mixed": Coding("mixed", ("1", "2", "3+")),
-        "number": Coding("number", ("1", "2", "3"), "1"),
+        "number": Coding("number", ("3", "1", "2"), "1"),
     }
     assert notes == [
-        "ward is coded A, B, C, with B as the reference, the most frequent class (reference: states another)"
+        "ward is coded B, A, C, with B as the reference, the most frequent class (reference: states another)"
     ]
 
 
@@ -61,9 +61,9 @@ def test_only_some_classes_may_be_offered_one_of_which_is_the_reference():
     )
     assert (broken, faults) == (set(), [])
     # B is the most frequent class of all, A the first of those that are offered.
-    assert codings["ward"] == Coding("ward", ("A", "B", "C"), "A")
+    assert codings["ward"] == Coding("ward", ("B", "A", "C"), "A")
     assert notes == [
-        "ward is coded A, B, C, with A as the reference, the most frequent class of those offered "
+        "ward is coded B, A, C, with A as the reference, the most frequent class of those offered "
         "(reference: states another)"
     ]
 
@@ -153,7 +153,7 @@ def test_unused_texts():
 
 
 def test_cases_state_levels_and_numbers():
-    codings = {"smoker": Coding("smoker", ("no", "yes")), "ward": Coding("ward", ("A", "B", "C"), "A")}
+    codings = {"smoker": Coding("smoker", ("no", "yes")), "ward": Coding("ward", ("B", "A", "C"), "A")}
     frame = pd.DataFrame({"smoker": [True, False], "ward": ["C", "D"], "age": [True, 3]}, index=[-1, 0])
     found = Findings("p")
     labels, sound = cases_in_labels(ReadTable(frame, "the list"), codings, ["ward", "age"], found, ["age"])
@@ -161,6 +161,6 @@ def test_cases_state_levels_and_numbers():
     assert sound == ["age"]
     assert [each.split(": ", 2)[2] for each in found.faults] == [
         "age: expected a number; got True in line 1: write 0 or 1",
-        "ward: expected one of A, B, C; got 'D' in line 2: no row to learn from has it, so that nothing is "
+        "ward: expected one of B, A, C; got 'D' in line 2: no row to learn from has it, so that nothing is "
         "known of it: correct it, or leave the case out",
     ]
