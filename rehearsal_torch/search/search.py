@@ -239,8 +239,8 @@ def chosen(
     decisions = []
     for index, which in enumerate(best):
         value, found, (where, finite) = reached[index], appraisals[which][index], settings[which][index]
-        trace = {"search": name, "altered": list(sets[which].names), **found.trace}
-        trace |= {**(facts[index] if facts else {}), **limits}
+        further = facts[index] if facts else {}
+        trace = {"search": name, "altered": list(sets[which].names), **found.trace, **further, **limits}
         refused: Finding | None = trace.pop("refused", None) or found.refused or found.unsupported
         if value == -math.inf and refused is None:
             when = " among those evaluated before the budget was spent" if budget.ran_out else ""
