@@ -266,11 +266,11 @@ def test_what_the_estimates_of_decisions_that_set_nothing_are_of_is_said():
     assert head not in {line[0] for line in alteration_report.method_rows({"m": found["(1, 0)"]})}
 
 
-def test_a_stack_has_a_column_that_says_which_of_its_estimators_spoke():
-    stacked = {**ACTED, "trace": {**ACTED["trace"], "indicator_weight": 0.4}}
-    lines = alteration_report.per_decision([stacked, REFUSED], "w", "m", 3)
+def test_a_share_of_cases_without_a_row_nearby_has_a_column():
+    told = {**ACTED, "trace": {**ACTED["trace"], "beyond": 0.4}}
+    lines = alteration_report.per_decision([told, REFUSED], "w", "m", 3)
     first, second = csv.DictReader(io.StringIO(as_csv(lines)))
-    assert (first["indicator_weight"], second["indicator_weight"]) == ("0.4", "")
+    assert (first["beyond"], second["beyond"]) == ("0.4", "")
     assert "indicator_weight" not in alteration_report.per_decision([ACTED], "w", "m", 3)[0]
 
 
