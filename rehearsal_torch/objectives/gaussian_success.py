@@ -120,8 +120,7 @@ class GaussianSuccess(AlterationObjective):
         """log P(Y in S | x, z) for each candidate set under a fitted linear surrogate."""
         task, found = surrogate.task, []
         contexts = task.given(cases).to(surrogate.contexts.values.device)
-        centre, _ = task.region.chebyshev()
-        origin = contexts.new_zeros(len(task.outcomes)) if centre is None else centre.to(contexts)
+        origin = origin_within(task.region, contexts)
         nothing: Tensor | None = None
         sets = ((), *task.candidates)
         for names, (response, likely) in zip(sets, surrogate.responses_of(sets), strict=True):
@@ -240,6 +239,16 @@ def region_probability_of(normals: Tensor, offsets: Tensor, reach: float = 0.0) 
     if normals.shape[-1] == 2:
         return PolygonProbability(vertices_of(normals, offsets, reach))
     return PolytopeProbability(normals, offsets)
+
+
+def origin_within(region: Polytope, like: Tensor) -> Tensor:
+    """A point, (|Y|,), from which the faces of a region are measured: of one outcome the mean of its bounds,
+    whatever the unit; of several the centre, or zero where there is none.
+    """
+    if len(region.names) == 1:
+        return (region.offsets / region.normals[:, 0]).mean(0, keepdim=True).to(like)
+    centre, _ = region.chebyshev()
+    return like.new_zeros(len(region.names)) if centre is None else centre.to(like)
 
 
 def chances(
