@@ -337,13 +337,21 @@ def success_models(surrogate: LinearSurrogate) -> list[SuccessModel]:
 
     def made() -> list[SuccessModel]:
         responses = surrogate.responses_of(sets)
-        centre, _ = task.region.chebyshev()
-        constant = responses[0][0].constant
-        origin = torch.zeros_like(constant) if centre is None else centre.to(constant)
+        origin = origin_within(task.region, responses[0][0].constant)
         return [SuccessModel(task.region, origin, *pair) for pair in responses]
 
     # Each model keeps the region, so that no other one has its identity.
     return surrogate.kept(("success", sets, task.context, id(task.region)), made)
+
+
+def origin_within(region: Polytope, like: Tensor) -> Tensor:
+    """A point, (|Y|,), from which the faces of a region are measured: of one outcome the mean of its bounds,
+    whatever the unit; of several the centre, or zero where there is none.
+    """
+    if len(region.names) == 1:
+        return (region.offsets / region.normals[:, 0]).mean(0, keepdim=True).to(like)
+    centre, _ = region.chebyshev()
+    return like.new_zeros(len(region.names)) if centre is None else centre.to(like)
 
 
 def chances(
