@@ -120,11 +120,11 @@ class GaussianSuccess(AlterationObjective):
         """log P(Y in S | x, z) for each candidate set under a fitted linear surrogate."""
         task, found = surrogate.task, []
         contexts = task.given(cases).to(surrogate.contexts.values.device)
-        centre, _ = task.region.chebyshev()
-        origin = contexts.new_zeros(len(task.outcomes)) if centre is None else centre.to(contexts)
+        origin = contexts.new_zeros(len(task.outcomes))
         nothing: Tensor | None = None
         sets = ((), *task.candidates)
         for names, (response, likely) in zip(sets, surrogate.responses_of(sets), strict=True):
+            origin = origin if names else inside(task.region, response.covariance).to(contexts)
             made = cls(cases, names, contexts, task.region, origin, response, likely, nothing, level)
             if names:
                 found.append(made)
@@ -276,6 +276,15 @@ def chances(
             for each, at in zip(roots, centres, strict=True)
         ]
     )
+
+
+def inside(region: Polytope, covariance: Tensor) -> Tensor:
+    """A point of a region, (|Y|,), one deviation of the outcomes from its faces where it goes on forever, in
+    any units; zero if it is empty.
+    """
+    spread = covariance.diagonal().clamp_min(1e-300).sqrt().to(region.offsets)
+    centre, _ = region.standardised(torch.zeros_like(spread), spread).chebyshev()
+    return torch.zeros_like(spread) if centre is None else centre * spread
 
 
 def _root(covariance: Tensor) -> Tensor:
