@@ -337,21 +337,11 @@ def success_models(surrogate: LinearSurrogate) -> list[SuccessModel]:
 
     def made() -> list[SuccessModel]:
         responses = surrogate.responses_of(sets)
-        origin = origin_within(task.region, responses[0][0].constant)
+        origin = inside(task.region, responses[0][0].covariance).to(responses[0][0].constant)
         return [SuccessModel(task.region, origin, *pair) for pair in responses]
 
     # Each model keeps the region, so that no other one has its identity.
     return surrogate.kept(("success", sets, task.context, id(task.region)), made)
-
-
-def origin_within(region: Polytope, like: Tensor) -> Tensor:
-    """A point, (|Y|,), from which the faces of a region are measured: of one outcome the mean of its bounds,
-    whatever the unit; of several the centre, or zero where there is none.
-    """
-    if len(region.names) == 1:
-        return (region.offsets / region.normals[:, 0]).mean(0, keepdim=True).to(like)
-    centre, _ = region.chebyshev()
-    return like.new_zeros(len(region.names)) if centre is None else centre.to(like)
 
 
 def chances(
@@ -378,6 +368,15 @@ def chances(
             for each, at in zip(roots, centres, strict=True)
         ]
     )
+
+
+def inside(region: Polytope, covariance: Tensor) -> Tensor:
+    """A point of a region, (|Y|,), one deviation of the outcomes from its faces where it goes on forever, in
+    any units; zero if it is empty.
+    """
+    spread = covariance.diagonal().clamp_min(1e-300).sqrt().to(region.offsets)
+    centre, _ = region.standardised(torch.zeros_like(spread), spread).chebyshev()
+    return torch.zeros_like(spread) if centre is None else centre * spread
 
 
 def _root(covariance: Tensor) -> Tensor:
