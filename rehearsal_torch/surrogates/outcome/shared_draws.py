@@ -18,8 +18,8 @@ actions that are usual there. F_k is a Bayesian bootstrap, tabulated and interpo
 several coordinates, its residuals are resampled and counted; where success itself is modelled it is Phi.
 
 far_bj(a) says that no row is near (x, u_bj, v_bj, a) (`near_rows`); by the front door, that none is near (x,
-u_bj, a) or (x, u_bj, v_bj, o_bj), since v follows the action that is set, and y the usual one. With S(a) its mean over some of the
-points,
+u_bj, a) or (x, u_bj, v_bj, o_bj), since v follows the action that is set, and y the usual one. With S(a) its
+mean over some of the points,
 
     low_k(a)    = P_k(a) - mean_j p_kj(a) far_bj(a)                  nothing succeeds where no row is near
     credit_k(a) = gain_k(a) - mean_j max(g_kj(a), 0) far_bj(a)       no benefit counts there,
