@@ -95,6 +95,7 @@ class WhatIf(InSentences):
         cost: What the alteration costs; None where costs are not known.
         net_gain: The net value above that of changing nothing; None where no worth is known.
         texts: The alteration with texts in place of codes; empty where it is one of numbers alone.
+        beyond: The share of such cases in which no row is near the action; None if the method does not tell.
     """
 
     alteration: Mapping[str, float]
@@ -112,6 +113,7 @@ class WhatIf(InSentences):
     net_gain: Estimate | None = None
     wanted: str = ""
     units: Mapping[str, str] = field(default_factory=dict)
+    beyond: float | None = None
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -359,6 +361,7 @@ def _claim(
         guarded.net_gain,
         "" if task is None else wanted_in(task),
         units,
+        number(guarded.trace.get("beyond")),
     )
 
 

@@ -280,7 +280,7 @@ class OutcomeRegression(AdjustedSurrogate):
         self.between, self.usual = Modules[ResponseRegression](), Modules[Modules[UsualAction]]()
         self.habits, self.near = Modules[ResponseRegression](), Modules[NearRows]()
         self.habits_seen, self.near_seen = Modules[ResponseRegression](), Modules[NearRows]()
-        self.averages = Modules(AverageEffects(members) for _ in self.task.candidates)
+        self.averages = Modules[AverageEffects](AverageEffects(members) for _ in self.task.candidates)
         context = len(self.task.context)
         for which, adjusted in enumerate(self.adjustments):
             base = 600 + 20 * which
@@ -397,8 +397,8 @@ class OutcomeRegression(AdjustedSurrogate):
                     for each in (effect.draws.estimate(), effect.check)
                 )
                 text = (
-                    f"on average over the rows, {words} changes the chance of a desired outcome by {model} according "
-                    f"to the model, and by {check} by a doubly robust estimate: one of them is wrong"
+                    f"on average over the rows, {words} changes the chance of a desired outcome by {model} "
+                    f"according to the model, and by {check} by a doubly robust estimate: one of them errs"
                 )
                 findings.append(Finding("claim", text))
         return findings

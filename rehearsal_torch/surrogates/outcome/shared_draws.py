@@ -205,7 +205,16 @@ class SharedDraws:
         return self.inside(index, values, self._scales(index, inputs))
 
     def outcomes(self, inputs: Tensor, stream: torch.Generator) -> Tensor:
-        """Draws of t with noise at (x, u, v, a), (N, m, p) -> (N, m, G, q); not where success is modelled."""
+        """Draws of t with noise at (x, u, v, a), (N, m, p) -> (N, m, G, q), points by their weights; not
+        where success is modelled.
+        """
+        edges = self.shares.cumsum(-1).contiguous()
+        level = (
+            torch.rand(edges.shape, dtype=torch.float64, generator=stream).to(edges)
+            + torch.arange(self.points).to(edges)
+        ) / self.points
+        places = torch.searchsorted(edges, level).clamp_max(self.points - 1)
+        inputs = inputs.gather(-2, places.unsqueeze(-1).expand(-1, -1, inputs.shape[-1]))
         found = []
         for index, part in enumerate(inputs.chunk(self.members, -3)):
             member, weights = self.models.outcomes[index], self.weights[index]
