@@ -214,7 +214,7 @@ def expanded(graph: RehearsalGraph, codings: Mapping[str, Coding]) -> RehearsalG
     }
     if not several:
         return graph
-    bowed = {name for pair in graph.bows for name in pair if name in several}
+    bowed = {name for pair in graph.hidden for name in pair if name in several}
     cliques, edges = list[tuple[str, ...]](), list[tuple[str, str]]()
     for clique in graph.cliques:
         members = tuple(column for name in clique for column in several.get(name, (name,)))
@@ -223,7 +223,7 @@ def expanded(graph: RehearsalGraph, codings: Mapping[str, Coding]) -> RehearsalG
         if parted:
             edges += [(one, other) for place, one in enumerate(members) for other in members[place + 1 :]]
     edges += _pairs(graph.edges, several)
-    return RehearsalGraph(tuple(cliques), tuple(edges), tuple(_pairs(graph.bows, several)))
+    return RehearsalGraph(tuple(cliques), tuple(edges), tuple(_pairs(graph.hidden, several)))
 
 
 def _pairs(pairs: Sequence[tuple[str, str]], several: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
