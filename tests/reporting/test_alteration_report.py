@@ -266,14 +266,6 @@ def test_what_the_estimates_of_decisions_that_set_nothing_are_of_is_said():
     assert head not in {line[0] for line in alteration_report.method_rows({"m": found["(1, 0)"]})}
 
 
-def test_a_stack_has_a_column_that_says_which_of_its_estimators_spoke():
-    stacked = {**ACTED, "trace": {**ACTED["trace"], "indicator_weight": 0.4}}
-    lines = alteration_report.per_decision([stacked, REFUSED], "w", "m", 3)
-    first, second = csv.DictReader(io.StringIO(as_csv(lines)))
-    assert (first["indicator_weight"], second["indicator_weight"]) == ("0.4", "")
-    assert "indicator_weight" not in alteration_report.per_decision([ACTED], "w", "m", 3)[0]
-
-
 @pytest.mark.parametrize(
     ("value", "shown"), [(0.12345, "0.123"), (None, "-"), ("", "-"), ("0.5", "0.500"), (math.nan, "-")]
 )
