@@ -48,8 +48,8 @@ FEW, FEW_EACH = 50, 10
 HARDLY, MOSTLY = 0.95, 0.8
 # Columns of a group that a sentence names.
 MOST_NAMED = 4
-# Settings of a candidate set that are compared with the rows, and sets; the share of settings in all cases for
-# which rows speak, so that nothing is said.
+# Settings of a candidate set that are compared with the rows, and sets; for which share of the settings in
+# all cases rows speak where nothing is said.
 SETTINGS, SETS, NEARLY = 25, 6, 0.9
 
 
@@ -168,8 +168,11 @@ def _unsupported(problem: "RehearsalTable", found: Findings) -> None:
     kept = np.linspace(0, problem.count() - 1, min(problem.count(), CASES)).round().astype(int)
     for altered, before in sets if len(table) >= FEW else ():
         settings = _settings(problem, altered)
-        columns = (table.columns(names).double().numpy() for names in (task.context, before, altered))
-        share = beyond(*columns, problem.given[kept].double().numpy(), settings, len(sets))
+        context, covariates, actions = (
+            table.columns(names).double().numpy() for names in (task.context, before, altered)
+        )
+        cases = problem.given[kept].double().numpy()
+        share = beyond(context, covariates, actions, cases, settings, len(sets))
         speaks = share <= MOST_BEYOND
         complete, never = speaks.mean(1) >= NEARLY, ~speaks.any(1)
         if speaks.mean() >= NEARLY and never.mean() <= 1 - NEARLY:
@@ -202,9 +205,9 @@ def _unsupported(problem: "RehearsalTable", found: Findings) -> None:
         sentence = f"{', and '.join(spoken)}: {rest}"
         variables = task.variables(altered)
         if len(variables) == 1:
-            found.of_variable(variables[0], "support", sentence, **numbers)
+            found.of_variable(variables[0], "support", sentence, "", **numbers)
         else:
-            found.warn("candidates", "support", f"{' with '.join(variables)}: {sentence}", **numbers)
+            found.warn("candidates", "support", f"{' with '.join(variables)}: {sentence}", "", **numbers)
 
 
 def _setting(problem: "RehearsalTable", values: dict[str, float]) -> str:
