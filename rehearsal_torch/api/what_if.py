@@ -21,6 +21,7 @@ from rehearsal_torch.claims.rules import Claimed, claimed
 from rehearsal_torch.data.codings.texts import wanted_in
 from rehearsal_torch.data.decision import Estimate, RehearsalCase
 from rehearsal_torch.data.estimate import (
+    Ends,
     Intervals,
     chance_of,
     decimals,
@@ -30,6 +31,7 @@ from rehearsal_torch.data.estimate import (
 )
 from rehearsal_torch.data.finding import Finding, further, outside
 from rehearsal_torch.data.finite import in_numbers
+from rehearsal_torch.data.pooled import counted_beyond
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.methods.run import Method
 from rehearsal_torch.objectives.gaussian_success import between_sets
@@ -94,6 +96,9 @@ class WhatIf(InSentences):
         refused: Why the method cannot answer, so that its estimate is none to rely on; empty if it can.
         cost: What the alteration costs; None where costs are not known.
         net_gain: The net value above that of changing nothing; None where no worth is known.
+        beyond: S, the share of such cases in which no row is near; None if the method does not tell it.
+        hull: The interval of the estimate with anything from 0 to 1 there, which is the printed one where S
+            is large (`data.pooled`); None as above.
         texts: The alteration with texts in place of codes; empty where it is one of numbers alone.
         beyond: The share of such cases in which no row is near the action; None if the method does not tell.
     """
@@ -114,6 +119,7 @@ class WhatIf(InSentences):
     wanted: str = ""
     units: Mapping[str, str] = field(default_factory=dict)
     beyond: float | None = None
+    hull: Ends = None
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -174,6 +180,8 @@ class WhatIf(InSentences):
                 text += f": a difference of {in_points(self.gain, intervals, fine)}"
         if self.unchanged is not None and usual is not None:
             text += f". With what is usual in such a case, it is {chance_of(usual, intervals)}"
+        counted = counted_beyond({} if self.beyond is None else {"beyond": self.beyond})
+        text += f". {counted}" if counted else ""
         return f"{text}. It {self.costs()}." if self.cost is not None else f"{text}."
 
     def costs(self) -> str:
@@ -344,6 +352,7 @@ def _claim(
     against = (refused or found.unsupported) if guarded.unchanged else (pathless or guarded.reason)
     values = dict(zip(setting.names, setting.values.tolist(), strict=True))
     task = objective.surrogate.task if objective.surrogate is not None else None
+    hull = guarded.trace.get("hull", {}).get("estimate")
     return WhatIf(
         values,
         estimate,
@@ -362,6 +371,7 @@ def _claim(
         "" if task is None else wanted_in(task),
         units,
         number(guarded.trace.get("beyond")),
+        None if hull is None else (float(hull[0]), float(hull[1])),
     )
 
 

@@ -15,7 +15,7 @@ by and a sentence for readers.
         bad_fit          the model does not fit the observations
     what must be known before acting
         range            a value lies outside its observed range
-        support          few observations are near
+        support          few observations are near, or none where a case is
         gain             the gain is not told apart from zero
         graph            the graph, or another one that may be true, speaks against it
         refuted_graph    the observations contradict the graph

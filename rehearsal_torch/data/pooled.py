@@ -20,7 +20,7 @@ from typing import Any, Literal, Self
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.estimate import DIFFERENCE, Estimate
+from rehearsal_torch.data.estimate import DIFFERENCE, Estimate, percents
 
 Status = Literal["do", "may", "leave"]
 # S from which on the model's interval is not what is known.
@@ -29,6 +29,18 @@ TOLD_BEYOND = 0.05
 WIDER = 1.2
 # Draws in files are whole numbers of these.
 STEP = 1e-5
+
+
+def counted_beyond(trace: Mapping[str, Any]) -> str:
+    """What the interval counts where no row is near, in words, by the trace of a decision; empty where it is
+    the model's.
+    """
+    beyond = trace.get("beyond")
+    if not isinstance(beyond, float) or beyond <= TOLD_BEYOND or "claimed_in_sample" in trace:
+        return ""
+    (share,) = percents([beyond])
+    where = f"For {share} of such cases no row is near this action"
+    return f"{where}: the interval counts anything from 0 to 1 there"
 
 
 def central(draws: Tensor, fits: int, level: float) -> tuple[Tensor, Tensor]:

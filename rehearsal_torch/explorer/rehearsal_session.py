@@ -96,7 +96,17 @@ def answer(
         "warnings": list(dict.fromkeys([*more, *others])),
         "against": "" if withheld or not claim.against else f"The method would not set this: {claim.against}",
         "near": None if withheld or claim.distance is None else round(claim.distance, 2),
+        "beyond": "" if withheld else _beyond(claim),
     }
+
+
+def _beyond(claim: WhatIf) -> str:
+    """For which share of such cases no row is near, and the hull, in words; empty if unknown."""
+    if claim.beyond is None or claim.hull is None:
+        return ""
+    share, lower, upper = percents([claim.beyond, *claim.hull])
+    anything = f"if anything may happen there, the interval is {lower} to {upper}"
+    return f"For {share} of such cases no row is near this setting; {anything}."
 
 
 def decision_answer(

@@ -4,7 +4,15 @@ import pytest
 import torch
 
 from rehearsal_torch.data.estimate import DIFFERENCE, Estimate
-from rehearsal_torch.data.pooled import WIDER, Answer, GainDraws, central, overall
+from rehearsal_torch.data.pooled import (
+    TOLD_BEYOND,
+    WIDER,
+    Answer,
+    GainDraws,
+    central,
+    counted_beyond,
+    overall,
+)
 
 DRAWS = torch.linspace(0.0, 0.2, 101, dtype=torch.float64)
 
@@ -86,3 +94,11 @@ def test_draws_are_read_as_they_were_written(lost):
     assert torch.allclose(read.gain, own.gain, atol=5e-6)
     assert torch.allclose(read.lowest, own.lowest, atol=5e-6)
     assert (read.beyond, read.level, read.untouched) == (0.1, 0.9, False)
+
+
+def test_what_an_interval_counts_beyond_the_rows_is_said_where_it_is_the_hull() -> None:
+    assert counted_beyond({"beyond": 0.12}).startswith(
+        "For 12\u202f% of such cases no row is near this action"
+    )
+    for trace in ({}, {"beyond": TOLD_BEYOND}, {"beyond": 0.12, "claimed_in_sample": 0.5}):
+        assert counted_beyond(trace) == ""

@@ -194,8 +194,8 @@ function showAnswer(found) {
   at("sentence").textContent = capital(found.sentence);
   at("against").textContent = [found.against, found.also && capital(found.also)].filter(Boolean).map((text) => `${text}.`).join(" ");
   at("warnings").replaceChildren(...bullets(found.warnings));
-  at("near").textContent = found.near === null ? ""
-    : `The 5th nearest observation is ${found.near} standard deviations away.`;
+  at("near").textContent = [found.beyond, found.near === null ? ""
+    : `The 5th nearest observation is ${found.near} standard deviations away.`].filter(Boolean).join(" ");
 }
 
 function showCharts() {

@@ -8,6 +8,7 @@
     rows that count          a column says how many rows each stands for
     one-hot columns          classes of one variable as columns of their own
     case outside the rows    a context that no row is near
+    actions outside them     what no row like a case has had (`data.positivity`)
     hardly varying           one value in more than 95% of the rows of a variable that is not yes/no
     rare classes             fewer than 5 rows have a class
     like an identifier       by its name or its values (`data.tables.identifiers`); and the names of cases
@@ -25,12 +26,14 @@ Source: `data.graph_check` for the test of the graph; `data.tables.doubts` for r
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 
-from rehearsal_torch.data.codings.class_actions import offered, offered_words, whole
+from rehearsal_torch.data.codings.class_actions import combinations, offered, offered_words, whole
 from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.data.codings.texts import sentence_in_words
 from rehearsal_torch.data.graph_check import refutations, untrue_graph
+from rehearsal_torch.data.positivity import CASES, MOST_BEYOND, Numbers, beyond
 from rehearsal_torch.data.problem_file.compiled import WrittenProblem
 from rehearsal_torch.data.problem_file.findings import Findings
 from rehearsal_torch.data.tables.cases import assumed_usual
@@ -45,6 +48,9 @@ FEW, FEW_EACH = 50, 10
 HARDLY, MOSTLY = 0.95, 0.8
 # Columns of a group that a sentence names.
 MOST_NAMED = 4
+# Settings of a candidate set that are compared with the rows, and sets; for which share of the settings in
+# all cases rows speak where nothing is said.
+SETTINGS, SETS, NEARLY = 25, 6, 0.9
 
 
 def note_findings(problem: "RehearsalTable", found: Findings, written: WrittenProblem | None = None) -> None:
@@ -60,6 +66,7 @@ def note_findings(problem: "RehearsalTable", found: Findings, written: WrittenPr
         found.warn("variables", "context", words)
     note_doubts(problem, found)
     _outside(problem, found)
+    _unsupported(problem, found)
     for name in names:
         column = table.columns((name,))[:, 0]
         values, counts = column.unique(return_counts=True)
@@ -109,7 +116,7 @@ def note_doubts(problem: "RehearsalTable", found: Findings) -> None:
     bounds = task.box.bounds()
     for name, column in numbers.items():
         for sentence, figures in stand_ins(column, bounds.get(name)):
-            found.of_variable(name, "values", sentence, **figures)
+            found.of_variable(name, "values", sentence, "", **figures)
     for name, coding in task.coded.items():
         for group in alike_classes(coding.levels):
             words = (
@@ -148,6 +155,91 @@ def _outside(problem: "RehearsalTable", found: Findings) -> None:
             more = f" and {len(out) - 1} more" if len(out) > 1 else ""
             outside = f"{name} goes from {low:g} to {high:g} in the rows, and {first}{more}"
             found.warn("cases", "range", f"{outside}: what is estimated there is a guess")
+
+
+def _unsupported(problem: "RehearsalTable", found: Findings) -> None:
+    """Actions for which the rows cannot speak in some cases, as no row like them has had any."""
+    task, table = problem.task, problem.past
+    sets = []
+    for altered in task.candidates[:SETS]:
+        sides = adjustment(task.graph, task.context, altered, task.outcomes)
+        if not sides.reasons and reaches((task.graph,), altered, task.outcomes):
+            sets.append((altered, sides.before))
+    kept = np.linspace(0, problem.count() - 1, min(problem.count(), CASES)).round().astype(int)
+    for altered, before in sets if len(table) >= FEW else ():
+        settings = _settings(problem, altered)
+        context, covariates, actions = (
+            table.columns(names).double().numpy() for names in (task.context, before, altered)
+        )
+        cases = problem.given[kept].double().numpy()
+        share = beyond(context, covariates, actions, cases, settings, len(sets))
+        speaks = share <= MOST_BEYOND
+        complete, never = speaks.mean(1) >= NEARLY, ~speaks.any(1)
+        if speaks.mean() >= NEARLY and never.mean() <= 1 - NEARLY:
+            continue
+        numbers = {"cases": len(kept), "complete": float(complete.mean()), "none": float(never.mean())}
+        dose = len(altered) == 1 and altered[0] not in task.box.levels
+        some, most = speaks[~never], len(settings)
+        median = int(np.median(some.sum(1))) if len(some) else 0
+        words = f"{median} of {most} settings"
+        if dose:
+            (lower, upper), cells = task.box.bounds()[altered[0]], np.arange(most + 1) / most
+            if len(some):
+                low = lower + (upper - lower) * np.median(cells[some.argmax(1)])
+                high = lower + (upper - lower) * np.median(cells[most - some[:, ::-1].argmax(1)])
+                numbers |= {"low": float(low), "high": float(high)}
+                words = f"{low:.3g} to {high:.3g} of {lower:g} to {upper:g}"
+        elif most <= MOST_NAMED:
+            said = [_setting(problem, dict(zip(altered, row, strict=True))) for row in settings.tolist()]
+            words = ", ".join(
+                f"{each} in {count} of {len(kept)} cases"
+                for each, count in zip(said, speaks.sum(0).tolist(), strict=True)
+            )
+        listed = not dose and most <= MOST_NAMED
+        spoken = [f"the rows speak for {words}{'' if listed else ' in the median case'}"] if len(some) else []
+        if len(some) < len(kept):
+            none = "no value" if len(altered) == 1 else "no setting"
+            several = f"for {none} at all in {len(kept) - len(some)} of {len(kept)} cases"
+            spoken.append(several if spoken else f"the rows speak {several}")
+        rest = "elsewhere hardly a row that is like the case has had it, and what it does is a guess"
+        sentence = f"{', and '.join(spoken)}: {rest}"
+        variables = task.variables(altered)
+        if len(variables) == 1:
+            found.of_variable(variables[0], "support", sentence, "", **numbers)
+        else:
+            found.warn("candidates", "support", f"{' with '.join(variables)}: {sentence}", "", **numbers)
+
+
+def _setting(problem: "RehearsalTable", values: dict[str, float]) -> str:
+    """Values of one or several variables as the file has them."""
+    texts = problem.task.worded(values)
+    alone = len(texts) == 1
+    return " and ".join(
+        (f"{value}" if isinstance(value, str) else f"{value:g}") if alone else f"{name} {value}"
+        for name, value in texts.items()
+    )
+
+
+def _settings(problem: "RehearsalTable", altered: Sequence[str]) -> Numbers:
+    """At most `SETTINGS` settings of some variables, spread over what they may be set to, (G, k)."""
+    box = problem.task.box
+    levels = {name: box.levels[name] for name in altered if name in box.levels}
+    combined = combinations(levels, problem.task.codings) if levels else [()]
+    doses = [name for name in altered if name not in levels]
+    if not doses:
+        kept = np.linspace(0, len(combined) - 1, min(len(combined), SETTINGS)).round().astype(int)
+        return np.array([combined[place] for place in kept], dtype=float)
+    settings, index = np.empty((SETTINGS, len(altered))), np.arange(SETTINGS)
+    for place, name in enumerate(altered):
+        if name in levels:
+            column = list(levels).index(name)
+            settings[:, place] = [combined[each % len(combined)][column] for each in index]
+        else:
+            # The midpoints of equal parts, of several doses in an order of their own.
+            lower, upper = box.bounds()[name]
+            turn = index if name == doses[0] else np.argsort((index + 1) * (0.6180339887 + place) ** 2 % 1)
+            settings[:, place] = lower + (upper - lower) * (turn + 0.5) / SETTINGS
+    return settings
 
 
 def _unidentified(problem: "RehearsalTable") -> Iterator[tuple[str, str]]:

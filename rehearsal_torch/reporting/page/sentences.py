@@ -30,6 +30,7 @@ from rehearsal_torch.data.estimate import (
     percents,
 )
 from rehearsal_torch.data.finding import findings_of, further, in_place, reason_of, texts_of, undecided
+from rehearsal_torch.data.pooled import counted_beyond
 from rehearsal_torch.evaluation.recorded_run import SCORES, Decided, claim, counterpart, effort
 from rehearsal_torch.evaluation.recorded_run import before as compared_with
 from rehearsal_torch.evaluation.rows import interval_of, scored_by_world, scored_trial, truth_bounds
@@ -186,7 +187,8 @@ def _chances(decision: Decided, what: str) -> list[str]:
     start, end = (_number(decision, of, intervals, fine) for of in (compared, "estimate"))
     way, gained = _way(against, after), _gained(decision, intervals, fine)
     sentence = f"The estimated {what} {way} from {start} with {left} to {end}{gained}."
-    return [sentence, *_usual(decision, intervals)]
+    counted = counted_beyond(mapping(decision.get("trace")))
+    return [sentence, *([f"{counted}."] if counted else []), *_usual(decision, intervals)]
 
 
 def _compared(decision: Decided) -> str:

@@ -39,6 +39,12 @@ def test_what_is_missing_is_left_out():
     assert truth(one) == []
 
 
+def test_an_interval_that_counts_what_no_row_shows_says_so():
+    said = chances(recommended() | {"trace": {"beyond": 0.12}})
+    assert any("the interval counts anything from 0 to 1 there" in each for each in said)
+    assert not any("anything" in each for each in chances(recommended() | {"trace": {"beyond": 0.04}}))
+
+
 def test_the_bound_of_a_certificate_is_called_what_it_covers():
     one = recommended() | {
         "estimate": {"point": 0.8, "of": "probability of x"},
